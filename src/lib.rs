@@ -1,1 +1,4 @@
-//! placeholder
+//! ovos-tools: gives a voice assistant hands.
+#![deny(unsafe_code)]
+
+pub mod engine;

@@ -1,1 +1,146 @@
-//! placeholder
+//! The C boundary between the service and a toolbox: `toolbox.h`, mirrored in Rust.
+//!
+//! Owns the layout and nothing else: no dependencies, no behaviour. The header is the authority; the assertions below
+//! and `tests/layout.rs` (which asks a C compiler) hold the mirror to it. Contracts of the functions stand in the header
+//! alone, so that they cannot contradict each other. Read [`Toolbox`] first.
+#![no_std]
+
+use core::ffi::{c_char, c_void};
+
+/// How a function went: one of the `*` constants of [`status`]. Stays an integer, because a foreign library may
+/// return any value.
+pub type Status = u32;
+
+/// The values of [`Status`].
+pub mod status {
+    use super::Status;
+
+    /// Done, or accepted.
+    pub const OK: Status = 0;
+    /// Failed.
+    pub const ERR: Status = 1;
+    /// The arguments cannot be used.
+    pub const BAD_ARGS: Status = 2;
+    /// Ended because of cancel or halt.
+    pub const CANCELLED: Status = 3;
+    /// Not now.
+    pub const BUSY: Status = 4;
+    /// The toolbox caught a panic or an exception.
+    pub const PANIC: Status = 5;
+    /// No such tool; from `plan` and `conclude`: nothing of its own for this tool.
+    pub const UNKNOWN_TOOL: Status = 6;
+}
+
+/// The levels of [`Host::log`].
+pub mod level {
+    /// `TB_LOG_ERROR`
+    pub const ERROR: u32 = 1;
+    /// `TB_LOG_WARN`
+    pub const WARN: u32 = 2;
+    /// `TB_LOG_INFO`
+    pub const INFO: u32 = 3;
+    /// `TB_LOG_DEBUG`
+    pub const DEBUG: u32 = 4;
+    /// `TB_LOG_TRACE`
+    pub const TRACE: u32 = 5;
+}
+
+/// `tb_str`: borrowed UTF-8, dead when the call returns.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Str {
+    /// May be null when `len` is 0.
+    pub ptr: *const c_char,
+    /// In bytes.
+    pub len: usize,
+}
+
+/// `tb_bytes`: owned by its receiver, who calls `release` exactly once.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes {
+    /// May be null when `len` is 0.
+    pub ptr: *const c_char,
+    /// In bytes.
+    pub len: usize,
+    /// First argument of `release`.
+    pub owner: *mut c_void,
+    /// Null when there is nothing to release.
+    pub release: Option<unsafe extern "C" fn(owner: *mut c_void, ptr: *const c_char, len: usize)>,
+}
+
+/// `tb_host`: what the host offers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "toolbox.h documents each function")]
+pub struct Host {
+    pub size: u64,
+    pub ctx: *mut c_void,
+    pub log: Option<unsafe extern "C" fn(ctx: *mut c_void, level: u32, target: Str, message: Str)>,
+    pub complete: Option<unsafe extern "C" fn(ctx: *mut c_void, run: u64, status: Status, json: Bytes)>,
+    pub progress: Option<unsafe extern "C" fn(ctx: *mut c_void, run: u64, json: Str)>,
+    pub event: Option<unsafe extern "C" fn(ctx: *mut c_void, json: Str)>,
+    pub request:
+        Option<unsafe extern "C" fn(ctx: *mut c_void, topic: Str, json: Str, timeout_ms: u32) -> u64>,
+}
+
+/// `tb_toolbox`: what a toolbox offers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "toolbox.h documents each function")]
+pub struct Toolbox {
+    pub size: u64,
+    pub manifest: Str,
+    pub open: Option<
+        unsafe extern "C" fn(
+            host: *const Host,
+            config: Str,
+            instance: *mut *mut c_void,
+            error: *mut Bytes,
+        ) -> Status,
+    >,
+    pub tools: Option<unsafe extern "C" fn(instance: *mut c_void, out: *mut Bytes) -> Status>,
+    pub plan:
+        Option<unsafe extern "C" fn(instance: *mut c_void, tool: Str, args: Str, out: *mut Bytes) -> Status>,
+    pub start:
+        Option<unsafe extern "C" fn(instance: *mut c_void, run: u64, json: Str, error: *mut Bytes) -> Status>,
+    pub cancel: Option<unsafe extern "C" fn(instance: *mut c_void, run: u64)>,
+    pub conclude: Option<
+        unsafe extern "C" fn(
+            instance: *mut c_void,
+            tool: Str,
+            args: Str,
+            report: Str,
+            out: *mut Bytes,
+        ) -> Status,
+    >,
+    pub halt: Option<
+        unsafe extern "C" fn(
+            instance: *mut c_void,
+            subsystems: Str,
+            emergency: u32,
+            error: *mut Bytes,
+        ) -> Status,
+    >,
+    pub resume: Option<unsafe extern "C" fn(instance: *mut c_void, error: *mut Bytes) -> Status>,
+    pub message: Option<unsafe extern "C" fn(instance: *mut c_void, topic: Str, json: Str)>,
+    pub on_response:
+        Option<unsafe extern "C" fn(instance: *mut c_void, request: u64, status: Status, json: Str)>,
+    pub may_close: Option<unsafe extern "C" fn(instance: *mut c_void, error: *mut Bytes) -> Status>,
+    pub safe_stop: Option<unsafe extern "C" fn(config: Str, error: *mut Bytes) -> Status>,
+    pub close: Option<unsafe extern "C" fn(instance: *mut c_void)>,
+}
+
+/// `toolbox_entry_v1`.
+pub type Entry = unsafe extern "C" fn() -> *const Toolbox;
+
+/// The smallest `size` a version 1 table can have: everything up to and including `close`.
+///
+/// A number of its own rather than `size_of::<Toolbox>()`, which grows when a field is appended.
+pub const TOOLBOX_SIZE_V1_0: u64 = 128;
+
+const _: () =
+    assert!(core::mem::offset_of!(Toolbox, close) + size_of::<*const ()>() == TOOLBOX_SIZE_V1_0 as usize);
+const _: () = assert!(core::mem::offset_of!(Toolbox, manifest) == 8);
+const _: () = assert!(size_of::<Host>() == 56);
+const _: () = assert!(size_of::<Bytes>() == 32);

@@ -1,0 +1,54 @@
+//! What a toolbox says about itself before it is opened.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The static manifest of a toolbox.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// The toolbox's id: `[a-z0-9_-]+`; `service` and `all` are reserved.
+    pub id: String,
+    /// Its version, for people.
+    #[serde(default)]
+    pub version: String,
+    /// What it is for.
+    #[serde(default)]
+    pub description: String,
+    /// SPDX expression.
+    #[serde(default)]
+    pub licence: String,
+    /// It holds hardware that opens once: on a reload the old generation closes before the new one opens.
+    #[serde(default)]
+    pub exclusive: bool,
+    /// JSON Schema of its section in the configuration; anything goes where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<Value>,
+    /// Bus topics whose messages it receives.
+    #[serde(default)]
+    pub subscribes: Vec<String>,
+    /// Bus topics it may ask with `host.request`.
+    #[serde(default)]
+    pub requests: Vec<String>,
+}
+
+/// Whether `id` can name a toolbox.
+#[must_use]
+pub fn is_toolbox_id(id: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
+    !id.is_empty() && id.len() <= 64 && id.bytes().all(legal) && id != "service" && id != "all"
+}
+
+/// Whether a toolbox may subscribe to `topic` or ask it.
+///
+/// The tools API, the configuration and the stop topics stay with the service: a toolbox that could emit or swallow
+/// them could widen what the configuration allows.
+#[must_use]
+pub fn is_subscribable(topic: &str) -> bool {
+    let closed = ["ovos.tools.", "ovos.persona.tools.", "configuration."];
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b".:_-".contains(&b);
+    !topic.is_empty()
+        && topic.bytes().all(legal)
+        && !closed.iter().any(|prefix| topic.starts_with(prefix))
+        && !matches!(topic, "ovos.stop" | "mycroft.stop")
+}

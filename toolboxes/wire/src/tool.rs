@@ -1,0 +1,77 @@
+//! What a toolbox says about its tools.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a tool or an action does to the world. It decides reservation, cancellation and the emergency stop.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// Nothing changes. Reserves nothing, works while latched.
+    #[default]
+    Read,
+    /// Changes something, moves nothing. Refused while latched.
+    Write,
+    /// Moves a machine. Refused while latched, halted on cancel and timeout.
+    Motion,
+    /// Brings the machine to safety. Goes first, runs to its end, works while latched.
+    Safe,
+    /// Emergency stop. Never queued, never validated, never refused.
+    Stop,
+    /// Lifts the latch. For an operator, not for a model.
+    Resume,
+}
+
+impl Effect {
+    /// The word used on the bus and in plans.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Motion => "motion",
+            Self::Safe => "safe",
+            Self::Stop => "stop",
+            Self::Resume => "resume",
+        }
+    }
+}
+
+impl std::fmt::Display for Effect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One tool, as `tools()` returns it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolDefinition {
+    /// What callers use: `[a-zA-Z_][a-zA-Z0-9_-]*`, at most 64 characters, unique in its toolbox.
+    pub name: String,
+    /// What the tool is for, written for a model to choose by.
+    #[serde(default)]
+    pub description: String,
+    /// A heading to group tools under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// What the tool does to the world; `read` where it is not given.
+    #[serde(default)]
+    pub effect: Effect,
+    /// How long each of its actions may take, in milliseconds, where the action does not say so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// JSON Schema (2020-12) of the arguments; its root is an object.
+    pub argument_schema: Value,
+    /// JSON Schema (2020-12) of the result; its root is an object.
+    pub output_schema: Value,
+}
+
+/// What `tools()` returns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolList {
+    /// Every tool of the instance; can depend on what its backend can do.
+    pub tools: Vec<ToolDefinition>,
+}
