@@ -1,7 +1,432 @@
 //! The execution engine: turns a call into a graph of actions and runs it in waves.
 //!
-//! It runs against [`Toolbox`] and knows neither the bus nor plugins.
+//! It runs against [`Toolbox`] and knows neither the bus nor plugins. A call goes through `plan` (graph and waves),
+//! `reserve` (subsystems), `run` (waves) and `report`; `stop` and the latch stand beside all of them.
+//! Read [`Engine::call`].
 
+mod call;
+mod calls;
+mod graph;
+mod latch;
+mod plan;
+mod report;
+mod reserve;
+mod run;
+mod station;
+mod stop;
+mod subsystem;
+mod sync;
 mod toolbox;
 
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, Report};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+pub use call::{CallControl, CallEnd, CallObserver, CallProgress, CallRequest, Cause, Phase, Refusal};
+use calls::Calls;
+pub use calls::Known;
+pub use latch::{Latch, LiftError, StopRecord};
+pub use plan::{Defaults, Plan, PlanError, PlannedAction};
+pub use reserve::{Request, Reservations, Ticket};
+use run::Runner;
+pub use station::Lease;
+use station::Station;
+pub use stop::{ResumeError, StopTarget, Stopped};
+use subsystem::ALL;
+pub use subsystem::Claim;
+use toolbox::RunIds;
 pub use toolbox::{Ended, Halt, ProgressSink, RunId, Toolbox};
+
+/// The engine's bounds for one toolbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls that may wait for subsystems.
+    pub max_waiting: usize,
+    /// How long one may wait.
+    pub max_wait: Duration,
+    /// How long a toolbox may take to plan, to conclude or to agree to a resume.
+    pub plan: Duration,
+    /// How long an action may take where nothing else says so.
+    pub default_timeout: Duration,
+    /// How long a toolbox has to report the end of an action after it was asked to end it.
+    pub grace: Duration,
+    /// The same for an action that moves: a vehicle brakes for seconds.
+    pub settle: Duration,
+    /// How long a safe action may go on before its call is answered without it.
+    pub safe_limit: Duration,
+    /// How long a toolbox may take to confirm a halt.
+    pub halt: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_waiting: 64,
+            max_wait: Duration::from_secs(30),
+            plan: Duration::from_secs(1),
+            default_timeout: Duration::from_secs(10),
+            grace: Duration::from_millis(500),
+            settle: Duration::from_secs(3),
+            safe_limit: Duration::from_secs(120),
+            halt: Duration::from_millis(200),
+        }
+    }
+}
+
+/// Runs calls. One for the service; shared by everything that starts, ends or watches calls.
+pub struct Engine {
+    calls: Calls,
+    run_ids: RunIds,
+    stations: RwLock<BTreeMap<String, Arc<Station>>>,
+    /// Stops from before the service started, by toolbox, until the toolbox appears.
+    remembered: RwLock<HashMap<String, StopRecord>>,
+    latches: watch::Sender<u64>,
+}
+
+impl Engine {
+    /// An engine without toolboxes. `max_calls` bounds the calls in flight; `latched` are the stops that a previous run of
+    /// the service left behind.
+    #[must_use]
+    pub fn new(max_calls: usize, latched: HashMap<String, StopRecord>) -> Self {
+        Self {
+            calls: Calls::new(max_calls),
+            run_ids: RunIds::default(),
+            stations: RwLock::default(),
+            remembered: RwLock::new(latched),
+            latches: watch::Sender::new(0),
+        }
+    }
+
+    // --- toolboxes
+
+    /// Makes a generation of a toolbox callable.
+    pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
+        let station = self.station(toolbox_id).unwrap_or_else(|| {
+            let stop = write(&self.remembered).remove(toolbox_id);
+            let fresh = Arc::new(Station::new(toolbox_id, Latch::new(stop), limits));
+            write(&self.stations)
+                .entry(toolbox_id.to_owned())
+                .or_insert(fresh)
+                .clone()
+        });
+        station.attach(generation, toolbox, limits);
+    }
+
+    /// Holds a generation for a call; `None` when it takes no new calls (any more).
+    #[must_use]
+    pub fn lease(&self, toolbox_id: &str, generation: u64) -> Option<Lease> {
+        self.station(toolbox_id)?.lease(generation)
+    }
+
+    /// Takes no new calls for a generation and waits until it has none: for `limit`, then its calls are ended and waited
+    /// for once more.
+    ///
+    /// # Cancel safety
+    /// Dropped early, the generation still takes no new calls; [`Self::reinstate`] undoes that.
+    pub async fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) {
+        let Some(station) = self.station(toolbox_id) else {
+            return;
+        };
+        if timeout(limit, station.drained(generation)).await.is_ok() {
+            return;
+        }
+        for call in self.calls.in_flight() {
+            if call.toolbox_id == toolbox_id && call.generation == generation {
+                call.end(Cause::Reloaded {
+                    toolbox_id: toolbox_id.to_owned(),
+                });
+            }
+        }
+        let limits = station.limits();
+        let patience = limits.settle + limits.grace + 2 * limits.halt + 2 * limits.plan;
+        if timeout(patience, station.drained(generation)).await.is_err() {
+            tracing::error!(
+                toolbox = toolbox_id,
+                generation,
+                "calls did not end in time for the reload"
+            );
+        }
+    }
+
+    /// Lets a drained generation take calls again: its replacement did not work.
+    pub fn reinstate(&self, toolbox_id: &str, generation: u64) {
+        if let Some(station) = self.station(toolbox_id) {
+            station.reinstate(generation);
+        }
+    }
+
+    /// Forgets a closed generation. The latch stays.
+    pub fn detach(&self, toolbox_id: &str, generation: u64) {
+        if let Some(station) = self.station(toolbox_id) {
+            station.detach(generation);
+        }
+    }
+
+    // --- calls
+
+    /// Runs a call to its end. Tools of effect `stop` and `resume` do not come here; see [`Self::stop`].
+    ///
+    /// # Cancel safety
+    /// Dropped early, the call leaves the tables and gives its subsystems back, but nobody asks the toolbox to end its
+    /// actions. End it through [`CallControl::end`] instead.
+    pub async fn call(&self, lease: &Lease, request: CallRequest) -> CallEnd {
+        let control = Arc::new(CallControl::new(&request));
+        // What brings the machine to safety is not turned away because others keep the service busy.
+        let entered = match self.calls.enter(control.clone(), request.effect != Effect::Safe) {
+            Ok(entered) => entered,
+            Err(refusal) => return CallEnd::Refused(refusal),
+        };
+        let deadline = request
+            .timeout
+            .map(|limit| (limit, tokio::time::Instant::from(request.received + limit)));
+        let mut work = std::pin::pin!(self.work(lease, request, &control));
+        let end = match deadline {
+            None => work.await,
+            Some((limit, deadline)) => tokio::select! {
+                biased;
+                end = &mut work => end,
+                () = tokio::time::sleep_until(deadline) => {
+                    control.end(Cause::TimedOut { limit });
+                    work.await
+                }
+            },
+        };
+        drop(entered);
+        end.unwrap_or_else(CallEnd::Refused)
+    }
+
+    /// The checked plan of a call, without running anything.
+    ///
+    /// # Errors
+    /// What would refuse the call before its first action.
+    ///
+    /// # Cancel safety
+    /// Nothing has happened when it is dropped.
+    pub async fn plan(&self, lease: &Lease, request: &CallRequest) -> Result<Plan, Refusal> {
+        let limits = lease.station().limits();
+        let planned = timeout(limits.plan, lease.toolbox().plan(&request.tool, &request.args)).await;
+        let actions = match planned {
+            Ok(Ok(Some(actions))) => actions,
+            Ok(Ok(None)) => vec![only_action(request)],
+            Ok(Err(failure)) => return Err(Refusal::PlanFailed(failure)),
+            Err(_) => {
+                let (toolbox_id, tool) = (request.toolbox_id.clone(), request.tool.clone());
+                return Err(Refusal::PlanTimeout {
+                    toolbox_id,
+                    tool,
+                    limit: limits.plan,
+                });
+            }
+        };
+        let timeout = request.action_timeout.unwrap_or(limits.default_timeout);
+        Ok(Plan::new(
+            actions,
+            Defaults {
+                effect: request.effect,
+                timeout,
+            },
+        )?)
+    }
+
+    async fn work(
+        &self,
+        lease: &Lease,
+        request: CallRequest,
+        control: &Arc<CallControl>,
+    ) -> Result<CallEnd, Refusal> {
+        let station = lease.station();
+        let latch = &station.latch;
+        let latched = |stop| Refusal::Latched {
+            toolbox_id: station.toolbox_id.clone(),
+            stop,
+        };
+        let needs_open_latch = matches!(request.effect, Effect::Motion | Effect::Write);
+        let epoch = if needs_open_latch {
+            latch.admit().map_err(latched)?
+        } else {
+            latch.epoch()
+        };
+
+        let plan = self.plan(lease, &request).await?;
+        if request.effect != Effect::Safe && control.soft().is_cancelled() {
+            return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown)));
+        }
+        control.claims(&plan);
+        let claim = plan.claim();
+        let reserved = if request.effect == Effect::Read || claim.is_empty() {
+            None
+        } else {
+            control.enter(Phase::Queued);
+            let safe = request.effect == Effect::Safe;
+            Some(
+                station
+                    .reserve(control, claim, safe, request.observer.as_ref())
+                    .await?,
+            )
+        };
+        if needs_open_latch && !latch.is_current(epoch) {
+            return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown)));
+        }
+        control.enter(Phase::Running);
+        tracing::debug!(
+            call_id = %control.call_id, toolbox = %control.toolbox_id, tool = %control.tool,
+            generation = control.generation, waves = plan.waves.len(), "call runs"
+        );
+        let runner = Runner {
+            toolbox: lease.toolbox(),
+            control,
+            latch,
+            epoch,
+            identity: identity(&request, epoch),
+            limits: station.limits(),
+            run_ids: &self.run_ids,
+            observer: request.observer.as_ref(),
+            moved: AtomicBool::new(false),
+            waves: plan.waves.len(),
+        };
+        let report = runner.run(plan).await;
+        drop(reserved);
+        let conclusion = conclude(lease, &request, &report).await;
+        Ok(CallEnd::Ran {
+            report,
+            conclusion,
+            cause: control.cause(),
+        })
+    }
+
+    /// What is known of a call id.
+    #[must_use]
+    pub fn find(&self, call_id: &str) -> Known {
+        self.calls.find(call_id)
+    }
+
+    /// Every call under way, oldest first.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Arc<CallControl>> {
+        self.calls.in_flight()
+    }
+
+    /// How many calls are under way.
+    #[must_use]
+    pub fn calls_in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// The user said "stop": ends the calls of that session, or all of them when it is `None`. Returns how many.
+    pub fn user_stop(&self, session_id: Option<&str>) -> usize {
+        let concerned =
+            |call: &&Arc<CallControl>| session_id.is_none() || call.session_id.as_deref() == session_id;
+        let calls = self.calls.in_flight();
+        let calls: Vec<_> = calls.iter().filter(concerned).collect();
+        calls.iter().for_each(|call| call.end(Cause::UserStop));
+        calls.len()
+    }
+
+    /// The bus has been away for `limit`: ends the calls that move something. Returns how many.
+    pub fn bus_lost(&self, limit: Duration) -> usize {
+        let calls = self.calls.in_flight();
+        let moving: Vec<_> = calls
+            .iter()
+            .filter(|call| call.effect == Effect::Motion)
+            .collect();
+        moving.iter().for_each(|call| call.end(Cause::BusLost { limit }));
+        moving.len()
+    }
+
+    /// Ends every call, because the service is going down.
+    pub fn shut_down(&self) {
+        self.calls
+            .in_flight()
+            .iter()
+            .for_each(|call| call.end(Cause::Shutdown));
+    }
+
+    // --- latches
+
+    /// Every toolbox that is in emergency stop, also those that are not loaded at the moment.
+    #[must_use]
+    pub fn latched(&self) -> BTreeMap<String, StopRecord> {
+        let mut latched: BTreeMap<_, _> = read(&self.remembered).clone().into_iter().collect();
+        let held = |station: &Arc<Station>| Some((station.toolbox_id.clone(), station.latch.holder()?));
+        latched.extend(self.stations().iter().filter_map(held));
+        latched
+    }
+
+    /// Changes whenever a toolbox is stopped or resumed.
+    #[must_use]
+    pub fn watch_latches(&self) -> watch::Receiver<u64> {
+        self.latches.subscribe()
+    }
+
+    fn latches_changed(&self) {
+        self.latches.send_modify(|n| *n += 1);
+    }
+
+    fn station(&self, toolbox_id: &str) -> Option<Arc<Station>> {
+        read(&self.stations).get(toolbox_id).cloned()
+    }
+
+    fn stations(&self) -> Vec<Arc<Station>> {
+        read(&self.stations).values().cloned().collect()
+    }
+}
+
+/// The plan of a tool whose toolbox has none for it. What moves without saying what it moves holds everything.
+fn only_action(request: &CallRequest) -> Action {
+    let moves = matches!(request.effect, Effect::Motion | Effect::Safe);
+    let subsystems = if moves { vec![ALL.to_owned()] } else { Vec::new() };
+    Action {
+        subsystems,
+        params: request.args.clone(),
+        ..Action::named(&request.tool)
+    }
+}
+
+fn identity(request: &CallRequest, stop_epoch: u64) -> CallIdentity {
+    CallIdentity {
+        call_id: request.call_id.clone(),
+        toolbox_id: request.toolbox_id.clone(),
+        tool: request.tool.clone(),
+        session_id: request.session_id.clone(),
+        lang: request.lang.clone(),
+        source: request.source.clone(),
+        deadline_ms: 0,
+        stop_epoch,
+    }
+}
+
+async fn conclude(lease: &Lease, request: &CallRequest, report: &Report) -> Conclusion {
+    let limit = lease.station().limits().plan;
+    match timeout(
+        limit,
+        lease.toolbox().conclude(&request.tool, &request.args, report),
+    )
+    .await
+    {
+        Ok(Ok(Some(conclusion))) => conclusion,
+        Ok(Ok(None)) => report::conclude(report),
+        Ok(Err(failure)) => Conclusion::Error(failure),
+        Err(_) => Conclusion::Error(Failure::new(
+            "TimeoutError",
+            format!(
+                "toolbox `{}` did not conclude `{}` within {} ms",
+                request.toolbox_id,
+                request.tool,
+                limit.as_millis()
+            ),
+        )),
+    }
+}
+
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}

@@ -4,6 +4,7 @@
 //! neither JSON frames nor libraries. Read [`Toolbox`]; everything else here is an argument of its methods.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Object, Progress, Report, Start};
@@ -11,6 +12,16 @@ use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Object, Progres
 /// Names one run of one action, for the life of the service. Never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u64);
+
+/// Hands out run ids.
+#[derive(Debug, Default)]
+pub(crate) struct RunIds(AtomicU64);
+
+impl RunIds {
+    pub(crate) fn next(&self) -> RunId {
+        RunId(self.0.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
 
 /// Where an action's progress goes. Called from any thread; must not block.
 pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;

@@ -1,0 +1,102 @@
+//! The calls under way, by id, and the last ones that ended.
+//!
+//! Read [`Calls`]. It bounds how many calls are in flight and makes call ids unique among them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::call::{CallControl, Refusal};
+
+/// How many ended calls are remembered, so that cancelling one a moment too late says so.
+const REMEMBERED: usize = 4096;
+
+/// What is known of a call id.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// It is under way.
+    InFlight(Arc<CallControl>),
+    /// It has ended.
+    Ended,
+    /// It was never seen, or long ago.
+    Unknown,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    in_flight: HashMap<String, Arc<CallControl>>,
+    ended: VecDeque<String>,
+}
+
+/// The calls under way.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    table: Mutex<Table>,
+    limit: usize,
+}
+
+impl Calls {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            table: Mutex::default(),
+            limit,
+        }
+    }
+
+    /// Enters a call, until the guard is dropped.
+    pub(crate) fn enter(&self, control: Arc<CallControl>, bounded: bool) -> Result<Entered<'_>, Refusal> {
+        let mut table = self.lock();
+        if table.in_flight.contains_key(&control.call_id) {
+            return Err(Refusal::DuplicateCallId {
+                call_id: control.call_id.clone(),
+            });
+        }
+        if bounded && table.in_flight.len() >= self.limit {
+            return Err(Refusal::TooManyCalls { limit: self.limit });
+        }
+        let call_id = control.call_id.clone();
+        table.in_flight.insert(call_id.clone(), control);
+        Ok(Entered { calls: self, call_id })
+    }
+
+    pub(crate) fn find(&self, call_id: &str) -> Known {
+        let table = self.lock();
+        match table.in_flight.get(call_id) {
+            Some(control) => Known::InFlight(control.clone()),
+            None if table.ended.iter().any(|ended| ended == call_id) => Known::Ended,
+            None => Known::Unknown,
+        }
+    }
+
+    /// Every call under way, oldest first.
+    pub(crate) fn in_flight(&self) -> Vec<Arc<CallControl>> {
+        let mut calls: Vec<_> = self.lock().in_flight.values().cloned().collect();
+        calls.sort_by_key(|control| control.received);
+        calls
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().in_flight.len()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that is under way; leaves the table when dropped, however its task ends.
+#[derive(Debug)]
+pub(crate) struct Entered<'a> {
+    calls: &'a Calls,
+    call_id: String,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut table = self.calls.lock();
+        table.in_flight.remove(&self.call_id);
+        if table.ended.len() == REMEMBERED {
+            table.ended.pop_front();
+        }
+        table.ended.push_back(std::mem::take(&mut self.call_id));
+    }
+}

@@ -1,0 +1,175 @@
+//! The action graph: who waits for whom.
+//!
+//! Resolves ids and dependencies and finds the waves (longest path). Pure and linear in actions plus dependencies.
+//! Read [`ActionGraph::build`].
+
+use std::collections::HashMap;
+
+use ovos_toolbox_wire::Action;
+use petgraph::Direction;
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use super::plan::PlanError;
+
+/// A plan with more dependencies than this is refused: a name that stands for thousands of actions, named by thousands
+/// of others, would otherwise take all memory.
+const MAX_EDGES: usize = 8_000_000;
+
+/// Actions as nodes (their index is their place in the plan), an edge from each dependency to what waits for it.
+#[derive(Debug)]
+pub(crate) struct ActionGraph {
+    graph: DiGraph<(), (), u32>,
+    /// Unique, in the plan's order.
+    pub(crate) ids: Vec<String>,
+}
+
+impl ActionGraph {
+    /// # Errors
+    /// A dependency that matches nothing, a duplicate id, too many actions or dependencies.
+    pub(crate) fn build(actions: &[Action]) -> Result<Self, PlanError> {
+        let ids = assign_ids(actions)?;
+        let mut bearers: HashMap<&str, Vec<u32>> = HashMap::with_capacity(actions.len() * 2);
+        for (index, (action, id)) in (0u32..).zip(actions.iter().zip(&ids)) {
+            bearers.entry(id).or_default().push(index);
+            if action.name != *id {
+                bearers.entry(&action.name).or_default().push(index);
+            }
+        }
+        let mut graph = DiGraph::with_capacity(actions.len(), actions.len());
+        for _ in actions {
+            graph.add_node(());
+        }
+        for (index, action) in (0u32..).zip(actions) {
+            for wanted in &action.dependencies {
+                let Some(found) = bearers.get(wanted.as_str()) else {
+                    return Err(PlanError::UnknownDependency {
+                        action: ids[index as usize].clone(),
+                        dependency: wanted.clone(),
+                        known: known_names(&bearers),
+                    });
+                };
+                if graph.edge_count() + found.len() > MAX_EDGES {
+                    return Err(PlanError::TooLarge {
+                        what: "dependencies",
+                        limit: MAX_EDGES,
+                    });
+                }
+                for &dependency in found {
+                    graph.add_edge(
+                        NodeIndex::new(dependency as usize),
+                        NodeIndex::new(index as usize),
+                        (),
+                    );
+                }
+            }
+        }
+        Ok(Self { graph, ids })
+    }
+
+    /// What `action` waits for, in the plan's order, each once.
+    pub(crate) fn dependencies(&self, action: usize) -> Vec<usize> {
+        let mut found: Vec<usize> = self
+            .graph
+            .neighbors_directed(NodeIndex::new(action), Direction::Incoming)
+            .map(NodeIndex::index)
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The wave of each action, counted from 1: one more than the largest wave of its dependencies.
+    ///
+    /// # Errors
+    /// A cycle, named in order.
+    pub(crate) fn waves(&self) -> Result<Vec<usize>, PlanError> {
+        let count = self.graph.node_count();
+        let mut waiting: Vec<usize> = (0..count)
+            .map(|n| {
+                self.graph
+                    .edges_directed(NodeIndex::new(n), Direction::Incoming)
+                    .count()
+            })
+            .collect();
+        let mut wave = vec![1usize; count];
+        let mut ready: Vec<usize> = (0..count).filter(|&n| waiting[n] == 0).collect();
+        let mut done = 0;
+        while let Some(node) = ready.pop() {
+            done += 1;
+            for next in self.graph.neighbors(NodeIndex::new(node)).map(NodeIndex::index) {
+                wave[next] = wave[next].max(wave[node] + 1);
+                waiting[next] -= 1;
+                if waiting[next] == 0 {
+                    ready.push(next);
+                }
+            }
+        }
+        if done == count {
+            Ok(wave)
+        } else {
+            Err(PlanError::Cycle {
+                path: self.cycle(&waiting),
+            })
+        }
+    }
+
+    /// A cycle among the nodes that still wait: each of those has a dependency that still waits, so following one from
+    /// any of them must come round.
+    fn cycle(&self, waiting: &[usize]) -> Vec<String> {
+        let mut path: Vec<usize> = Vec::new();
+        let mut place: HashMap<usize, usize> = HashMap::new();
+        let mut node = waiting.iter().position(|&n| n > 0);
+        while let Some(current) = node {
+            if let Some(&from) = place.get(&current) {
+                let mut cycle: Vec<String> = path[from..].iter().map(|&n| self.ids[n].clone()).collect();
+                // Followed from what waits to what it waits for; told in the order in which they would run.
+                cycle.reverse();
+                cycle.push(cycle[0].clone());
+                return cycle;
+            }
+            place.insert(current, path.len());
+            path.push(current);
+            node = self.dependencies(current).into_iter().find(|&n| waiting[n] > 0);
+        }
+        Vec::new()
+    }
+}
+
+fn assign_ids(actions: &[Action]) -> Result<Vec<String>, PlanError> {
+    let mut bearers: HashMap<&str, usize> = HashMap::with_capacity(actions.len());
+    for action in actions {
+        *bearers.entry(&action.name).or_default() += 1;
+    }
+    let mut owner: HashMap<String, usize> = HashMap::with_capacity(actions.len());
+    let mut ids = Vec::with_capacity(actions.len());
+    for (index, action) in actions.iter().enumerate() {
+        let id = match &action.id {
+            Some(id) => id.clone(),
+            None if bearers[action.name.as_str()] == 1 => action.name.clone(),
+            None => match action.subsystems.as_slice() {
+                [] => action.name.clone(),
+                names => format!("{}:{}", action.name, names.join("+")),
+            },
+        };
+        if id.is_empty() {
+            return Err(PlanError::Unnamed { index });
+        }
+        if let Some(first) = owner.insert(id.clone(), index) {
+            return Err(PlanError::DuplicateId {
+                id,
+                first,
+                second: index,
+            });
+        }
+        ids.push(id);
+    }
+    Ok(ids)
+}
+
+fn known_names(bearers: &HashMap<&str, Vec<u32>>) -> Vec<String> {
+    const SHOWN: usize = 20;
+    let mut names: Vec<String> = bearers.keys().map(ToString::to_string).collect();
+    names.sort_unstable();
+    names.truncate(SHOWN);
+    names
+}

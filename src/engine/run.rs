@@ -1,0 +1,556 @@
+//! Runs a plan wave by wave against a toolbox.
+//!
+//! Owns the order of starts, the timeouts of actions and what happens when one ends badly. It never waits for a toolbox
+//! without a bound, and gives exactly one report line for every action, whatever the toolbox does.
+//! Read [`Runner::run`], then [`Runner::drive`].
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use ovos_toolbox_wire::{
+    ActionIdentity, ActionReport, CallIdentity, Completion, Effect, Failure, Object, Outcome, Report, Start,
+};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::Limits;
+use super::call::{CallControl, CallObserver, CallProgress, Cause};
+use super::latch::Latch;
+use super::plan::{Plan, PlannedAction};
+use super::report::call_outcome;
+use super::subsystem::{ALL, Scope, scope};
+use super::toolbox::{Ended, Halt, ProgressSink, RunId, RunIds, Toolbox};
+
+/// Everything a call's actions share.
+pub(crate) struct Runner<'a> {
+    pub(crate) toolbox: &'a Arc<dyn Toolbox>,
+    pub(crate) control: &'a CallControl,
+    pub(crate) latch: &'a Latch,
+    /// The epoch the call was admitted under.
+    pub(crate) epoch: u64,
+    pub(crate) identity: CallIdentity,
+    pub(crate) limits: Limits,
+    pub(crate) run_ids: &'a RunIds,
+    pub(crate) observer: Option<&'a CallObserver>,
+    /// Set with the first start of an action that moves: from then on the call's end must leave the machine at rest.
+    pub(crate) moved: AtomicBool,
+    pub(crate) waves: usize,
+}
+
+impl Runner<'_> {
+    /// Runs every wave and tells what became of every action.
+    pub(crate) async fn run(&self, mut plan: Plan) -> Report {
+        let begun = Instant::now();
+        let mut lines: Vec<Option<ActionReport>> = vec![None; plan.actions.len()];
+        let waves = std::mem::take(&mut plan.waves);
+        let mut goes_on = true;
+        for (number, wave) in (1..).zip(&waves) {
+            let runnable = |&index: &usize| self.may_start(&plan.actions[index]);
+            if !goes_on || !wave.iter().any(runnable) {
+                break;
+            }
+            self.tell(CallProgress::Wave {
+                wave: number,
+                waves: self.waves,
+            });
+            self.run_wave(wave, &mut plan.actions, &mut lines).await;
+            let completed = |&index: &usize| {
+                lines[index]
+                    .as_ref()
+                    .is_some_and(|l| l.outcome == Outcome::Completed)
+            };
+            goes_on = wave.iter().all(completed);
+        }
+        let cause = self.control.cause();
+        let broken = lines
+            .iter()
+            .flatten()
+            .find(|line| line.outcome != Outcome::Completed);
+        let broken = broken.map(|line| line.id.clone());
+        let never_started = |action| match &cause {
+            Some(_) => cancelled(action, cause.as_ref()),
+            None => skipped(action, broken.as_deref()),
+        };
+        let actions: Vec<ActionReport> = lines
+            .into_iter()
+            .zip(&plan.actions)
+            .map(|(line, action)| line.unwrap_or_else(|| never_started(action)))
+            .collect();
+        if cause.is_some() {
+            self.come_to_rest(&plan.actions).await;
+        }
+        Report {
+            outcome: call_outcome(&actions, cause.as_ref()),
+            duration_ms: millis(begun.elapsed()),
+            actions,
+        }
+    }
+
+    /// Starts each action of the wave as soon as those before it on its subsystems have ended.
+    async fn run_wave(
+        &self,
+        wave: &[usize],
+        actions: &mut [PlannedAction],
+        lines: &mut [Option<ActionReport>],
+    ) {
+        let mut queue = WaveQueue::new(wave, actions);
+        let mut running = FuturesUnordered::new();
+        let mut broken = Broken::default();
+        loop {
+            while let Some(index) = queue.pop() {
+                let action = &mut actions[index];
+                if !self.may_start(action) {
+                    lines[index] = Some(cancelled(action, self.control.cause().as_ref()));
+                } else if broken.holds(&action.subsystems) {
+                    lines[index] = Some(skipped(action, broken.first.as_deref()));
+                } else {
+                    let inputs = inputs(action, lines);
+                    running.push(self.drive(index, Job::take(action), inputs));
+                    continue;
+                }
+                queue.ended(index);
+            }
+            let Some((index, line)) = running.next().await else {
+                break;
+            };
+            if line.outcome != Outcome::Completed {
+                broken.add(&line.id, &line.subsystems);
+            }
+            self.tell(CallProgress::ActionEnded {
+                action: &line.id,
+                outcome: line.outcome,
+                wave: line.wave,
+                waves: self.waves,
+            });
+            lines[index] = Some(line);
+            queue.ended(index);
+        }
+    }
+
+    /// Whether the call still starts actions of this kind: safe ones also after what does not end safe actions.
+    fn may_start(&self, action: &PlannedAction) -> bool {
+        let ended = if action.effect == Effect::Safe {
+            self.control.hard()
+        } else {
+            self.control.soft()
+        };
+        !ended.is_cancelled()
+    }
+
+    /// Runs one action to its end, or to the end of the engine's patience.
+    async fn drive(&self, index: usize, job: Job, inputs: Object) -> (usize, ActionReport) {
+        let begun = Instant::now();
+        let Job {
+            mut line,
+            params,
+            effect,
+            timeout: limit,
+        } = job;
+        let moves = effect == Effect::Motion;
+        let refused = matches!(effect, Effect::Motion | Effect::Write) && !self.latch.is_current(self.epoch);
+        if refused {
+            line.outcome = Outcome::Cancelled;
+            line.error = Some(Failure::new("EmergencyStop", "stopped before it was started"));
+            return (index, line);
+        }
+        if moves {
+            self.moved.store(true, Ordering::Relaxed);
+        }
+        let run = self.run_ids.next();
+        let start = self.start(&line, params, effect, inputs, limit);
+        self.tell(CallProgress::ActionStarted {
+            action: &line.id,
+            wave: line.wave,
+            waves: self.waves,
+        });
+        tracing::trace!(call_id = %self.identity.call_id, action = %line.id, wave = line.wave, "action starts");
+        let mut ended = self.toolbox.start(run, start, self.progress_sink(&line));
+
+        let interrupted = if effect == Effect::Safe {
+            self.wait_safely(&mut ended).await
+        } else {
+            tokio::select! {
+                biased;
+                end = &mut ended => Waited::Ended(end),
+                () = self.control.soft().cancelled() => Waited::Cancelled,
+                () = tokio::time::sleep(limit) => Waited::TimedOut,
+            }
+        };
+        let grace = if moves {
+            self.limits.settle
+        } else {
+            self.limits.grace
+        };
+        match interrupted {
+            Waited::Ended(end) => settle(&mut line, end, None),
+            Waited::GivenUp => {
+                line.outcome = Outcome::Abandoned;
+                line.error = Some(Failure::new(
+                    "TimeoutError",
+                    format!(
+                        "it brings the machine to safety and was not ended, but has not reported its end for {} ms \
+                         (service.safe_limit_ms)",
+                        self.limits.safe_limit.as_millis()
+                    ),
+                ));
+            }
+            Waited::Cancelled => {
+                self.cancel(run, &line, moves).await;
+                let cause = self.control.cause();
+                match timeout(grace, &mut ended).await {
+                    Ok(end) => settle(&mut line, end, Some(&interruption(cause.as_ref()))),
+                    Err(_) => abandon(&mut line, &interruption(cause.as_ref()), grace),
+                }
+            }
+            Waited::TimedOut => {
+                self.cancel(run, &line, moves).await;
+                let why = Interruption {
+                    outcome: Outcome::TimedOut,
+                    failure: Failure::new(
+                        "TimeoutError",
+                        format!("not done within its timeout of {} ms", limit.as_millis()),
+                    ),
+                };
+                match timeout(grace, &mut ended).await {
+                    Ok(end) => settle(&mut line, end, Some(&why)),
+                    Err(_) => abandon(&mut line, &why, grace),
+                }
+            }
+        }
+        line.duration_ms = millis(begun.elapsed());
+        (index, line)
+    }
+
+    /// Waits for a safe action: only what ends safe actions, or the outermost bound, ends the wait.
+    async fn wait_safely(&self, ended: &mut (impl Future<Output = Ended> + Unpin)) -> Waited {
+        tokio::select! {
+            biased;
+            end = ended => Waited::Ended(end),
+            () = self.control.hard().cancelled() => Waited::Cancelled,
+            () = tokio::time::sleep(self.limits.safe_limit) => Waited::GivenUp,
+        }
+    }
+
+    /// Asks the toolbox to end a run and, if it moves, halts its subsystems at once.
+    ///
+    /// After an emergency stop the halt has been sent by the stop itself; a second, gentler one would undo what the
+    /// backend does in an emergency (such as releasing torque).
+    async fn cancel(&self, run: RunId, line: &ActionReport, moves: bool) {
+        self.toolbox.cancel(run);
+        if moves && !matches!(self.control.cause(), Some(Cause::EmergencyStop { .. })) {
+            self.halt(line.subsystems.clone()).await;
+        }
+    }
+
+    /// When a call that moved ends early, everything it holds is brought to rest: also what completed actions left
+    /// behind. Nothing is started after this.
+    async fn come_to_rest(&self, actions: &[PlannedAction]) {
+        let stopped = matches!(self.control.cause(), Some(Cause::EmergencyStop { .. }));
+        if !stopped && self.moved.load(Ordering::Relaxed) {
+            let names: HashSet<&String> = actions
+                .iter()
+                .filter(|action| action.effect == Effect::Motion)
+                .flat_map(|action| &action.subsystems)
+                .collect();
+            let mut names: Vec<String> = names.into_iter().cloned().collect();
+            names.sort_unstable();
+            self.halt(names).await;
+        }
+    }
+
+    async fn halt(&self, mut subsystems: Vec<String>) {
+        if subsystems.is_empty() {
+            // It moves and does not say what.
+            subsystems.push(ALL.to_owned());
+        }
+        let halt = Halt {
+            subsystems,
+            emergency: false,
+            stop_epoch: self.epoch,
+        };
+        match timeout(self.limits.halt, self.toolbox.halt(halt)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => {
+                tracing::error!(call_id = %self.identity.call_id, toolbox = %self.identity.toolbox_id, %failure, "halt failed");
+            }
+            Err(_) => {
+                tracing::error!(call_id = %self.identity.call_id, toolbox = %self.identity.toolbox_id, "halt was not answered");
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        line: &ActionReport,
+        params: Object,
+        effect: Effect,
+        inputs: Object,
+        limit: Duration,
+    ) -> Start {
+        let mut call = self.identity.clone();
+        call.deadline_ms = millis(limit);
+        call.stop_epoch = self.epoch;
+        let action = ActionIdentity {
+            id: line.id.clone(),
+            name: line.name.clone(),
+            subsystems: line.subsystems.clone(),
+            params,
+            effect,
+        };
+        Start { call, action, inputs }
+    }
+
+    fn progress_sink(&self, line: &ActionReport) -> Option<ProgressSink> {
+        let observer = self.observer?.clone();
+        let (action, wave, waves) = (line.id.clone(), line.wave, self.waves);
+        Some(Arc::new(move |progress| {
+            observer(CallProgress::Update {
+                action: &action,
+                progress: &progress,
+                wave,
+                waves,
+            });
+        }))
+    }
+
+    fn tell(&self, progress: CallProgress<'_>) {
+        if let Some(observer) = self.observer {
+            observer(progress);
+        }
+    }
+}
+
+/// What an action brings into its run, taken out of the plan: the parameters are handed on, not copied.
+struct Job {
+    line: ActionReport,
+    params: Object,
+    effect: Effect,
+    timeout: Duration,
+}
+
+impl Job {
+    fn take(action: &mut PlannedAction) -> Self {
+        Self {
+            line: line(action),
+            params: std::mem::take(&mut action.params),
+            effect: action.effect,
+            timeout: action.timeout,
+        }
+    }
+}
+
+/// How the wait for an action ended.
+enum Waited {
+    Ended(Ended),
+    Cancelled,
+    TimedOut,
+    GivenUp,
+}
+
+/// Why the engine asked an action to end.
+struct Interruption {
+    outcome: Outcome,
+    failure: Failure,
+}
+
+fn interruption(cause: Option<&Cause>) -> Interruption {
+    let kind = match cause {
+        Some(Cause::EmergencyStop { .. }) => "EmergencyStop",
+        Some(Cause::TimedOut { .. }) => "TimeoutError",
+        _ => "CancelledError",
+    };
+    let outcome = if matches!(cause, Some(Cause::TimedOut { .. })) {
+        Outcome::TimedOut
+    } else {
+        Outcome::Cancelled
+    };
+    let message = cause.map_or_else(|| "cancelled".to_owned(), ToString::to_string);
+    Interruption {
+        outcome,
+        failure: Failure::new(kind, message),
+    }
+}
+
+/// Writes how a run ended into its line.
+fn settle(line: &mut ActionReport, end: Ended, interruption: Option<&Interruption>) {
+    match (end, interruption) {
+        // It got there all the same, and saying otherwise would be untrue.
+        (Ended::Reported(Completion::Output(output)), None) => {
+            line.outcome = Outcome::Completed;
+            line.output = Some(output);
+        }
+        (Ended::Reported(Completion::Output(output)), Some(why)) => {
+            line.output = Some(output);
+            line.outcome = if why.outcome == Outcome::TimedOut {
+                Outcome::TimedOut
+            } else {
+                Outcome::Completed
+            };
+            line.error = (line.outcome == Outcome::TimedOut).then(|| why.failure.clone());
+        }
+        (Ended::Reported(Completion::Error(failure)), None) | (Ended::Lost(failure), _) => {
+            line.outcome = Outcome::Failed;
+            line.error = Some(failure);
+        }
+        (Ended::Reported(Completion::Error(_)) | Ended::Cancelled, Some(why)) => {
+            line.outcome = why.outcome;
+            line.error = Some(why.failure.clone());
+        }
+        (Ended::Cancelled, None) => {
+            line.outcome = Outcome::Cancelled;
+            line.error = Some(Failure::new("CancelledError", "the toolbox ended it"));
+        }
+    }
+}
+
+fn abandon(line: &mut ActionReport, why: &Interruption, grace: Duration) {
+    line.outcome = Outcome::Abandoned;
+    let message = format!(
+        "{}; the toolbox did not report its end within {} ms after it was asked to",
+        why.failure.message,
+        grace.as_millis()
+    );
+    line.error = Some(Failure::new(why.failure.kind.clone(), message));
+}
+
+fn line(action: &PlannedAction) -> ActionReport {
+    ActionReport {
+        id: action.id.clone(),
+        name: action.name.clone(),
+        subsystems: action.subsystems.clone(),
+        wave: action.wave,
+        outcome: Outcome::Skipped,
+        duration_ms: 0,
+        output: None,
+        error: None,
+    }
+}
+
+fn skipped(action: &PlannedAction, because: Option<&str>) -> ActionReport {
+    let mut line = line(action);
+    let because = because.unwrap_or("an action before it");
+    line.error = Some(Failure::new(
+        "SkippedError",
+        format!("not started, because `{because}` did not complete"),
+    ));
+    line
+}
+
+fn cancelled(action: &PlannedAction, cause: Option<&Cause>) -> ActionReport {
+    let mut line = line(action);
+    line.outcome = Outcome::Cancelled;
+    line.error = Some(interruption(cause).failure);
+    line
+}
+
+/// The outputs of an action's dependencies, by id. A dependency has always completed by then: a wave starts only when
+/// every action of the one before has.
+fn inputs(action: &PlannedAction, lines: &[Option<ActionReport>]) -> Object {
+    let output = |&index: &usize| {
+        let line = lines[index].as_ref()?;
+        Some((line.id.clone(), line.output.clone().unwrap_or(Value::Null)))
+    };
+    action.dependencies.iter().filter_map(output).collect()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Which actions of a wave can start.
+struct WaveQueue {
+    ready: VecDeque<usize>,
+    /// By action: how many must end first.
+    waiting: HashMap<usize, usize>,
+    /// By action: who waits for it.
+    waiters: HashMap<usize, Vec<usize>>,
+}
+
+impl WaveQueue {
+    fn new(wave: &[usize], actions: &[PlannedAction]) -> Self {
+        let mut queue = Self {
+            ready: VecDeque::with_capacity(wave.len()),
+            waiting: HashMap::default(),
+            waiters: HashMap::default(),
+        };
+        for &index in wave {
+            let after = &actions[index].after;
+            if after.is_empty() {
+                queue.ready.push_back(index);
+                continue;
+            }
+            queue.waiting.insert(index, after.len());
+            for &before in after {
+                queue.waiters.entry(before).or_default().push(index);
+            }
+        }
+        queue
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        self.ready.pop_front()
+    }
+
+    fn ended(&mut self, index: usize) {
+        for waiter in self.waiters.remove(&index).unwrap_or_default() {
+            if let Some(left) = self.waiting.get_mut(&waiter) {
+                *left -= 1;
+                if *left == 0 {
+                    self.ready.push_back(waiter);
+                }
+            }
+        }
+    }
+}
+
+/// Subsystems on which an action of the wave did not complete: the rest of their actions is skipped.
+#[derive(Default)]
+struct Broken {
+    /// The first action that did not complete.
+    first: Option<String>,
+    everything: bool,
+    /// Units that are broken as a whole.
+    units: HashSet<String>,
+    /// Units of which something is broken.
+    touched: HashSet<String>,
+    names: HashSet<String>,
+}
+
+impl Broken {
+    fn add(&mut self, id: &str, subsystems: &[String]) {
+        self.first.get_or_insert_with(|| id.to_owned());
+        for name in subsystems {
+            match scope(name) {
+                Scope::Everything => self.everything = true,
+                Scope::Unit(unit) => {
+                    self.units.insert(unit.to_owned());
+                    self.touched.insert(unit.to_owned());
+                }
+                Scope::One(unit) => {
+                    self.touched.extend(unit.map(str::to_owned));
+                    self.names.insert(name.clone());
+                }
+            }
+        }
+    }
+
+    fn holds(&self, subsystems: &[String]) -> bool {
+        if self.first.is_none() {
+            return false;
+        }
+        subsystems.iter().any(|name| {
+            self.everything
+                || match scope(name) {
+                    Scope::Everything => true,
+                    Scope::Unit(unit) => self.touched.contains(unit),
+                    Scope::One(unit) => {
+                        self.names.contains(name) || unit.is_some_and(|unit| self.units.contains(unit))
+                    }
+                }
+        })
+    }
+}

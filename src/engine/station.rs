@@ -1,0 +1,328 @@
+//! What the engine keeps for one toolbox: its latch, its reservations and its live generations.
+//!
+//! A station belongs to the service and outlives every generation of its toolbox. Read [`Station`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
+
+use super::Limits;
+use super::call::{CallControl, CallObserver, CallProgress, Cause, Refusal};
+use super::latch::Latch;
+use super::reserve::{Request, Reservations, Ticket};
+use super::subsystem::Claim;
+use super::toolbox::Toolbox;
+
+/// One toolbox, as the engine sees it over the life of the service.
+pub(crate) struct Station {
+    pub(crate) toolbox_id: String,
+    pub(crate) latch: Latch,
+    limits: Mutex<Limits>,
+    seats: Mutex<Seats>,
+    generations: Mutex<Vec<Generation>>,
+    /// A lease was given back.
+    returned: Notify,
+}
+
+struct Seats {
+    table: Reservations,
+    next: Ticket,
+    calls: HashMap<Ticket, Seat>,
+}
+
+struct Seat {
+    control: Arc<CallControl>,
+    granted: Option<oneshot::Sender<()>>,
+}
+
+struct Generation {
+    number: u64,
+    toolbox: Arc<dyn Toolbox>,
+    leases: usize,
+    retired: bool,
+}
+
+impl Station {
+    pub(crate) fn new(toolbox_id: &str, latch: Latch, limits: Limits) -> Self {
+        Self {
+            toolbox_id: toolbox_id.to_owned(),
+            latch,
+            limits: Mutex::new(limits),
+            seats: Mutex::new(Seats {
+                table: Reservations::new(limits.max_waiting),
+                next: 0,
+                calls: HashMap::new(),
+            }),
+            generations: Mutex::default(),
+            returned: Notify::new(),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        *lock(&self.limits)
+    }
+
+    // --- generations
+
+    pub(crate) fn attach(&self, number: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
+        *lock(&self.limits) = limits;
+        let mut generations = lock(&self.generations);
+        if !generations.iter().any(|g| g.number == number) {
+            generations.push(Generation {
+                number,
+                toolbox,
+                leases: 0,
+                retired: false,
+            });
+        }
+    }
+
+    /// Holds a generation for a call; `None` when it takes no new calls any more.
+    pub(crate) fn lease(self: &Arc<Self>, number: u64) -> Option<Lease> {
+        let mut generations = lock(&self.generations);
+        let generation = generations
+            .iter_mut()
+            .find(|g| g.number == number && !g.retired)?;
+        generation.leases += 1;
+        Some(Lease {
+            station: self.clone(),
+            number,
+            toolbox: generation.toolbox.clone(),
+        })
+    }
+
+    /// Takes no new calls for a generation, and waits until those it has are over.
+    pub(crate) async fn drained(&self, number: u64) {
+        loop {
+            let mut returned = std::pin::pin!(self.returned.notified());
+            // Registered before the look, so that a lease given back in between is not missed.
+            returned.as_mut().enable();
+            if self.retire(number) == 0 {
+                return;
+            }
+            returned.await;
+        }
+    }
+
+    /// Takes no new calls for a generation; returns how many it has.
+    fn retire(&self, number: u64) -> usize {
+        let mut generations = lock(&self.generations);
+        generations
+            .iter_mut()
+            .find(|g| g.number == number)
+            .map_or(0, |generation| {
+                generation.retired = true;
+                generation.leases
+            })
+    }
+
+    /// Lets a retired generation take calls again.
+    pub(crate) fn reinstate(&self, number: u64) {
+        if let Some(generation) = lock(&self.generations).iter_mut().find(|g| g.number == number) {
+            generation.retired = false;
+        }
+    }
+
+    pub(crate) fn detach(&self, number: u64) {
+        lock(&self.generations).retain(|g| g.number != number);
+    }
+
+    /// Every loaded copy, newest first: also those that are being drained can still move something.
+    pub(crate) fn live(&self) -> Vec<Arc<dyn Toolbox>> {
+        lock(&self.generations)
+            .iter()
+            .rev()
+            .map(|g| g.toolbox.clone())
+            .collect()
+    }
+
+    // --- reservations
+
+    /// Takes the claim, waiting for it if need be.
+    ///
+    /// # Errors
+    /// The queue is full, the wait took too long, or the call was ended meanwhile.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the place in the queue.
+    pub(crate) async fn reserve(
+        self: &Arc<Self>,
+        control: &Arc<CallControl>,
+        claim: Claim,
+        safe: bool,
+        observer: Option<&CallObserver>,
+    ) -> Result<Reserved, Refusal> {
+        let limits = self.limits();
+        let wanted = claim.clone();
+        let (granted, grant) = oneshot::channel();
+        let (ticket, request) = self.take_seat(control, claim, safe, granted);
+        let reserved = Reserved {
+            station: self.clone(),
+            ticket,
+        };
+        let ahead = match request {
+            Request::Granted => return Ok(reserved),
+            Request::Refused(holders) => {
+                let holders = self.describe(&holders);
+                return Err(Refusal::QueueFull {
+                    subsystems: wanted.to_vec(),
+                    limit: limits.max_waiting,
+                    holders,
+                });
+            }
+            Request::Queued(ahead) => ahead,
+        };
+        if let Some(observer) = observer {
+            observer(CallProgress::Queued { ahead });
+        }
+        // A call that brings the machine to safety keeps its place, whatever would end other calls.
+        let ended = if safe { control.hard() } else { control.soft() };
+        let ended = async {
+            ended.cancelled().await;
+            Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))
+        };
+        tokio::select! {
+            biased;
+            refusal = ended => Err(refusal),
+            granted = timeout(limits.max_wait, grant) => match granted {
+                Ok(_) => Ok(reserved),
+                Err(_) => Err(self.waited_too_long(&wanted, limits.max_wait)),
+            }
+        }
+    }
+
+    fn take_seat(
+        &self,
+        control: &Arc<CallControl>,
+        claim: Claim,
+        safe: bool,
+        granted: oneshot::Sender<()>,
+    ) -> (Ticket, Request) {
+        let mut seats = lock(&self.seats);
+        seats.next += 1;
+        let ticket = seats.next;
+        let displaced = if safe {
+            seats.displaced_by(&claim)
+        } else {
+            Vec::new()
+        };
+        let request = if safe {
+            seats.table.request_first(ticket, claim)
+        } else {
+            seats.table.request(ticket, claim)
+        };
+        seats.calls.insert(
+            ticket,
+            Seat {
+                control: control.clone(),
+                granted: Some(granted),
+            },
+        );
+        drop(seats);
+        for other in displaced {
+            other.end(Cause::Preempted {
+                tool: control.tool.clone(),
+                call_id: control.call_id.clone(),
+            });
+        }
+        (ticket, request)
+    }
+
+    fn waited_too_long(&self, wanted: &Claim, limit: Duration) -> Refusal {
+        let holders = lock(&self.seats).table.holders(wanted);
+        Refusal::WaitTooLong {
+            subsystems: wanted.to_vec(),
+            limit,
+            holders: self.describe(&holders),
+        }
+    }
+
+    fn describe(&self, tickets: &[Ticket]) -> Vec<String> {
+        let seats = lock(&self.seats);
+        let describe = |ticket| {
+            let control = &seats.calls.get(ticket)?.control;
+            Some(format!("`{}` (call {})", control.tool, control.call_id))
+        };
+        tickets.iter().filter_map(describe).collect()
+    }
+
+    fn release(&self, ticket: Ticket) {
+        let mut seats = lock(&self.seats);
+        seats.calls.remove(&ticket);
+        for granted in seats.table.release(ticket) {
+            if let Some(granted) = seats.calls.get_mut(&granted).and_then(|seat| seat.granted.take()) {
+                // It may have given up a moment ago; its guard releases the seat in that case.
+                _ = granted.send(());
+            }
+        }
+    }
+}
+
+impl Seats {
+    fn displaced_by(&self, claim: &Claim) -> Vec<Arc<CallControl>> {
+        let (holders, waiting) = (self.table.holders(claim), self.table.waiting_for(claim));
+        let control = |ticket| Some(self.calls.get(ticket)?.control.clone());
+        holders.iter().chain(&waiting).filter_map(control).collect()
+    }
+}
+
+/// Subsystems that a call holds or waits for; given back when dropped.
+pub(crate) struct Reserved {
+    station: Arc<Station>,
+    ticket: Ticket,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.station.release(self.ticket);
+    }
+}
+
+/// A generation that a call uses: it is not closed before this is dropped, or before the drain runs out of patience.
+pub struct Lease {
+    station: Arc<Station>,
+    number: u64,
+    toolbox: Arc<dyn Toolbox>,
+}
+
+impl Lease {
+    /// What it holds.
+    #[must_use]
+    pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
+        &self.toolbox
+    }
+
+    /// Which generation it holds.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn station(&self) -> &Arc<Station> {
+        &self.station
+    }
+}
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Lease({} generation {})", self.station.toolbox_id, self.number)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let mut generations = lock(&self.station.generations);
+        if let Some(generation) = generations.iter_mut().find(|g| g.number == self.number) {
+            generation.leases -= 1;
+        }
+        drop(generations);
+        self.station.returned.notify_waiters();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
