@@ -1,4 +1,5 @@
 //! ovos-tools: gives a voice assistant hands.
 #![deny(unsafe_code)]
 
+pub mod bus;
 pub mod engine;
