@@ -1,0 +1,350 @@
+//! Lax coercion of a call's arguments along the coercion tree.
+//!
+//! Two walks: `rate` says how well a value fits a node and changes nothing; `build` makes the converted value and
+//! asks `rate` at every union. Ratings of containers are remembered, so a value is rated once per node however
+//! unions nest: the work is linear in the arguments. A value that does not fit is passed on as it is, the
+//! validator has the words for it.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::object::{Extra, ObjectNode};
+use super::scalar::{Exactness, Fitted, ScalarType, convert, is_oversized_float, same, tidy};
+use super::tree::{ArrayNode, Node, NodeId, ScalarNode, Tree};
+use super::{MAX_PROBLEMS, Problem, shorten};
+
+/// How well a value fits; what pydantic's smart unions compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fit {
+    exactness: Exactness,
+    /// Properties found in objects with declared properties ("models"), all levels together.
+    fields: Option<usize>,
+}
+
+impl Fit {
+    const EXACT: Self = Self {
+        exactness: Exactness::Exact,
+        fields: None,
+    };
+
+    fn with(self, inner: Self) -> Self {
+        let fields = match (self.fields, inner.fields) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+        };
+        Self {
+            exactness: self.exactness.min(inner.exactness),
+            fields,
+        }
+    }
+
+    fn beats(self, best: Self) -> bool {
+        match (self.fields, best.fields) {
+            (Some(new), Some(old)) if new != old => new > old,
+            _ => self.exactness > best.exactness,
+        }
+    }
+}
+
+enum Segment<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+pub(super) struct Coercion<'t> {
+    tree: &'t Tree,
+    /// Keyed by node and by the address of the value, which outlives the coercion.
+    ratings: HashMap<(NodeId, *const Value), Option<Fit>>,
+    path: Vec<Segment<'t>>,
+    problems: Vec<Problem>,
+}
+
+impl<'t> Coercion<'t> {
+    pub(super) fn new(tree: &'t Tree) -> Self {
+        Self {
+            tree,
+            ratings: HashMap::new(),
+            path: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// The coerced arguments: an object whenever the schema is one for arguments.
+    pub(super) fn arguments(mut self, args: &'t Map<String, Value>) -> Result<Value, Vec<Problem>> {
+        let coerced = match self.tree.node(self.tree.root()) {
+            Node::Object(object) => Value::Object(self.build_object(object, args)),
+            _ => {
+                // A union at the top is rare enough to pay for a copy.
+                let whole = Value::Object(args.clone());
+                let mut inner = Coercion::new(self.tree);
+                let built = inner.build(self.tree.root(), &whole);
+                let problems = std::mem::take(&mut inner.problems);
+                drop(inner);
+                self.problems = problems;
+                built
+            }
+        };
+        if self.problems.is_empty() {
+            Ok(coerced)
+        } else {
+            Err(self.problems)
+        }
+    }
+
+    fn build(&mut self, id: NodeId, value: &'t Value) -> Value {
+        match (self.tree.node(id), value) {
+            (Node::Scalar(node), _) => match fit_scalar(node, value) {
+                Some((Cow::Owned(value), _)) => value,
+                Some((Cow::Borrowed(_), _)) => keep(value),
+                None => {
+                    self.refuse_oversized(node, value);
+                    keep(value)
+                }
+            },
+            (Node::Array(node), Value::Array(items)) => Value::Array(self.build_array(node, items)),
+            (Node::Object(node), Value::Object(map)) => Value::Object(self.build_object(node, map)),
+            (Node::Union(choices), _) => match self.choose(choices, value) {
+                Some((choice, _)) => self.build(choice, value),
+                None => keep(value),
+            },
+            _ => keep(value),
+        }
+    }
+
+    fn build_array(&mut self, node: &'t ArrayNode, items: &'t [Value]) -> Vec<Value> {
+        let mut built = Vec::with_capacity(items.len());
+        let mut seen = HashSet::new();
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(Segment::Index(index));
+            let item = match node.prefix.get(index).copied().or(node.items) {
+                Some(id) => self.build(id, item),
+                None => keep(item),
+            };
+            self.path.pop();
+            if !node.unique || seen.insert(item.to_string()) {
+                built.push(item);
+            }
+        }
+        built
+    }
+
+    fn build_object(&mut self, node: &'t ObjectNode, map: &'t Map<String, Value>) -> Map<String, Value> {
+        let mut built = Map::with_capacity(node.properties.len());
+        for property in &node.properties {
+            let value = match (map.get(&*property.name), &property.default) {
+                (Some(value), _) => {
+                    self.path.push(Segment::Name(&property.name));
+                    let value = self.build(property.node, value);
+                    self.path.pop();
+                    value
+                }
+                (None, Some(default)) => default.clone(),
+                (None, None) => continue,
+            };
+            built.insert(property.name.to_string(), value);
+        }
+        for name in &node.untyped {
+            if let Some(value) = map.get(&**name) {
+                built.insert(name.to_string(), keep(value));
+            }
+        }
+        if !matches!(node.extra, Extra::Drop) {
+            for (name, value) in map.iter().filter(|(name, _)| !node.declares(name)) {
+                let value = match node.extra {
+                    Extra::Each(id) => {
+                        self.path.push(Segment::Name(name));
+                        let value = self.build(id, value);
+                        self.path.pop();
+                        value
+                    }
+                    Extra::Drop | Extra::Keep => keep(value),
+                };
+                built.insert(name.clone(), value);
+            }
+        }
+        built
+    }
+
+    /// JSON Schema takes `1e20` for an integer, pydantic does not; nor could a toolbox read it as one.
+    fn refuse_oversized(&mut self, node: &ScalarNode, value: &Value) {
+        if node.kind == Some(ScalarType::Integer)
+            && is_oversized_float(value)
+            && self.problems.len() < MAX_PROBLEMS
+        {
+            let message = format!(
+                "expected integer, got {}: at this size write all digits, without fraction or exponent",
+                shorten(value)
+            );
+            self.problems.push(Problem {
+                path: path_text(&self.path),
+                message,
+            });
+        }
+    }
+
+    /// The alternative that fits best: the first exact one, else most properties, else the closest type, else the
+    /// first.
+    fn choose(&mut self, choices: &'t [NodeId], value: &'t Value) -> Option<(NodeId, Fit)> {
+        let mut best: Option<(NodeId, Fit)> = None;
+        for &choice in choices {
+            let Some(fit) = self.rate(choice, value) else {
+                continue;
+            };
+            if fit == Fit::EXACT {
+                return Some((choice, fit));
+            }
+            if best.is_none_or(|(_, old)| fit.beats(old)) {
+                best = Some((choice, fit));
+            }
+        }
+        best
+    }
+
+    fn rate(&mut self, id: NodeId, value: &'t Value) -> Option<Fit> {
+        let node = self.tree.node(id);
+        match node {
+            Node::Any | Node::Alias(_) => {
+                return Some(Fit {
+                    exactness: Exactness::Strict,
+                    fields: None,
+                });
+            }
+            Node::Scalar(node) => {
+                let (converted, exactness) = fit_scalar(node, value)?;
+                let allowed = node
+                    .constraints
+                    .as_ref()
+                    .is_none_or(|constraints| constraints.is_valid(&converted));
+                return allowed.then_some(Fit {
+                    exactness,
+                    fields: None,
+                });
+            }
+            Node::Array(_) | Node::Object(_) | Node::Union(_) => {}
+        }
+        let key = (id, std::ptr::from_ref(value));
+        if let Some(&known) = self.ratings.get(&key) {
+            return known;
+        }
+        // A union that is its own alternative finds this and gives up instead of running in circles.
+        self.ratings.insert(key, None);
+        let fit = match (node, value) {
+            (Node::Union(choices), _) => self.choose(choices, value).map(|(_, fit)| fit),
+            (Node::Array(node), Value::Array(items)) => self.rate_array(node, items),
+            (Node::Object(node), Value::Object(map)) => self.rate_object(node, map),
+            _ => None,
+        };
+        self.ratings.insert(key, fit);
+        fit
+    }
+
+    fn rate_array(&mut self, node: &'t ArrayNode, items: &'t [Value]) -> Option<Fit> {
+        if !node.unique && !(node.min..=node.max).contains(&(items.len() as u64)) {
+            return None;
+        }
+        let mut fit = Fit::EXACT;
+        for (index, item) in items.iter().enumerate() {
+            if let Some(id) = node.prefix.get(index).copied().or(node.items) {
+                fit = fit.with(self.rate(id, item)?);
+            }
+        }
+        Some(fit)
+    }
+
+    fn rate_object(&mut self, node: &'t ObjectNode, map: &'t Map<String, Value>) -> Option<Fit> {
+        if !(node.min..=node.max).contains(&(map.len() as u64)) {
+            return None;
+        }
+        // Making a model of an object is not exact for pydantic, taking it as a dictionary is.
+        let model = !node.properties.is_empty();
+        let mut fit = if model {
+            Fit {
+                exactness: Exactness::Lax,
+                fields: Some(0),
+            }
+        } else {
+            Fit::EXACT
+        };
+        let mut found = 0;
+        for property in &node.properties {
+            match map.get(&*property.name) {
+                Some(value) => {
+                    found += 1;
+                    fit = fit.with(self.rate(property.node, value)?);
+                }
+                None if property.required => return None,
+                None => {}
+            }
+        }
+        for name in &node.untyped {
+            if !map.contains_key(&**name) {
+                return None;
+            }
+            found += 1;
+        }
+        if node.closed && matches!(node.extra, Extra::Drop) && found < map.len() {
+            return None;
+        }
+        if model {
+            fit = fit.with(Fit {
+                exactness: Exactness::Exact,
+                fields: Some(found),
+            });
+        }
+        if let Extra::Each(id) = node.extra {
+            for (_, value) in map.iter().filter(|(name, _)| !node.declares(name)) {
+                fit = fit.with(self.rate(id, value)?);
+            }
+        }
+        Some(fit)
+    }
+}
+
+fn fit_scalar<'v>(node: &ScalarNode, value: &'v Value) -> Option<(Cow<'v, Value>, Exactness)> {
+    let Some(kind) = node.kind else {
+        return is_member(node, value).then_some((Cow::Borrowed(value), Exactness::Exact));
+    };
+    let (fitted, exactness) = convert(kind, value)?;
+    let converted = match fitted {
+        Fitted::Same => Cow::Borrowed(value),
+        Fitted::New(value) => Cow::Owned(value),
+    };
+    is_member(node, &converted).then_some((converted, exactness))
+}
+
+fn is_member(node: &ScalarNode, value: &Value) -> bool {
+    node.members
+        .as_ref()
+        .is_none_or(|members| members.iter().any(|member| same(member, value)))
+}
+
+/// A copy with every number in a form that later steps can afford; numbers that have none were refused before.
+fn keep(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(tidy(number).flatten().unwrap_or_else(|| number.clone())),
+        Value::Array(items) => Value::Array(items.iter().map(keep).collect()),
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(name, value)| (name.clone(), keep(value)))
+                .collect(),
+        ),
+        Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
+    }
+}
+
+fn path_text(path: &[Segment<'_>]) -> String {
+    let mut text = String::new();
+    for segment in path {
+        match segment {
+            Segment::Name(name) if text.is_empty() => text.push_str(name),
+            Segment::Name(name) => {
+                text.push('.');
+                text.push_str(name);
+            }
+            Segment::Index(index) => text.push_str(&format!("[{index}]")),
+        }
+    }
+    super::shorten::shorten_text(&text, 200)
+}

@@ -1,0 +1,98 @@
+//! The object node of the coercion tree: which properties it declares and what happens to all others.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::tree::NodeId;
+
+#[derive(Debug)]
+pub(super) struct Property {
+    pub(super) name: Box<str>,
+    pub(super) node: NodeId,
+    pub(super) required: bool,
+    pub(super) default: Option<Value>,
+}
+
+/// What happens to a property that is not declared.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Extra {
+    #[default]
+    Drop,
+    Keep,
+    /// Kept, converted by this node.
+    Each(NodeId),
+}
+
+#[derive(Debug)]
+pub(super) struct ObjectNode {
+    pub(super) properties: Vec<Property>,
+    names: HashSet<Box<str>>,
+    /// Declared without a schema (only in `required`): passed on as they are.
+    pub(super) untyped: Vec<Box<str>>,
+    pub(super) extra: Extra,
+    /// `additionalProperties: false`: among alternatives, undeclared properties rule this one out.
+    pub(super) closed: bool,
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+impl Default for ObjectNode {
+    fn default() -> Self {
+        Self::new(Vec::new(), Extra::Drop, false)
+    }
+}
+
+impl ObjectNode {
+    pub(super) fn new(properties: Vec<Property>, extra: Extra, closed: bool) -> Self {
+        let names = properties.iter().map(|property| property.name.clone()).collect();
+        Self {
+            properties,
+            names,
+            untyped: Vec::new(),
+            extra,
+            closed,
+            min: 0,
+            max: u64::MAX,
+        }
+    }
+
+    pub(super) fn declares(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    pub(super) fn declare(&mut self, name: &str) {
+        if self.names.insert(name.into()) {
+            self.untyped.push(name.into());
+        }
+    }
+
+    /// Takes over what a part declares. A part that does not always hold brings no defaults and requires nothing.
+    pub(super) fn absorb(&mut self, part: &Self, held: bool) {
+        for property in &part.properties {
+            if self.names.insert(property.name.clone()) {
+                self.properties.push(Property {
+                    name: property.name.clone(),
+                    node: property.node,
+                    required: held && property.required,
+                    default: property.default.clone().filter(|_| held),
+                });
+            }
+        }
+        for name in &part.untyped {
+            self.declare(name);
+        }
+        if matches!(self.extra, Extra::Drop) && !part.properties.is_empty() | part.closed {
+            self.extra = part.extra;
+        }
+        self.closed |= held && part.closed;
+    }
+
+    pub(super) fn children(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let each = match self.extra {
+            Extra::Each(id) => Some(id),
+            Extra::Drop | Extra::Keep => None,
+        };
+        self.properties.iter().map(|property| property.node).chain(each)
+    }
+}
