@@ -23,11 +23,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, Report};
+use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, Object, Report};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-pub use call::{CallControl, CallEnd, CallObserver, CallProgress, CallRequest, Cause, Phase, Refusal};
+pub use call::{
+    CallControl, CallEnd, CallObserver, CallProgress, CallRequest, Cause, Phase, Refusal, Verdict,
+};
 use calls::Calls;
 pub use calls::Known;
 pub use latch::{Latch, LiftError, StopRecord};
@@ -299,6 +301,27 @@ impl Engine {
         })
     }
 
+    /// What the toolbox makes of a report, or the engine in its place.
+    ///
+    /// # Cancel safety
+    /// Nothing but the answer is lost when it is dropped.
+    pub async fn conclude(&self, lease: &Lease, tool: &str, args: &Object, report: &Report) -> Verdict {
+        let limit = lease.station().limits().plan;
+        match timeout(limit, lease.toolbox().conclude(tool, args, report)).await {
+            Ok(Ok(Some(conclusion))) => Verdict::Toolbox(conclusion),
+            Ok(Ok(None)) => Verdict::Engine(report::conclude(report)),
+            Ok(Err(failure)) => Verdict::Toolbox(Conclusion::Error(failure)),
+            Err(_) => {
+                let toolbox_id = &lease.station().toolbox_id;
+                let late = format!(
+                    "toolbox `{toolbox_id}` did not conclude `{tool}` within {} ms",
+                    limit.as_millis()
+                );
+                Verdict::Toolbox(Conclusion::Error(Failure::new("TimeoutError", late)))
+            }
+        }
+    }
+
     /// What is known of a call id.
     #[must_use]
     pub fn find(&self, call_id: &str) -> Known {
@@ -397,29 +420,6 @@ fn identity(request: &CallRequest, stop_epoch: u64) -> CallIdentity {
         source: request.source.clone(),
         deadline_ms: 0,
         stop_epoch,
-    }
-}
-
-async fn conclude(lease: &Lease, request: &CallRequest, report: &Report) -> Conclusion {
-    let limit = lease.station().limits().plan;
-    match timeout(
-        limit,
-        lease.toolbox().conclude(&request.tool, &request.args, report),
-    )
-    .await
-    {
-        Ok(Ok(Some(conclusion))) => conclusion,
-        Ok(Ok(None)) => report::conclude(report),
-        Ok(Err(failure)) => Conclusion::Error(failure),
-        Err(_) => Conclusion::Error(Failure::new(
-            "TimeoutError",
-            format!(
-                "toolbox `{}` did not conclude `{}` within {} ms",
-                request.toolbox_id,
-                request.tool,
-                limit.as_millis()
-            ),
-        )),
     }
 }
 

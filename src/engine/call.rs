@@ -232,11 +232,20 @@ pub enum CallEnd {
     Ran {
         /// One line an action.
         report: Report,
-        /// What the toolbox, or in its place the engine, makes of the report.
-        conclusion: Conclusion,
+        /// What is made of the report.
+        verdict: Verdict,
         /// What ended it early, if anything did.
         cause: Option<Cause>,
     },
+}
+
+/// What is made of a report, and by whom.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// By the toolbox, which sends it as its answer.
+    Toolbox(Conclusion),
+    /// By the engine, because the toolbox leaves it to the service or could not say.
+    Engine(Conclusion),
 }
 
 /// How far a call is, for status and cancel.

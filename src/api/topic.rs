@@ -1,0 +1,137 @@
+//! Which topics are ours.
+//!
+//! The one table from a message's type to what is done about it.
+
+/// Prefix of the toolbox topics.
+const PERSONA: &str = "ovos.persona.tools.";
+
+/// The name under which this service answers the status topics.
+pub const SERVICE_NAME: &str = "ovos_tools";
+
+/// What a request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// `ovos.tools.list`
+    List,
+    /// `ovos.tools.get`
+    Get,
+    /// `ovos.tools.invoke`
+    Invoke,
+    /// `ovos.tools.reload`
+    Reload,
+    /// `ovos.tools.plan`
+    Plan,
+    /// `ovos.tools.export`
+    Export,
+    /// `ovos.tools.cancel`
+    Cancel,
+    /// `ovos.tools.status`
+    Status,
+    /// `ovos.tools.resume`
+    Resume,
+    /// `ovos.persona.tools.discover`
+    Discover,
+    /// `ovos.persona.tools.call`, or its predecessor `ovos.persona.tools.<toolbox_id>.call`
+    Call {
+        /// From the topic of the predecessor.
+        toolbox_id: Option<String>,
+    },
+    /// `mycroft.<name>.is_alive`, `.is_ready`, `.all_loaded`
+    IsReady,
+    /// `configuration.updated`
+    ConfigurationUpdated,
+    /// `configuration.patch`
+    ConfigurationPatch,
+}
+
+/// A request that must not wait behind others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgent {
+    /// `ovos.tools.stop`: emergency stop.
+    EmergencyStop,
+    /// `ovos.stop`, `mycroft.stop`: the user said "stop".
+    UserStop,
+}
+
+impl Urgent {
+    /// What a message type stands for.
+    #[must_use]
+    pub fn of(kind: &str) -> Option<Self> {
+        match kind {
+            "ovos.tools.stop" => Some(Self::EmergencyStop),
+            "ovos.stop" | "mycroft.stop" => Some(Self::UserStop),
+            _ => None,
+        }
+    }
+}
+
+impl Topic {
+    /// What a message type stands for; `None` where it is not ours.
+    #[must_use]
+    pub fn of(kind: &str, answer_as_phal: bool) -> Option<Self> {
+        if let Some(topic) = kind.strip_prefix("ovos.tools.") {
+            return Some(match topic {
+                "list" => Self::List,
+                "get" => Self::Get,
+                "invoke" => Self::Invoke,
+                "reload" => Self::Reload,
+                "plan" => Self::Plan,
+                "export" => Self::Export,
+                "cancel" => Self::Cancel,
+                "status" => Self::Status,
+                "resume" => Self::Resume,
+                _ => return None,
+            });
+        }
+        if let Some(topic) = kind.strip_prefix(PERSONA) {
+            return match topic {
+                "discover" => Some(Self::Discover),
+                "call" => Some(Self::Call { toolbox_id: None }),
+                _ => topic
+                    .strip_suffix(".call")
+                    .map(|id| Self::Call { toolbox_id: Some(id.to_owned()) }),
+            };
+        }
+        if let Some(topic) = kind.strip_prefix("mycroft.") {
+            let (name, question) = topic.rsplit_once('.')?;
+            let ours = name == SERVICE_NAME || (answer_as_phal && name == "PHAL");
+            let known = matches!(question, "is_alive" | "is_ready" | "all_loaded");
+            return (ours && known).then_some(Self::IsReady);
+        }
+        match kind {
+            "configuration.updated" => Some(Self::ConfigurationUpdated),
+            "configuration.patch" => Some(Self::ConfigurationPatch),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_mean_what_the_contract_says() {
+        let rows = [
+            ("ovos.tools.list", Some(Topic::List)),
+            ("ovos.tools.list.response", None),
+            ("ovos.tools.stop", None),
+            ("ovos.tools.invoke.progress", None),
+            ("ovos.tools.", None),
+            ("ovos.persona.tools.call", Some(Topic::Call { toolbox_id: None })),
+            ("ovos.persona.tools.math.call", Some(Topic::Call { toolbox_id: Some("math".to_owned()) })),
+            ("ovos.persona.tools.math.call.response", None),
+            ("mycroft.ovos_tools.is_ready", Some(Topic::IsReady)),
+            ("mycroft.PHAL.is_ready", None),
+            ("mycroft.skills.is_ready", None),
+            ("recognizer_loop:utterance", None),
+        ];
+        for (kind, expected) in rows {
+            assert_eq!(Topic::of(kind, false), expected, "{kind}");
+        }
+        assert_eq!(Topic::of("mycroft.PHAL.is_alive", true), Some(Topic::IsReady));
+        assert_eq!(Urgent::of("ovos.tools.stop"), Some(Urgent::EmergencyStop));
+        assert_eq!(Urgent::of("mycroft.stop"), Some(Urgent::UserStop));
+        assert_eq!(Urgent::of("ovos.stop.response"), None);
+    }
+}

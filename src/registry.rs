@@ -1,0 +1,213 @@
+//! The tools that can be called now: an immutable snapshot, swapped whole and never changed in place.
+//!
+//! A request works on the snapshot it found, so a reload in the middle cannot show it half a toolbox. Schemas are
+//! compiled here, once a generation. The registry knows neither the bus nor plugins. Read [`Snapshot`].
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use ovos_toolbox_wire::{Effect, ToolDefinition};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use crate::schema::{ArgumentSchema, OutputSchema, SchemaError};
+
+/// Between a toolbox id and a tool's name, where the name alone would be ambiguous.
+pub const ALIAS_SEPARATOR: &str = "__";
+
+/// One tool that can be called.
+#[derive(Debug)]
+pub struct Tool {
+    /// The toolbox that owns it.
+    pub toolbox_id: String,
+    /// The generation of that toolbox.
+    pub generation: u64,
+    /// What the toolbox says of it.
+    pub definition: ToolDefinition,
+    /// Its argument schema, compiled.
+    pub arguments: ArgumentSchema,
+    /// Its output schema, compiled.
+    pub output: OutputSchema,
+    /// The five published fields as JSON, written once: `list` is asked far more often than toolboxes change.
+    pub entry: Box<RawValue>,
+}
+
+/// The five fields by which the published contract describes a tool.
+#[derive(Serialize)]
+struct Entry<'a> {
+    name: &'a str,
+    description: &'a str,
+    argument_schema: &'a serde_json::Value,
+    output_schema: &'a serde_json::Value,
+    toolbox_id: &'a str,
+}
+
+impl Tool {
+    /// Compiles a definition.
+    ///
+    /// # Errors
+    /// A schema that cannot be used.
+    pub fn new(toolbox_id: &str, generation: u64, definition: ToolDefinition) -> Result<Self, SchemaError> {
+        let arguments = ArgumentSchema::compile(&definition.argument_schema)?;
+        let output = OutputSchema::compile(&definition.output_schema)?;
+        let entry = Entry {
+            name: &definition.name,
+            description: &definition.description,
+            argument_schema: &definition.argument_schema,
+            output_schema: &definition.output_schema,
+            toolbox_id,
+        };
+        let entry = serde_json::value::to_raw_value(&entry).map_err(|error| SchemaError::Invalid {
+            path: "#".to_owned(),
+            message: format!("cannot be written as JSON: {error}"),
+        })?;
+        Ok(Self { toolbox_id: toolbox_id.to_owned(), generation, definition, arguments, output, entry })
+    }
+
+    /// The name it is called by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// What it does to the world.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        self.definition.effect
+    }
+
+    /// Its name with its toolbox in front, which is never ambiguous.
+    #[must_use]
+    pub fn alias(&self) -> String {
+        format!("{}{ALIAS_SEPARATOR}{}", self.toolbox_id, self.name())
+    }
+}
+
+/// Whether a toolbox's tools can be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolboxState {
+    /// They can.
+    Ready,
+    /// Its replacement is being loaded, and the old copy had to close first. Calls wait for it.
+    Reloading,
+    /// It could not be loaded, or died for good.
+    Failed(String),
+}
+
+/// A toolbox, as requests see it.
+#[derive(Clone, Debug)]
+pub struct ToolboxEntry {
+    /// Its id.
+    pub toolbox_id: String,
+    /// The generation that serves.
+    pub generation: u64,
+    /// Whether it serves.
+    pub state: ToolboxState,
+    /// Its tools, in the order in which it lists them.
+    pub tools: Vec<Arc<Tool>>,
+}
+
+/// Everything that can be called, at one moment.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    toolboxes: BTreeMap<String, ToolboxEntry>,
+    by_name: HashMap<String, Vec<Arc<Tool>>>,
+}
+
+/// What a name means in a snapshot.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// One tool.
+    One(Arc<Tool>),
+    /// Several toolboxes own a tool of that name.
+    Several(Vec<Arc<Tool>>),
+    /// None does.
+    None,
+}
+
+impl Snapshot {
+    /// A snapshot of these toolboxes.
+    #[must_use]
+    pub fn new(toolboxes: impl IntoIterator<Item = ToolboxEntry>) -> Self {
+        let toolboxes: BTreeMap<String, ToolboxEntry> =
+            toolboxes.into_iter().map(|entry| (entry.toolbox_id.clone(), entry)).collect();
+        let mut by_name: HashMap<String, Vec<Arc<Tool>>> = HashMap::new();
+        for tool in toolboxes.values().flat_map(|entry| &entry.tools) {
+            by_name.entry(tool.name().to_owned()).or_default().push(tool.clone());
+        }
+        Self { toolboxes, by_name }
+    }
+
+    /// The toolboxes, by id.
+    pub fn toolboxes(&self) -> impl Iterator<Item = &ToolboxEntry> {
+        self.toolboxes.values()
+    }
+
+    /// One toolbox.
+    #[must_use]
+    pub fn toolbox(&self, toolbox_id: &str) -> Option<&ToolboxEntry> {
+        self.toolboxes.get(toolbox_id)
+    }
+
+    /// Every tool, by toolbox; a name that two toolboxes own occurs twice.
+    pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
+        self.toolboxes.values().flat_map(|entry| &entry.tools)
+    }
+
+    /// What `name` means: a tool's name, or its alias `<toolbox_id>__<name>`. With a toolbox, only its tools count.
+    #[must_use]
+    pub fn find(&self, name: &str, toolbox_id: Option<&str>) -> Found {
+        let named = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
+        let wanted = |tool: &&Arc<Tool>| toolbox_id.is_none_or(|id| tool.toolbox_id == id);
+        let tools: Vec<Arc<Tool>> = named.iter().filter(wanted).cloned().collect();
+        match tools.as_slice() {
+            [one] => Found::One(one.clone()),
+            [] => self.find_alias(name).filter(|tool| wanted(&tool)).map_or(Found::None, Found::One),
+            _ => Found::Several(tools),
+        }
+    }
+
+    fn find_alias(&self, alias: &str) -> Option<Arc<Tool>> {
+        // Both halves may contain the separator themselves, so every place where it stands is tried.
+        alias.match_indices(ALIAS_SEPARATOR).find_map(|(at, separator)| {
+            let (toolbox_id, name) = (&alias[..at], &alias[at + separator.len()..]);
+            let tools = &self.toolboxes.get(toolbox_id)?.tools;
+            tools.iter().find(|tool| tool.name() == name).cloned()
+        })
+    }
+}
+
+/// Holds the snapshot in force.
+#[derive(Debug)]
+pub struct Registry {
+    current: ArcSwap<Snapshot>,
+    changed: watch::Sender<u64>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self { current: ArcSwap::default(), changed: watch::Sender::new(0) }
+    }
+}
+
+impl Registry {
+    /// The snapshot in force.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// Puts a snapshot in force.
+    pub fn swap(&self, snapshot: Snapshot) {
+        self.current.store(Arc::new(snapshot));
+        self.changed.send_modify(|n| *n += 1);
+    }
+
+    /// Changes with every swap.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+}
