@@ -293,10 +293,10 @@ impl Engine {
         };
         let report = runner.run(plan).await;
         drop(reserved);
-        let conclusion = conclude(lease, &request, &report).await;
+        let verdict = self.conclude(lease, &request.tool, &request.args, &report).await;
         Ok(CallEnd::Ran {
             report,
-            conclusion,
+            verdict,
             cause: control.cause(),
         })
     }

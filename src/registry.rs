@@ -63,7 +63,14 @@ impl Tool {
             path: "#".to_owned(),
             message: format!("cannot be written as JSON: {error}"),
         })?;
-        Ok(Self { toolbox_id: toolbox_id.to_owned(), generation, definition, arguments, output, entry })
+        Ok(Self {
+            toolbox_id: toolbox_id.to_owned(),
+            generation,
+            definition,
+            arguments,
+            output,
+            entry,
+        })
     }
 
     /// The name it is called by.
@@ -131,11 +138,16 @@ impl Snapshot {
     /// A snapshot of these toolboxes.
     #[must_use]
     pub fn new(toolboxes: impl IntoIterator<Item = ToolboxEntry>) -> Self {
-        let toolboxes: BTreeMap<String, ToolboxEntry> =
-            toolboxes.into_iter().map(|entry| (entry.toolbox_id.clone(), entry)).collect();
+        let toolboxes: BTreeMap<String, ToolboxEntry> = toolboxes
+            .into_iter()
+            .map(|entry| (entry.toolbox_id.clone(), entry))
+            .collect();
         let mut by_name: HashMap<String, Vec<Arc<Tool>>> = HashMap::new();
         for tool in toolboxes.values().flat_map(|entry| &entry.tools) {
-            by_name.entry(tool.name().to_owned()).or_default().push(tool.clone());
+            by_name
+                .entry(tool.name().to_owned())
+                .or_default()
+                .push(tool.clone());
         }
         Self { toolboxes, by_name }
     }
@@ -164,7 +176,10 @@ impl Snapshot {
         let tools: Vec<Arc<Tool>> = named.iter().filter(wanted).cloned().collect();
         match tools.as_slice() {
             [one] => Found::One(one.clone()),
-            [] => self.find_alias(name).filter(|tool| wanted(&tool)).map_or(Found::None, Found::One),
+            [] => self
+                .find_alias(name)
+                .filter(|tool| wanted(&tool))
+                .map_or(Found::None, Found::One),
             _ => Found::Several(tools),
         }
     }
@@ -188,7 +203,10 @@ pub struct Registry {
 
 impl Default for Registry {
     fn default() -> Self {
-        Self { current: ArcSwap::default(), changed: watch::Sender::new(0) }
+        Self {
+            current: ArcSwap::default(),
+            changed: watch::Sender::new(0),
+        }
     }
 }
 

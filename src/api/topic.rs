@@ -87,9 +87,9 @@ impl Topic {
             return match topic {
                 "discover" => Some(Self::Discover),
                 "call" => Some(Self::Call { toolbox_id: None }),
-                _ => topic
-                    .strip_suffix(".call")
-                    .map(|id| Self::Call { toolbox_id: Some(id.to_owned()) }),
+                _ => topic.strip_suffix(".call").map(|id| Self::Call {
+                    toolbox_id: Some(id.to_owned()),
+                }),
             };
         }
         if let Some(topic) = kind.strip_prefix("mycroft.") {
@@ -119,7 +119,12 @@ mod tests {
             ("ovos.tools.invoke.progress", None),
             ("ovos.tools.", None),
             ("ovos.persona.tools.call", Some(Topic::Call { toolbox_id: None })),
-            ("ovos.persona.tools.math.call", Some(Topic::Call { toolbox_id: Some("math".to_owned()) })),
+            (
+                "ovos.persona.tools.math.call",
+                Some(Topic::Call {
+                    toolbox_id: Some("math".to_owned()),
+                }),
+            ),
             ("ovos.persona.tools.math.call.response", None),
             ("mycroft.ovos_tools.is_ready", Some(Topic::IsReady)),
             ("mycroft.PHAL.is_ready", None),

@@ -1,0 +1,226 @@
+//! The tools API: what a bus client can ask, and the answer to each question.
+//!
+//! One file a topic family. A request comes in as a message and leaves as exactly one frame (or none, where the contract
+//! says silence); nothing here opens a socket, loads a library or runs an action. It is the only place that maps outcomes
+//! to the wire. Read [`Api::handle`].
+
+mod cancel;
+mod discover;
+mod error;
+mod export;
+mod invoke;
+mod list;
+mod payload;
+mod plan;
+mod progress;
+mod reload;
+mod request;
+mod resolve;
+mod status;
+mod stop;
+mod topic;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+use ovos_toolbox_wire::Object;
+use serde::Serialize;
+
+use crate::bus::Message;
+use crate::engine::Engine;
+use crate::registry::Registry;
+
+pub use cancel::CancelResponse;
+pub use error::{ErrorDetail, KINDS, WireError};
+pub use invoke::{CallResponse, InvokeResponse};
+pub use list::{ToolEntry, ToolMeta};
+pub use payload::{EventMessage, schemas};
+pub use plan::{PlanErrorResponse, PlanResponse, PlannedActionEntry};
+pub use progress::{ProgressKind, ProgressMessage};
+pub use reload::{FailedFile, ReloadOutcome};
+pub use request::{
+    CallOptions, CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest,
+    ListRequest, PlanRequest, ResumeRequest, StopRequest,
+};
+pub use status::{BusStatus, CallStatus, IsReady, ServiceStatus, StatusResponse, ToolboxStatus};
+pub use stop::{StopResponse, StoppedToolbox};
+pub use topic::{SERVICE_NAME, Topic, Urgent};
+
+/// Where frames go. The service implements it with the bus client.
+pub trait Outbox: Send + Sync + 'static {
+    /// Sends an answer, sooner or later: it waits for room and survives a loss of the bus.
+    fn answer(&self, frame: String) -> BoxFuture<'_, ()>;
+    /// Sends something that is worth nothing later; dropped when there is no room or no bus.
+    fn notify(&self, frame: String);
+}
+
+/// What the API needs of the plugin side.
+pub trait Toolboxes: Send + Sync + 'static {
+    /// Brings what is loaded in line with what is in the plugin folders. Resolves after the swap.
+    fn reload(&self) -> BoxFuture<'_, ReloadOutcome>;
+    /// Every toolbox, loaded or not.
+    fn toolboxes(&self) -> Vec<ToolboxStatus>;
+    /// Files that could not be loaded.
+    fn failed_files(&self) -> Vec<FailedFile>;
+    /// The service itself.
+    fn service(&self) -> ServiceStatus;
+    /// The connection.
+    fn bus(&self) -> BusStatus;
+    /// What a re-read configuration would change once its toolbox, or the service, is reloaded.
+    fn pending_config(&self) -> Vec<String>;
+    /// Makes what was stopped survive a restart of the service.
+    fn latches_changed(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What the configuration says about the API.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Tools of effect `resume` can be invoked.
+    pub operator_tools: bool,
+}
+
+/// A request, taken apart.
+#[derive(Debug)]
+pub struct Request {
+    /// Its type and context; its data is moved out.
+    pub head: Message,
+    /// Its payload.
+    pub data: Object,
+    /// When it was read.
+    pub received: Instant,
+}
+
+/// Answers requests.
+pub struct Api {
+    engine: Arc<Engine>,
+    registry: Arc<Registry>,
+    toolboxes: Arc<dyn Toolboxes>,
+    outbox: Arc<dyn Outbox>,
+    settings: Settings,
+    ready: AtomicBool,
+    counters: Counters,
+    call_ids: AtomicU64,
+}
+
+/// What has happened since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    calls: AtomicU64,
+    failed_calls: AtomicU64,
+    requests: AtomicU64,
+    stops: AtomicU64,
+}
+
+impl Api {
+    /// An API over these parts. It says it is not ready until [`Self::set_ready`].
+    #[must_use]
+    pub fn new(
+        engine: Arc<Engine>,
+        registry: Arc<Registry>,
+        toolboxes: Arc<dyn Toolboxes>,
+        outbox: Arc<dyn Outbox>,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            engine,
+            registry,
+            toolboxes,
+            outbox,
+            settings,
+            ready: AtomicBool::new(false),
+            counters: Counters::default(),
+            call_ids: AtomicU64::new(0),
+        }
+    }
+
+    /// What the status topics answer.
+    pub fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, Ordering::Relaxed);
+    }
+
+    /// Answers one request. The configuration topics are the service's and are ignored here.
+    ///
+    /// # Cancel safety
+    /// Dropped early, a call goes unanswered; the service drops it only when it ends itself.
+    pub async fn handle(self: &Arc<Self>, topic: Topic, request: Request) {
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        let head = &request.head;
+        match topic {
+            Topic::List => self.answer(head, &self.list(&request)).await,
+            Topic::Get => self.answer(head, &self.get(&request)).await,
+            Topic::Invoke => {
+                let answer = self.invoke(&request).await;
+                self.answer(head, &answer).await;
+            }
+            Topic::Reload => {
+                let answer = self.reload(&request).await;
+                self.answer(head, &answer).await;
+            }
+            Topic::Plan => {
+                let answer = self.plan(&request).await;
+                self.answer(head, &answer).await;
+            }
+            Topic::Export => self.answer(head, &self.export(&request)).await,
+            Topic::Cancel => self.answer(head, &self.cancel(&request)).await,
+            Topic::Status => self.answer(head, &self.status()).await,
+            Topic::Resume => {
+                let answer = self.resume(&request).await;
+                self.answer(head, &answer).await;
+            }
+            Topic::Discover => {
+                for answer in self.discover() {
+                    self.answer(head, &answer).await;
+                }
+            }
+            Topic::Call { ref toolbox_id } => {
+                if let Some(answer) = self.call(&request, toolbox_id.as_deref()).await {
+                    self.answer(head, &answer).await;
+                }
+            }
+            Topic::IsReady => {
+                let status = self.ready.load(Ordering::Relaxed);
+                self.answer(head, &status::IsReady { status }).await;
+            }
+            Topic::ConfigurationUpdated | Topic::ConfigurationPatch => {}
+        }
+    }
+
+    /// Answers a request whose data cannot be read, so that its sender does not wait for nothing.
+    ///
+    /// # Cancel safety
+    /// The answer is lost.
+    pub async fn refuse(&self, head: &Message, reason: &str) {
+        let error = WireError::new(
+            "ValueError",
+            format!("the request's data cannot be read: {reason}"),
+        );
+        self.answer(head, &payload::ErrorResponse { error: error.text })
+            .await;
+    }
+
+    async fn answer<T: Serialize + Sync>(&self, head: &Message, data: &T) {
+        let kind = format!("{}.response", head.kind);
+        match frame(head, &kind, data) {
+            Ok(frame) => self.outbox.answer(frame).await,
+            Err(error) => tracing::error!(%kind, %error, "an answer cannot be written as JSON"),
+        }
+    }
+}
+
+/// A message back to the sender of `head`, written in one go.
+fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Frame<'a, T> {
+        r#type: &'a str,
+        data: &'a T,
+        context: &'a Object,
+    }
+    let derived = head.reply(kind, Object::new());
+    serde_json::to_string(&Frame {
+        r#type: kind,
+        data,
+        context: &derived.context,
+    })
+}

@@ -1,0 +1,229 @@
+//! What goes wrong, as it reads on the bus.
+//!
+//! The only place that turns refusals and failures into the wire's `error` strings. Strings that the published contract
+//! fixes are kept to the letter; `: reason` may follow them. Everything else is `Kind: message` with a kind of
+//! [`KINDS`].
+
+use ovos_toolbox_wire::{CallOutcome, Conclusion, Failure, Report};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::engine::{Refusal, Verdict};
+use crate::schema::{Problem, python_type_name};
+
+/// The kinds of error that the service itself reports, and what a caller can do about each. A toolbox may report others.
+pub const KINDS: &[(&str, &str)] = &[
+    (
+        "AmbiguousToolError",
+        "two toolboxes own the name: give toolbox_id, or call <toolbox_id>__<name>",
+    ),
+    ("BusyError", "too much is under way: try again later"),
+    (
+        "CancelledError",
+        "the call was cancelled, pre-empted or ended by the user's stop",
+    ),
+    (
+        "EmergencyStop",
+        "the toolbox is or was put in emergency stop state: an operator has to resume it",
+    ),
+    (
+        "PermissionError",
+        "not for this caller: the message says which key allows it",
+    ),
+    (
+        "PlanError",
+        "the toolbox made a plan that cannot be run: tell its author",
+    ),
+    (
+        "RuntimeError",
+        "the tool failed, or returned what it may not return",
+    ),
+    ("TimeoutError", "not done in time"),
+    ("ToolboxCrashed", "the toolbox died while it ran the call"),
+    (
+        "ToolboxUnavailable",
+        "the toolbox is not loaded at the moment: see ovos.tools.status",
+    ),
+    (
+        "ValueError",
+        "the request cannot be used: the message says what is accepted",
+    ),
+];
+
+/// The published text for a tool that is refused because of the latch.
+const LATCHED: &str = "Robot is in emergency stop state. Reset required.";
+
+/// Details of an error, for a program. Sent only where the request says `"detail": true`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ErrorDetail {
+    /// The word before the colon of `error`.
+    pub kind: String,
+    /// Whatever belongs to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// What happened to each action, when any ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+}
+
+/// An error on its way to the wire.
+#[derive(Clone, Debug)]
+pub struct WireError {
+    /// The `error` string.
+    pub text: String,
+    /// Its details.
+    pub detail: ErrorDetail,
+}
+
+impl WireError {
+    /// `Kind: message`.
+    pub fn new(kind: &str, message: impl std::fmt::Display) -> Self {
+        Self::fixed(kind, format!("{kind}: {message}"))
+    }
+
+    /// A text that the published contract fixes.
+    pub(super) fn fixed(kind: &str, text: impl Into<String>) -> Self {
+        let detail = ErrorDetail {
+            kind: kind.to_owned(),
+            data: None,
+            report: None,
+        };
+        Self {
+            text: text.into(),
+            detail,
+        }
+    }
+
+    fn of(failure: &Failure) -> Self {
+        let mut error = Self::new(&failure.kind, &failure.message);
+        error.detail.data.clone_from(&failure.data);
+        error
+    }
+
+    fn with_report(mut self, report: &Report) -> Self {
+        self.detail.report = Some(report.clone());
+        self
+    }
+
+    // --- the published texts, in the order in which they are checked
+
+    pub(super) fn missing_name() -> Self {
+        Self::fixed("ValueError", "Missing required field: 'name'")
+    }
+
+    pub(super) fn unknown_tool(name: &str) -> Self {
+        Self::fixed("ValueError", format!("Unknown tool: '{name}'"))
+    }
+
+    pub(super) fn unknown_tool_of(name: &str, toolbox_id: &str) -> Self {
+        Self::fixed(
+            "ValueError",
+            format!("ValueError: Unknown tool '{name}' for ToolBox '{toolbox_id}'."),
+        )
+    }
+
+    pub(super) fn arguments_of_type(tool: &str, args: &Value) -> Self {
+        let found = python_type_name(args);
+        Self::fixed(
+            "RuntimeError",
+            format!(
+                "RuntimeError: Tool '{tool}' called with unexpected type arguments: {found}. Must be Dict[str, Any] \
+                 or ToolArguments."
+            ),
+        )
+    }
+
+    pub(super) fn invalid_arguments(tool: &str, toolbox_id: &str, problems: &[Problem]) -> Self {
+        let text = format!(
+            "ValueError: Tool input validation failed for '{tool}' in ToolBox '{toolbox_id}': {}",
+            list(problems)
+        );
+        Self::fixed("ValueError", text)
+    }
+
+    pub(super) fn invalid_output(tool: &str, toolbox_id: &str, problems: &[Problem]) -> Self {
+        let text = format!(
+            "RuntimeError: Tool output validation failed for '{tool}' in ToolBox '{toolbox_id}': {}",
+            list(problems)
+        );
+        Self::fixed("RuntimeError", text)
+    }
+
+    pub(super) fn output_of_type(tool: &str, output: &Value) -> Self {
+        let found = python_type_name(output);
+        Self::fixed(
+            "RuntimeError",
+            format!(
+                "RuntimeError: Tool '{tool}' returned an unexpected type: {found}. Must return Dict[str, Any] or \
+                 ToolOutput."
+            ),
+        )
+    }
+
+    fn failed(tool: &str, toolbox_id: &str, cause: &Failure) -> Self {
+        let mut error = Self::fixed(
+            "RuntimeError",
+            format!("RuntimeError: Tool execution failed for '{tool}' in ToolBox '{toolbox_id}': {cause}"),
+        );
+        error.detail.data.clone_from(&cause.data);
+        error
+    }
+
+    // --- what the engine says
+
+    pub(super) fn refused(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::Latched { toolbox_id, stop } => Self::new(
+                "EmergencyStop",
+                format!(
+                    "{LATCHED} Toolbox '{toolbox_id}' was stopped by {} ({}); an operator lifts it with \
+                     ovos.tools.resume",
+                    stop.stop_id, stop.reason
+                ),
+            ),
+            Refusal::PlanFailed(failure) => Self::of(failure),
+            Refusal::Plan(error) => Self::new("PlanError", error),
+            Refusal::PlanTimeout { .. } | Refusal::WaitTooLong { .. } => Self::new("TimeoutError", refusal),
+            Refusal::QueueFull { .. } | Refusal::TooManyCalls { .. } => Self::new("BusyError", refusal),
+            Refusal::Ended(cause) => Self::new(ended_kind(cause), cause),
+            _ => Self::new("ValueError", refusal),
+        }
+    }
+
+    /// The error of a call that ran, when its verdict is one.
+    pub(super) fn concluded(
+        tool: &str,
+        toolbox_id: &str,
+        verdict: &Verdict,
+        report: &Report,
+    ) -> Result<Value, Self> {
+        let failed = |failure: &Failure| match report.outcome {
+            CallOutcome::Failed if failure.kind != "ToolboxCrashed" => {
+                Self::failed(tool, toolbox_id, failure)
+            }
+            _ => Self::of(failure),
+        };
+        match verdict {
+            Verdict::Toolbox(Conclusion::Output(output)) | Verdict::Engine(Conclusion::Output(output)) => {
+                Ok(output.clone())
+            }
+            Verdict::Toolbox(Conclusion::Error(failure)) => Err(Self::of(failure).with_report(report)),
+            Verdict::Engine(Conclusion::Error(failure)) => Err(failed(failure).with_report(report)),
+        }
+    }
+}
+
+fn ended_kind(cause: &crate::engine::Cause) -> &'static str {
+    use crate::engine::Cause;
+    match cause {
+        Cause::EmergencyStop { .. } => "EmergencyStop",
+        Cause::TimedOut { .. } => "TimeoutError",
+        _ => "CancelledError",
+    }
+}
+
+fn list(problems: &[Problem]) -> String {
+    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    texts.join("; ")
+}

@@ -1,0 +1,271 @@
+//! `ovos.tools.invoke`, `ovos.persona.tools.call` and its predecessor: runs a tool.
+//!
+//! The order of checks is the published one: name, tool, type of the arguments, the arguments themselves.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ovos_toolbox_wire::{Effect, Object};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::error::{ErrorDetail, WireError};
+use super::progress::Progress;
+use super::request::CallOptions;
+use super::resolve::Name;
+use super::{Api, Request};
+use crate::engine::{CallEnd, Lease};
+use crate::registry::{Found, Tool};
+
+/// The answer to `ovos.tools.invoke`: exactly one of `result` and `error`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct InvokeResponse {
+    /// The name as it was given; "" where it was missing.
+    pub name: Value,
+    /// What the tool returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why there is no result: `Kind: message`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// As it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// Where the request says `"detail": true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_detail: Option<ErrorDetail>,
+}
+
+/// The answer to `ovos.persona.tools.call`: exactly one of `result` and `error`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CallResponse {
+    /// What the tool returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why there is no result: `Kind: message`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The toolbox that answers.
+    pub toolbox_id: String,
+    /// As it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// Where the request says `"detail": true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_detail: Option<ErrorDetail>,
+}
+
+/// The three optional keys that say how a call went.
+struct Answered {
+    result: Option<Value>,
+    error: Option<String>,
+    error_detail: Option<ErrorDetail>,
+}
+
+impl Answered {
+    fn new(outcome: Result<Value, WireError>, detail: bool) -> Self {
+        match outcome {
+            Ok(result) => Self {
+                result: Some(result),
+                error: None,
+                error_detail: None,
+            },
+            Err(error) => Self {
+                result: None,
+                error: Some(error.text),
+                error_detail: detail.then_some(error.detail),
+            },
+        }
+    }
+}
+
+impl Api {
+    pub(super) async fn invoke(self: &Arc<Self>, request: &Request) -> InvokeResponse {
+        let name = match Name::of(&request.data) {
+            Name::Given { echo, .. } => echo,
+            Name::Missing => Value::from(""),
+        };
+        let options = CallOptions::read(&request.data);
+        let detail = request.data.get("detail") == Some(&Value::Bool(true));
+        let call_id = options.as_ref().ok().and_then(|options| options.call_id.clone());
+        let outcome = match self.resolve(request) {
+            Ok((_, tools)) => self.run(request, tools, request.data.get("args"), options).await,
+            Err(error) => Err(error),
+        };
+        let Answered {
+            result,
+            error,
+            error_detail,
+        } = Answered::new(outcome, detail);
+        InvokeResponse {
+            name,
+            result,
+            error,
+            call_id,
+            error_detail,
+        }
+    }
+
+    /// `None` where the contract asks for silence: the toolbox lives elsewhere.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        request: &Request,
+        of_topic: Option<&str>,
+    ) -> Option<CallResponse> {
+        let toolbox_id = of_topic
+            .or_else(|| request.data.get("toolbox_id")?.as_str())?
+            .to_owned();
+        let snapshot = self.registry.snapshot();
+        snapshot.toolbox(&toolbox_id)?;
+        let name = match Name::of(&request.data) {
+            Name::Given { name, .. } => name,
+            Name::Missing => String::new(),
+        };
+        let options = CallOptions::read(&request.data);
+        let detail = request.data.get("detail") == Some(&Value::Bool(true));
+        let call_id = options.as_ref().ok().and_then(|options| options.call_id.clone());
+        let outcome = match snapshot.find(&name, Some(&toolbox_id)) {
+            Found::One(tool) => {
+                self.run(request, vec![tool], request.data.get("kwargs"), options)
+                    .await
+            }
+            _ => Err(WireError::unknown_tool_of(&name, &toolbox_id)),
+        };
+        let Answered {
+            result,
+            error,
+            error_detail,
+        } = Answered::new(outcome, detail);
+        Some(CallResponse {
+            result,
+            error,
+            toolbox_id,
+            call_id,
+            error_detail,
+        })
+    }
+
+    async fn run(
+        self: &Arc<Self>,
+        request: &Request,
+        mut tools: Vec<Arc<Tool>>,
+        args: Option<&Value>,
+        options: Result<CallOptions, WireError>,
+    ) -> Result<Value, WireError> {
+        let Some(tool) = tools.pop() else {
+            return Err(WireError::unknown_tool(""));
+        };
+        match tool.effect() {
+            Effect::Stop => {
+                tools.push(tool);
+                Ok(self.run_stop(&tools).await)
+            }
+            Effect::Resume => self.run_resume(&tool, args).await,
+            _ => self.run_actions(request, tool, args, options).await,
+        }
+    }
+
+    async fn run_actions(
+        self: &Arc<Self>,
+        request: &Request,
+        tool: Arc<Tool>,
+        args: Option<&Value>,
+        options: Result<CallOptions, WireError>,
+    ) -> Result<Value, WireError> {
+        self.counters.calls.fetch_add(1, Ordering::Relaxed);
+        let outcome = self.run_leased(request, tool, args, options).await;
+        if outcome.is_err() {
+            self.counters.failed_calls.fetch_add(1, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    async fn run_leased(
+        self: &Arc<Self>,
+        request: &Request,
+        tool: Arc<Tool>,
+        args: Option<&Value>,
+        options: Result<CallOptions, WireError>,
+    ) -> Result<Value, WireError> {
+        let (tool, lease) = self.lease(tool).await?;
+        let args = prepare(&tool, args)?;
+        let options = options?;
+        let call_id = options.call_id.clone().unwrap_or_else(|| self.new_call_id());
+        let progress = options
+            .progress
+            .then(|| Progress::new(self.outbox.clone(), request, &tool, &call_id));
+        let call = engine_request(request, &tool, &lease, args, call_id, &options, progress.as_ref());
+        let end = self.engine.call(&lease, call).await;
+        if let Some(progress) = progress {
+            // Nothing about a call is told after its answer.
+            progress.close();
+        }
+        match end {
+            CallEnd::Refused(refusal) => Err(WireError::refused(&refusal)),
+            CallEnd::Ran { report, verdict, .. } => {
+                let output = WireError::concluded(tool.name(), &tool.toolbox_id, &verdict, &report)?;
+                check_output(&tool, output)
+            }
+        }
+    }
+
+    fn new_call_id(&self) -> String {
+        format!("call-{}", self.call_ids.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// The arguments as the tool gets them.
+pub(super) fn prepare(tool: &Tool, args: Option<&Value>) -> Result<Object, WireError> {
+    let none = Object::new();
+    let args = match args {
+        None => &none,
+        Some(Value::Object(args)) => args,
+        Some(other) => return Err(WireError::arguments_of_type(tool.name(), other)),
+    };
+    tool.arguments
+        .prepare(args)
+        .map_err(|problems| WireError::invalid_arguments(tool.name(), &tool.toolbox_id, &problems))
+}
+
+pub(super) fn engine_request(
+    request: &Request,
+    tool: &Tool,
+    lease: &Lease,
+    args: Object,
+    call_id: String,
+    options: &CallOptions,
+    progress: Option<&Progress>,
+) -> crate::engine::CallRequest {
+    let text = |value: Option<&Value>| Some(value?.as_str()?.to_owned());
+    let session = request.head.context.get("session");
+    crate::engine::CallRequest {
+        call_id,
+        toolbox_id: tool.toolbox_id.clone(),
+        generation: lease.generation(),
+        tool: tool.name().to_owned(),
+        effect: tool.effect(),
+        action_timeout: tool.definition.timeout_ms.map(std::time::Duration::from_millis),
+        args,
+        session_id: request.head.session_id().map(str::to_owned),
+        lang: session.and_then(|session| text(session.get("lang"))),
+        source: text(request.head.context.get("source")),
+        received: request.received,
+        timeout: options.timeout(),
+        observer: progress.map(Progress::observer),
+    }
+}
+
+fn check_output(tool: &Tool, output: Value) -> Result<Value, WireError> {
+    if !output.is_object() {
+        return Err(WireError::output_of_type(tool.name(), &output));
+    }
+    match tool.output.check(&output) {
+        Ok(()) => Ok(output),
+        Err(problems) => Err(WireError::invalid_output(
+            tool.name(),
+            &tool.toolbox_id,
+            &problems,
+        )),
+    }
+}

@@ -1,0 +1,186 @@
+//! `ovos.tools.plan`: what a call would do, without doing it.
+
+use std::fmt::Write as _;
+
+use ovos_toolbox_wire::{Effect, Object};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::error::WireError;
+use super::invoke::{engine_request, prepare};
+use super::request::CallOptions;
+use super::resolve::Name;
+use super::{Api, Request};
+use crate::engine::{Plan, PlannedAction};
+
+/// The answer to `ovos.tools.plan`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlanResponse {
+    /// The name as it was given.
+    pub name: Value,
+    /// The toolbox that owns the tool.
+    pub toolbox_id: String,
+    /// What the tool does to the world.
+    pub effect: Effect,
+    /// The longest it can take, in milliseconds, waiting not counted.
+    pub bound_ms: u64,
+    /// What it holds from its first wave to its last.
+    pub subsystems: Vec<String>,
+    /// The actions of each wave.
+    pub waves: Vec<Vec<PlannedActionEntry>>,
+    /// The graph as a Mermaid flowchart.
+    pub mermaid: String,
+    /// The graph in Graphviz' language.
+    pub dot: String,
+}
+
+/// One action of a plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlannedActionEntry {
+    /// Unique in the plan.
+    pub id: String,
+    /// What is done.
+    pub name: String,
+    /// What it is done with.
+    pub subsystems: Vec<String>,
+    /// What it does to the world.
+    pub effect: Effect,
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// Ids of the actions whose outputs it receives.
+    pub dependencies: Vec<String>,
+    /// What the toolbox gets.
+    pub params: Object,
+}
+
+/// The answer to `ovos.tools.plan` when there is no plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlanErrorResponse {
+    /// The name as it was given; "" where it was missing.
+    pub name: Value,
+    /// `Kind: message`
+    pub error: String,
+}
+
+/// Either answer.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum PlanAnswer {
+    Planned(Box<PlanResponse>),
+    Failed(PlanErrorResponse),
+}
+
+impl Api {
+    pub(super) async fn plan(&self, request: &Request) -> PlanAnswer {
+        let name = match Name::of(&request.data) {
+            Name::Given { echo, .. } => echo,
+            Name::Missing => Value::from(""),
+        };
+        match self.planned(request, name.clone()).await {
+            Ok(response) => PlanAnswer::Planned(Box::new(response)),
+            Err(error) => PlanAnswer::Failed(PlanErrorResponse {
+                name,
+                error: error.text,
+            }),
+        }
+    }
+
+    async fn planned(&self, request: &Request, name: Value) -> Result<PlanResponse, WireError> {
+        let (_, mut tools) = self.resolve(request)?;
+        let tool = tools.pop().ok_or_else(WireError::missing_name)?;
+        let (tool, lease) = self.lease(tool).await?;
+        let args = prepare(&tool, request.data.get("args"))?;
+        let options = CallOptions::default();
+        let call = engine_request(request, &tool, &lease, args, String::new(), &options, None);
+        let plan = self
+            .engine
+            .plan(&lease, &call)
+            .await
+            .map_err(|refusal| WireError::refused(&refusal))?;
+        Ok(PlanResponse {
+            name,
+            toolbox_id: tool.toolbox_id.clone(),
+            effect: tool.effect(),
+            bound_ms: u64::try_from(plan.bound().as_millis()).unwrap_or(u64::MAX),
+            subsystems: plan.claim().to_vec(),
+            waves: plan.waves.iter().map(|wave| entries(&plan, wave)).collect(),
+            mermaid: mermaid(&plan),
+            dot: dot(&plan),
+        })
+    }
+}
+
+fn entries(plan: &Plan, wave: &[usize]) -> Vec<PlannedActionEntry> {
+    let entry = |action: &PlannedAction| PlannedActionEntry {
+        id: action.id.clone(),
+        name: action.name.clone(),
+        subsystems: action.subsystems.clone(),
+        effect: action.effect,
+        timeout_ms: u64::try_from(action.timeout.as_millis()).unwrap_or(u64::MAX),
+        dependencies: action
+            .dependencies
+            .iter()
+            .map(|&index| plan.actions[index].id.clone())
+            .collect(),
+        params: action.params.clone(),
+    };
+    wave.iter().map(|&index| entry(&plan.actions[index])).collect()
+}
+
+fn label(action: &PlannedAction) -> String {
+    match action.subsystems.as_slice() {
+        [] => action.id.clone(),
+        names => format!("{} @ {}", action.id, names.join(", ")),
+    }
+}
+
+fn edges(plan: &Plan) -> impl Iterator<Item = (usize, usize)> {
+    let into = |(to, action): (usize, &'_ PlannedAction)| {
+        action
+            .dependencies
+            .iter()
+            .map(move |&from| (from, to))
+            .collect::<Vec<_>>()
+    };
+    plan.actions.iter().enumerate().flat_map(into)
+}
+
+/// Quotes are all that could end a label early.
+fn mermaid(plan: &Plan) -> String {
+    let mut text = String::from("flowchart TD\n");
+    for (number, wave) in (1..).zip(&plan.waves) {
+        _ = writeln!(text, "  subgraph wave{number} [\"Wave {number}\"]");
+        for &index in wave {
+            let label = label(&plan.actions[index]).replace('"', "#quot;");
+            _ = writeln!(text, "    a{index}[\"{label}\"]");
+        }
+        text.push_str("  end\n");
+    }
+    for (from, to) in edges(plan) {
+        _ = writeln!(text, "  a{from} --> a{to}");
+    }
+    text
+}
+
+fn dot(plan: &Plan) -> String {
+    let mut text = String::from("digraph plan {\n  node [shape=box];\n");
+    for (number, wave) in (1..).zip(&plan.waves) {
+        _ = writeln!(
+            text,
+            "  subgraph cluster_{number} {{\n    label=\"Wave {number}\";"
+        );
+        for &index in wave {
+            let label = label(&plan.actions[index])
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"");
+            _ = writeln!(text, "    a{index} [label=\"{label}\"];");
+        }
+        text.push_str("  }\n");
+    }
+    for (from, to) in edges(plan) {
+        _ = writeln!(text, "  a{from} -> a{to};");
+    }
+    text.push_str("}\n");
+    text
+}

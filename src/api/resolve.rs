@@ -1,0 +1,196 @@
+//! From a request to the tool it means.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovos_toolbox_wire::{Effect, Object};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::error::WireError;
+use super::request::text;
+use super::{Api, Request};
+use crate::engine::Lease;
+use crate::registry::{Found, Tool, ToolboxState};
+use crate::schema::shorten;
+
+/// How long a call waits for a toolbox that is being replaced: its old copy may drain and close first.
+const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The `name` of a request, as the published contract reads it.
+pub(super) enum Name {
+    /// A name, and how to echo it.
+    Given { name: String, echo: Value },
+    /// Absent, or anything Python calls false.
+    Missing,
+}
+
+impl Name {
+    pub(super) fn of(data: &Object) -> Self {
+        match data.get("name") {
+            None => Self::Missing,
+            Some(value) if is_falsy(value) => Self::Missing,
+            Some(value) => Self::Given {
+                name: python_text(value),
+                echo: value.clone(),
+            },
+        }
+    }
+}
+
+fn is_falsy(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+    }
+}
+
+/// As Python writes it into a text.
+fn python_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Array(_) | Value::Object(_) => shorten(value),
+        other => other.to_string(),
+    }
+}
+
+impl Api {
+    /// The tools a name means; more than one only where every owner stops something, because a stop is never refused.
+    pub(super) fn resolve(&self, request: &Request) -> Result<(String, Vec<Arc<Tool>>), WireError> {
+        let Name::Given { name, .. } = Name::of(&request.data) else {
+            return Err(WireError::missing_name());
+        };
+        let snapshot = self.registry.snapshot();
+        let found = match text(&request.data, "toolbox_id") {
+            Ok(toolbox_id) => {
+                if let Some(id) = toolbox_id.as_deref()
+                    && snapshot.toolbox(id).is_none()
+                {
+                    let mut error = WireError::unknown_tool(&name);
+                    error.text += &format!(": toolbox '{id}' is not loaded; {}", loaded(&snapshot));
+                    return self.stops_or(&snapshot, &name, error);
+                }
+                snapshot.find(&name, toolbox_id.as_deref())
+            }
+            Err(error) => return self.stops_or(&snapshot, &name, error),
+        };
+        match found {
+            Found::One(tool) => Ok((name, vec![tool])),
+            Found::None => Err(WireError::unknown_tool(&name)),
+            Found::Several(tools) => {
+                let stops: Vec<_> = tools
+                    .iter()
+                    .filter(|tool| tool.effect() == Effect::Stop)
+                    .cloned()
+                    .collect();
+                if stops.is_empty() {
+                    Err(ambiguous(&name, &tools))
+                } else {
+                    Ok((name, stops))
+                }
+            }
+        }
+    }
+
+    /// A stop by name goes ahead even when the rest of the request makes no sense.
+    fn stops_or(
+        &self,
+        snapshot: &crate::registry::Snapshot,
+        name: &str,
+        error: WireError,
+    ) -> Result<(String, Vec<Arc<Tool>>), WireError> {
+        let tools = match snapshot.find(name, None) {
+            Found::One(tool) => vec![tool],
+            Found::Several(tools) => tools,
+            Found::None => Vec::new(),
+        };
+        let stops: Vec<_> = tools
+            .into_iter()
+            .filter(|tool| tool.effect() == Effect::Stop)
+            .collect();
+        if stops.is_empty() {
+            Err(error)
+        } else {
+            Ok((name.to_owned(), stops))
+        }
+    }
+
+    /// Holds the toolbox of a tool for a call, waiting for it while it is being replaced. The tool comes back as the new
+    /// generation has it.
+    pub(super) async fn lease(&self, tool: Arc<Tool>) -> Result<(Arc<Tool>, Lease), WireError> {
+        let mut changed = self.registry.watch();
+        let mut tool = tool;
+        let found = timeout(RELOAD_PATIENCE, async {
+            loop {
+                changed.mark_unchanged();
+                if let Some(lease) = self.engine.lease(&tool.toolbox_id, tool.generation) {
+                    return Ok((tool, lease));
+                }
+                let snapshot = self.registry.snapshot();
+                let Some(entry) = snapshot.toolbox(&tool.toolbox_id) else {
+                    return Err(WireError::unknown_tool(tool.name()));
+                };
+                if let ToolboxState::Failed(reason) = &entry.state {
+                    return Err(unavailable(&tool.toolbox_id, reason));
+                }
+                if entry.generation != tool.generation {
+                    match entry.tools.iter().find(|newer| newer.name() == tool.name()) {
+                        Some(newer) => tool = newer.clone(),
+                        None => return Err(WireError::unknown_tool(tool.name())),
+                    }
+                    continue;
+                }
+                if changed.changed().await.is_err() {
+                    return Err(unavailable(&tool.toolbox_id, "the service is shutting down"));
+                }
+            }
+        });
+        match found.await {
+            Ok(found) => found,
+            Err(_) => Err(WireError::new(
+                "ToolboxUnavailable",
+                "its reload takes too long; see ovos.tools.status",
+            )),
+        }
+    }
+}
+
+pub(super) fn unavailable(toolbox_id: &str, reason: &str) -> WireError {
+    WireError::new(
+        "ToolboxUnavailable",
+        format!("toolbox '{toolbox_id}' cannot be called: {reason}"),
+    )
+}
+
+fn ambiguous(name: &str, tools: &[Arc<Tool>]) -> WireError {
+    let owners: Vec<String> = tools
+        .iter()
+        .map(|tool| format!("'{}'", tool.toolbox_id))
+        .collect();
+    let aliases: Vec<String> = tools.iter().map(|tool| format!("'{}'", tool.alias())).collect();
+    WireError::new(
+        "AmbiguousToolError",
+        format!(
+            "'{name}' is owned by the toolboxes {}; give toolbox_id, or call {}",
+            owners.join(" and "),
+            aliases.join(" or ")
+        ),
+    )
+}
+
+fn loaded(snapshot: &crate::registry::Snapshot) -> String {
+    let ids: Vec<&str> = snapshot
+        .toolboxes()
+        .map(|entry| entry.toolbox_id.as_str())
+        .collect();
+    if ids.is_empty() {
+        "none is".to_owned()
+    } else {
+        format!("loaded are: {}", ids.join(", "))
+    }
+}

@@ -1,0 +1,175 @@
+//! `ovos.tools.status` and the status topics: what the service is doing.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Api;
+use super::reload::FailedFile;
+
+/// The answer to `mycroft.ovos_tools.is_ready` and its siblings.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct IsReady {
+    /// Every toolbox that can be loaded is loaded.
+    pub status: bool,
+}
+
+/// The answer to `ovos.tools.status`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct StatusResponse {
+    /// The service itself.
+    pub service: ServiceStatus,
+    /// Its connection.
+    pub bus: BusStatus,
+    /// Every toolbox, loaded or not.
+    pub toolboxes: Vec<ToolboxStatus>,
+    /// Files that could not be loaded.
+    pub failed: Vec<FailedFile>,
+    /// Calls under way, oldest first.
+    pub calls: Vec<CallStatus>,
+    /// What has happened since the start.
+    pub counters: BTreeMap<String, u64>,
+    /// Keys of the configuration that changed and are not in force yet.
+    pub pending_config: Vec<String>,
+}
+
+/// The service itself.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ServiceStatus {
+    /// Its version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// Milliseconds since it started.
+    pub uptime_ms: u64,
+    /// Every toolbox that can be loaded is loaded.
+    pub ready: bool,
+}
+
+/// The connection to the bus.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct BusStatus {
+    /// Its address.
+    pub url: String,
+    /// Whether it is there.
+    pub connected: bool,
+    /// What the client has counted since the start.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// One toolbox.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ToolboxStatus {
+    /// Its id.
+    pub toolbox_id: String,
+    /// `ready`, `reloading` or `failed`.
+    pub state: String,
+    /// `in_process` or `process`.
+    pub isolation: String,
+    /// Which loaded copy serves.
+    pub generation: u64,
+    /// What its manifest says.
+    pub version: String,
+    /// Where it was found.
+    pub path: String,
+    /// SHA-256 of the file.
+    pub sha256: String,
+    /// How many tools it has.
+    pub tools: usize,
+    /// Why it does not serve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether it is in emergency stop state.
+    pub latched: bool,
+    /// The stop that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_id: Option<String>,
+    /// Who or what stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
+    /// How often it was restarted after it had died.
+    pub restarts: u64,
+    /// What it last said about its backend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<Value>,
+}
+
+/// A call under way.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct CallStatus {
+    /// Names it for cancel.
+    pub call_id: String,
+    /// The tool.
+    pub name: String,
+    /// Its toolbox.
+    pub toolbox_id: String,
+    /// `planning`, `queued` or `running`.
+    pub phase: String,
+    /// What the tool does to the world.
+    pub effect: ovos_toolbox_wire::Effect,
+    /// The session that asked, when it named itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// What it holds or waits for.
+    pub subsystems: Vec<String>,
+    /// Milliseconds since it was received.
+    pub elapsed_ms: u64,
+    /// Which loaded copy runs it.
+    pub generation: u64,
+}
+
+impl Api {
+    pub(super) fn status(&self) -> StatusResponse {
+        let latched = self.engine.latched();
+        let mut toolboxes = self.toolboxes.toolboxes();
+        for toolbox in &mut toolboxes {
+            if let Some(stop) = latched.get(&toolbox.toolbox_id) {
+                toolbox.latched = true;
+                toolbox.stop_id = Some(stop.stop_id.clone());
+                toolbox.stop_reason = Some(stop.reason.clone());
+            }
+        }
+        let mut service = self.toolboxes.service();
+        service.ready = self.ready.load(Ordering::Relaxed);
+        StatusResponse {
+            service,
+            bus: self.toolboxes.bus(),
+            toolboxes,
+            failed: self.toolboxes.failed_files(),
+            calls: self.call_statuses(),
+            counters: self.counted(),
+            pending_config: self.toolboxes.pending_config(),
+        }
+    }
+
+    fn call_statuses(&self) -> Vec<CallStatus> {
+        let status = |call: &std::sync::Arc<crate::engine::CallControl>| CallStatus {
+            call_id: call.call_id.clone(),
+            name: call.tool.clone(),
+            toolbox_id: call.toolbox_id.clone(),
+            phase: call.phase().as_str().to_owned(),
+            effect: call.effect,
+            session_id: call.session_id.clone(),
+            subsystems: call.subsystems(),
+            elapsed_ms: u64::try_from(call.received.elapsed().as_millis()).unwrap_or(u64::MAX),
+            generation: call.generation,
+        };
+        self.engine.calls().iter().map(status).collect()
+    }
+
+    fn counted(&self) -> BTreeMap<String, u64> {
+        let counters = &self.counters;
+        let rows = [
+            ("requests", &counters.requests),
+            ("calls", &counters.calls),
+            ("failed_calls", &counters.failed_calls),
+            ("stops", &counters.stops),
+        ];
+        rows.into_iter()
+            .map(|(name, count)| (name.to_owned(), count.load(Ordering::Relaxed)))
+            .collect()
+    }
+}

@@ -1,0 +1,229 @@
+//! `ovos.tools.stop`, `ovos.tools.resume`, `ovos.stop`, and tools of effect `stop` and `resume`.
+//!
+//! A stop is never refused: what cannot be understood stops more, not less.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ovos_toolbox_wire::{ActionReport, CallOutcome, Conclusion, Effect, Object, Outcome, Report};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::error::WireError;
+use super::request::required_text;
+use super::resolve::unavailable;
+use super::{Api, Request, Urgent};
+use crate::bus::{Envelope, Message};
+use crate::engine::{StopTarget, Stopped, Verdict};
+use crate::registry::Tool;
+
+/// The answer to `ovos.tools.stop` and `ovos.tools.resume`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StopResponse {
+    /// One entry a toolbox.
+    pub toolboxes: Vec<StoppedToolbox>,
+}
+
+/// What became of one toolbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StoppedToolbox {
+    /// Which.
+    pub toolbox_id: String,
+    /// Stop: it is latched and its halt was confirmed. Resume: it is open.
+    pub ok: bool,
+    /// Stop: what a resume has to name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_id: Option<String>,
+    /// Stop: why the halt could not be confirmed (it is latched all the same). Resume: why it stays latched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl From<Stopped> for StoppedToolbox {
+    fn from(stopped: Stopped) -> Self {
+        let Stopped {
+            toolbox_id,
+            stop_id,
+            unreached,
+        } = stopped;
+        let error = unreached.map(|why| format!("ToolboxUnavailable: {why}"));
+        Self {
+            toolbox_id,
+            ok: error.is_none(),
+            stop_id: Some(stop_id),
+            error,
+        }
+    }
+}
+
+impl Api {
+    /// Serves a stop request, whatever its frame holds beside its type.
+    ///
+    /// # Cancel safety
+    /// The stop itself has happened when this first yields; only its answer would be lost.
+    pub async fn urgent(self: &Arc<Self>, urgent: Urgent, text: &str) {
+        let envelope = Envelope::parse(text).ok();
+        let head = envelope.as_ref().and_then(|envelope| envelope.head().ok());
+        match urgent {
+            Urgent::UserStop => {
+                let session = head.as_ref().and_then(Message::session_id);
+                let ended = self.engine.user_stop(session);
+                tracing::info!(session, ended, "the user said stop");
+            }
+            Urgent::EmergencyStop => {
+                let data = envelope
+                    .as_ref()
+                    .and_then(|envelope| envelope.data_map().ok())
+                    .unwrap_or_default();
+                let target = match data.get("toolbox_id") {
+                    Some(Value::String(id)) => StopTarget::Toolboxes(vec![id.clone()]),
+                    _ => StopTarget::All,
+                };
+                let source = head
+                    .as_ref()
+                    .and_then(|head| head.context.get("source")?.as_str());
+                let reason = format!("ovos.tools.stop from {}", source.unwrap_or("a bus client"));
+                let answer = StopResponse {
+                    toolboxes: self.stop(&target, &reason).await,
+                };
+                if let Some(head) = head {
+                    self.answer(&head, &answer).await;
+                }
+            }
+        }
+    }
+
+    /// Stops toolboxes and tells what was stopped.
+    ///
+    /// # Cancel safety
+    /// The stop has happened when this first yields.
+    pub async fn stop(&self, target: &StopTarget, reason: &str) -> Vec<StoppedToolbox> {
+        self.counters.stops.fetch_add(1, Ordering::Relaxed);
+        let stopped = self.engine.stop(target, reason).await;
+        self.toolboxes.latches_changed().await;
+        stopped.into_iter().map(StoppedToolbox::from).collect()
+    }
+
+    pub(super) async fn resume(&self, request: &Request) -> StopResponse {
+        let entry = match self.resumed(request).await {
+            Ok(toolbox_id) => StoppedToolbox {
+                toolbox_id,
+                ok: true,
+                ..StoppedToolbox::default()
+            },
+            Err(error) => {
+                let toolbox_id = request
+                    .data
+                    .get("toolbox_id")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                StoppedToolbox {
+                    toolbox_id: toolbox_id.to_owned(),
+                    error: Some(error.text),
+                    ..StoppedToolbox::default()
+                }
+            }
+        };
+        StopResponse {
+            toolboxes: vec![entry],
+        }
+    }
+
+    async fn resumed(&self, request: &Request) -> Result<String, WireError> {
+        let toolbox_id = required_text(&request.data, "toolbox_id")?;
+        let stop_id = required_text(&request.data, "stop_id")?;
+        self.lift(&toolbox_id, &stop_id).await?;
+        Ok(toolbox_id)
+    }
+
+    async fn lift(&self, toolbox_id: &str, stop_id: &str) -> Result<(), WireError> {
+        let lifted = self.engine.resume(toolbox_id, stop_id).await;
+        lifted.map_err(|error| WireError::new("EmergencyStop", format!("not resumed: {error}")))?;
+        self.toolboxes.latches_changed().await;
+        Ok(())
+    }
+
+    /// A tool of effect `stop`: stops the toolboxes that own it, whatever its arguments are.
+    pub(super) async fn run_stop(&self, tools: &[Arc<Tool>]) -> Value {
+        let ids = tools.iter().map(|tool| tool.toolbox_id.clone()).collect();
+        let name = tools.first().map_or("stop", |tool| tool.name());
+        let stopped = self
+            .stop(&StopTarget::Toolboxes(ids), &format!("tool `{name}`"))
+            .await;
+        let ok = stopped.iter().all(|toolbox| toolbox.ok);
+        let stop_id = stopped.first().and_then(|toolbox| toolbox.stop_id.clone());
+        let output = json!({
+            "success": ok,
+            "message": if ok { "Emergency stop activated" } else { "Emergency stop activated, but not confirmed by all" },
+            "stop_id": stop_id,
+            "toolboxes": stopped,
+        });
+        match tools {
+            [tool] => self.concluded(tool, output).await,
+            _ => output,
+        }
+    }
+
+    /// A tool of effect `resume`: for an operator, and only where the configuration says so.
+    pub(super) async fn run_resume(
+        &self,
+        tool: &Arc<Tool>,
+        args: Option<&Value>,
+    ) -> Result<Value, WireError> {
+        let (name, toolbox_id) = (tool.name(), tool.toolbox_id.as_str());
+        if !self.settings.operator_tools {
+            return Err(WireError::new(
+                "PermissionError",
+                format!(
+                    "'{name}' is for an operator: use ovos.tools.resume, or set service.operator_tools to true"
+                ),
+            ));
+        }
+        let holder = self.engine.latch(toolbox_id);
+        let given = args.and_then(|args| args.get("stop_id")?.as_str());
+        let Some(stop_id) = given.map(str::to_owned).or(holder.map(|stop| stop.stop_id)) else {
+            let output = json!({"success": true, "message": "It was not in emergency stop state"});
+            return Ok(self.concluded(tool, output).await);
+        };
+        self.lift(toolbox_id, &stop_id).await?;
+        let output = json!({"success": true, "message": "Emergency stop lifted", "stop_id": stop_id});
+        Ok(self.concluded(tool, output).await)
+    }
+
+    /// The toolbox's own answer for a stop or resume that the service carried out.
+    async fn concluded(&self, tool: &Arc<Tool>, output: Value) -> Value {
+        let report = Report {
+            outcome: CallOutcome::Completed,
+            duration_ms: 0,
+            actions: vec![ActionReport {
+                id: tool.name().to_owned(),
+                name: tool.name().to_owned(),
+                subsystems: vec!["all".to_owned()],
+                wave: 1,
+                outcome: Outcome::Completed,
+                duration_ms: 0,
+                output: Some(output.clone()),
+                error: None,
+            }],
+        };
+        debug_assert!(matches!(tool.effect(), Effect::Stop | Effect::Resume));
+        let Some(lease) = self.engine.lease(&tool.toolbox_id, tool.generation) else {
+            return output;
+        };
+        match self
+            .engine
+            .conclude(&lease, tool.name(), &Object::new(), &report)
+            .await
+        {
+            Verdict::Toolbox(Conclusion::Output(answer)) | Verdict::Engine(Conclusion::Output(answer)) => {
+                answer
+            }
+            Verdict::Toolbox(Conclusion::Error(failure)) | Verdict::Engine(Conclusion::Error(failure)) => {
+                let error = unavailable(&tool.toolbox_id, &failure.to_string());
+                tracing::warn!(toolbox = %tool.toolbox_id, error = error.text, "no conclusion for a stop");
+                output
+            }
+        }
+    }
+}
