@@ -254,7 +254,7 @@ impl<'a> Section<'a> {
             default,
             format!("{A_PATH}, or a list of such paths"),
             parse,
-            show_paths,
+            |paths| show_paths(paths),
         )
     }
 

@@ -211,7 +211,7 @@ impl ServiceConfig {
                     "plugins_dir",
                     given.iter().map(absolute).collect(),
                     "--plugins",
-                    show_paths,
+                    |dirs: &Vec<PathBuf>| show_paths(dirs),
                 )
             }
         };
