@@ -3,6 +3,9 @@
 
 pub mod api;
 pub mod bus;
+pub mod config;
 pub mod engine;
+pub mod export;
+pub mod logs;
 pub mod registry;
 pub mod schema;
