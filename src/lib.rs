@@ -1,3 +1,4 @@
 //! placeholder
 
+pub mod export;
 pub mod schema;
