@@ -8,7 +8,10 @@
     reason = "clippy takes helpers of tests for production code"
 )]
 
+use std::sync::LazyLock;
+
 use ovos_tools::schema::{ArgumentSchema, OutputSchema, Problem};
+use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -51,6 +54,14 @@ fn agrees_with_pydantic() {
         for (input, output) in &table.rows {
             compared += 1;
             let ours = schema.prepare(&arguments(input.as_deref()));
+            if let Ok(prepared) = &ours {
+                assert_eq!(
+                    schema.prepare(prepared).as_ref(),
+                    Ok(prepared),
+                    "{}: prepared twice",
+                    table.name
+                );
+            }
             if agrees(ours.as_ref().ok(), output.as_deref()) {
                 continue;
             }
@@ -280,7 +291,7 @@ fn defaults_extras_and_parts() {
         (
             &pet,
             r#"{"pet": {"Dog": 1, "Cat": 1}}"#,
-            Err("pet: expected unknown: Dog or unknown: Cat, got {\"Dog\":1,\"Cat\":1}"),
+            Err("pet: expected an object without Dog or an object without Cat, got {\"Dog\":1,\"Cat\":1}"),
         ),
         (
             &conditional,
@@ -477,4 +488,95 @@ fn hostile_arguments_cost_little() {
         .prepare(&Map::from_iter([("v".to_owned(), deep)]))
         .unwrap_err();
     assert!(problems[0].message.contains("128 levels"), "{problems:?}");
+}
+
+/// What may be nested is bounded so that it fits the 2 MiB stack of a test's or a runtime's thread.
+#[test]
+fn nesting_that_is_accepted_fits_the_stack() {
+    let chain = |length: usize, last: Value| {
+        let mut schemas = Map::new();
+        for n in 0..length {
+            schemas.insert(
+                format!("D{n}"),
+                json!({"allOf": [{"$ref": format!("#/$defs/D{}", n + 1)}]}),
+            );
+        }
+        schemas.insert(format!("D{length}"), last);
+        json!({"properties": {"v": {"$ref": "#/$defs/D0"}}, "$defs": schemas})
+    };
+    let list = json!({"type": "array", "items": {"$ref": "#/$defs/D0"}});
+    let deep = |levels: usize| {
+        let value = (0..levels).fold(json!([]), |inner, _| json!([inner]));
+        Map::from_iter([("v".to_owned(), value)])
+    };
+    let schema = ArgumentSchema::compile(&chain(7, list.clone())).unwrap();
+    assert_eq!(schema.prepare(&deep(126)).unwrap(), deep(126));
+    assert!(schema.prepare(&deep(127)).is_err());
+    let wrong = (0..120).fold(json!("x"), |inner, _| json!([inner]));
+    assert!(
+        schema
+            .prepare(&Map::from_iter([("v".to_owned(), wrong)]))
+            .is_err()
+    );
+    assert!(
+        ArgumentSchema::compile(&chain(9, list))
+            .unwrap_err()
+            .to_string()
+            .contains("more than 16")
+    );
+
+    let nested = |length: usize| {
+        let mut schemas = Map::new();
+        for n in 0..length {
+            let next = json!({"$ref": format!("#/$defs/D{}", n + 1)});
+            schemas.insert(
+                format!("D{n}"),
+                json!({"type": "object", "properties": {"n": next}}),
+            );
+        }
+        schemas.insert(format!("D{length}"), json!({"type": "integer"}));
+        json!({"properties": {"v": {"$ref": "#/$defs/D0"}}, "$defs": schemas})
+    };
+    assert!(ArgumentSchema::compile(&nested(95)).is_ok());
+    let error = ArgumentSchema::compile(&nested(100_000)).unwrap_err().to_string();
+    assert!(error.contains("at most 200 schemas"), "{error}");
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let text = prop_oneof!["[-+]?[0-9_]{0,4}(\\.[0-9]{0,2})?", "true|off|red|cat|a", ".{0,3}"];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-20_i64..20).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        text.prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let key = "x|y|z|a|b|kind|name|label|value|children|lives|weight";
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::vec((key, inner), 0..4)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is sent: no panic, a refusal says why, and what was prepared once is prepared for good.
+    #[test]
+    fn any_arguments_are_prepared_or_refused(value in any_value()) {
+        static SCHEMAS: LazyLock<Vec<ArgumentSchema>> = LazyLock::new(|| {
+            let recorded: Recorded = serde_json::from_str(include_str!("data/pydantic_lax.json")).unwrap();
+            recorded.tables.iter().map(|table| ArgumentSchema::compile(&table.schema).unwrap()).collect()
+        });
+        let args = Map::from_iter([("v".to_owned(), value)]);
+        for schema in SCHEMAS.iter() {
+            match schema.prepare(&args) {
+                Ok(prepared) => prop_assert_eq!(schema.prepare(&prepared), Ok(prepared)),
+                Err(problems) => prop_assert!(!problems.is_empty()),
+            }
+        }
+    }
 }

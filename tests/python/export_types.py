@@ -18,15 +18,24 @@ from mcp_types import _v2025_11_25, _v2026_07_28
 from mcp_types import Tool as McpTool
 from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
+from openai.types.shared_params import FunctionDefinition
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 # The vendors' documented limit for names, which their types do not carry.
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-CLOSED = ConfigDict(extra="forbid", strict=True)
-chat_type = TypeAdapter(ChatCompletionFunctionToolParam, config=CLOSED)
-responses_type = TypeAdapter(FunctionToolParam, config=CLOSED)
-anthropic_type = TypeAdapter(ToolParam, config=CLOSED)
+
+
+def closed(typed_dict):
+    """A request type as the vendor's server sees it: unknown keys are refused."""
+    typed_dict.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    return typed_dict
+
+
+closed(FunctionDefinition)
+chat_type = TypeAdapter(closed(ChatCompletionFunctionToolParam))
+responses_type = TypeAdapter(closed(FunctionToolParam))
+anthropic_type = TypeAdapter(closed(ToolParam))
 anthropic_schema_type = TypeAdapter(InputSchemaTyped)
 
 
