@@ -13,6 +13,7 @@ mod defaults;
 mod name;
 mod object;
 mod scalar;
+mod shape;
 mod shorten;
 mod tree;
 mod validate;
@@ -109,6 +110,7 @@ impl ArgumentSchema {
         {
             return Err(SchemaError::NotForArguments { found: shorten(kind) });
         }
+        shape::check(schema)?;
         let checker = Checker::compile(schema)?;
         defaults::check(schema)?;
         let tree = Tree::compile(schema);
@@ -164,6 +166,7 @@ impl OutputSchema {
                 found: shorten(schema),
             });
         }
+        shape::check(schema)?;
         let checker = Checker::compile(schema)?;
         let bounds = Bounds::of(&Tree::compile(schema));
         Ok(Self { checker, bounds })

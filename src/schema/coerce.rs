@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::object::{Extra, ObjectNode};
-use super::scalar::{Exactness, Fitted, ScalarType, convert, is_oversized_float, same, tidy};
+use super::scalar::{Exactness, Fitted, ScalarType, convert, is_oversized_float, same, same_key, tidy};
 use super::tree::{ArrayNode, Node, NodeId, ScalarNode, Tree};
 use super::{MAX_PROBLEMS, Problem, shorten};
 
@@ -107,7 +107,14 @@ impl<'t> Coercion<'t> {
             (Node::Object(node), Value::Object(map)) => Value::Object(self.build_object(node, map)),
             (Node::Union(choices), _) => match self.choose(choices, value) {
                 Some((choice, _)) => self.build(choice, value),
-                None => keep(value),
+                None => {
+                    for &choice in choices {
+                        if let Node::Scalar(node) = self.tree.node(choice) {
+                            self.refuse_oversized(node, value);
+                        }
+                    }
+                    keep(value)
+                }
             },
             _ => keep(value),
         }
@@ -257,11 +264,12 @@ impl<'t> Coercion<'t> {
         if !(node.min..=node.max).contains(&(map.len() as u64)) {
             return None;
         }
-        // Making a model of an object is not exact for pydantic, taking it as a dictionary is.
+        // Making a model of an object is not exact for pydantic, taking it as a dictionary is (observed: a
+        // dictionary of anything and a model are equals, the first wins).
         let model = !node.properties.is_empty();
         let mut fit = if model {
             Fit {
-                exactness: Exactness::Lax,
+                exactness: Exactness::Strict,
                 fields: Some(0),
             }
         } else {
@@ -293,9 +301,16 @@ impl<'t> Coercion<'t> {
                 fields: Some(found),
             });
         }
-        if let Extra::Each(id) = node.extra {
-            for (_, value) in map.iter().filter(|(name, _)| !node.declares(name)) {
-                fit = fit.with(self.rate(id, value)?);
+        for (_, value) in map.iter().filter(|(name, _)| !node.declares(name)) {
+            match node.extra {
+                Extra::Drop => break,
+                Extra::Keep => {
+                    fit = fit.with(Fit {
+                        exactness: Exactness::Strict,
+                        fields: None,
+                    })
+                }
+                Extra::Each(id) => fit = fit.with(self.rate(id, value)?),
             }
         }
         Some(fit)
@@ -304,7 +319,13 @@ impl<'t> Coercion<'t> {
 
 fn fit_scalar<'v>(node: &ScalarNode, value: &'v Value) -> Option<(Cow<'v, Value>, Exactness)> {
     let Some(kind) = node.kind else {
-        return is_member(node, value).then_some((Cow::Borrowed(value), Exactness::Exact));
+        // Members of several types: pydantic looks them up as Python does, where `1`, `1.0` and `true` are one key.
+        let member = node
+            .members
+            .as_ref()?
+            .iter()
+            .find(|member| same_key(member, value))?;
+        return Some((Cow::Owned(member.clone()), Exactness::Exact));
     };
     let (fitted, exactness) = convert(kind, value)?;
     let converted = match fitted {

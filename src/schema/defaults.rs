@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::SchemaError;
+use super::tree::resolve;
 use super::validate;
 
 pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
@@ -21,7 +22,7 @@ pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
         let Some(fragment) = pointer.strip_prefix('#') else {
             continue;
         };
-        let default = schema.pointer(fragment).and_then(|part| part.get("default"));
+        let default = resolve(schema, pointer).and_then(|part| part.get("default"));
         if let (Some(default), Some(part)) = (default, parts.get(pointer))
             && fragment.rsplit('/').nth(1) == Some("properties")
             && let Err(error) = part.validate(default)

@@ -200,6 +200,20 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// Equality of Python's dictionary keys: like [`same`], and booleans are numbers.
+pub(super) fn same_key(left: &Value, right: &Value) -> bool {
+    let as_number = |value: &Value| match value {
+        Value::Bool(flag) => Value::from(i64::from(*flag)),
+        other => other.clone(),
+    };
+    match (left, right) {
+        (Value::Bool(_), Value::Number(_)) | (Value::Number(_), Value::Bool(_)) => {
+            same(&as_number(left), &as_number(right))
+        }
+        _ => same(left, right),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -212,7 +212,7 @@ impl<'s> Builder<'s> {
         if let Some(target) = schema
             .get("$ref")
             .and_then(Value::as_str)
-            .and_then(|text| self.resolve(text))
+            .and_then(|text| resolve(self.root, text))
         {
             parts.push(self.node(target));
         }
@@ -447,14 +447,13 @@ impl<'s> Builder<'s> {
             .unwrap_or(u64::MAX);
         object
     }
+}
 
-    /// The schema behind a reference inside the document; other references are left to the validator.
-    fn resolve(&self, reference: &str) -> Option<&'s Value> {
-        let pointer = reference.strip_prefix('#')?;
-        self.root
-            .pointer(pointer)
-            .or_else(|| self.root.pointer(&percent_decoded(pointer)?))
-    }
+/// The schema behind a reference inside a document.
+pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    let pointer = reference.strip_prefix('#')?;
+    root.pointer(pointer)
+        .or_else(|| root.pointer(&percent_decoded(pointer)?))
 }
 
 fn percent_decoded(text: &str) -> Option<String> {

@@ -318,6 +318,9 @@ fn union_text(error: &ValidationError<'_>, schema: &Value) -> String {
         let text = if first.instance_path() == error.instance_path() && alternatives(first).is_none() {
             match first.kind() {
                 ValidationErrorKind::Required { property } => format!("an object with {property}"),
+                ValidationErrorKind::AdditionalProperties { unexpected } => {
+                    format!("an object without {}", shorten_text(&unexpected.join(", "), 60))
+                }
                 ValidationErrorKind::Type { .. }
                 | ValidationErrorKind::Enum { .. }
                 | ValidationErrorKind::Constant { .. } => accepts(first, schema),

@@ -1,0 +1,204 @@
+//! The tool list in the formats that models are given tools in.
+//!
+//! Owns the shapes of the vendors' tool definitions and the names tools are exported under. Pure; knows no
+//! registry: the caller says which tools (and leaves out what a model must not call, tools of effect `resume`).
+//! Checked against the vendors' own published types by `tests/export_vendor_types.rs`. Read [`export`] first,
+//! then `name` for what a tool is called.
+
+mod anthropic;
+mod hume;
+mod mcp;
+mod name;
+mod openai;
+mod parameters;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+pub use name::{MAX_NAME, exported_names, is_portable, portable_name};
+
+/// A format that tools can be exported in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// `openai`: `tools` of OpenAI's chat completions, which many local servers speak too.
+    OpenaiChat,
+    /// `openai_responses`: `tools` of OpenAI's responses.
+    OpenaiResponses,
+    /// `anthropic`: `tools` of Anthropic's messages.
+    Anthropic,
+    /// `mcp`: `tools` of an MCP `tools/list` answer.
+    Mcp,
+    /// `hume`: `tools` of a Hume EVI session (`session_settings`); the parameters are JSON in a string.
+    Hume,
+    /// `json`: the five fields of `ovos.tools.list`.
+    Json,
+}
+
+impl Format {
+    /// Every format, sorted by name.
+    pub const ALL: [Self; 6] = [
+        Self::Anthropic,
+        Self::Hume,
+        Self::Json,
+        Self::Mcp,
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+    ];
+
+    /// The name used on the bus and the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenaiChat => "openai",
+            Self::OpenaiResponses => "openai_responses",
+            Self::Anthropic => "anthropic",
+            Self::Mcp => "mcp",
+            Self::Hume => "hume",
+            Self::Json => "json",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
+        Self::ALL
+            .into_iter()
+            .find(|format| format.name() == text)
+            .ok_or_else(|| UnknownFormat {
+                given: text.chars().take(60).collect(),
+            })
+    }
+}
+
+/// A format name that is none; the text lists those that are.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown export format '{given}', expected one of {}", Format::ALL.map(Format::name).join(", "))]
+pub struct UnknownFormat {
+    /// What was asked for, cut to 60 characters.
+    pub given: String,
+}
+
+/// What an export needs to know of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportTool<'a> {
+    /// The name the model gets and calls back with, from [`exported_names`].
+    pub exported_name: &'a str,
+    /// The toolbox that owns the tool.
+    pub toolbox_id: &'a str,
+    /// The name inside its toolbox.
+    pub name: &'a str,
+    /// What the tool does.
+    pub description: &'a str,
+    /// JSON Schema of the arguments.
+    pub argument_schema: &'a Value,
+    /// JSON Schema of the output.
+    pub output_schema: &'a Value,
+    /// The tool changes nothing (effect `read`).
+    pub read_only: bool,
+    /// What the tool does cannot simply be taken back (effect `motion`, `safe` and `stop`, and `write` unless the
+    /// toolbox says otherwise).
+    pub destructive: bool,
+}
+
+/// The tools as an array of definitions in a format, in the given order.
+#[must_use]
+pub fn export(format: Format, tools: &[ExportTool<'_>]) -> Value {
+    let definition: fn(&ExportTool<'_>) -> Value = match format {
+        Format::OpenaiChat => openai::chat,
+        Format::OpenaiResponses => openai::responses,
+        Format::Anthropic => anthropic::tool,
+        Format::Mcp => mcp::tool,
+        Format::Hume => hume::tool,
+        Format::Json => five_fields,
+    };
+    Value::Array(tools.iter().map(definition).collect())
+}
+
+fn five_fields(tool: &ExportTool<'_>) -> Value {
+    json!({
+        "name": tool.exported_name,
+        "description": tool.description,
+        "argument_schema": tool.argument_schema,
+        "output_schema": tool.output_schema,
+        "toolbox_id": tool.toolbox_id,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_found_by_name() {
+        for format in Format::ALL {
+            assert_eq!(format.to_string().parse(), Ok(format));
+        }
+        let error = "yaml".parse::<Format>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "unknown export format 'yaml', expected one of anthropic, hume, json, mcp, openai, openai_responses"
+        );
+    }
+
+    #[test]
+    fn shapes() {
+        let (arguments, output) = (
+            json!({"type": "object", "properties": {}}),
+            json!({"type": "integer"}),
+        );
+        let tool = ExportTool {
+            exported_name: "arm__wave",
+            toolbox_id: "arm",
+            name: "wave",
+            description: "waves",
+            argument_schema: &arguments,
+            output_schema: &output,
+            read_only: false,
+            destructive: true,
+        };
+        for (format, expected) in [
+            (
+                Format::OpenaiChat,
+                json!({"type": "function", "function": {
+                    "name": "arm__wave", "description": "waves", "parameters": arguments}}),
+            ),
+            (
+                Format::OpenaiResponses,
+                json!({"type": "function", "name": "arm__wave", "description": "waves", "parameters": arguments,
+                    "strict": false}),
+            ),
+            (
+                Format::Anthropic,
+                json!({"name": "arm__wave", "description": "waves", "input_schema": arguments}),
+            ),
+            (
+                Format::Mcp,
+                json!({"name": "arm__wave", "title": "wave", "description": "waves", "inputSchema": arguments,
+                    "annotations": {"readOnlyHint": false, "destructiveHint": true}}),
+            ),
+            (
+                Format::Hume,
+                json!({"type": "function", "name": "arm__wave", "description": "waves",
+                    "parameters": "{\"type\":\"object\",\"properties\":{}}"}),
+            ),
+            (
+                Format::Json,
+                json!({"name": "arm__wave", "description": "waves", "argument_schema": arguments,
+                    "output_schema": output, "toolbox_id": "arm"}),
+            ),
+        ] {
+            assert_eq!(export(format, &[tool]), json!([expected]), "{format}");
+        }
+    }
+}

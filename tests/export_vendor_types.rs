@@ -1,0 +1,115 @@
+//! Promise: what `export` makes is accepted by the vendors' own published types.
+//!
+//! Runs `tests/python/export_types.py` with the packages of `tests/python/requirements-export.txt`. Without them the
+//! test fails and says how to get them: a check that is skipped would look like one that passed.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use ovos_tools::export::{ExportTool, Format, export, exported_names};
+use serde_json::{Map, Value, json};
+
+#[test]
+fn vendors_accept_what_we_export() {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = std::env::var_os("OVOS_TOOLS_TEST_PYTHON")
+        .map_or_else(|| checkout.join(".venv/bin/python"), PathBuf::from);
+    assert!(
+        python.is_file(),
+        "no interpreter at {}: run `make venv`, or set OVOS_TOOLS_TEST_PYTHON to one with the packages of \
+         tests/python/requirements-export.txt",
+        python.display()
+    );
+
+    let mut child = Command::new(&python)
+        .arg(checkout.join("tests/python/export_types.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(exports().to_string().as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success(),
+        "{stdout}{stderr}\n(a missing module: run `make venv`; interpreter {})",
+        python.display()
+    );
+    for format in Format::ALL.into_iter().filter(|format| *format != Format::Json) {
+        assert!(
+            stdout.contains(&format!("{format}: {} tools fit", tools().len())),
+            "{format} was not checked: {stdout}"
+        );
+    }
+}
+
+/// Every format's export of the same tools, by format name.
+fn exports() -> Value {
+    let tools = tools();
+    let names = exported_names(tools.iter().map(|(toolbox_id, name, ..)| (*toolbox_id, *name)));
+    let exported: Vec<ExportTool<'_>> = tools
+        .iter()
+        .zip(&names)
+        .map(
+            |((toolbox_id, name, argument_schema, output_schema), exported_name)| ExportTool {
+                exported_name,
+                toolbox_id,
+                name,
+                description: "Does what it is called; \"quotes\", ümlauts and\nlines.",
+                argument_schema,
+                output_schema,
+                read_only: *name == "get_state",
+                destructive: *name != "get_state",
+            },
+        )
+        .collect();
+    Value::Object(
+        Format::ALL
+            .iter()
+            .map(|format| (format.to_string(), export(*format, &exported)))
+            .collect::<Map<_, _>>(),
+    )
+}
+
+/// Toolbox, name, argument schema, output schema: plain, recursive, odd and nearly empty ones.
+fn tools() -> Vec<(&'static str, &'static str, Value, Value)> {
+    let object = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]});
+    let recursive = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Move", "type": "object",
+        "properties": {"points": {"type": "array", "items": {"$ref": "#/$defs/Point"}}, "speed": {
+            "anyOf": [{"type": "number", "minimum": 0}, {"type": "null"}], "default": null}},
+        "required": ["points"], "$defs": {"Point": {"type": "object", "properties": {
+            "x": {"type": "number"}, "next": {"$ref": "#/$defs/Point"}}}}});
+    let behind_reference = json!({"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "properties": {"a": {"enum": [1, "b"]}}}}});
+    vec![
+        (
+            "math",
+            "add",
+            json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
+            object.clone(),
+        ),
+        (
+            "sums",
+            "add",
+            json!({"type": "object"}),
+            json!({"type": "integer"}),
+        ),
+        ("robot", "move_arm", recursive.clone(), recursive),
+        ("robot", "get_state", json!({}), json!(true)),
+        (
+            "robot",
+            "größe.ändern/a name longer than any vendor takes, by quite a lot",
+            behind_reference,
+            object,
+        ),
+    ]
+}
