@@ -34,6 +34,7 @@ use crate::registry::Registry;
 
 pub use cancel::CancelResponse;
 pub use error::{ErrorDetail, KINDS, WireError};
+pub use export::ExportResponse;
 pub use invoke::{CallResponse, InvokeResponse};
 pub use list::{ToolEntry, ToolMeta};
 pub use payload::{EventMessage, schemas};

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
+use crate::export::portable_name;
 use crate::schema::{ArgumentSchema, OutputSchema, SchemaError};
 
 /// Between a toolbox id and a tool's name, where the name alone would be ambiguous.
@@ -121,6 +122,8 @@ pub struct ToolboxEntry {
 pub struct Snapshot {
     toolboxes: BTreeMap<String, ToolboxEntry>,
     by_name: HashMap<String, Vec<Arc<Tool>>>,
+    /// By the name that `export` falls back to where neither name nor alias is acceptable to every vendor.
+    by_portable_name: HashMap<String, Arc<Tool>>,
 }
 
 /// What a name means in a snapshot.
@@ -143,13 +146,19 @@ impl Snapshot {
             .map(|entry| (entry.toolbox_id.clone(), entry))
             .collect();
         let mut by_name: HashMap<String, Vec<Arc<Tool>>> = HashMap::new();
+        let mut by_portable_name = HashMap::new();
         for tool in toolboxes.values().flat_map(|entry| &entry.tools) {
             by_name
                 .entry(tool.name().to_owned())
                 .or_default()
                 .push(tool.clone());
+            by_portable_name.insert(portable_name(&tool.toolbox_id, tool.name()), tool.clone());
         }
-        Self { toolboxes, by_name }
+        Self {
+            toolboxes,
+            by_name,
+            by_portable_name,
+        }
     }
 
     /// The toolboxes, by id.
@@ -168,7 +177,8 @@ impl Snapshot {
         self.toolboxes.values().flat_map(|entry| &entry.tools)
     }
 
-    /// What `name` means: a tool's name, or its alias `<toolbox_id>__<name>`. With a toolbox, only its tools count.
+    /// What `name` means: a tool's name, its alias `<toolbox_id>__<name>`, or whatever else `export` called it. With a
+    /// toolbox, only its tools count.
     #[must_use]
     pub fn find(&self, name: &str, toolbox_id: Option<&str>) -> Found {
         let named = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
@@ -176,10 +186,10 @@ impl Snapshot {
         let tools: Vec<Arc<Tool>> = named.iter().filter(wanted).cloned().collect();
         match tools.as_slice() {
             [one] => Found::One(one.clone()),
-            [] => self
-                .find_alias(name)
-                .filter(|tool| wanted(&tool))
-                .map_or(Found::None, Found::One),
+            [] => {
+                let tool = self.find_alias(name).or_else(|| self.by_portable_name.get(name).cloned());
+                tool.filter(|tool| wanted(&tool)).map_or(Found::None, Found::One)
+            }
             _ => Found::Several(tools),
         }
     }

@@ -1,10 +1,97 @@
 //! `ovos.tools.export`: the tools in a model's own format.
 
-use super::{Api, Request};
+use ovos_toolbox_wire::Effect;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
+use super::error::WireError;
+use super::request::{text, texts};
+use super::{Api, Request};
+use crate::export::{ExportTool, Format, export, exported_names};
+use crate::registry::{Found, Tool};
+
+/// The answer to `ovos.tools.export`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ExportResponse {
+    /// The format.
+    pub format: String,
+    /// The tools, each as the format has it. Tools of effect `resume` are for an operator and left out.
+    pub tools: Value,
+}
+
+/// Either answer.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ExportAnswer {
+    Exported(ExportResponse),
+    Failed { error: String },
+}
+
 impl Api {
-    pub(super) fn export(&self, _request: &Request) -> Value {
-        Value::Null
+    pub(super) fn export(&self, request: &Request) -> ExportAnswer {
+        match self.exported(request) {
+            Ok(response) => ExportAnswer::Exported(response),
+            Err(error) => ExportAnswer::Failed { error: error.text },
+        }
     }
+
+    fn exported(&self, request: &Request) -> Result<ExportResponse, WireError> {
+        let format = text(&request.data, "format")?.unwrap_or_else(|| Format::Json.name().to_owned());
+        let format: Format = format
+            .parse()
+            .map_err(|error| WireError::new("ValueError", error))?;
+        let toolbox_id = text(&request.data, "toolbox_id")?;
+        let wanted = texts(&request.data, "names")?;
+        let snapshot = self.registry.snapshot();
+        if let Some(id) = &toolbox_id
+            && snapshot.toolbox(id).is_none()
+        {
+            return Err(WireError::new(
+                "ValueError",
+                format!("toolbox '{id}' is not loaded"),
+            ));
+        }
+        if let Some(unknown) = wanted
+            .iter()
+            .flatten()
+            .find(|name| matches!(snapshot.find(name, None), Found::None))
+        {
+            return Err(WireError::unknown_tool(unknown));
+        }
+        // Names come from all tools, exported or not: what is ambiguous for a call must not look plain here.
+        let pairs = snapshot
+            .tools()
+            .map(|tool| (tool.toolbox_id.as_str(), tool.name()));
+        let names = exported_names(pairs);
+        let tools: Vec<ExportTool<'_>> = snapshot
+            .tools()
+            .zip(&names)
+            .filter(|(tool, _)| tool.effect() != Effect::Resume)
+            .filter(|(tool, _)| toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id))
+            .filter(|(tool, exported)| {
+                wanted
+                    .as_ref()
+                    .is_none_or(|wanted| wanted.iter().any(|name| goes_by(tool, exported, name)))
+            })
+            .map(|(tool, exported_name)| ExportTool {
+                exported_name,
+                toolbox_id: &tool.toolbox_id,
+                name: tool.name(),
+                description: &tool.definition.description,
+                argument_schema: &tool.definition.argument_schema,
+                output_schema: &tool.definition.output_schema,
+                read_only: tool.effect() == Effect::Read,
+                destructive: tool.effect() != Effect::Read,
+            })
+            .collect();
+        Ok(ExportResponse {
+            format: format.name().to_owned(),
+            tools: export(format, &tools),
+        })
+    }
+}
+
+fn goes_by(tool: &Tool, exported: &str, name: &str) -> bool {
+    name == tool.name() || name == exported || name == tool.alias()
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::cancel::CancelResponse;
+use super::export::ExportResponse;
 use super::invoke::{CallResponse, InvokeResponse};
 use super::list::ToolEntry;
 use super::plan::{PlanErrorResponse, PlanResponse};
@@ -97,6 +98,10 @@ pub fn schemas() -> BTreeMap<String, Schema> {
             schema_for!(Either<PlanResponse, PlanErrorResponse>),
         ),
         ("ovos.tools.export", schema_for!(ExportRequest)),
+        (
+            "ovos.tools.export.response",
+            schema_for!(Either<ExportResponse, ErrorResponse>),
+        ),
         ("ovos.tools.cancel", schema_for!(CancelRequest)),
         ("ovos.tools.cancel.response", schema_for!(CancelResponse)),
         ("ovos.tools.stop", schema_for!(StopRequest)),

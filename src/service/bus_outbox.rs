@@ -1,0 +1,41 @@
+//! The API's way out: frames for the bus client.
+
+use std::sync::OnceLock;
+
+use futures_util::future::BoxFuture;
+
+use crate::api::Outbox;
+use crate::bus::BusClient;
+
+/// Hands frames to the bus client, which starts after the API because its reader needs the API.
+#[derive(Default)]
+pub(super) struct BusOutbox(OnceLock<BusClient>);
+
+impl BusOutbox {
+    pub(super) fn connect(&self, client: BusClient) {
+        if self.0.set(client).is_err() {
+            tracing::error!("the bus client was started twice");
+        }
+    }
+
+    pub(super) fn client(&self) -> Option<&BusClient> {
+        self.0.get()
+    }
+}
+
+impl Outbox for BusOutbox {
+    fn answer(&self, frame: String) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(client) = self.0.get() else { return };
+            if let Err(error) = client.answer_text(frame).await {
+                tracing::error!(%error, "an answer was not sent");
+            }
+        })
+    }
+
+    fn notify(&self, frame: String) {
+        if let Some(client) = self.0.get() {
+            client.notify_text(frame);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What comes in from the bus, sorted by its type alone.
+//!
+//! The reader of the bus runs this, so it never waits: stops go to a task of their own, requests each to a task, messages
+//! for toolboxes to the toolboxes. Large frames are taken apart elsewhere. Read [`Router::frame`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use ovos_toolbox_wire::Object;
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::api::{Api, Request, Topic, Urgent};
+use crate::bus::{BusHandler, Envelope, Message};
+use crate::engine::StopTarget;
+
+/// Frames above this are taken apart on a blocking thread: parsing them would hold up the tasks beside them.
+const LARGE: usize = 64 << 10;
+
+/// Stops that may wait to be served. Each takes microseconds to serve; when a flood outruns that, one stop of everything
+/// stands for all that did not fit.
+const STOPS: usize = 1024;
+
+/// What the router passes on beside requests.
+pub(super) trait Deliveries: Send + Sync + 'static {
+    /// A message of a topic that a toolbox subscribed to, or an answer that one waits for.
+    fn deliver(&self, message: &Message);
+    /// `configuration.updated`: the files may have changed.
+    fn configuration_updated(&self);
+    /// `configuration.patch`: a change that is in no file.
+    fn configuration_patched(&self, head: &Message, data: &Object);
+}
+
+/// Sorts frames.
+pub(super) struct Router {
+    api: Arc<Api>,
+    deliveries: Arc<dyn Deliveries>,
+    stops: mpsc::Sender<(Urgent, Utf8Bytes)>,
+    overflow: Arc<Overflow>,
+    tracker: TaskTracker,
+    shutdown: CancellationToken,
+    answer_as_phal: bool,
+    /// Topics that toolboxes want to hear.
+    topics: ArcSwap<std::collections::HashSet<String>>,
+    /// Bounds the requests under way, list and get included: four times the calls, so that calls run into their own
+    /// limit, which answers, before this one, which cannot.
+    permits: Arc<Semaphore>,
+    dropped: AtomicU64,
+}
+
+/// Stops that did not fit into the queue.
+#[derive(Default)]
+struct Overflow {
+    happened: AtomicBool,
+    wake: Notify,
+}
+
+impl Router {
+    /// The router, and the task that serves stops; it belongs to `tracker`.
+    pub(super) fn start(
+        api: Arc<Api>,
+        deliveries: Arc<dyn Deliveries>,
+        tracker: TaskTracker,
+        shutdown: CancellationToken,
+        max_calls: usize,
+        answer_as_phal: bool,
+    ) -> Arc<Self> {
+        let (stops, queue) = mpsc::channel(STOPS);
+        let overflow = Arc::new(Overflow::default());
+        tracker.spawn(serve_stops(api.clone(), queue, overflow.clone(), tracker.clone(), shutdown.clone()));
+        Arc::new(Self {
+            api,
+            deliveries,
+            stops,
+            overflow,
+            tracker,
+            shutdown,
+            answer_as_phal,
+            topics: ArcSwap::default(),
+            permits: Arc::new(Semaphore::new(max_calls.saturating_mul(4).max(64))),
+            dropped: AtomicU64::new(0),
+        })
+    }
+
+    /// Which topics toolboxes want to hear from now on.
+    pub(super) fn listen_to(&self, topics: std::collections::HashSet<String>) {
+        self.topics.store(Arc::new(topics));
+    }
+
+    /// Requests that were dropped because far too many were under way.
+    pub(super) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self, urgent: Urgent, text: Utf8Bytes) {
+        if self.stops.try_send((urgent, text)).is_err() {
+            self.overflow.happened.store(true, Ordering::Release);
+            self.overflow.wake.notify_one();
+        }
+    }
+
+    fn request(&self, topic: Topic, text: Utf8Bytes) {
+        let received = Instant::now();
+        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
+            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            tracing::error!(dropped, "far too many requests are under way; one was dropped");
+            return;
+        };
+        let (api, deliveries) = (self.api.clone(), self.deliveries.clone());
+        let shutdown = self.shutdown.clone();
+        self.tracker.spawn(async move {
+            let _permit = permit;
+            let parsed = if text.len() > LARGE {
+                tokio::task::spawn_blocking(move || parse(&text)).await.unwrap_or(Parsed::Unusable)
+            } else {
+                parse(&text)
+            };
+            let work = async {
+                match parsed {
+                    Parsed::Whole { head, data } => match topic {
+                        Topic::ConfigurationUpdated => deliveries.configuration_updated(),
+                        Topic::ConfigurationPatch => deliveries.configuration_patched(&head, &data),
+                        topic => api.handle(topic, Request { head, data, received }).await,
+                    },
+                    Parsed::HeadOnly { head, reason } => api.refuse(&head, &reason).await,
+                    Parsed::Unusable => {}
+                }
+            };
+            // Calls are ended and answered before this token falls; what is left then has nobody to answer to.
+            tokio::select! {
+                () = work => {}
+                () = shutdown.cancelled() => {}
+            }
+        });
+    }
+}
+
+impl BusHandler for Router {
+    fn frame(&self, text: Utf8Bytes) {
+        let Some(kind) = Envelope::kind_of(&text) else {
+            tracing::debug!(bytes = text.len(), "dropped a frame that is no message");
+            return;
+        };
+        if let Some(urgent) = Urgent::of(&kind) {
+            let text = text.clone();
+            self.stop(urgent, text);
+        } else if let Some(topic) = Topic::of(&kind, self.answer_as_phal) {
+            self.request(topic, text.clone());
+        } else if self.topics.load().contains(kind.as_ref()) {
+            match Message::parse(&text) {
+                Ok(message) => self.deliveries.deliver(&message),
+                Err(error) => tracing::debug!(%kind, %error, "dropped a malformed message for a toolbox"),
+            }
+        }
+    }
+
+    fn connected(&self) {}
+
+    fn disconnected(&self, reason: &str) {
+        tracing::warn!(reason, "the bus is away");
+    }
+}
+
+/// A request, as far as it could be read.
+enum Parsed {
+    Whole { head: Message, data: Object },
+    HeadOnly { head: Message, reason: String },
+    Unusable,
+}
+
+fn parse(text: &str) -> Parsed {
+    let envelope = match Envelope::parse(text) {
+        Ok(envelope) => envelope,
+        Err(error) => {
+            tracing::warn!(%error, "dropped a malformed request");
+            return Parsed::Unusable;
+        }
+    };
+    let head = match envelope.head() {
+        Ok(head) => head,
+        Err(error) => {
+            tracing::warn!(kind = %envelope.kind, %error, "dropped a request with a malformed context");
+            return Parsed::Unusable;
+        }
+    };
+    match envelope.data_map() {
+        Ok(data) => Parsed::Whole { head, data },
+        Err(error) => Parsed::HeadOnly { head, reason: error.to_string() },
+    }
+}
+
+async fn serve_stops(
+    api: Arc<Api>,
+    mut queue: mpsc::Receiver<(Urgent, Utf8Bytes)>,
+    overflow: Arc<Overflow>,
+    tracker: TaskTracker,
+    shutdown: CancellationToken,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            () = overflow.wake.notified() => {
+                if overflow.happened.swap(false, Ordering::AcqRel) {
+                    api.stop(&StopTarget::All, "a flood of stop requests").await;
+                }
+            }
+            stop = queue.recv() => match stop {
+                Some((urgent, text)) => {
+                    // Polled once here, which is all that latch, cancel and halt need; the confirmation and the answer
+                    // are waited for elsewhere, so that the next stop does not wait for this one's toolboxes.
+                    let api = api.clone();
+                    let mut served = Box::pin(async move { api.urgent(urgent, &text).await });
+                    if futures_util::poll!(&mut served).is_pending() {
+                        tracker.spawn(served);
+                    }
+                }
+                None => return,
+            },
+            () = shutdown.cancelled() => return,
+        }
+    }
+}
