@@ -4,8 +4,15 @@
 //! A frame comes in as text, is looked at as an [`Envelope`] and read into a [`Message`] only by whoever
 //! wants to answer it.
 
+mod client;
 mod envelope;
 mod message;
+mod websocket;
 
+pub use client::{
+    AnswerError, BusClient, BusHandler, CallError, Caller, ClientConfig, ClientCounters, Connection,
+    DialError,
+};
 pub use envelope::{Envelope, MAX_DEPTH, MessageError, Part};
 pub use message::{DEFAULT_SESSION_ID, Message};
+pub use tungstenite::Utf8Bytes;
