@@ -76,10 +76,12 @@ pub trait Toolboxes: Send + Sync + 'static {
 }
 
 /// What the configuration says about the API.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Tools of effect `resume` can be invoked.
     pub operator_tools: bool,
+    /// The largest frame the bus takes, in bytes.
+    pub max_answer_bytes: usize,
 }
 
 /// A request, taken apart.
@@ -107,7 +109,7 @@ pub struct Api {
 
 /// What has happened since the start.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+struct Counters {
     calls: AtomicU64,
     failed_calls: AtomicU64,
     requests: AtomicU64,
@@ -204,10 +206,24 @@ impl Api {
     async fn answer<T: Serialize + Sync>(&self, head: &Message, data: &T) {
         let kind = format!("{}.response", head.kind);
         match frame(head, &kind, data) {
-            Ok(frame) => self.outbox.answer(frame).await,
+            Ok(frame) if frame.len() <= self.settings.max_answer_bytes => self.outbox.answer(frame).await,
+            Ok(frame) => {
+                let (size, limit) = (frame.len(), self.settings.max_answer_bytes);
+                let error = WireError::new(
+                    "RuntimeError",
+                    format!("the answer has {size} bytes, and the bus takes {limit} (websocket.max_msg_size)"),
+                );
+                if let Ok(frame) = frame_of_error(head, &kind, error) {
+                    self.outbox.answer(frame).await;
+                }
+            }
             Err(error) => tracing::error!(%kind, %error, "an answer cannot be written as JSON"),
         }
     }
+}
+
+fn frame_of_error(head: &Message, kind: &str, error: WireError) -> Result<String, serde_json::Error> {
+    frame(head, kind, &payload::ErrorResponse { error: error.text })
 }
 
 /// A message back to the sender of `head`, written in one go.

@@ -19,7 +19,7 @@ pub struct InvokeRequest {
     /// The tool, or its alias `<toolbox_id>__<name>`.
     pub name: String,
     /// Its arguments; `{}` where they are missing.
-    #[serde(skip_serializing_if = "Object::is_empty")]
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub args: Object,
     /// Which toolbox's tool is meant, where two own the name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct CallRequest {
     /// The tool.
     pub name: String,
     /// Its arguments; `{}` where they are missing.
-    #[serde(skip_serializing_if = "Object::is_empty")]
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub kwargs: Object,
     /// What the request says beside that.
     #[serde(flatten)]
@@ -56,10 +56,10 @@ pub struct CallOptions {
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
     /// Asks for `ovos.tools.invoke.progress` messages.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub progress: bool,
     /// Asks for `error_detail` in the answer.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detail: bool,
 }
 
@@ -93,7 +93,7 @@ pub struct GetRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toolbox_id: Option<String>,
     /// Asks for `meta`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detail: bool,
 }
 
@@ -101,7 +101,7 @@ pub struct GetRequest {
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ListRequest {
     /// Asks `list` for `meta` of each tool, and `reload` for what changed.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detail: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct PlanRequest {
     /// The tool, or its alias.
     pub name: String,
     /// Its arguments.
-    #[serde(skip_serializing_if = "Object::is_empty")]
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub args: Object,
     /// Which toolbox's tool is meant.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -122,7 +122,9 @@ pub struct CallStatus {
 }
 
 impl Api {
-    pub(super) fn status(&self) -> StatusResponse {
+    /// What the service is doing.
+    #[must_use]
+    pub fn status(&self) -> StatusResponse {
         let latched = self.engine.latched();
         let mut toolboxes = self.toolboxes.toolboxes();
         for toolbox in &mut toolboxes {

@@ -221,7 +221,18 @@ impl BusClient {
     /// # Cancel safety
     /// Dropped before it is ready, the message is not sent.
     pub async fn answer(&self, message: &Message) -> Result<(), AnswerError> {
-        let (text, size) = self.encode(message)?;
+        self.answer_text(message.to_text()).await
+    }
+
+    /// As [`answer`](Self::answer), for a message that is written as a frame already.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, the message is not sent.
+    pub async fn answer_text(&self, text: String) -> Result<(), AnswerError> {
+        let (text, size) = self.measure(text)?;
         let debt = Debt::new(&self.shared);
         let room = Arc::clone(&self.shared.room).acquire_many_owned(size).await;
         let room = room.map_err(|_| AnswerError::Closed)?;
@@ -238,9 +249,14 @@ impl BusClient {
     /// Sends a message that may get lost: progress, an event. Never waits; false when it was dropped, because
     /// the bus is away or the queue is half full (the other half is kept for answers).
     pub fn notify(&self, message: &Message) -> bool {
+        self.notify_text(message.to_text())
+    }
+
+    /// As [`notify`](Self::notify), for a message that is written as a frame already.
+    pub fn notify_text(&self, text: String) -> bool {
         let sent = self.connection_now().is_up()
             && self.queue.capacity() > self.queue.max_capacity() / 2
-            && self.encode(message).is_ok_and(|(text, size)| {
+            && self.measure(text).is_ok_and(|(text, size)| {
                 Arc::clone(&self.shared.room)
                     .try_acquire_many_owned(size)
                     .is_ok_and(|room| {
@@ -306,8 +322,7 @@ impl BusClient {
     }
 
     /// The frame, and what it takes of the room, in KiB.
-    fn encode(&self, message: &Message) -> Result<(Utf8Bytes, u32), AnswerError> {
-        let text = message.to_text();
+    fn measure(&self, text: String) -> Result<(Utf8Bytes, u32), AnswerError> {
         let (size, limit) = (text.len(), self.shared.config.drop_above);
         if size > limit {
             return Err(AnswerError::TooBig { size, limit });

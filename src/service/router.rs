@@ -10,7 +10,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use ovos_toolbox_wire::Object;
 use tokio::sync::{Notify, Semaphore, mpsc};
-use tokio_tungstenite::tungstenite::Utf8Bytes;
+use crate::bus::Utf8Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
