@@ -1,2 +1,3 @@
 //! placeholder
 pub mod config;
+pub mod logs;
