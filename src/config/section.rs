@@ -258,10 +258,11 @@ impl<'a> Section<'a> {
         )
     }
 
-    /// A list of texts, each accepted by `good`.
+    /// A list of texts, each accepted by `good`, or none at all.
     pub(super) fn texts(
         &mut self,
         key: &'static str,
+        default: Option<Vec<String>>,
         accepted: &str,
         good: impl Fn(&str) -> bool,
     ) -> Option<Vec<String>> {
@@ -271,7 +272,7 @@ impl<'a> Section<'a> {
                 value.as_array()?.iter().map(item).collect::<Option<Vec<_>>>()?,
             ))
         };
-        self.take(key, None, accepted, parse, |texts| json!(texts))
+        self.take(key, default, accepted, parse, |texts| json!(texts))
     }
 
     /// Whether the section is written at all.

@@ -129,6 +129,7 @@ impl ToolboxConfig {
         let hash = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let pins = it.texts(
             "allow_sha256",
+            Some(Vec::new()),
             "a list of SHA-256 hashes, each 64 hexadecimal digits",
             hash,
         );
@@ -166,9 +167,9 @@ impl ToolboxConfig {
         let mut tools = Section::new(stack, xdg, &[path[0], path[1], id, "tools"]);
         let names = "a list of tool names, * for any run of characters";
         let filter = ToolFilter {
-            allow: tools.texts("allow", names, |name| !name.is_empty()),
+            allow: tools.texts("allow", None, names, |name| !name.is_empty()),
             deny: tools
-                .texts("deny", names, |name| !name.is_empty())
+                .texts("deny", Some(Vec::new()), names, |name| !name.is_empty())
                 .unwrap_or_default(),
         };
         tools.refuse_rest();
