@@ -18,6 +18,7 @@ mod section;
 mod service;
 mod text;
 mod toolbox;
+mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

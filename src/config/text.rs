@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
+
+use super::yaml;
 
 /// Reads one file. `None` when there is no regular file of that name; an empty file is an empty object.
 ///
@@ -105,39 +107,7 @@ fn python_lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn parse_yaml(text: &str) -> Result<Value, String> {
-    let mut value: serde_norway::Value = serde_norway::from_str(text).map_err(|error| error.to_string())?;
-    value.apply_merge().map_err(|error| error.to_string())?;
-    from_yaml(value)
-}
-
-fn from_yaml(value: serde_norway::Value) -> Result<Value, String> {
-    use serde_norway::Value as Yaml;
-    Ok(match value {
-        Yaml::Null => Value::Null,
-        Yaml::Bool(flag) => Value::Bool(flag),
-        Yaml::String(text) => Value::String(text),
-        Yaml::Number(number) => Value::Number(
-            number
-                .as_u64()
-                .map(Number::from)
-                .or_else(|| number.as_i64().map(Number::from))
-                .or_else(|| number.as_f64().and_then(Number::from_f64))
-                .ok_or_else(|| format!("{number} is not a number JSON can hold"))?,
-        ),
-        Yaml::Sequence(items) => Value::Array(items.into_iter().map(from_yaml).collect::<Result<_, _>>()?),
-        Yaml::Mapping(entries) => {
-            let mut values = Map::new();
-            for (key, value) in entries {
-                let key = match from_yaml(key)? {
-                    Value::String(key) => key,
-                    other => other.to_string(),
-                };
-                values.insert(key, from_yaml(value)?);
-            }
-            Value::Object(values)
-        }
-        Yaml::Tagged(tagged) => return Err(format!("the tag {} is not accepted", tagged.tag)),
-    })
+    yaml::parse(text).map_err(|error| error.to_string())
 }
 
 /// What Python would take for true.

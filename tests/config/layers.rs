@@ -128,6 +128,7 @@ fn variables_move_the_layers() {
 
 #[test]
 fn files_are_read_in_their_syntax() {
+    let big = serde_json::from_str(r#"{"1": "a", "true": "b", "c": 10000000000000000000000000}"#).unwrap();
     let user = |name: &'static str, text: &'static str, expected: Value| (name, text, expected);
     let rows = [
         user(
@@ -159,6 +160,8 @@ fn files_are_read_in_their_syntax() {
             "a: &base {b: 1}\nd:\n  <<: *base\n  e: true",
             json!({"a": {"b": 1}, "d": {"b": 1, "e": true}}),
         ),
+        user("m.yaml", "1: a\ntrue: b\nc: 10000000000000000000000000", big),
+        user("m.yaml", "a: 1\na: 2", json!({"a": 2})),
         user("m.yaml", "", json!({})),
         user("m.yaml", "# only a comment\n", json!({})),
     ];
