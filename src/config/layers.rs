@@ -118,7 +118,7 @@ impl Stack {
         };
         let (user, assistant) = (keys("user"), keys("assistant"));
         let disabled = constraints.get("disable_user_config").is_some_and(text::truthy);
-        // A file that is listed twice speaks with the voice of its more trusted place.
+        // Protections do not apply to a trusted file that is listed as a user file as well.
         let trusted: Vec<PathBuf> = self
             .layers
             .iter()
@@ -134,17 +134,17 @@ impl Stack {
         self.merged = Map::new();
         for layer in &mut self.layers {
             layer.effective = layer.written.clone();
+            let trusted = trusted.contains(&layer.path);
             if layer.kind == LayerKind::Assistant {
                 assistant.iter().for_each(|key| remove(&mut layer.effective, key));
-            } else if !trusted.contains(&layer.path) {
-                // The distribution counts as "user" here too. That is how OVOS reads its own protections.
-                user.iter().for_each(|key| remove(&mut layer.effective, key));
-                if disabled {
-                    layer.effective.clear();
-                    if layer.state == LayerState::Read {
-                        layer.state = LayerState::Disabled;
-                    }
+            } else if disabled && (layer.kind == LayerKind::User || !trusted) {
+                layer.effective.clear();
+                if layer.state == LayerState::Read {
+                    layer.state = LayerState::Disabled;
                 }
+            } else if !trusted {
+                // The distribution counts as "user" in both cases. That is how OVOS reads its own protections.
+                user.iter().for_each(|key| remove(&mut layer.effective, key));
             }
             merge(&mut self.merged, &layer.effective);
         }

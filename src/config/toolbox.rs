@@ -14,6 +14,7 @@ use super::origin::{Setting, dotted};
 use super::paths::Xdg;
 use super::section::Section;
 use super::service::{CallLimits, Isolation, ServiceConfig};
+use super::text::describe;
 
 /// What a toolbox's section says to the host.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,13 +30,13 @@ pub struct ToolboxConfig {
     /// `limits.memory_mb`: memory its process may use, in MiB; needs `isolation` `process`. Default none, 16 to
     /// 1048576.
     pub memory_mb: Option<u64>,
-    /// `confine`: what its process may reach. Default none: everything the service may.
+    /// `confine`: what its process may reach; needs `isolation` `process`. Default none: everything the service may.
     pub confine: Option<Confine>,
     /// `tools`: which of its tools exist for the bus.
     pub tools: ToolFilter,
     /// `allow_sha256`: when not empty, only plugin files with one of these hashes are loaded. Lower-case hex.
     pub allow_sha256: Vec<String>,
-    /// `env`: variables added to the environment of its process.
+    /// `env`: variables added to the environment of its process; needs `isolation` `process`. Default none.
     pub env: BTreeMap<String, String>,
     /// Every other key: the toolbox's own configuration, checked by the schema of its manifest.
     pub own: Map<String, Value>,
@@ -194,6 +195,24 @@ impl ToolboxConfig {
                     .filter(|error| !errors.contains(error))
                     .collect::<Vec<_>>(),
             );
+        }
+        // Accepting a protection that cannot be had would be worse than not loading the toolbox.
+        let needs_process = [
+            (&["confine"][..], confine.is_some()),
+            (&["limits", "memory_mb"], memory_mb.is_some()),
+            (&["env"], !env.is_empty()),
+        ];
+        for (key, _) in needs_process
+            .iter()
+            .filter(|(_, set)| *set && isolation == Isolation::InProcess)
+        {
+            let path = [&path, *key].concat();
+            errors.push(ConfigError::WrongValue {
+                origin: stack.origin(&path),
+                found: stack.get(&path).map_or_else(String::new, describe),
+                key: dotted(path),
+                accepted: "nothing unless isolation is \"process\": it needs a process of its own".to_owned(),
+            });
         }
         settings.extend(own.iter().map(|(key, value)| {
             let path = ["PHAL", OURS, id, key.as_str()];

@@ -75,7 +75,7 @@ fn the_confinement_in_the_comment_is_accepted() {
         .find_map(|line| line.trim_start().strip_prefix("// \"confine\": "))
         .unwrap();
     let section: Value = serde_json::from_str(line).unwrap();
-    let config = Machine::with_section(json!({"box": {"confine": section}}))
+    let config = Machine::with_section(json!({"box": {"isolation": "process", "confine": section}}))
         .load()
         .unwrap();
     assert!(config.toolbox("box").unwrap().confine.is_some());

@@ -343,6 +343,15 @@ fn the_administrator_can_switch_user_files_off() {
             "{file}"
         );
     }
+
+    // The administrator's own folder among the XDG folders is not read a second time, above what the assistant wrote.
+    let system = r#"{"system": {"disable_user_config": true}, "lang": "system"}"#;
+    let files = [(SYSTEM, system), (RUNTIME, r#"{"lang": "assistant"}"#)];
+    let machine = Machine::new(&files, &[("XDG_CONFIG_DIRS", "{root}/etc")]);
+    assert_eq!(
+        machine.load().unwrap().stack().get(&["lang"]),
+        Some(&json!("assistant"))
+    );
 }
 
 #[test]

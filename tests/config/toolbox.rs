@@ -48,7 +48,7 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
         ),
         (
             "box",
-            json!({"confine": {"paths": []}}),
+            json!({"isolation": "process", "confine": {"paths": []}}),
             ".box.confine.paths: unknown key (did you mean \"paths_ro\"?)",
         ),
         (
@@ -62,6 +62,21 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
             ".box.env: found an object, expected an object of variable names and texts",
         ),
         ("box", json!({"env": {"A=B": "1"}}), ".box.env: found an object"),
+        (
+            "box",
+            json!({"confine": {}}),
+            ".box.confine: found an object, expected nothing unless isolation is",
+        ),
+        (
+            "box",
+            json!({"env": {"A": "1"}, "isolation": "in_process"}),
+            ".box.env: found an object, expected nothing unless isolation is",
+        ),
+        (
+            "box",
+            json!({"limits": {"memory_mb": 99}}),
+            ".box.limits.memory_mb: found 99, expected nothing unless isolation is",
+        ),
         ("box", json!("on"), ".box: found \"on\", expected an object"),
         (
             "My.Box",
@@ -95,9 +110,9 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
 #[test]
 fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     let machine = Machine::with_section(json!({
-        "service": {"isolation": "process", "grace_ms": 77, "settle_ms": 88},
+        "service": {"grace_ms": 77, "settle_ms": 88},
         "arm-7_x": {
-            "enabled": false, "isolation": "in_process", "limits": {"grace_ms": 5, "memory_mb": 64},
+            "enabled": false, "isolation": "process", "limits": {"grace_ms": 5, "memory_mb": 64},
             "confine": {"paths_rw": ["~/data"]}, "tools": {"allow": ["pick_*", "home"], "deny": ["*_fast"]},
             "allow_sha256": ["A".repeat(64)], "env": {"ROS_DOMAIN_ID": "4"},
             "backend": "sim", "service": {"kept": [1, null]}, "port": 123456789012345678u64,
@@ -106,7 +121,7 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     let config = machine.load().unwrap();
     let toolbox = config.toolbox("arm-7_x").unwrap();
     assert!(!toolbox.enabled);
-    assert_eq!(toolbox.isolation, Isolation::InProcess);
+    assert_eq!(toolbox.isolation, Isolation::Process);
     assert_eq!(
         (toolbox.limits.grace, toolbox.limits.settle),
         (Duration::from_millis(5), Duration::from_millis(88))
@@ -134,7 +149,7 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     let other = config.toolbox("other").unwrap();
     assert_eq!(
         (other.enabled, other.isolation, other.limits.grace),
-        (true, Isolation::Process, Duration::from_millis(77))
+        (true, Isolation::InProcess, Duration::from_millis(77))
     );
     assert!(other.own.is_empty() && other.confine.is_none() && other.tools.permits("anything"));
 }
