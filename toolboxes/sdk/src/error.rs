@@ -16,7 +16,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
     status: Status,
-    failure: Failure,
+    // Boxed, because it travels in the Err of every function of a toolbox.
+    failure: Box<Failure>,
 }
 
 impl ToolError {
@@ -74,7 +75,7 @@ impl ToolError {
     pub(crate) fn with_status(status: Status, kind: impl Into<String>, message: impl fmt::Display) -> Self {
         Self {
             status,
-            failure: Failure::new(kind, message.to_string()),
+            failure: Box::new(Failure::new(kind, message.to_string())),
         }
     }
 
@@ -133,7 +134,7 @@ impl<E: std::error::Error + 'static> From<E> for ToolError {
         if let Some(failure) = (&error as &dyn std::any::Any).downcast_ref::<Failure>() {
             return Self {
                 status: status::ERR,
-                failure: failure.clone(),
+                failure: Box::new(failure.clone()),
             };
         }
         let mut message = error.to_string();

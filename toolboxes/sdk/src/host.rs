@@ -144,6 +144,12 @@ impl Host {
         self.inner.closing.cancelled().await;
     }
 
+    /// Whether the instance is closing: for code that blocks and cannot await [`Host::closing`].
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.inner.closing.is_cancelled()
+    }
+
     pub(crate) fn gate(&self) -> &Gate {
         &self.inner.gate
     }

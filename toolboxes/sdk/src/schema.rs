@@ -125,6 +125,10 @@ fn is_number_format(format: &str) -> bool {
 
 /// `step_ms` is titled `Step Ms`.
 fn name_property(name: &str, property: &mut Value) {
+    // "Anything" is an empty object there, never `true`.
+    if *property == Value::Bool(true) {
+        *property = json!({});
+    }
     let Some(property) = property.as_object_mut() else {
         return;
     };

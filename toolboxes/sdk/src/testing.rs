@@ -82,7 +82,7 @@ pub struct Refused {
     /// One of the values of [`abi::status`].
     pub status: Status,
     /// Why.
-    pub failure: Failure,
+    pub failure: Box<Failure>,
 }
 
 impl std::fmt::Display for Refused {
@@ -406,7 +406,7 @@ impl Harness {
     /// # Panics
     /// It did not complete within the deadline.
     pub fn call(&self, tool: &str, args: Value) -> Result<Value, Failure> {
-        let run = self.start(tool, args).map_err(|refused| refused.failure)?;
+        let run = self.start(tool, args).map_err(|refused| *refused.failure)?;
         run.wait().result()
     }
 
@@ -419,7 +419,10 @@ impl Harness {
     /// # Panics
     /// The plan has a cycle or names a dependency it does not have, or an action did not complete.
     pub fn invoke(&self, tool: &str, args: Value) -> Result<Value, Failure> {
-        let Some(actions) = self.plan(tool, args.clone()).map_err(|refused| refused.failure)? else {
+        let Some(actions) = self
+            .plan(tool, args.clone())
+            .map_err(|refused| *refused.failure)?
+        else {
             return self.call(tool, args);
         };
         let report = self.run_actions(tool, &actions);
@@ -462,7 +465,7 @@ impl Harness {
                 serde_json::from_str(&text).unwrap_or_else(|error| panic!("conclude {text}: {error}")),
             )),
             Err(refused) if refused.status == status::UNKNOWN_TOOL => Ok(None),
-            Err(refused) => Err(refused.failure),
+            Err(refused) => Err(*refused.failure),
         }
     }
 
@@ -529,7 +532,7 @@ impl Harness {
     /// # Panics
     /// As [`Harness::call`].
     pub fn call_with_bus(&self, tool: &str, args: Value) -> Result<Value, Failure> {
-        let run = self.start(tool, args).map_err(|refused| refused.failure)?;
+        let run = self.start(tool, args).map_err(|refused| *refused.failure)?;
         let end = Instant::now() + self.deadline;
         loop {
             self.deliver();
@@ -671,7 +674,7 @@ impl Harness {
                         let ended = run.wait();
                         (ended.status, ended.result())
                     }
-                    Err(refused) => (refused.status, Err(refused.failure)),
+                    Err(refused) => (refused.status, Err(*refused.failure)),
                 }
             });
             let (outcome, output, error) = match ended {
@@ -728,7 +731,10 @@ impl Harness {
         let failure = serde_json::from_str(&text).unwrap_or_else(|error| {
             panic!("status {status} comes with {{kind, message}}, not {text:?}: {error}")
         });
-        Err(Refused { status, failure })
+        Err(Refused {
+            status,
+            failure: Box::new(failure),
+        })
     }
 }
 
