@@ -271,7 +271,7 @@ unsafe extern "C" fn close<T: Toolbox>(instance: *mut c_void) {
     }
     let closed = shield(|| {
         // SAFETY: toolbox.h: close is the last call with what open returned, which was a box of this type. Tested in
-        // tests/contract.rs (`close_ends_everything`).
+        // tests/contract.rs (`close_ends_every_run`).
         let instance = unsafe { Box::from_raw(instance.cast::<Instance<T>>()) };
         instance.close();
         Ok(())

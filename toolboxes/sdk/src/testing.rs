@@ -618,7 +618,18 @@ impl Harness {
         self.peer.see(|seen| seen.logs.clone())
     }
 
-    /// The highest stop epoch, which starts carry.
+    /// Waits until at least `count` lines were logged.
+    ///
+    /// # Panics
+    /// They were not within the deadline.
+    pub fn wait_logs(&self, count: usize) {
+        let logged = |seen: &peer::Seen| (seen.logs.len() >= count).then_some(());
+        self.peer
+            .wait(self.deadline, logged)
+            .unwrap_or_else(|| panic!("fewer than {count} lines: {:?}", self.logs()));
+    }
+
+    /// The stop epoch that starts carry from now on.
     pub fn set_stop_epoch(&self, epoch: u64) {
         self.stop_epoch.store(epoch, Ordering::SeqCst);
     }

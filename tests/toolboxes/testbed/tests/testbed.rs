@@ -1,5 +1,7 @@
 //! testbed does what the service's tests rely on, driven through the built library.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::path::{Path, PathBuf};
 
 use ovos_toolbox_sdk::abi::status;
