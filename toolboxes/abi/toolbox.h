@@ -105,7 +105,7 @@ typedef struct tb_toolbox {
     tb_status (*halt)(void *instance, tb_str subsystems, uint32_t emergency, tb_bytes *error);
     /* [any thread] The latch is about to be lifted. Never moves. May refuse: *error says why. */
     tb_status (*resume)(void *instance, tb_bytes *error);
-    /* [host thread] optional. A message on a topic of `subscribes`. */
+    /* [host thread] optional. A message on a topic of `subscribes`. json: the message's data. */
     void (*message)(void *instance, tb_str topic, tb_str json);
     /* [host thread] optional. The answer to host.request: TB_OK and the answer's data, or TB_ERR and a failure. */
     void (*on_response)(void *instance, uint64_t request, tb_status status, tb_str json);

@@ -1,1 +1,130 @@
-//! placeholder
+//! Write a toolbox for ovos-tools in Rust.
+//!
+//! A tool is an ordinary async function with typed arguments and a typed result; a toolbox is a type that implements
+//! [`Toolbox`] and is exported with [`export_toolbox!`]. This crate owns everything between that and the C boundary:
+//! the tokio runtime of the instance, schemas, cancellation, panics, logging. It never decides policy: waves,
+//! reservation, timeouts and the emergency stop belong to the service.
+//!
+//! ```
+//! use ovos_toolbox_sdk::prelude::*;
+//!
+//! /// Greets somebody by name.
+//! #[derive(Deserialize, JsonSchema)]
+//! struct HelloArgs {
+//!     /// Whom to greet.
+//!     name: String,
+//! }
+//!
+//! #[derive(Serialize, JsonSchema)]
+//! struct HelloOutput {
+//!     greeting: String,
+//! }
+//!
+//! async fn hello(_: Context<Hello>, args: HelloArgs) -> Result<HelloOutput, ToolError> {
+//!     Ok(HelloOutput { greeting: format!("Hello, {}!", args.name) })
+//! }
+//!
+//! struct Hello;
+//!
+//! impl Toolbox for Hello {
+//!     type Config = NoConfig;
+//!     fn manifest() -> Manifest {
+//!         manifest!("hello")
+//!     }
+//!     async fn open(_: Host, _: NoConfig) -> Result<Self, ToolError> {
+//!         Ok(Hello)
+//!     }
+//!     fn tools(&self) -> Vec<Tool<Self>> {
+//!         vec![Tool::new("hello", hello)]
+//!     }
+//! }
+//!
+//! export_toolbox!(Hello);
+//!
+//! let toolbox = ovos_toolbox_sdk::testing::Harness::open::<Hello>(json!({})).unwrap();
+//! let output = toolbox.call("hello", json!({"name": "Ada"})).unwrap();
+//! assert_eq!(output, json!({"greeting": "Hello, Ada!"}));
+//! ```
+
+// A panic would take the service down with it: nothing could catch it.
+#[cfg(panic = "abort")]
+compile_error!(
+    "a toolbox must be built with panic = \"unwind\": with \"abort\" one panic ends the whole service"
+);
+
+#[doc(hidden)]
+pub mod boundary;
+mod bytes;
+mod context;
+mod error;
+mod gate;
+mod host;
+mod instance;
+#[cfg(feature = "bigint")]
+mod integer;
+mod log;
+mod run;
+mod schema;
+pub mod testing;
+mod tool;
+mod toolbox;
+
+pub use context::Context;
+pub use error::ToolError;
+pub use host::Host;
+#[cfg(feature = "bigint")]
+pub use integer::Integer;
+pub use schema::{argument_schema, output_schema};
+pub use tool::{ActionHandler, Tool};
+pub use toolbox::{Halt, NoConfig, Options, Toolbox};
+
+pub use ovos_toolbox_abi as abi;
+pub use ovos_toolbox_wire as wire;
+pub use {schemars, serde, serde_json, tokio, tracing};
+
+/// Everything a toolbox usually needs: `use ovos_toolbox_sdk::prelude::*;`.
+pub mod prelude {
+    #[cfg(feature = "bigint")]
+    pub use crate::Integer;
+    pub use crate::wire::{Action, Effect, Event, Manifest, Object, Report, Severity};
+    pub use crate::{
+        ActionHandler, Context, Halt, Host, NoConfig, Options, Tool, ToolError, Toolbox, export_toolbox,
+        manifest,
+    };
+    pub use schemars::JsonSchema;
+    pub use serde::{Deserialize, Serialize};
+    pub use serde_json::{Value, json};
+    pub use std::time::Duration;
+}
+
+/// Makes the manifest of the crate it is called in: `manifest!("my_toolbox")`.
+///
+/// Version, description and licence are those of its Cargo.toml. For the rest:
+/// `Manifest { exclusive: true, ..manifest!("my_toolbox") }`.
+#[macro_export]
+macro_rules! manifest {
+    ($id:expr) => {
+        $crate::wire::Manifest {
+            id: ($id).to_string(),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            description: env!("CARGO_PKG_DESCRIPTION").to_string(),
+            licence: env!("CARGO_PKG_LICENSE").to_string(),
+            ..::core::default::Default::default()
+        }
+    };
+}
+
+/// Exports a [`Toolbox`] as the library's `toolbox_entry_v1`. Once in a library.
+#[macro_export]
+macro_rules! export_toolbox {
+    ($toolbox:ty) => {
+        /// The one exported symbol: the table of this toolbox. Null when its manifest cannot be made.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn toolbox_entry_v1() -> *const $crate::abi::Toolbox {
+            static TABLE: ::std::sync::OnceLock<$crate::boundary::Table> = ::std::sync::OnceLock::new();
+            TABLE
+                .get_or_init($crate::boundary::Table::of::<$toolbox>)
+                .as_ptr()
+        }
+    };
+}

@@ -1,0 +1,241 @@
+//! What tests look in with: marks, messages, requests, events, growth, versions and refusals.
+
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::tokio;
+
+use crate::{Testbed, VERSION};
+
+/// Sets a mark.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default)]
+#[derive(Default)]
+struct SetMarkArgs {
+    /// How long it takes, in milliseconds; the mark is set at the end.
+    ms: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct MarksOutput {
+    marks: u64,
+}
+
+async fn set_mark(context: Context<Testbed>, args: SetMarkArgs) -> Result<MarksOutput, ToolError> {
+    if args.ms > 0 {
+        tokio::time::sleep(Duration::from_millis(args.ms)).await;
+    }
+    Ok(MarksOutput {
+        marks: context.toolbox().marks.fetch_add(1, Ordering::SeqCst) + 1,
+    })
+}
+
+/// Counts the marks that were set.
+#[derive(Deserialize, JsonSchema)]
+struct CountMarksArgs {}
+
+async fn count_marks(context: Context<Testbed>, _: CountMarksArgs) -> Result<MarksOutput, ToolError> {
+    Ok(MarksOutput {
+        marks: context.toolbox().marks.load(Ordering::SeqCst),
+    })
+}
+
+#[derive(Clone, Default, Serialize, JsonSchema)]
+pub(crate) struct LastMessage {
+    /// Topic of the last message; null before the first.
+    topic: Option<String>,
+    /// Its data.
+    data: Value,
+    /// How many came.
+    count: u64,
+}
+
+pub(crate) fn remember(testbed: &Testbed, topic: &str, data: Value) {
+    let mut last = testbed
+        .last_message
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    *last = LastMessage {
+        topic: Some(topic.to_string()),
+        data,
+        count: last.count + 1,
+    };
+}
+
+/// Returns the last message of a subscribed topic.
+#[derive(Deserialize, JsonSchema)]
+struct LastMessageArgs {}
+
+async fn last_message(context: Context<Testbed>, _: LastMessageArgs) -> Result<LastMessage, ToolError> {
+    Ok(context
+        .toolbox()
+        .last_message
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone())
+}
+
+/// Asks the bus and returns the answer's data.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default)]
+struct AskArgs {
+    topic: String,
+    data: Value,
+    /// How long to wait, in milliseconds.
+    timeout_ms: u32,
+}
+
+impl Default for AskArgs {
+    fn default() -> Self {
+        Self {
+            topic: "testbed.question".to_string(),
+            data: json!({}),
+            timeout_ms: 2000,
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct AskOutput {
+    answer: Value,
+}
+
+async fn ask(context: Context<Testbed>, args: AskArgs) -> Result<AskOutput, ToolError> {
+    let timeout = Duration::from_millis(u64::from(args.timeout_ms));
+    Ok(AskOutput {
+        answer: context.request(&args.topic, args.data, timeout).await?,
+    })
+}
+
+/// Reports an event.
+#[derive(Deserialize, JsonSchema)]
+struct EmitEventArgs {
+    kind: String,
+    #[serde(default)]
+    data: Value,
+    #[serde(default)]
+    severity: Severity,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct EmitEventOutput {
+    emitted: bool,
+}
+
+async fn emit_event(context: Context<Testbed>, args: EmitEventArgs) -> Result<EmitEventOutput, ToolError> {
+    context.host().send(&Event {
+        kind: args.kind,
+        severity: args.severity,
+        data: Some(args.data),
+    });
+    Ok(EmitEventOutput { emitted: true })
+}
+
+/// Makes tools appear: `grown_1` and so on.
+#[derive(Deserialize, JsonSchema)]
+struct GrowArgs {
+    /// How many there are from now on; at most 1000.
+    tools: u32,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct GrowOutput {
+    tools: u32,
+}
+
+async fn grow(context: Context<Testbed>, args: GrowArgs) -> Result<GrowOutput, ToolError> {
+    let tools = args.tools.min(1000);
+    *context
+        .toolbox()
+        .grown
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner) = tools;
+    context.host().tools_changed();
+    Ok(GrowOutput { tools })
+}
+
+fn grown(number: u32) -> Tool<Testbed> {
+    let arguments = json!({"type": "object", "title": "GrownArgs", "properties": {}});
+    let output = json!({
+        "type": "object",
+        "title": "GrownOutput",
+        "properties": {"number": {"type": "integer", "title": "Number"}},
+        "required": ["number"],
+    });
+    let run = move |_: Context<Testbed>, _: Value| async move { Ok(json!({ "number": number })) };
+    Tool::dynamic(&format!("grown_{number}"), arguments, output, run).description("Grew on request.")
+}
+
+/// Says which build this is.
+#[derive(Deserialize, JsonSchema)]
+struct VersionArgs {}
+
+#[derive(Serialize, JsonSchema)]
+struct VersionOutput {
+    /// TESTBED_VERSION when it was compiled.
+    version: String,
+    /// From the configuration.
+    greeting: String,
+}
+
+async fn version(context: Context<Testbed>, _: VersionArgs) -> Result<VersionOutput, ToolError> {
+    Ok(VersionOutput {
+        version: VERSION.to_string(),
+        greeting: context.toolbox().greeting.clone(),
+    })
+}
+
+/// Changes what is refused; what is not given stays.
+#[derive(Deserialize, JsonSchema)]
+struct ConfigureArgs {
+    refuse_resume: Option<bool>,
+    refuse_close: Option<bool>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ConfigureOutput {
+    refuse_resume: bool,
+    refuse_close: bool,
+}
+
+async fn configure(context: Context<Testbed>, args: ConfigureArgs) -> Result<ConfigureOutput, ToolError> {
+    let set = |flag: &AtomicBool, value: Option<bool>| match value {
+        Some(value) => {
+            flag.store(value, Ordering::SeqCst);
+            value
+        }
+        None => flag.load(Ordering::SeqCst),
+    };
+    let testbed = context.toolbox();
+    Ok(ConfigureOutput {
+        refuse_resume: set(&testbed.refuse_resume, args.refuse_resume),
+        refuse_close: set(&testbed.refuse_close, args.refuse_close),
+    })
+}
+
+pub(crate) fn allowed(refused: &AtomicBool, reason: &str) -> Result<(), ToolError> {
+    if refused.load(Ordering::SeqCst) {
+        return Err(ToolError::busy(reason));
+    }
+    Ok(())
+}
+
+pub(crate) fn tools(testbed: &Testbed) -> Vec<Tool<Testbed>> {
+    let mut tools = vec![
+        Tool::new("set_mark", set_mark)
+            .effect(Effect::Write)
+            .subsystems(["memory"]),
+        Tool::new("count_marks", count_marks),
+        Tool::new("last_message", last_message),
+        Tool::new("ask", ask).timeout(Duration::from_secs(60)),
+        Tool::new("emit_event", emit_event),
+        Tool::new("grow", grow),
+        Tool::new("version", version),
+        // Of effect read, so that it can be undone while the toolbox is latched.
+        Tool::new("configure", configure),
+    ];
+    let number = *testbed.grown.lock().unwrap_or_else(PoisonError::into_inner);
+    tools.extend((1..=number).map(grown));
+    tools
+}

@@ -1,0 +1,173 @@
+//! The Rust mirror has the layout that a C compiler gives toolbox.h, and the header is clean C and C++.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::collections::BTreeMap;
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ovos_toolbox_abi::{Bytes, Host, Status, Str, TOOLBOX_SIZE_V1_0, Toolbox, level, status};
+
+fn compile(compiler: &str, arguments: &[&str], source: &Path, out: &Path) {
+    let output = Command::new(compiler)
+        .args(arguments)
+        .args([
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-pedantic",
+            "-I",
+            env!("CARGO_MANIFEST_DIR"),
+            "-o",
+        ])
+        .arg(out)
+        .arg(source)
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler} (Debian: apt install build-essential): {error}"));
+    assert!(
+        output.status.success(),
+        "{compiler} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn scratch(name: &str, text: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Rust's name, C's expression and Rust's value of everything that has to agree.
+macro_rules! facts {
+    ($($mirror:ident is $c:ident { $($field:ident),* })*) => {{
+        let mut facts: BTreeMap<String, usize> = BTreeMap::new();
+        $(
+            facts.insert(format!("sizeof({})", stringify!($c)), size_of::<$mirror>());
+            facts.insert(format!("_Alignof({})", stringify!($c)), align_of::<$mirror>());
+            $(
+                let offset = format!("offsetof({}, {})", stringify!($c), stringify!($field));
+                facts.insert(offset, offset_of!($mirror, $field));
+            )*
+        )*
+        facts
+    }};
+}
+
+fn facts() -> BTreeMap<String, usize> {
+    let mut facts = facts! {
+        Str is tb_str { ptr, len }
+        Bytes is tb_bytes { ptr, len, owner, release }
+        Host is tb_host { size, ctx, log, complete, progress, event, request }
+        Toolbox is tb_toolbox {
+            size, manifest, open, tools, plan, start, cancel, conclude, halt, resume, message, on_response,
+            may_close, safe_stop, close
+        }
+    };
+    facts.insert("sizeof(tb_status)".to_string(), size_of::<Status>());
+    for (name, value) in [
+        ("TB_OK", status::OK),
+        ("TB_ERR", status::ERR),
+        ("TB_BAD_ARGS", status::BAD_ARGS),
+        ("TB_CANCELLED", status::CANCELLED),
+        ("TB_BUSY", status::BUSY),
+        ("TB_PANIC", status::PANIC),
+        ("TB_UNKNOWN_TOOL", status::UNKNOWN_TOOL),
+        ("TB_LOG_ERROR", level::ERROR),
+        ("TB_LOG_WARN", level::WARN),
+        ("TB_LOG_INFO", level::INFO),
+        ("TB_LOG_DEBUG", level::DEBUG),
+        ("TB_LOG_TRACE", level::TRACE),
+    ] {
+        facts.insert(name.to_string(), value as usize);
+    }
+    facts
+}
+
+#[test]
+fn the_mirror_has_the_layout_of_the_header() {
+    let facts = facts();
+    let prints: String = facts
+        .keys()
+        .map(|fact| format!("  printf(\"%s=%zu\\n\", \"{fact}\", (size_t)({fact}));\n"))
+        .collect();
+    let source = scratch(
+        "layout.c",
+        &format!("#include \"toolbox.h\"\n#include <stdio.h>\nint main(void) {{\n{prints}  return 0;\n}}\n"),
+    );
+    let program = source.with_extension("run");
+    compile("cc", &["-std=c11"], &source, &program);
+    let output = Command::new(&program).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let measured: BTreeMap<String, usize> = text
+        .lines()
+        .filter_map(|line| line.rsplit_once('='))
+        .map(|(fact, value)| (fact.to_string(), value.parse().unwrap()))
+        .collect();
+    assert_eq!(measured, facts, "left: the C compiler, right: the mirror");
+}
+
+#[test]
+fn every_field_and_constant_of_the_header_is_compared() {
+    let header = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("toolbox.h")).unwrap();
+    let facts = facts();
+    let constants: Vec<&str> = header
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define TB_"))
+        .filter_map(|rest| rest.split_whitespace().next())
+        .collect();
+    assert_eq!(
+        constants.len(),
+        facts.keys().filter(|fact| fact.starts_with("TB_")).count(),
+        "{constants:?}"
+    );
+    for constant in constants {
+        assert!(
+            facts.contains_key(&format!("TB_{constant}")),
+            "TB_{constant} is not compared"
+        );
+    }
+    let is_field = |line: &&str| {
+        line.starts_with("    ") && line.contains(';') && !line.trim_start().starts_with(['/', '*'])
+    };
+    // A field is either `type name;` or `type (*name)(...)` inside a struct; its line begins with four blanks.
+    for (name, body) in header.split("typedef struct ").skip(1).filter_map(|text| {
+        let (name, rest) = text.split_once(" {")?;
+        Some((name, rest.split_once("\n}")?.0))
+    }) {
+        let fields = body.lines().filter(is_field).count();
+        let compared = facts
+            .keys()
+            .filter(|fact| fact.starts_with(&format!("offsetof({name},")))
+            .count();
+        assert_eq!(fields, compared, "fields of {name}");
+    }
+}
+
+#[test]
+fn version_1_ends_with_close() {
+    assert_eq!(
+        offset_of!(Toolbox, close) + size_of::<usize>(),
+        usize::try_from(TOOLBOX_SIZE_V1_0).unwrap()
+    );
+}
+
+#[test]
+fn the_header_is_clean_c_and_cpp() {
+    let uses = "#include \"toolbox.h\"\nconst tb_toolbox *unused(void);\nconst tb_toolbox *unused(void) { return 0; }\n";
+    for (compiler, standard, source) in [
+        ("cc", "-std=c99", scratch("clean99.c", uses)),
+        ("cc", "-std=c11", scratch("clean11.c", uses)),
+        ("c++", "-std=c++17", scratch("clean17.cpp", uses)),
+        ("c++", "-std=c++20", scratch("clean20.cpp", uses)),
+    ] {
+        compile(
+            compiler,
+            &[standard, "-fvisibility=hidden", "-c"],
+            &source,
+            &source.with_extension("o"),
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! The toolbox to copy: one tool that greets somebody.
+use ovos_toolbox_sdk::prelude::*;
+
+/// Greets somebody by name.
+#[derive(Deserialize, JsonSchema)]
+struct HelloArgs {
+    /// Whom to greet.
+    name: String,
+}
+#[derive(Serialize, JsonSchema)]
+struct HelloOutput {
+    greeting: String,
+}
+async fn hello(_: Context<Hello>, args: HelloArgs) -> Result<HelloOutput, ToolError> {
+    Ok(HelloOutput { greeting: format!("Hello, {}!", args.name) })
+}
+struct Hello;
+impl Toolbox for Hello {
+    type Config = NoConfig;
+    fn manifest() -> Manifest {
+        manifest!("hello")
+    }
+    async fn open(_: Host, _: NoConfig) -> Result<Self, ToolError> {
+        Ok(Hello)
+    }
+    fn tools(&self) -> Vec<Tool<Self>> {
+        vec![Tool::new("hello", hello)]
+    }
+}
+export_toolbox!(Hello);

@@ -1,0 +1,220 @@
+//! What a running action knows and may do.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_wire::{CallIdentity, Effect, Progress};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::run::Run;
+use crate::{Host, ToolError};
+
+/// The context of one run of one action. Clones belong to the same run.
+pub struct Context<T> {
+    toolbox: Arc<T>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    host: Host,
+    run: Arc<Run>,
+    call: CallIdentity,
+    action: ActionInfo,
+    inputs: HashMap<String, Box<RawValue>>,
+    deadline: Option<Instant>,
+}
+
+/// Which action of the call this is.
+pub(crate) struct ActionInfo {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) subsystems: Vec<String>,
+    pub(crate) effect: Effect,
+}
+
+impl<T> Clone for Context<T> {
+    fn clone(&self) -> Self {
+        Self {
+            toolbox: Arc::clone(&self.toolbox),
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<T> Context<T> {
+    pub(crate) fn new(
+        toolbox: Arc<T>,
+        host: Host,
+        run: Arc<Run>,
+        call: CallIdentity,
+        action: ActionInfo,
+        inputs: HashMap<String, Box<RawValue>>,
+    ) -> Self {
+        let deadline = (call.deadline_ms > 0)
+            .then(|| Instant::now().checked_add(Duration::from_millis(call.deadline_ms)))
+            .flatten();
+        Self {
+            toolbox,
+            inner: Arc::new(Inner {
+                host,
+                run,
+                call,
+                action,
+                inputs,
+                deadline,
+            }),
+        }
+    }
+
+    /// The instance this runs in.
+    #[must_use]
+    pub fn toolbox(&self) -> &T {
+        &self.toolbox
+    }
+
+    /// The service.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.inner.host
+    }
+
+    /// Names the call on the bus and in the logs.
+    #[must_use]
+    pub fn call_id(&self) -> &str {
+        &self.inner.call.call_id
+    }
+
+    /// The tool that was called.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.inner.call.tool
+    }
+
+    /// Session of the message that asked, when it named one.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        self.inner.call.session_id.as_deref()
+    }
+
+    /// Language of that session, such as `en-US`.
+    #[must_use]
+    pub fn lang(&self) -> Option<&str> {
+        self.inner.call.lang.as_deref()
+    }
+
+    /// `context.source` of that message.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        self.inner.call.source.as_deref()
+    }
+
+    /// The action's id, unique in its plan.
+    #[must_use]
+    pub fn action_id(&self) -> &str {
+        &self.inner.action.id
+    }
+
+    /// The action's name.
+    #[must_use]
+    pub fn action(&self) -> &str {
+        &self.inner.action.name
+    }
+
+    /// What the action is done with.
+    #[must_use]
+    pub fn subsystems(&self) -> &[String] {
+        &self.inner.action.subsystems
+    }
+
+    /// What the action does to the world.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        self.inner.action.effect
+    }
+
+    /// When the service ends the action; `None` when it does not say.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.inner.deadline
+    }
+
+    /// The output of a dependency, by its action id.
+    ///
+    /// # Errors
+    /// There is no such dependency, or its output does not fit `O`.
+    pub fn input<O: DeserializeOwned>(&self, action_id: &str) -> Result<O, ToolError> {
+        let Some(raw) = self.inner.inputs.get(action_id) else {
+            return Err(ToolError::msg(format!("no input from an action {action_id}")));
+        };
+        serde_json::from_str(raw.get())
+            .map_err(|error| ToolError::msg(format!("the output of {action_id}: {error}")))
+    }
+
+    /// The ids of the dependencies whose outputs are there, sorted.
+    #[must_use]
+    pub fn input_ids(&self) -> Vec<&str> {
+        let mut ids: Vec<&str> = self.inner.inputs.keys().map(String::as_str).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Says how far the action is: `fraction` from 0.0 to 1.0, `message` for a person.
+    pub fn progress(&self, fraction: f64, message: impl Into<String>) {
+        self.report(&Progress {
+            fraction: Some(fraction.clamp(0.0, 1.0)),
+            message: Some(message.into()),
+            data: None,
+        });
+    }
+
+    /// Says how far the action is, in any form. Does nothing once the action has ended.
+    pub fn report(&self, progress: &Progress) {
+        self.inner.run.progress(self.inner.host.gate(), progress);
+    }
+
+    /// Whether the action was cancelled or halted.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.inner.run.token.is_cancelled()
+    }
+
+    /// Resolves when the action is cancelled or halted. An action that calls this is not dropped at once then, but has
+    /// [`Options::cancel_grace`](crate::Options::cancel_grace) to clean up and return.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.inner.run.watch_cancel();
+        self.inner.run.token.clone().cancelled_owned()
+    }
+
+    /// Sends one command to a machine: runs `send`, which must be short and must not block, unless the action was
+    /// cancelled or halted. [`Toolbox::halt`](crate::Toolbox::halt) is called after the last such closure has
+    /// returned and none follows, so no command of this action can come behind the one that ends the motion.
+    ///
+    /// # Errors
+    /// The action was cancelled or halted; nothing was sent.
+    pub fn command<R>(&self, send: impl FnOnce() -> R) -> Result<R, ToolError> {
+        self.inner.run.command(send)
+    }
+
+    /// Asks a bus topic: see [`Host::request`].
+    ///
+    /// # Errors
+    /// As [`Host::request`].
+    ///
+    /// # Cancel safety
+    /// As [`Host::request`].
+    pub async fn request(
+        &self,
+        topic: &str,
+        data: impl Serialize,
+        timeout: Duration,
+    ) -> Result<Value, ToolError> {
+        self.inner.host.request(topic, data, timeout).await
+    }
+}

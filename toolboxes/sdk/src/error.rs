@@ -1,0 +1,149 @@
+//! Why a tool did not work.
+//!
+//! Owns [`ToolError`], the only error an author deals with. It is not a `std::error::Error` itself, so that `?`
+//! accepts every type that is.
+
+use std::fmt;
+
+use ovos_toolbox_abi::{Status, status};
+use ovos_toolbox_wire::Failure;
+use serde_json::Value;
+
+/// Why a tool, a plan or a command did not work.
+///
+/// Every `std::error::Error` becomes one with `?`; its kind is then `ToolError` and its message the chain of causes
+/// (a [`Failure`] keeps its own).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolError {
+    status: Status,
+    // Boxed, because it travels in the Err of every function of a toolbox.
+    failure: Box<Failure>,
+}
+
+impl ToolError {
+    /// A failure of the kind `ToolError`. `message` names the thing, what was expected and what to do.
+    pub fn msg(message: impl fmt::Display) -> Self {
+        Self::new("ToolError", message)
+    }
+
+    /// A failure of a kind of its own, in one word, such as `ValueError`: callers see `kind: message`.
+    pub fn new(kind: impl Into<String>, message: impl fmt::Display) -> Self {
+        Self::with_status(status::ERR, kind, message)
+    }
+
+    /// The arguments fit the schema and still cannot be used. Its kind is `ValueError`.
+    pub fn bad_args(message: impl fmt::Display) -> Self {
+        Self::with_status(status::BAD_ARGS, "ValueError", message)
+    }
+
+    /// Not now: something else is using it.
+    pub fn busy(message: impl fmt::Display) -> Self {
+        Self::with_status(status::BUSY, "BusyError", message)
+    }
+
+    /// It ended because it was cancelled or halted.
+    #[must_use]
+    pub fn cancelled() -> Self {
+        Self::with_status(status::CANCELLED, "CancelledError", "cancelled")
+    }
+
+    /// Adds details for a program.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.failure.data = Some(data);
+        self
+    }
+
+    /// The kind, such as `ValueError`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.failure.kind
+    }
+
+    /// The message, without the kind.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.failure.message
+    }
+
+    /// Whether it ended because it was cancelled or halted.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.status == status::CANCELLED
+    }
+
+    pub(crate) fn with_status(status: Status, kind: impl Into<String>, message: impl fmt::Display) -> Self {
+        Self {
+            status,
+            failure: Box::new(Failure::new(kind, message.to_string())),
+        }
+    }
+
+    pub(crate) fn unknown_tool(name: &str) -> Self {
+        Self::with_status(
+            status::UNKNOWN_TOOL,
+            "UnknownTool",
+            format!("no tool or action {name}"),
+        )
+    }
+
+    pub(crate) fn panic(payload: Box<dyn std::any::Any + Send>) -> Self {
+        Self::with_status(status::PANIC, "Panic", panic_text(payload))
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.status
+    }
+
+    pub(crate) fn failure(&self) -> &Failure {
+        &self.failure
+    }
+
+    /// `{"kind","message","data"?}`.
+    pub(crate) fn json(&self) -> String {
+        serde_json::to_string(&self.failure).unwrap_or_else(|_| {
+            r#"{"kind":"ToolError","message":"the error cannot be written as JSON"}"#.into()
+        })
+    }
+}
+
+/// What a panic said. The payload's own `Drop` may panic, so it is dropped behind a second `catch_unwind`
+/// (tests/contract.rs `a_payload_that_panics_in_drop`).
+fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
+    let text = if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_string()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "panicked without a message".to_string()
+    };
+    if let Err(second) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || drop(payload))) {
+        std::mem::forget(second);
+    }
+    text
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failure.fmt(f)
+    }
+}
+
+impl<E: std::error::Error + 'static> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        if let Some(failure) = (&error as &dyn std::any::Any).downcast_ref::<Failure>() {
+            return Self {
+                status: status::ERR,
+                failure: Box::new(failure.clone()),
+            };
+        }
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(next) = cause {
+            message.push_str(": ");
+            message.push_str(&next.to_string());
+            cause = next.source();
+        }
+        Self::msg(message)
+    }
+}

@@ -1,0 +1,216 @@
+//! The service, as a toolbox sees it.
+//!
+//! Owns events, requests to the bus and the background tasks of an instance. Never blocks. Read [`Host`].
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ovos_toolbox_abi::{Status, status};
+use ovos_toolbox_wire::{Event, Failure, Severity};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::ToolError;
+use crate::gate::Gate;
+use crate::run::lock;
+
+/// The service, as a toolbox sees it. Clones are the same host; after `close` every method does nothing.
+///
+/// For the log use `tracing`: what is logged on the instance's runtime or in a call from the host goes to the service.
+#[derive(Clone)]
+pub struct Host {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    gate: Arc<Gate>,
+    requests: Arc<Requests>,
+    runtime: tokio::runtime::Handle,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+}
+
+impl Host {
+    pub(crate) fn new(
+        gate: Arc<Gate>,
+        requests: Arc<Requests>,
+        runtime: tokio::runtime::Handle,
+        tasks: TaskTracker,
+        closing: CancellationToken,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                gate,
+                requests,
+                runtime,
+                tasks,
+                closing,
+            }),
+        }
+    }
+
+    /// Reports something by itself; it goes to the bus as `ovos.tools.event`.
+    pub fn event(&self, kind: &str, data: Value) {
+        self.send(&Event {
+            kind: kind.to_string(),
+            severity: Severity::Info,
+            data: Some(data),
+        });
+    }
+
+    /// Reports an event of any severity.
+    pub fn send(&self, event: &Event) {
+        self.inner.gate.event(event);
+    }
+
+    /// The backend's state has changed, such as `connected` or `lost`, and why.
+    pub fn backend(&self, state: &str, reason: &str) {
+        self.event("backend", json!({"state": state, "reason": reason}));
+    }
+
+    /// The machine has stopped itself (its button was pressed): the service latches the toolbox.
+    pub fn latched(&self, reason: &str) {
+        self.send(&Event {
+            kind: "latched".to_string(),
+            severity: Severity::Error,
+            data: Some(json!({"reason": reason})),
+        });
+    }
+
+    /// The service asks for [`Toolbox::tools`](crate::Toolbox::tools) again.
+    pub fn tools_changed(&self) {
+        self.event("tools_changed", json!({}));
+    }
+
+    /// Asks a bus topic of the manifest's `requests` and waits for the answer's data.
+    ///
+    /// # Errors
+    /// The topic is not in the manifest, too many requests are under way, nobody answered within `timeout`
+    /// (`TimeoutError`), or the instance closes.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the answer; the question was sent.
+    pub async fn request(
+        &self,
+        topic: &str,
+        data: impl Serialize,
+        timeout: Duration,
+    ) -> Result<Value, ToolError> {
+        let json = serde_json::to_string(&data)?;
+        let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+        let id = self.inner.gate.request(topic, &json, timeout_ms);
+        if id == 0 {
+            return Err(ToolError::busy(format!(
+                "no request to {topic}: it is not in the manifest's requests, or too many are under way"
+            )));
+        }
+        let answer = self.inner.requests.expect(id);
+        // The host keeps the time; this only bounds a host that does not.
+        let bound = timeout.saturating_add(Duration::from_secs(1));
+        tokio::select! {
+            answer = answer => answer.unwrap_or_else(|_| Err(ToolError::cancelled())),
+            () = tokio::time::sleep(bound) => {
+                self.inner.requests.give_up(id);
+                Err(ToolError::new("TimeoutError", format!("no answer from {topic} within {timeout_ms} ms")))
+            }
+            () = self.inner.closing.cancelled() => Err(ToolError::cancelled()),
+        }
+    }
+
+    /// Runs a background task on the instance's runtime. It is dropped at its next await when the instance closes.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let closing = self.inner.closing.clone();
+        self.inner.tasks.spawn_on(
+            async move {
+                tokio::select! {
+                    biased;
+                    () = closing.cancelled() => {}
+                    () = task => {}
+                }
+            },
+            &self.inner.runtime,
+        );
+    }
+
+    /// Resolves when the instance closes.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn closing(&self) {
+        self.inner.closing.cancelled().await;
+    }
+
+    /// Whether the instance is closing: for code that blocks and cannot await [`Host::closing`].
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.inner.closing.is_cancelled()
+    }
+
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.inner.gate
+    }
+}
+
+type Answer = Result<Value, ToolError>;
+
+/// The requests that wait for an answer.
+#[derive(Default)]
+pub(crate) struct Requests {
+    state: Mutex<Pending>,
+}
+
+#[derive(Default)]
+struct Pending {
+    waiting: HashMap<u64, oneshot::Sender<Answer>>,
+    /// Answers that came before `request` had returned their id, or after nobody waited any more.
+    early: VecDeque<(u64, Answer)>,
+}
+
+/// Early answers are taken within microseconds; what stays behind belongs to requests that were given up.
+const EARLY: usize = 64;
+
+impl Requests {
+    fn expect(&self, id: u64) -> oneshot::Receiver<Answer> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = lock(&self.state);
+        state.waiting.retain(|_, sender| !sender.is_closed());
+        if let Some(index) = state.early.iter().position(|(early, _)| *early == id) {
+            if let Some((_, answer)) = state.early.remove(index) {
+                // The receiver is in this function's hands.
+                let _ = sender.send(answer);
+            }
+        } else {
+            state.waiting.insert(id, sender);
+        }
+        receiver
+    }
+
+    fn give_up(&self, id: u64) {
+        lock(&self.state).waiting.remove(&id);
+    }
+
+    pub(crate) fn answer(&self, id: u64, status: Status, json: &str) {
+        let answer = if status == status::OK {
+            serde_json::from_str(json).map_err(ToolError::from)
+        } else {
+            Err(match serde_json::from_str::<Failure>(json) {
+                Ok(failure) => failure.into(),
+                Err(_) => ToolError::msg("the request failed without a reason"),
+            })
+        };
+        let mut state = lock(&self.state);
+        if let Some(sender) = state.waiting.remove(&id) {
+            // Fails when the request was given up, which is what dropping it means.
+            let _ = sender.send(answer);
+            return;
+        }
+        if state.early.len() == EARLY {
+            state.early.pop_front();
+        }
+        state.early.push_back((id, answer));
+    }
+}

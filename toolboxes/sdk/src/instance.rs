@@ -1,0 +1,394 @@
+//! One open toolbox: its runtime, its runs and its tools, without any pointer.
+//!
+//! Owns the order of things: register before spawn, disarm before halt, cancel before close. Everything here is safe
+//! code that the boundary calls; text in, text out. Read [`Instance::start`] and [`Instance::close`].
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use ovos_toolbox_abi::{Status, status};
+use ovos_toolbox_wire::{CallIdentity, Effect, Failure, ToolDefinition};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
+use tracing::dispatcher::Dispatch;
+
+use crate::context::ActionInfo;
+use crate::gate::Gate;
+use crate::host::Requests;
+use crate::run::{Completer, Run, Runs, supervise};
+use crate::{ActionHandler, Context, Halt, Host, Options, Tool, ToolError, Toolbox, log};
+
+/// The host gives `open` and `close` 10 s each; these leave it room.
+const OPEN: Duration = Duration::from_millis(9_500);
+const RUNS_END: Duration = Duration::from_secs(2);
+const CLOSE_HOOK: Duration = Duration::from_secs(4);
+const THREADS_END: Duration = Duration::from_secs(2);
+
+/// One open toolbox.
+pub(crate) struct Instance<T> {
+    toolbox: Arc<T>,
+    gate: Arc<Gate>,
+    host: Host,
+    runs: Arc<Runs>,
+    requests: Arc<Requests>,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    table: RwLock<Arc<Table<T>>>,
+    newest_epoch: AtomicU64,
+    options: Options,
+    pub(crate) dispatch: Dispatch,
+    runtime: Runtime,
+}
+
+struct Table<T> {
+    tools: Vec<Tool<T>>,
+    actions: Vec<ActionHandler<T>>,
+}
+
+/// A start, with everything that is typed later left as text.
+#[derive(Deserialize)]
+struct StartText {
+    call: CallIdentity,
+    action: ActionText,
+    #[serde(default)]
+    inputs: HashMap<String, Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct ActionText {
+    id: String,
+    name: String,
+    #[serde(default)]
+    subsystems: Vec<String>,
+    #[serde(default)]
+    params: Option<Box<RawValue>>,
+    #[serde(default)]
+    effect: Effect,
+}
+
+impl<T: Toolbox> Instance<T> {
+    /// Builds the runtime and opens the toolbox on it.
+    pub(crate) fn open(gate: Gate, config: &str) -> Result<Self, ToolError> {
+        let gate = Arc::new(gate);
+        let options = T::options();
+        let dispatch = log::dispatch(Arc::clone(&gate), options.log_level);
+        let on_threads = dispatch.clone();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(options.workers.max(1))
+            .thread_name(format!("toolbox-{}", T::manifest().id))
+            .on_thread_start(move || log::enter_thread(&on_threads))
+            .on_thread_stop(log::leave_thread)
+            .enable_all()
+            .build()?;
+        let requests = Arc::new(Requests::default());
+        let tasks = TaskTracker::new();
+        let closing = CancellationToken::new();
+        let host = Host::new(
+            Arc::clone(&gate),
+            Arc::clone(&requests),
+            runtime.handle().clone(),
+            tasks.clone(),
+            closing.clone(),
+        );
+        let opened = match parse_config::<T>(config) {
+            Ok(config) => on(&dispatch, || open_on::<T>(&runtime, host.clone(), config)),
+            Err(error) => Err(error),
+        };
+        let toolbox = match opened {
+            Ok(toolbox) => Arc::new(toolbox),
+            Err(error) => {
+                closing.cancel();
+                end_runtime(runtime, &dispatch, async {});
+                gate.shut();
+                return Err(error);
+            }
+        };
+        let table = RwLock::new(Arc::new(Table {
+            tools: Vec::new(),
+            actions: Vec::new(),
+        }));
+        let instance = Self {
+            toolbox,
+            gate,
+            host,
+            runs: Arc::default(),
+            requests,
+            tasks,
+            closing,
+            table,
+            newest_epoch: AtomicU64::new(0),
+            options,
+            dispatch,
+            runtime,
+        };
+        on(&instance.dispatch.clone(), || instance.read_table());
+        Ok(instance)
+    }
+
+    /// `{"tools": [...]}`, read anew.
+    pub(crate) fn tools(&self) -> Result<String, ToolError> {
+        let table = self.read_table();
+        let tools: Vec<&ToolDefinition> = table.tools.iter().map(Tool::definition).collect();
+        Ok(serde_json::to_string(&json!({ "tools": tools }))?)
+    }
+
+    pub(crate) fn plan(&self, tool: &str, args: &str) -> Result<String, ToolError> {
+        let table = self.table();
+        let plan = find(&table.tools, tool)?.make_plan(&self.toolbox, args)?;
+        plan.ok_or_else(|| {
+            ToolError::with_status(status::UNKNOWN_TOOL, "NoPlan", format!("{tool} needs no plan"))
+        })
+    }
+
+    /// `{"output": ...}`.
+    pub(crate) fn conclude(&self, tool: &str, args: &str, report: &str) -> Result<String, ToolError> {
+        let table = self.table();
+        let output = find(&table.tools, tool)?.make_conclusion(&self.toolbox, args, report)?;
+        output
+            .map(|output| format!("{{\"output\":{output}}}"))
+            .ok_or_else(|| {
+                ToolError::with_status(
+                    status::UNKNOWN_TOOL,
+                    "NoConclude",
+                    format!("{tool} has no conclude"),
+                )
+            })
+    }
+
+    /// Starts an action, or says why not. Nothing was started then.
+    pub(crate) fn start(&self, id: u64, text: &str) -> Result<(), ToolError> {
+        let start: StartText = serde_json::from_str(text).map_err(ToolError::bad_args)?;
+        let StartText { call, action, inputs } = start;
+        if self.closing.is_cancelled() {
+            return Err(ToolError::busy("the toolbox is closing"));
+        }
+        self.check_epoch(call.stop_epoch, action.effect)?;
+        let run = Arc::new(Run::new(
+            id,
+            self.closing.child_token(),
+            action.effect,
+            action.subsystems.clone(),
+        ));
+        let span =
+            tracing::info_span!("action", call_id = %call.call_id, tool = %call.tool, action = %action.id);
+        let table = self.table();
+        let start = if action.name == call.tool {
+            find(&table.tools, &call.tool).ok().and_then(Tool::start_fn)
+        } else {
+            None
+        };
+        let start = start
+            .or_else(|| {
+                table
+                    .actions
+                    .iter()
+                    .find(|handler| handler.name() == action.name)
+                    .map(ActionHandler::start_fn)
+            })
+            .ok_or_else(|| ToolError::unknown_tool(&action.name))?;
+        let info = ActionInfo {
+            id: action.id,
+            name: action.name,
+            subsystems: action.subsystems,
+            effect: action.effect,
+        };
+        let context = Context::new(
+            Arc::clone(&self.toolbox),
+            self.host.clone(),
+            Arc::clone(&run),
+            call,
+            info,
+            inputs,
+        );
+        let job = start(context, action.params.as_deref().map_or("{}", RawValue::get))?;
+        self.runs.insert(Arc::clone(&run));
+        let completer = Completer {
+            run,
+            runs: Arc::clone(&self.runs),
+            gate: Arc::clone(&self.gate),
+            done: false,
+        };
+        let work = supervise(completer, job, self.options.cancel_grace).instrument(span);
+        self.tasks.spawn_on(work, self.runtime.handle());
+        Ok(())
+    }
+
+    pub(crate) fn cancel(&self, id: u64) {
+        self.runs.cancel(id);
+    }
+
+    pub(crate) fn halt(&self, subsystems: &str, emergency: bool) -> Result<(), ToolError> {
+        // A stop is never refused: what cannot be read means everything.
+        let subsystems = serde_json::from_str(subsystems).unwrap_or_else(|_| vec!["all".to_string()]);
+        let halt = Halt::new(subsystems, emergency);
+        self.runs.halt(&halt);
+        self.toolbox.halt(&halt)
+    }
+
+    pub(crate) fn resume(&self) -> Result<(), ToolError> {
+        self.toolbox.resume()
+    }
+
+    pub(crate) fn message(&self, topic: &str, json: &str) -> Result<(), ToolError> {
+        self.toolbox.message(topic, serde_json::from_str(json)?);
+        Ok(())
+    }
+
+    pub(crate) fn on_response(&self, request: u64, status: Status, json: &str) {
+        self.requests.answer(request, status, json);
+    }
+
+    pub(crate) fn may_close(&self) -> Result<(), ToolError> {
+        self.toolbox
+            .may_close()
+            .map_err(|error| ToolError::with_status(status::BUSY, error.kind(), error.message()))
+    }
+
+    /// Ends every run and every thread; afterwards the host is never called again.
+    pub(crate) fn close(self) {
+        let Self {
+            toolbox,
+            gate,
+            host,
+            runs,
+            tasks,
+            closing,
+            dispatch,
+            runtime,
+            table,
+            ..
+        } = self;
+        // Declared first and so dropped last, also when the toolbox's own Drop panics.
+        let _shut = ShutAtEnd(gate);
+        runs.cancel_all();
+        closing.cancel();
+        tasks.close();
+        let goodbye = {
+            let toolbox = Arc::clone(&toolbox);
+            async move {
+                if tokio::time::timeout(RUNS_END, tasks.wait()).await.is_err() {
+                    tracing::warn!("runs did not end within 2 s after their cancel");
+                }
+                if tokio::time::timeout(CLOSE_HOOK, toolbox.close()).await.is_err() {
+                    tracing::warn!("close did not end within 4 s");
+                }
+            }
+        };
+        end_runtime(runtime, &dispatch, goodbye);
+        on(&dispatch, || drop((table, host, toolbox)));
+    }
+
+    /// Highest epoch seen wins. Only motion and writes are refused: a late `land` is still a good idea.
+    fn check_epoch(&self, epoch: u64, effect: Effect) -> Result<(), ToolError> {
+        let newest = self.newest_epoch.fetch_max(epoch, Ordering::SeqCst);
+        if epoch < newest && matches!(effect, Effect::Motion | Effect::Write) {
+            return Err(ToolError::with_status(
+                status::CANCELLED,
+                "CancelledError",
+                "planned before the latest emergency stop",
+            ));
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> Arc<Table<T>> {
+        Arc::clone(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn read_table(&self) -> Arc<Table<T>> {
+        let table = Arc::new(Table {
+            tools: self.toolbox.tools(),
+            actions: self.toolbox.actions(),
+        });
+        *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&table);
+        table
+    }
+}
+
+struct ShutAtEnd(Arc<Gate>);
+
+impl Drop for ShutAtEnd {
+    fn drop(&mut self) {
+        self.0.shut();
+    }
+}
+
+/// Runs `work` with the instance's subscriber.
+pub(crate) fn on<R>(dispatch: &Dispatch, work: impl FnOnce() -> R) -> R {
+    tracing::dispatcher::with_default(dispatch, work)
+}
+
+pub(crate) fn parse_config<T: Toolbox>(config: &str) -> Result<T::Config, ToolError> {
+    serde_json::from_str(if config.is_empty() { "{}" } else { config })
+        .map_err(|error| ToolError::bad_args(format!("configuration: {error}")))
+}
+
+fn find<'a, T: Send + Sync + 'static>(tools: &'a [Tool<T>], name: &str) -> Result<&'a Tool<T>, ToolError> {
+    tools
+        .iter()
+        .find(|tool| tool.definition().name == name)
+        .ok_or_else(|| ToolError::unknown_tool(name))
+}
+
+/// As a task, not with `block_on`: the caller may be a test that runs on a tokio of its own.
+fn open_on<T: Toolbox>(runtime: &Runtime, host: Host, config: T::Config) -> Result<T, ToolError> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let task = runtime.spawn(async move {
+        let opened = tokio::time::timeout(OPEN, T::open(host, config)).await;
+        // Fails when the caller has stopped waiting, and then drops the instance, as it should.
+        let _ = sender.send(opened);
+    });
+    // A little longer, for a future that blocks its thread.
+    match receiver.recv_timeout(OPEN + Duration::from_millis(250)) {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(_)) => Err(ToolError::new("TimeoutError", "open did not finish within 10 s")),
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+            task.abort();
+            Err(ToolError::new(
+                "TimeoutError",
+                "open blocks its thread; it has 10 s",
+            ))
+        }
+        Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+            // The sender was dropped without a word: the task panicked, and is finished now or in a moment.
+            let panicked = futures_util::FutureExt::now_or_never(task);
+            Err(match panicked {
+                Some(Err(error)) if error.is_panic() => ToolError::panic(error.into_panic()),
+                _ => ToolError::with_status(status::PANIC, "Panic", "open panicked"),
+            })
+        }
+    }
+}
+
+/// Runs the last task and joins the runtime's threads, on a thread of its own: a thread that is inside another tokio
+/// runtime may not do that.
+fn end_runtime(runtime: Runtime, dispatch: &Dispatch, last: impl Future<Output = ()> + Send) {
+    std::thread::scope(|scope| {
+        let ended = scope
+            .spawn(|| {
+                on(dispatch, || {
+                    // A panic in `last` unwinds into the join below and drops the runtime on its way.
+                    runtime.block_on(last);
+                    runtime.shutdown_timeout(THREADS_END);
+                });
+            })
+            .join();
+        if let Err(payload) = ended {
+            on(dispatch, || {
+                tracing::error!("close: {}", ToolError::panic(payload))
+            });
+        }
+    });
+}
+
+/// Makes a failure of the boundary readable where there is no other place for it.
+pub(crate) fn log_failure(dispatch: &Dispatch, what: &str, failure: &Failure) {
+    on(dispatch, || tracing::error!("{what}: {failure}"));
+}

@@ -1,0 +1,184 @@
+//! One run of one action, from the accepted start to the one completion.
+//!
+//! Owns the right to complete ([`Completer`]: exactly once, whatever happens to the task) and the right to command
+//! ([`Run::command`]: gone before `halt` reaches the toolbox). Never blocks longer than one `command` closure.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use ovos_toolbox_abi::status;
+use ovos_toolbox_wire::{Effect, Progress};
+use tokio_util::sync::CancellationToken;
+
+use crate::gate::Gate;
+use crate::tool::Job;
+use crate::{Halt, ToolError};
+
+/// What is under way, by run id.
+#[derive(Default)]
+pub(crate) struct Runs {
+    live: Mutex<HashMap<u64, Arc<Run>>>,
+}
+
+impl Runs {
+    pub(crate) fn insert(&self, run: Arc<Run>) {
+        lock(&self.live).insert(run.id, run);
+    }
+
+    pub(crate) fn cancel(&self, id: u64) {
+        let run = lock(&self.live).get(&id).cloned();
+        if let Some(run) = run {
+            run.token.cancel();
+        }
+    }
+
+    pub(crate) fn cancel_all(&self) {
+        for run in self.matching(|_| true) {
+            run.token.cancel();
+        }
+    }
+
+    /// Takes the right to command from the motion that `halt` ends, and cancels it.
+    pub(crate) fn halt(&self, halt: &Halt) {
+        for run in self.matching(|run| run.is_ended_by(halt)) {
+            run.disarm();
+            run.token.cancel();
+        }
+    }
+
+    fn matching(&self, wanted: impl Fn(&Run) -> bool) -> Vec<Arc<Run>> {
+        lock(&self.live)
+            .values()
+            .filter(|run| wanted(run))
+            .cloned()
+            .collect()
+    }
+
+    fn remove(&self, id: u64) {
+        lock(&self.live).remove(&id);
+    }
+}
+
+/// A run that was accepted and has not completed yet.
+pub(crate) struct Run {
+    pub(crate) id: u64,
+    pub(crate) token: CancellationToken,
+    effect: Effect,
+    subsystems: Vec<String>,
+    /// The tool watches `cancelled()`, so it gets the grace.
+    watches_cancel: AtomicBool,
+    may_command: Mutex<bool>,
+    live: Mutex<bool>,
+}
+
+impl Run {
+    pub(crate) fn new(id: u64, token: CancellationToken, effect: Effect, subsystems: Vec<String>) -> Self {
+        Self {
+            id,
+            token,
+            effect,
+            subsystems,
+            watches_cancel: AtomicBool::new(false),
+            may_command: Mutex::new(true),
+            live: Mutex::new(true),
+        }
+    }
+
+    /// Runs `send` unless the run was cancelled or halted; a halt waits until it has returned.
+    pub(crate) fn command<R>(&self, send: impl FnOnce() -> R) -> Result<R, ToolError> {
+        let may_command = lock(&self.may_command);
+        if !*may_command || self.token.is_cancelled() {
+            return Err(ToolError::cancelled());
+        }
+        Ok(send())
+    }
+
+    pub(crate) fn watch_cancel(&self) {
+        self.watches_cancel.store(true, Ordering::Relaxed);
+    }
+
+    /// Reports progress, never after the completion.
+    pub(crate) fn progress(&self, gate: &Gate, progress: &Progress) {
+        let live = lock(&self.live);
+        if *live {
+            gate.progress(self.id, progress);
+        }
+    }
+
+    fn disarm(&self) {
+        *lock(&self.may_command) = false;
+    }
+
+    /// A safe action goes on: it is what brings the machine to rest. An action without subsystems is ended by `all`.
+    fn is_ended_by(&self, halt: &Halt) -> bool {
+        self.effect == Effect::Motion
+            && (halt.subsystems.iter().any(|name| name == "all")
+                || self.subsystems.iter().any(|name| halt.includes(name)))
+    }
+}
+
+/// The duty to complete a run. Dropping it fulfils the duty, too.
+pub(crate) struct Completer {
+    pub(crate) run: Arc<Run>,
+    pub(crate) runs: Arc<Runs>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) done: bool,
+}
+
+impl Completer {
+    fn complete(&mut self, ended: Result<String, ToolError>) {
+        if std::mem::replace(&mut self.done, true) {
+            return;
+        }
+        *lock(&self.run.live) = false;
+        self.runs.remove(self.run.id);
+        let (status, json) = match ended {
+            Ok(output) => (status::OK, format!("{{\"output\":{output}}}")),
+            Err(error) => (error.status(), format!("{{\"error\":{}}}", error.json())),
+        };
+        self.gate.complete(self.run.id, status, json);
+    }
+}
+
+impl Drop for Completer {
+    fn drop(&mut self) {
+        let ended = if std::thread::panicking() {
+            ToolError::with_status(status::PANIC, "Panic", "the toolbox panicked")
+        } else {
+            ToolError::with_status(status::CANCELLED, "CancelledError", "the toolbox was closed")
+        };
+        self.complete(Err(ended));
+    }
+}
+
+/// Runs a job to its completion.
+pub(crate) async fn supervise(mut completer: Completer, job: Job, grace: Duration) {
+    let run = Arc::clone(&completer.run);
+    let ended = AssertUnwindSafe(end_of(job, run, grace)).catch_unwind().await;
+    completer.complete(ended.unwrap_or_else(|payload| Err(ToolError::panic(payload))));
+}
+
+async fn end_of(mut job: Job, run: Arc<Run>, grace: Duration) -> Result<String, ToolError> {
+    // Cancellation is looked at first: a job that is ready to take its next step must not take it any more.
+    tokio::select! {
+        biased;
+        () = run.token.cancelled() => {}
+        ended = &mut job => return ended,
+    }
+    if run.watches_cancel.load(Ordering::Relaxed)
+        && let Ok(ended) = tokio::time::timeout(grace, &mut job).await
+    {
+        return ended
+            .map_err(|error| ToolError::with_status(status::CANCELLED, error.kind(), error.message()));
+    }
+    Err(ToolError::cancelled())
+}
+
+/// Locks, also after a panic of another holder: what the locks of this crate protect is valid after every statement.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

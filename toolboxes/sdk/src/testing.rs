@@ -1,0 +1,785 @@
+//! Drives a toolbox through its real C table, without a service.
+//!
+//! Owns a stand-in for the host: it starts actions, waits for their completions with a deadline, collects events,
+//! progress and logs, and plays the bus for requests. It does not plan waves, validate schemas or reserve anything;
+//! [`Harness::invoke`] runs the actions of a plan one after the other. For tests and doctests. Read [`Harness`].
+
+mod peer;
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_abi as abi;
+use ovos_toolbox_abi::{Bytes, Status, status};
+use ovos_toolbox_wire::{
+    Action, ActionReport, CallOutcome, Completion, Conclusion, Effect, Event, Failure, Manifest, Object,
+    Outcome, Plan, Progress, Report, ToolDefinition, ToolList,
+};
+use serde_json::{Value, json};
+
+use crate::Toolbox;
+use crate::boundary::{Table, empty};
+use crate::bytes::{lend, take, text};
+use crate::run::lock;
+use peer::Peer;
+pub use peer::{LogLine, Responder};
+
+/// An open toolbox and the host it believes to talk to. Dropping it closes the toolbox.
+///
+/// # Panics
+/// Methods panic when the toolbox breaks the contract of toolbox.h, with what it did: this is for tests.
+pub struct Harness {
+    table: *const abi::Toolbox,
+    instance: *mut c_void,
+    peer: Arc<Peer>,
+    // The host's functions get a pointer to it: at one address until close has returned, in the harness or forever.
+    _host: Box<abi::Host>,
+    _owned: Option<Box<Table>>,
+    host_thread: Mutex<()>,
+    runs: AtomicU64,
+    stop_epoch: AtomicU64,
+    deadline: Duration,
+    closed: bool,
+}
+
+// SAFETY: toolbox.h lets any thread call cancel, halt, resume and safe_stop; all other functions are called under
+// `host_thread`, one at a time. Tested in tests/contract.rs, which shares harnesses between threads.
+unsafe impl Send for Harness {}
+// SAFETY: as above.
+unsafe impl Sync for Harness {}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// One of the values of [`abi::status`].
+    pub status: Status,
+    /// The completion as it came: `{"output": ...}` or `{"error": ...}`.
+    pub text: String,
+}
+
+impl Ended {
+    /// The output, or why there is none.
+    ///
+    /// # Errors
+    /// The run did not complete.
+    ///
+    /// # Panics
+    /// The completion is not what toolbox.h says.
+    pub fn result(&self) -> Result<Value, Failure> {
+        match serde_json::from_str(&self.text) {
+            Ok(Completion::Output(output)) if self.status == status::OK => Ok(output),
+            Ok(Completion::Error(failure)) if self.status != status::OK => Err(failure),
+            _ => panic!("status {} does not go with {}", self.status, self.text),
+        }
+    }
+}
+
+/// Why a start was refused, or open failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    /// One of the values of [`abi::status`].
+    pub status: Status,
+    /// Why.
+    pub failure: Box<Failure>,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (status {})", self.failure, self.status)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A run that was accepted.
+pub struct Run<'a> {
+    harness: &'a Harness,
+    id: u64,
+}
+
+impl Run<'_> {
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Waits for the completion.
+    ///
+    /// # Panics
+    /// None came within the harness's deadline.
+    #[must_use]
+    pub fn wait(&self) -> Ended {
+        self.wait_for(self.harness.deadline).unwrap_or_else(|| {
+            panic!(
+                "run {} did not complete within {:?}",
+                self.id, self.harness.deadline
+            )
+        })
+    }
+
+    /// Waits for the completion, at most this long.
+    #[must_use]
+    pub fn wait_for(&self, at_most: Duration) -> Option<Ended> {
+        self.harness
+            .peer
+            .wait(at_most, |seen| seen.ended.get(&self.id).cloned())
+    }
+
+    /// Asks the run to end.
+    pub fn cancel(&self) {
+        self.harness.cancel(self.id);
+    }
+
+    /// The progress so far.
+    #[must_use]
+    pub fn progress(&self) -> Vec<Progress> {
+        self.harness
+            .peer
+            .see(|seen| seen.progress.get(&self.id).cloned().unwrap_or_default())
+    }
+
+    /// Waits until the run has reported progress `count` times.
+    ///
+    /// # Panics
+    /// It did not within the harness's deadline.
+    #[must_use]
+    pub fn wait_progress(&self, count: usize) -> Vec<Progress> {
+        let reports = |seen: &peer::Seen| {
+            seen.progress
+                .get(&self.id)
+                .filter(|reports| reports.len() >= count)
+                .cloned()
+        };
+        self.harness
+            .peer
+            .wait(self.harness.deadline, reports)
+            .unwrap_or_else(|| panic!("run {} did not report progress {count} times", self.id))
+    }
+}
+
+/// What a toolbox left behind when it was closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Closed {
+    /// Runs that were accepted and never completed; must be empty.
+    pub unfinished: Vec<u64>,
+    /// Completions for a run that had completed, or was never started; must be 0.
+    pub stray_completions: usize,
+    /// Host functions that were called after close had returned, until now; must be 0.
+    pub calls_after_close: usize,
+}
+
+impl Closed {
+    /// Whether the toolbox kept the contract.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.unfinished.is_empty() && self.stray_completions == 0 && self.calls_after_close == 0
+    }
+}
+
+impl Harness {
+    /// Opens a toolbox of this crate.
+    ///
+    /// # Errors
+    /// `open` failed.
+    pub fn open<T: Toolbox>(config: Value) -> Result<Self, Refused> {
+        let table = Box::new(Table::of::<T>());
+        let pointer = table.as_ptr();
+        // SAFETY: the table was made by this crate and lives in `_owned`.
+        unsafe { Self::start_up(pointer, Some(table), config) }
+    }
+
+    /// Opens a toolbox by its entry, such as one that libloading found or one that is linked into the test.
+    ///
+    /// # Errors
+    /// `open` failed.
+    ///
+    /// # Safety
+    /// `entry` follows toolbox.h and its library is never unloaded.
+    pub unsafe fn of_entry(entry: abi::Entry, config: Value) -> Result<Self, Refused> {
+        // SAFETY: the caller's duty.
+        unsafe { Self::start_up(entry(), None, config) }
+    }
+
+    /// Loads a built toolbox and opens it. The library stays loaded.
+    ///
+    /// # Errors
+    /// It cannot be loaded, has no `toolbox_entry_v1`, or `open` failed.
+    #[cfg(feature = "load")]
+    pub fn load(path: &std::path::Path, config: Value) -> Result<Self, Box<dyn std::error::Error>> {
+        use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+        // SAFETY: a test loads what it has just built; initialisers of a toolbox do nothing before open (toolbox.h).
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }?;
+        // Never unloaded: toolbox.h, and abi.md on what dlclose does to threads and thread-locals.
+        let library = std::mem::ManuallyDrop::new(library);
+        // SAFETY: the type of the symbol is fixed by its name.
+        let entry: abi::Entry = *unsafe { library.get::<abi::Entry>(b"toolbox_entry_v1\0") }?;
+        // SAFETY: the library stays loaded.
+        Ok(unsafe { Self::of_entry(entry, config) }?)
+    }
+
+    /// # Safety
+    /// `table` is null or follows toolbox.h, and lives as long as the harness.
+    unsafe fn start_up(
+        table: *const abi::Toolbox,
+        owned: Option<Box<Table>>,
+        config: Value,
+    ) -> Result<Self, Refused> {
+        assert!(!table.is_null(), "toolbox_entry_v1 returned null");
+        // SAFETY: not null; the first field is the size.
+        let size = unsafe { std::ptr::addr_of!((*table).size).read() };
+        assert!(
+            size >= abi::TOOLBOX_SIZE_V1_0,
+            "the table has {size} bytes, version 1 has {}",
+            abi::TOOLBOX_SIZE_V1_0
+        );
+        let peer = Arc::new(Peer::default());
+        let host = Box::new(peer.host());
+        let mut harness = Self {
+            table,
+            instance: std::ptr::null_mut(),
+            peer,
+            _host: host,
+            _owned: owned,
+            host_thread: Mutex::new(()),
+            runs: AtomicU64::new(1),
+            stop_epoch: AtomicU64::new(0),
+            deadline: Duration::from_secs(10),
+            closed: true,
+        };
+        let config = config.to_string();
+        let open = harness.function("open", |table| table.open);
+        let mut instance = std::ptr::null_mut();
+        let host: *const abi::Host = &raw const *harness._host;
+        // SAFETY: toolbox.h; the host's table lives in the harness, which closes the instance when it is dropped.
+        harness.answer(|out| unsafe { open(host, lend(&config), &raw mut instance, out) })?;
+        assert!(!instance.is_null(), "open returned TB_OK and no instance");
+        harness.instance = instance;
+        harness.closed = false;
+        Ok(harness)
+    }
+
+    /// How long waits may take; 10 s when this is not called.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// The manifest.
+    ///
+    /// # Panics
+    /// It is not what `schemas/abi` says.
+    #[must_use]
+    pub fn manifest(&self) -> Manifest {
+        // SAFETY: the table follows toolbox.h: the manifest is static text.
+        let text =
+            unsafe { text((*self.table).manifest) }.unwrap_or_else(|error| panic!("manifest: {error}"));
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("manifest {text}: {error}"))
+    }
+
+    /// The tools, asked anew.
+    ///
+    /// # Panics
+    /// They cannot be read.
+    #[must_use]
+    pub fn tools(&self) -> Vec<ToolDefinition> {
+        let tools = self.function("tools", |table| table.tools);
+        let _turn = lock(&self.host_thread);
+        // SAFETY: toolbox.h; one call at a time under `host_thread`.
+        let text = self
+            .answer(|out| unsafe { tools(self.instance, out) })
+            .unwrap_or_else(|error| panic!("tools: {error}"));
+        let list: ToolList =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("tools {text}: {error}"));
+        list.tools
+    }
+
+    /// One tool.
+    ///
+    /// # Panics
+    /// There is none of this name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> ToolDefinition {
+        let tool = self.tools().into_iter().find(|tool| tool.name == name);
+        tool.unwrap_or_else(|| panic!("no tool {name}"))
+    }
+
+    /// The plan of a call; `None` when the toolbox leaves it to the host.
+    ///
+    /// # Errors
+    /// The toolbox refused the arguments.
+    ///
+    /// # Panics
+    /// The plan is not what `schemas/abi` says.
+    pub fn plan(&self, tool: &str, args: Value) -> Result<Option<Vec<Action>>, Refused> {
+        // SAFETY: the table follows toolbox.h.
+        let Some(plan) = (unsafe { (*self.table).plan }) else {
+            return Ok(None);
+        };
+        let args = args.to_string();
+        let _turn = lock(&self.host_thread);
+        // SAFETY: toolbox.h; one call at a time under `host_thread`.
+        match self.answer(|out| unsafe { plan(self.instance, lend(tool), lend(&args), out) }) {
+            Ok(text) => {
+                let plan: Plan =
+                    serde_json::from_str(&text).unwrap_or_else(|error| panic!("plan {text}: {error}"));
+                assert!(!plan.actions.is_empty(), "a plan has at least one action");
+                Ok(Some(plan.actions))
+            }
+            Err(refused) if refused.status == status::UNKNOWN_TOOL => Ok(None),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Starts a tool as one action, as the host does when there is no plan.
+    ///
+    /// # Errors
+    /// The toolbox refused it.
+    pub fn start(&self, tool: &str, args: Value) -> Result<Run<'_>, Refused> {
+        let params = args.as_object().cloned().unwrap_or_default();
+        self.start_action(
+            tool,
+            Action {
+                params,
+                ..Action::named(tool)
+            },
+            json!({}),
+        )
+    }
+
+    /// Starts one action of a call.
+    ///
+    /// # Errors
+    /// The toolbox refused it.
+    pub fn start_action(&self, tool: &str, action: Action, inputs: Value) -> Result<Run<'_>, Refused> {
+        let effect = action.effect.unwrap_or_else(|| self.effect_of(tool));
+        let start = json!({
+            "call": {
+                "call_id": format!("call-{}", self.runs.load(Ordering::Relaxed)),
+                "toolbox_id": self.manifest().id,
+                "tool": tool,
+                "session_id": "default",
+                "lang": "en-US",
+                "source": "testing",
+                "deadline_ms": action.timeout_ms.unwrap_or(10_000),
+                "stop_epoch": self.stop_epoch.load(Ordering::SeqCst),
+            },
+            "action": {
+                "id": action.id.as_ref().unwrap_or(&action.name),
+                "name": action.name,
+                "subsystems": action.subsystems,
+                "params": action.params,
+                "effect": effect,
+            },
+            "inputs": inputs,
+        });
+        self.start_text(&start.to_string())
+    }
+
+    /// Starts with exactly this JSON.
+    ///
+    /// # Errors
+    /// The toolbox refused it.
+    pub fn start_text(&self, json: &str) -> Result<Run<'_>, Refused> {
+        let id = self.runs.fetch_add(1, Ordering::Relaxed);
+        let start = self.function("start", |table| table.start);
+        self.peer.expect(id);
+        let _turn = lock(&self.host_thread);
+        // SAFETY: toolbox.h; one call at a time under `host_thread`.
+        let started = self.answer(|out| unsafe { start(self.instance, id, lend(json), out) });
+        if let Err(refused) = started {
+            self.peer.refused(id);
+            return Err(refused);
+        }
+        Ok(Run { harness: self, id })
+    }
+
+    /// Runs a tool as one action and waits for its output.
+    ///
+    /// # Errors
+    /// It was refused or failed.
+    ///
+    /// # Panics
+    /// It did not complete within the deadline.
+    pub fn call(&self, tool: &str, args: Value) -> Result<Value, Failure> {
+        let run = self.start(tool, args).map_err(|refused| *refused.failure)?;
+        run.wait().result()
+    }
+
+    /// Runs a tool as the service would, but one action after the other: plan, actions in the order of their
+    /// dependencies, conclude. The first failure skips the rest.
+    ///
+    /// # Errors
+    /// The plan was refused, or the tool's answer is an error.
+    ///
+    /// # Panics
+    /// The plan has a cycle or names a dependency it does not have, or an action did not complete.
+    pub fn invoke(&self, tool: &str, args: Value) -> Result<Value, Failure> {
+        let Some(actions) = self
+            .plan(tool, args.clone())
+            .map_err(|refused| *refused.failure)?
+        else {
+            return self.call(tool, args);
+        };
+        let report = self.run_actions(tool, &actions);
+        match self.conclude(tool, args, &report)? {
+            Some(Conclusion::Output(output)) => Ok(output),
+            Some(Conclusion::Error(failure)) => Err(failure),
+            None => match report.actions.into_iter().next() {
+                Some(ActionReport {
+                    outcome: Outcome::Completed,
+                    output: Some(output),
+                    ..
+                }) => Ok(output),
+                Some(ActionReport {
+                    error: Some(failure), ..
+                }) => Err(failure),
+                _ => Err(Failure::new("ToolError", "the call did not complete")),
+            },
+        }
+    }
+
+    /// What the toolbox makes of a report; `None` when it leaves that to the host.
+    ///
+    /// # Errors
+    /// It could not.
+    ///
+    /// # Panics
+    /// The conclusion is not what `schemas/abi` says.
+    pub fn conclude(&self, tool: &str, args: Value, report: &Report) -> Result<Option<Conclusion>, Failure> {
+        // SAFETY: the table follows toolbox.h.
+        let Some(conclude) = (unsafe { (*self.table).conclude }) else {
+            return Ok(None);
+        };
+        let (args, report) = (args.to_string(), json!(report).to_string());
+        let _turn = lock(&self.host_thread);
+        // SAFETY: toolbox.h; one call at a time under `host_thread`.
+        let answer = self
+            .answer(|out| unsafe { conclude(self.instance, lend(tool), lend(&args), lend(&report), out) });
+        match answer {
+            Ok(text) => Ok(Some(
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("conclude {text}: {error}")),
+            )),
+            Err(refused) if refused.status == status::UNKNOWN_TOOL => Ok(None),
+            Err(refused) => Err(*refused.failure),
+        }
+    }
+
+    /// Asks a run to end.
+    pub fn cancel(&self, run: u64) {
+        let cancel = self.function("cancel", |table| table.cancel);
+        // SAFETY: toolbox.h: any thread, any run.
+        unsafe { cancel(self.instance, run) };
+    }
+
+    /// Halts; an emergency raises the stop epoch first, as the service does.
+    ///
+    /// # Errors
+    /// The toolbox could not send the command.
+    pub fn halt(&self, subsystems: &[&str], emergency: bool) -> Result<(), Refused> {
+        if emergency {
+            self.stop_epoch.fetch_add(1, Ordering::SeqCst);
+        }
+        let halt = self.function("halt", |table| table.halt);
+        let subsystems = json!(subsystems).to_string();
+        // SAFETY: toolbox.h: any thread.
+        self.answer(|out| unsafe { halt(self.instance, lend(&subsystems), u32::from(emergency), out) })
+            .map(drop)
+    }
+
+    /// Asks whether the latch may be lifted.
+    ///
+    /// # Errors
+    /// The toolbox refused.
+    pub fn resume(&self) -> Result<(), Refused> {
+        let resume = self.function("resume", |table| table.resume);
+        // SAFETY: toolbox.h: any thread.
+        self.answer(|out| unsafe { resume(self.instance, out) }).map(drop)
+    }
+
+    /// Sends a message of a topic the toolbox subscribes to.
+    pub fn message(&self, topic: &str, data: Value) {
+        // SAFETY: the table follows toolbox.h.
+        if let Some(message) = unsafe { (*self.table).message } {
+            let data = data.to_string();
+            let _turn = lock(&self.host_thread);
+            // SAFETY: toolbox.h; one call at a time under `host_thread`.
+            unsafe { message(self.instance, lend(topic), lend(&data)) };
+        }
+    }
+
+    /// Scripts the bus: what requests for `topic` are answered with. A request for a topic without a script, or one
+    /// that is not in the manifest, is refused; a script that returns `None` never answers.
+    ///
+    /// Answers are delivered by [`Harness::deliver`] or while the harness waits.
+    pub fn respond(
+        &self,
+        topic: &str,
+        script: impl Fn(Value) -> Option<Result<Value, Failure>> + Send + Sync + 'static,
+    ) {
+        self.peer.script(topic, Arc::new(script));
+    }
+
+    /// Runs a tool that makes requests: like [`Harness::call`], delivering answers while it waits.
+    ///
+    /// # Errors
+    /// As [`Harness::call`].
+    ///
+    /// # Panics
+    /// As [`Harness::call`].
+    pub fn call_with_bus(&self, tool: &str, args: Value) -> Result<Value, Failure> {
+        let run = self.start(tool, args).map_err(|refused| *refused.failure)?;
+        let end = Instant::now() + self.deadline;
+        loop {
+            self.deliver();
+            if let Some(ended) = run.wait_for(Duration::from_millis(5)) {
+                return ended.result();
+            }
+            assert!(
+                Instant::now() < end,
+                "{tool} did not complete within {:?}",
+                self.deadline
+            );
+        }
+    }
+
+    /// Delivers the answers to the requests made so far.
+    pub fn deliver(&self) {
+        // SAFETY: the table follows toolbox.h.
+        let Some(on_response) = (unsafe { (*self.table).on_response }) else {
+            return;
+        };
+        for (id, answer) in self.peer.take_answers() {
+            let (status, text) = match answer {
+                Ok(data) => (status::OK, data.to_string()),
+                Err(failure) => (status::ERR, json!(failure).to_string()),
+            };
+            let _turn = lock(&self.host_thread);
+            // SAFETY: toolbox.h; one call at a time under `host_thread`.
+            unsafe { on_response(self.instance, id, status, lend(&text)) };
+        }
+    }
+
+    /// Whether a reload may close it.
+    ///
+    /// # Errors
+    /// It is busy.
+    pub fn may_close(&self) -> Result<(), Refused> {
+        // SAFETY: the table follows toolbox.h.
+        let Some(may_close) = (unsafe { (*self.table).may_close }) else {
+            return Ok(());
+        };
+        let _turn = lock(&self.host_thread);
+        // SAFETY: toolbox.h; one call at a time under `host_thread`.
+        self.answer(|out| unsafe { may_close(self.instance, out) })
+            .map(drop)
+    }
+
+    /// Brings the hardware to rest without an instance.
+    ///
+    /// # Errors
+    /// The toolbox could not.
+    pub fn safe_stop(&self, config: Value) -> Result<(), Refused> {
+        // SAFETY: the table follows toolbox.h.
+        let Some(safe_stop) = (unsafe { (*self.table).safe_stop }) else {
+            return Ok(());
+        };
+        let config = config.to_string();
+        // SAFETY: toolbox.h: any thread.
+        self.answer(|out| unsafe { safe_stop(lend(&config), out) })
+            .map(drop)
+    }
+
+    /// The events so far.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.peer.see(|seen| seen.events.clone())
+    }
+
+    /// Waits for an event of a kind.
+    ///
+    /// # Panics
+    /// None came within the deadline.
+    #[must_use]
+    pub fn wait_event(&self, kind: &str) -> Event {
+        let event = |seen: &peer::Seen| seen.events.iter().find(|event| event.kind == kind).cloned();
+        self.peer
+            .wait(self.deadline, event)
+            .unwrap_or_else(|| panic!("no event {kind}"))
+    }
+
+    /// What was logged so far.
+    #[must_use]
+    pub fn logs(&self) -> Vec<LogLine> {
+        self.peer.see(|seen| seen.logs.clone())
+    }
+
+    /// Waits until at least `count` lines were logged.
+    ///
+    /// # Panics
+    /// They were not within the deadline.
+    pub fn wait_logs(&self, count: usize) {
+        let logged = |seen: &peer::Seen| (seen.logs.len() >= count).then_some(());
+        self.peer
+            .wait(self.deadline, logged)
+            .unwrap_or_else(|| panic!("fewer than {count} lines: {:?}", self.logs()));
+    }
+
+    /// The stop epoch that starts carry from now on.
+    pub fn set_stop_epoch(&self, epoch: u64) {
+        self.stop_epoch.store(epoch, Ordering::SeqCst);
+    }
+
+    /// Closes the toolbox and says what it left behind.
+    #[must_use]
+    pub fn close(mut self) -> Closed {
+        self.shut();
+        self.peer.closed()
+    }
+
+    fn shut(&mut self) {
+        if std::mem::replace(&mut self.closed, true) {
+            return;
+        }
+        let close = self.function("close", |table| table.close);
+        let _turn = lock(&self.host_thread);
+        // SAFETY: toolbox.h: once, after everything else; `&mut self` is the only way here.
+        unsafe { close(self.instance) };
+        self.peer.close();
+    }
+
+    fn run_actions(&self, tool: &str, actions: &[Action]) -> Report {
+        let begun = Instant::now();
+        let ids = identify(actions);
+        let mut done: Vec<Option<ActionReport>> = vec![None; actions.len()];
+        let mut failed = false;
+        while let Some(next) = (0..actions.len()).find(|&index| {
+            done[index].is_none()
+                && dependencies(actions, &ids, index)
+                    .iter()
+                    .all(|&before| done[before].is_some())
+        }) {
+            let before = dependencies(actions, &ids, next);
+            let wave = 1 + before
+                .iter()
+                .filter_map(|&index| done[index].as_ref())
+                .map(|line| line.wave)
+                .max()
+                .unwrap_or(0);
+            let inputs: Object = before
+                .iter()
+                .filter_map(|&index| Some((ids[index].clone(), done[index].as_ref()?.output.clone()?)))
+                .collect();
+            let start = Instant::now();
+            let ended = (!failed).then(|| {
+                let action = Action {
+                    id: Some(ids[next].clone()),
+                    ..actions[next].clone()
+                };
+                match self.start_action(tool, action, Value::Object(inputs)) {
+                    Ok(run) => {
+                        let ended = run.wait();
+                        (ended.status, ended.result())
+                    }
+                    Err(refused) => (refused.status, Err(*refused.failure)),
+                }
+            });
+            let (outcome, output, error) = match ended {
+                None => (Outcome::Skipped, None, None),
+                Some((_, Ok(output))) => (Outcome::Completed, Some(output), None),
+                Some((status::CANCELLED, Err(failure))) => (Outcome::Cancelled, None, Some(failure)),
+                Some((_, Err(failure))) => (Outcome::Failed, None, Some(failure)),
+            };
+            failed |= outcome != Outcome::Completed;
+            done[next] = Some(ActionReport {
+                id: ids[next].clone(),
+                name: actions[next].name.clone(),
+                subsystems: actions[next].subsystems.clone(),
+                wave,
+                outcome,
+                duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
+                output,
+                error,
+            });
+        }
+        assert!(done.iter().all(Option::is_some), "the plan has a cycle");
+        Report {
+            outcome: if failed {
+                CallOutcome::Failed
+            } else {
+                CallOutcome::Completed
+            },
+            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            actions: done.into_iter().flatten().collect(),
+        }
+    }
+
+    fn effect_of(&self, tool: &str) -> Effect {
+        self.tools()
+            .into_iter()
+            .find(|known| known.name == tool)
+            .map_or(Effect::Read, |known| known.effect)
+    }
+
+    fn function<F>(&self, name: &str, of: impl FnOnce(&abi::Toolbox) -> Option<F>) -> F {
+        // SAFETY: start_up checked that the table has all fields of version 1.
+        of(unsafe { &*self.table }).unwrap_or_else(|| panic!("the table has no {name}"))
+    }
+
+    /// Calls a function that answers through a `tb_bytes`.
+    fn answer(&self, call: impl FnOnce(*mut Bytes) -> Status) -> Result<String, Refused> {
+        let mut out = empty();
+        let status = call(&raw mut out);
+        // SAFETY: toolbox.h: `out` is untouched or holds bytes for us to release, which happens here, once.
+        let text = unsafe { take(out) }.unwrap_or_else(|error| panic!("what came back: {error}"));
+        if status == status::OK {
+            return Ok(text);
+        }
+        let failure = serde_json::from_str(&text).unwrap_or_else(|error| {
+            panic!("status {status} comes with {{kind, message}}, not {text:?}: {error}")
+        });
+        Err(Refused {
+            status,
+            failure: Box::new(failure),
+        })
+    }
+}
+
+impl Drop for Harness {
+    fn drop(&mut self) {
+        self.shut();
+    }
+}
+
+/// The ids that the service would give.
+fn identify(actions: &[Action]) -> Vec<String> {
+    let repeats = |name: &str| actions.iter().filter(|action| action.name == name).count() > 1;
+    actions
+        .iter()
+        .map(|action| match (&action.id, action.subsystems.first()) {
+            (Some(id), _) => id.clone(),
+            (None, Some(subsystem)) if repeats(&action.name) => format!("{}:{subsystem}", action.name),
+            (None, _) => action.name.clone(),
+        })
+        .collect()
+}
+
+fn dependencies(actions: &[Action], ids: &[String], of: usize) -> Vec<usize> {
+    let mut found = Vec::new();
+    for wanted in &actions[of].dependencies {
+        let matching: Vec<usize> = (0..actions.len())
+            .filter(|&index| ids[index] == *wanted || actions[index].name == *wanted)
+            .collect();
+        assert!(
+            !matching.is_empty(),
+            "{} depends on {wanted}, which is not in the plan",
+            ids[of]
+        );
+        found.extend(matching);
+    }
+    found
+}

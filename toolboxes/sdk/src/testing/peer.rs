@@ -1,0 +1,223 @@
+//! The host that a harness plays: its functions, and what came through them.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use ovos_toolbox_abi as abi;
+use ovos_toolbox_abi::{Bytes, Status, Str};
+use ovos_toolbox_wire::{Event, Failure, Progress};
+use serde_json::Value;
+
+use super::{Closed, Ended};
+use crate::bytes::{take, text};
+use crate::run::lock;
+
+/// A line of the host's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// One of the values of [`abi::level`].
+    pub level: u32,
+    /// Where it comes from.
+    pub target: String,
+    /// What it says.
+    pub message: String,
+}
+
+/// Answers a request: `None` never answers.
+pub type Responder = Arc<dyn Fn(Value) -> Option<Result<Value, Failure>> + Send + Sync>;
+
+/// What came from the toolbox.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) ended: HashMap<u64, Ended>,
+    pub(super) progress: HashMap<u64, Vec<Progress>>,
+    pub(super) events: Vec<Event>,
+    pub(super) logs: Vec<LogLine>,
+    expected: HashSet<u64>,
+    strays: usize,
+    closed: bool,
+    after_close: usize,
+    scripts: HashMap<String, Responder>,
+    requests: u64,
+    answers: Vec<(u64, Result<Value, Failure>)>,
+}
+
+/// The host's side. Kept alive forever by the pointer in its table: a toolbox that calls it after close is counted,
+/// not a crash.
+#[derive(Default)]
+pub(super) struct Peer {
+    seen: Mutex<Seen>,
+    changed: Condvar,
+}
+
+impl Peer {
+    /// The table to hand to `open`.
+    pub(super) fn host(self: &Arc<Self>) -> abi::Host {
+        abi::Host {
+            size: size_of::<abi::Host>() as u64,
+            ctx: Arc::into_raw(Arc::clone(self)).cast_mut().cast::<c_void>(),
+            log: Some(log),
+            complete: Some(complete),
+            progress: Some(progress),
+            event: Some(event),
+            request: Some(request),
+        }
+    }
+
+    pub(super) fn see<R>(&self, look: impl FnOnce(&Seen) -> R) -> R {
+        look(&lock(&self.seen))
+    }
+
+    /// Waits until `look` finds something.
+    pub(super) fn wait<R>(&self, at_most: Duration, look: impl Fn(&Seen) -> Option<R>) -> Option<R> {
+        let mut found = None;
+        let seen = lock(&self.seen);
+        let waited = self.changed.wait_timeout_while(seen, at_most, |seen| {
+            found = look(seen);
+            found.is_none()
+        });
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+        found
+    }
+
+    pub(super) fn expect(&self, run: u64) {
+        lock(&self.seen).expected.insert(run);
+    }
+
+    pub(super) fn refused(&self, run: u64) {
+        lock(&self.seen).expected.remove(&run);
+    }
+
+    pub(super) fn script(&self, topic: &str, script: Responder) {
+        lock(&self.seen).scripts.insert(topic.to_string(), script);
+    }
+
+    pub(super) fn take_answers(&self) -> Vec<(u64, Result<Value, Failure>)> {
+        std::mem::take(&mut lock(&self.seen).answers)
+    }
+
+    pub(super) fn close(&self) {
+        lock(&self.seen).closed = true;
+    }
+
+    pub(super) fn closed(&self) -> Closed {
+        let seen = lock(&self.seen);
+        let mut unfinished: Vec<u64> = seen
+            .expected
+            .iter()
+            .filter(|run| !seen.ended.contains_key(run))
+            .copied()
+            .collect();
+        unfinished.sort_unstable();
+        Closed {
+            unfinished,
+            stray_completions: seen.strays,
+            calls_after_close: seen.after_close,
+        }
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut Seen) -> R) -> R {
+        let mut seen = lock(&self.seen);
+        if seen.closed {
+            seen.after_close += 1;
+        }
+        let result = change(&mut seen);
+        self.changed.notify_all();
+        result
+    }
+}
+
+/// Runs a host function: the toolbox's pointer back to the peer, and no panic across the boundary.
+///
+/// # Safety
+/// `ctx` came from [`Peer::host`].
+unsafe fn on_peer<R>(ctx: *mut c_void, fallback: R, work: impl FnOnce(&Peer) -> R) -> R {
+    // SAFETY: the pointer holds a count of the Arc that is never given back.
+    let peer = unsafe { &*ctx.cast::<Peer>() };
+    catch_unwind(AssertUnwindSafe(|| work(peer))).unwrap_or(fallback)
+}
+
+/// A text that is not UTF-8 is a toolbox's fault, and shows up in the test as this.
+fn readable(text: Result<&str, crate::ToolError>) -> &str {
+    text.unwrap_or("(not UTF-8)")
+}
+
+unsafe extern "C" fn log(ctx: *mut c_void, level: u32, target: Str, message: Str) {
+    // SAFETY: toolbox.h: ctx is ours, and the strings live until this function returns.
+    unsafe {
+        on_peer(ctx, (), |peer| {
+            let target = readable(text(target)).to_string();
+            let message = readable(text(message)).to_string();
+            peer.change(|seen| {
+                seen.logs.push(LogLine {
+                    level,
+                    target,
+                    message,
+                })
+            });
+        });
+    }
+}
+
+unsafe extern "C" fn complete(ctx: *mut c_void, run: u64, status: Status, json: Bytes) {
+    // SAFETY: toolbox.h: ctx is ours, and the bytes are ours to release, which `take` does.
+    unsafe {
+        on_peer(ctx, (), |peer| {
+            let text = take(json).unwrap_or_else(|_| "(not UTF-8)".to_string());
+            peer.change(|seen| {
+                if !seen.expected.contains(&run) || seen.ended.contains_key(&run) {
+                    seen.strays += 1;
+                } else {
+                    seen.ended.insert(run, Ended { status, text });
+                }
+            });
+        });
+    }
+}
+
+unsafe extern "C" fn progress(ctx: *mut c_void, run: u64, json: Str) {
+    // SAFETY: toolbox.h: ctx is ours, and the string lives until this function returns.
+    unsafe {
+        on_peer(ctx, (), |peer| {
+            if let Ok(progress) = serde_json::from_str(readable(text(json))) {
+                peer.change(|seen| seen.progress.entry(run).or_default().push(progress));
+            }
+        });
+    }
+}
+
+unsafe extern "C" fn event(ctx: *mut c_void, json: Str) {
+    // SAFETY: toolbox.h: ctx is ours, and the string lives until this function returns.
+    unsafe {
+        on_peer(ctx, (), |peer| {
+            if let Ok(event) = serde_json::from_str(readable(text(json))) {
+                peer.change(|seen| seen.events.push(event));
+            }
+        });
+    }
+}
+
+unsafe extern "C" fn request(ctx: *mut c_void, topic: Str, json: Str, _timeout_ms: u32) -> u64 {
+    // SAFETY: toolbox.h: ctx is ours, and the strings live until this function returns.
+    unsafe {
+        on_peer(ctx, 0, |peer| {
+            let topic = readable(text(topic)).to_string();
+            let Ok(data) = serde_json::from_str(readable(text(json))) else {
+                return 0;
+            };
+            let Some(script) = peer.see(|seen| seen.scripts.get(&topic).cloned()) else {
+                return 0;
+            };
+            let answer = script(data);
+            peer.change(|seen| {
+                seen.requests += 1;
+                let id = seen.requests;
+                seen.answers.extend(answer.map(|answer| (id, answer)));
+                id
+            })
+        })
+    }
+}

@@ -1,0 +1,270 @@
+//! Tools and actions, with their types erased.
+//!
+//! Owns the way from a typed async function to JSON in and JSON out. Text is parsed straight into the argument type
+//! and written straight from the result type, never through a `Value`, so that integers of any size survive.
+//! Read [`Tool`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use ovos_toolbox_wire::{Action, Effect, Report, ToolDefinition};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::schema::{argument_schema, output_schema};
+use crate::{Context, ToolError};
+
+/// What a handler returns, as JSON text.
+pub(crate) type Job = BoxFuture<'static, Result<String, ToolError>>;
+type StartFn<T> = Arc<dyn Fn(Context<T>, &str) -> Result<Job, ToolError> + Send + Sync>;
+type PlanFn<T> = Arc<dyn Fn(&T, &str) -> Result<Vec<Action>, ToolError> + Send + Sync>;
+type ConcludeFn<T> = Arc<dyn Fn(&T, &str, Report) -> Result<String, ToolError> + Send + Sync>;
+
+/// A tool: what callers see, and the functions behind it.
+///
+/// The doc comment of the argument type is the tool's description, unless [`Tool::description`] gives one.
+pub struct Tool<T> {
+    definition: ToolDefinition,
+    subsystems: Vec<String>,
+    start: Option<StartFn<T>>,
+    plan: Option<PlanFn<T>>,
+    conclude: Option<ConcludeFn<T>>,
+}
+
+impl<T: Send + Sync + 'static> Tool<T> {
+    /// A tool that is one action: `handler` is an `async fn(Context<T>, Arguments) -> Result<Output, ToolError>`.
+    pub fn new<A, O, F, R>(name: &str, handler: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        O: Serialize + JsonSchema + 'static,
+        F: Fn(Context<T>, A) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    {
+        Self {
+            start: Some(erase(handler)),
+            ..Self::defined(name, argument_schema::<A>(), output_schema::<O>())
+        }
+    }
+
+    /// A tool of several actions. `plan` is pure, does no IO and has 1 s; each action is run by the
+    /// [`ActionHandler`] of its name; `conclude` makes the tool's result from what happened, also when it went wrong.
+    pub fn planned<A, O, P, C>(name: &str, plan: P, conclude: C) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + 'static,
+        O: Serialize + JsonSchema + 'static,
+        P: Fn(&T, A) -> Result<Vec<Action>, ToolError> + Send + Sync + 'static,
+        C: Fn(&T, A, Report) -> Result<O, ToolError> + Send + Sync + 'static,
+    {
+        Self {
+            plan: Some(Arc::new(move |toolbox, args| plan(toolbox, parse(args)?))),
+            conclude: Some(Arc::new(move |toolbox, args, report| {
+                Ok(serde_json::to_string(&conclude(toolbox, parse(args)?, report)?)?)
+            })),
+            ..Self::defined(name, argument_schema::<A>(), output_schema::<O>())
+        }
+    }
+
+    /// A tool whose schemas are known at run time only. Both have an object at the root.
+    pub fn dynamic<F, R>(name: &str, argument_schema: Value, output_schema: Value, handler: F) -> Self
+    where
+        F: Fn(Context<T>, Value) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        Self {
+            start: Some(erase(handler)),
+            ..Self::defined(name, argument_schema, output_schema)
+        }
+    }
+
+    fn defined(name: &str, mut argument_schema: Value, output_schema: Value) -> Self {
+        // Moved, not copied: a model would read the same sentence twice.
+        let description = argument_schema
+            .as_object_mut()
+            .and_then(|schema| schema.shift_remove("description"));
+        let description = match description {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        Self {
+            definition: ToolDefinition {
+                name: name.to_string(),
+                description,
+                argument_schema,
+                output_schema,
+                ..ToolDefinition::default()
+            },
+            subsystems: Vec::new(),
+            start: None,
+            plan: None,
+            conclude: None,
+        }
+    }
+
+    /// What the tool is for, written for a model to choose by.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.definition.description = text.into();
+        self
+    }
+
+    /// What the tool does to the world; [`Effect::Read`] when this is not called.
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> Self {
+        self.definition.effect = effect;
+        self
+    }
+
+    /// A heading to group tools under.
+    #[must_use]
+    pub fn category(mut self, category: impl Into<String>) -> Self {
+        self.definition.category = Some(category.into());
+        self
+    }
+
+    /// How long each of its actions may take where the action does not say so itself; 10 s when this is not called.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.definition.timeout_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// The subsystems of a tool that is one action.
+    #[must_use]
+    pub fn subsystems<S: Into<String>>(mut self, subsystems: impl IntoIterator<Item = S>) -> Self {
+        self.subsystems = subsystems.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Plans a tool made with [`Tool::new`] or [`Tool::dynamic`]: for subsystems that depend on the arguments. An
+    /// action with the tool's own name is run by the tool's handler, with the action's params as arguments.
+    #[must_use]
+    pub fn plan<A, P>(mut self, plan: P) -> Self
+    where
+        A: DeserializeOwned + 'static,
+        P: Fn(&T, A) -> Result<Vec<Action>, ToolError> + Send + Sync + 'static,
+    {
+        self.plan = Some(Arc::new(move |toolbox, args| plan(toolbox, parse(args)?)));
+        self
+    }
+
+    /// Makes the result from the report, also when it went wrong; without it the result is the single action's.
+    #[must_use]
+    pub fn conclude<A, O, C>(mut self, conclude: C) -> Self
+    where
+        A: DeserializeOwned + 'static,
+        O: Serialize + 'static,
+        C: Fn(&T, A, Report) -> Result<O, ToolError> + Send + Sync + 'static,
+    {
+        self.conclude = Some(Arc::new(move |toolbox, args, report| {
+            Ok(serde_json::to_string(&conclude(toolbox, parse(args)?, report)?)?)
+        }));
+        self
+    }
+
+    pub(crate) fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    pub(crate) fn start_fn(&self) -> Option<&StartFn<T>> {
+        self.start.as_ref()
+    }
+
+    /// `{"actions": [...]}`, or `None` when the host's one-action plan will do.
+    pub(crate) fn make_plan(&self, toolbox: &T, args: &str) -> Result<Option<String>, ToolError> {
+        if let Some(plan) = &self.plan {
+            let actions = plan(toolbox, args)?;
+            return Ok(Some(serde_json::to_string(&json!({ "actions": actions }))?));
+        }
+        if self.subsystems.is_empty() {
+            return Ok(None);
+        }
+        // The arguments are passed on as the text they came in.
+        let params: &RawValue = serde_json::from_str(if args.is_empty() { "{}" } else { args })?;
+        let action = Whole {
+            name: &self.definition.name,
+            subsystems: &self.subsystems,
+            params,
+        };
+        Ok(Some(format!(
+            "{{\"actions\":[{}]}}",
+            serde_json::to_string(&action)?
+        )))
+    }
+
+    /// The result as JSON text, or `None` when the host makes it from the report.
+    pub(crate) fn make_conclusion(
+        &self,
+        toolbox: &T,
+        args: &str,
+        report: &str,
+    ) -> Result<Option<String>, ToolError> {
+        let Some(conclude) = &self.conclude else {
+            return Ok(None);
+        };
+        conclude(toolbox, args, parse(report)?).map(Some)
+    }
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    name: &'a str,
+    subsystems: &'a [String],
+    params: &'a RawValue,
+}
+
+/// What runs an action of a planned tool.
+pub struct ActionHandler<T> {
+    name: String,
+    start: StartFn<T>,
+}
+
+impl<T: Send + Sync + 'static> ActionHandler<T> {
+    /// Runs the actions called `name`: `handler` is an `async fn(Context<T>, Params) -> Result<Output, ToolError>`.
+    pub fn new<A, O, F, R>(name: &str, handler: F) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        O: Serialize + 'static,
+        F: Fn(Context<T>, A) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, ToolError>> + Send + 'static,
+    {
+        Self {
+            name: name.to_string(),
+            start: erase(handler),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn start_fn(&self) -> &StartFn<T> {
+        &self.start
+    }
+}
+
+fn erase<T, A, O, F, R>(handler: F) -> StartFn<T>
+where
+    T: Send + Sync + 'static,
+    A: DeserializeOwned + Send + 'static,
+    O: Serialize + 'static,
+    F: Fn(Context<T>, A) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<O, ToolError>> + Send + 'static,
+{
+    Arc::new(move |context, params| {
+        let args: A = parse(params)?;
+        let work = handler(context, args);
+        Ok(Box::pin(async move {
+            let output = work.await?;
+            serde_json::to_string(&output)
+                .map_err(|error| ToolError::msg(format!("write the result: {error}")))
+        }))
+    })
+}
+
+fn parse<A: DeserializeOwned>(text: &str) -> Result<A, ToolError> {
+    serde_json::from_str(if text.is_empty() { "{}" } else { text }).map_err(ToolError::bad_args)
+}
