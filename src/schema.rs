@@ -9,6 +9,7 @@
 
 mod bounds;
 mod coerce;
+mod compile;
 mod defaults;
 mod name;
 mod object;

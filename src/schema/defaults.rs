@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::SchemaError;
-use super::tree::resolve;
+use super::compile::resolve;
 use super::validate;
 
 pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
