@@ -87,34 +87,67 @@ impl Tree {
         }
     }
 
-    /// How many alternatives of one union, at worst, accept the same kind of container and lead back to the union.
-    pub(super) fn recursive_fan(&self) -> usize {
-        let mut worst = 0;
-        for (id, node) in self.nodes.iter().enumerate() {
-            let Node::Union(choices) = node else { continue };
-            if self.told_apart(choices) {
-                continue;
+    /// For every depth of a value, in how many ways at worst one part of it is looked at, because unions offer
+    /// several alternatives for it. `tags`: alternatives that a tag tells apart count as one,
+    /// and the value is one of the root; otherwise it may be one of any part of the schema.
+    pub(super) fn ways_by_depth(&self, max_depth: usize, tags: bool) -> Vec<f64> {
+        let told_apart: Vec<bool> = self
+            .nodes
+            .iter()
+            .map(|node| matches!(node, Node::Union(choices) if tags && self.told_apart(choices)))
+            .collect();
+        let mut inner = vec![1.0; self.nodes.len()];
+        let mut by_depth = vec![1.0];
+        while by_depth.len() <= max_depth {
+            let mut ways = vec![None; self.nodes.len()];
+            for id in 0..self.nodes.len() {
+                self.ways(id, &inner, &told_apart, &mut ways);
             }
-            let leads_back: Vec<&Node> = choices
-                .iter()
-                .filter(|&&choice| self.reaches(choice, id))
-                .map(|&choice| self.node(choice))
-                .collect();
-            let nested = leads_back
-                .iter()
-                .filter(|node| matches!(node, Node::Union(_)))
-                .count();
-            let objects = leads_back
-                .iter()
-                .filter(|node| matches!(node, Node::Object(_)))
-                .count();
-            let arrays = leads_back
-                .iter()
-                .filter(|node| matches!(node, Node::Array(_)))
-                .count();
-            worst = worst.max(nested + objects.max(arrays));
+            let ways: Vec<f64> = ways.into_iter().map(|ways| ways.unwrap_or(1.0)).collect();
+            let worst = ways.iter().copied().fold(1.0, f64::max);
+            by_depth.push(if tags { ways[self.root] } else { worst });
+            inner = ways;
         }
-        worst
+        by_depth
+    }
+
+    /// Recursion is in place, which `shape` has bounded.
+    fn ways(&self, id: NodeId, inner: &[f64], told_apart: &[bool], known: &mut [Option<f64>]) -> f64 {
+        if let Some(ways) = known[id] {
+            return ways;
+        }
+        let most = |children: &mut dyn Iterator<Item = NodeId>| {
+            children.map(|child| inner[child]).fold(1.0, f64::max)
+        };
+        let ways = match &self.nodes[id] {
+            Node::Any | Node::Scalar(_) => 1.0,
+            Node::Alias(target) => self.ways(*target, inner, told_apart, known),
+            Node::Array(array) => most(&mut array.prefix.iter().chain(&array.items).copied()),
+            Node::Object(object) => most(&mut object.children()),
+            Node::Union(choices) => {
+                let (mut arrays, mut objects, mut most) = (0.0, 0.0, 1.0_f64);
+                for &choice in choices {
+                    let ways = self.ways(choice, inner, told_apart, known);
+                    most = most.max(ways);
+                    match self.node(choice) {
+                        Node::Scalar(_) => {}
+                        Node::Array(_) => arrays += ways,
+                        Node::Object(_) => objects += ways,
+                        Node::Any | Node::Alias(_) | Node::Union(_) => {
+                            arrays += ways;
+                            objects += ways;
+                        }
+                    }
+                }
+                if told_apart[id] {
+                    most
+                } else {
+                    most.max(arrays).max(objects)
+                }
+            }
+        };
+        known[id] = Some(ways);
+        ways
     }
 
     /// Whether a string `const` in a required property selects the alternative; the validator looks it up then,
@@ -148,26 +181,5 @@ impl Tree {
                     })
             })
         })
-    }
-
-    fn reaches(&self, from: NodeId, goal: NodeId) -> bool {
-        let mut seen = vec![false; self.nodes.len()];
-        let mut open = vec![from];
-        while let Some(id) = open.pop() {
-            if id == goal {
-                return true;
-            }
-            if std::mem::replace(&mut seen[id], true) {
-                continue;
-            }
-            match &self.nodes[id] {
-                Node::Any | Node::Scalar(_) => {}
-                Node::Alias(target) => open.push(*target),
-                Node::Array(array) => open.extend(array.prefix.iter().chain(&array.items)),
-                Node::Object(object) => open.extend(object.children()),
-                Node::Union(choices) => open.extend(choices),
-            }
-        }
-        false
     }
 }
