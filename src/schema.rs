@@ -9,6 +9,7 @@
 
 mod bounds;
 mod coerce;
+mod compile;
 mod defaults;
 mod name;
 mod object;
@@ -112,9 +113,9 @@ impl ArgumentSchema {
         }
         shape::check(schema)?;
         let checker = Checker::compile(schema)?;
-        defaults::check(schema)?;
         let tree = Tree::compile(schema);
         let bounds = Bounds::of(&tree);
+        defaults::check(schema, &bounds)?;
         Ok(Self {
             tree,
             checker,
@@ -133,9 +134,9 @@ impl ArgumentSchema {
     ///
     /// At least one [`Problem`], at most [`MAX_PROBLEMS`].
     pub fn prepare(&self, args: &Map<String, Value>) -> Result<Map<String, Value>, Vec<Problem>> {
-        self.bounds.survey_map(args).map_err(|problem| vec![problem])?;
+        let words = self.bounds.survey_map(args).map_err(|problem| vec![problem])?;
         let coerced = Coercion::new(&self.tree).arguments(args)?;
-        self.checker.check(&coerced)?;
+        self.checker.check(&coerced, words)?;
         match coerced {
             Value::Object(map) => Ok(map),
             // The tree keeps objects objects; should that ever break, the call fails instead of the service.
@@ -178,8 +179,8 @@ impl OutputSchema {
     ///
     /// At least one [`Problem`], at most [`MAX_PROBLEMS`].
     pub fn check(&self, output: &Value) -> Result<(), Vec<Problem>> {
-        self.bounds.survey(output).map_err(|problem| vec![problem])?;
-        self.checker.check(output)
+        let words = self.bounds.survey(output).map_err(|problem| vec![problem])?;
+        self.checker.check(output, words)
     }
 }
 

@@ -405,6 +405,20 @@ fn hostile_arguments_cost_little() {
             .join(",")
     );
     let any = json!({"properties": {"v": {}}});
+    let tagged = |tag: &str| json!({"type": "object", "properties": {"b": {"const": tag}, "n": {"$ref": "#/$defs/T"}}, "required": ["b"]});
+    let three_tags = || tree(json!([tagged("1"), tagged("2"), tagged("3"),]));
+    let tagged_args = |leaf: &str| nested(110, leaf).replace(r#""b": 1"#, r#""b": "2""#);
+    // Not recursive, and yet every level doubles the ways.
+    let shared = {
+        let mut schemas = Map::new();
+        for level in 0..40 {
+            let next =
+                json!({"type": "object", "properties": {"n": {"$ref": format!("#/$defs/T{}", level + 1)}}});
+            schemas.insert(format!("T{level}"), json!({"anyOf": [next, next]}));
+        }
+        schemas.insert("T40".to_owned(), json!({"type": "integer"}));
+        json!({"properties": {"v": {"$ref": "#/$defs/T0"}}, "$defs": schemas})
+    };
     for (name, schema, args, accepted) in [
         (
             "ambiguous tree",
@@ -434,6 +448,20 @@ fn hostile_arguments_cost_little() {
             "plain tree with a bad leaf",
             tree(json!([node("b"), {"type": "integer"}])),
             nested(100, r#""x""#),
+            false,
+        ),
+        ("tags", three_tags(), tagged_args(r#"{"b": "3"}"#), true),
+        (
+            "tags with a bad leaf",
+            three_tags(),
+            tagged_args(r#"{"b": "4"}"#),
+            false,
+        ),
+        ("shared alternatives", shared.clone(), nested(40, "1"), false),
+        (
+            "shared alternatives with a bad leaf",
+            shared,
+            nested(40, r#""x""#),
             false,
         ),
         ("100k items", list.clone(), many(r#""1""#), true),

@@ -1,8 +1,9 @@
 //! Limits on what a client may send, checked before any other work is done on it.
 //!
-//! Every limit is an error text that says what to change. The one that needs explaining is [`Bounds::fan`]: a
+//! Every limit is an error text that says what to change. The one that needs explaining is the number of ways: a
 //! validator tries the alternatives of a union one after another, so a union of two objects that both contain
 //! the union again costs 2^depth. Such schemas are legal; only arguments that would take seconds are refused.
+//! Words for what is wrong need every alternative (tags do not help), so they have a bound of their own.
 
 use serde_json::{Map, Value};
 
@@ -16,54 +17,70 @@ const MAX_DEPTH: usize = 128;
 /// Validation steps one call may cost in the worst case, about 0.1 s.
 const MAX_STEPS: f64 = 4e6;
 
+/// Steps that finding the words for a refusal may cost; each may copy what it refuses.
+const MAX_WORDS: f64 = 2e5;
+
 #[derive(Debug)]
 pub(super) struct Bounds {
-    /// Largest number of alternatives of one union that lead back to it and cannot be told apart at once.
-    fan: usize,
+    /// Ways to look at a part of a value, by the depth of the value; for validation and for words.
+    to_check: Vec<f64>,
+    to_word: Vec<f64>,
+}
+
+/// Whether a refusal can afford to say where and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    Full,
+    Brief,
 }
 
 impl Bounds {
     pub(super) fn of(tree: &Tree) -> Self {
         Self {
-            fan: tree.recursive_fan(),
+            to_check: tree.ways_by_depth(MAX_DEPTH, true),
+            to_word: tree.ways_by_depth(MAX_DEPTH, false),
         }
     }
 
-    pub(super) fn survey(&self, value: &Value) -> Result<(), Problem> {
+    pub(super) fn survey(&self, value: &Value) -> Result<Words, Problem> {
         let mut survey = Survey::default();
         let outcome = survey.value(value, 0);
         self.finish(&survey, outcome)
     }
 
-    pub(super) fn survey_map(&self, map: &Map<String, Value>) -> Result<(), Problem> {
+    pub(super) fn survey_map(&self, map: &Map<String, Value>) -> Result<Words, Problem> {
         let mut survey = Survey::default();
         let outcome = survey.map(map, 0);
         self.finish(&survey, outcome)
     }
 
-    fn finish(&self, survey: &Survey, outcome: Result<(), Found>) -> Result<(), Problem> {
+    fn finish(&self, survey: &Survey, outcome: Result<(), Found>) -> Result<Words, Problem> {
         if let Err(mut found) = outcome {
             found.path.reverse();
+            let path = found.path.concat().trim_start_matches('.').to_owned();
             return Err(Problem {
-                path: found.path.concat().trim_start_matches('.').to_owned(),
+                path,
                 message: found.message,
             });
         }
-        if self.fan < 2 {
-            return Ok(());
-        }
-        let depth = i32::try_from(survey.depth).unwrap_or(i32::MAX);
-        if (self.fan as f64).powi(depth) * survey.count as f64 > MAX_STEPS {
+        let (depth, count) = (survey.depth, survey.count as f64);
+        let ways = |by_depth: &[f64]| by_depth.get(depth).copied().unwrap_or(f64::INFINITY);
+        let to_check = ways(&self.to_check);
+        if to_check > 1.0 && to_check * count > MAX_STEPS {
+            let message = format!(
+                "nested {depth} levels deep with {count} values: too much for a schema whose alternatives contain \
+                 one another, expected less nesting"
+            );
             return Err(Problem {
                 path: String::new(),
-                message: format!(
-                    "nested {depth} levels deep with {} values: too much for a schema whose alternatives contain \
-                     themselves, expected less nesting",
-                    survey.count
-                ),
+                message,
             });
         }
-        Ok(())
+        let to_word = ways(&self.to_word);
+        // Errors of alternatives own copies of what they refuse, one for each level.
+        let copies = if depth > 16 { count * depth as f64 } else { 0.0 };
+        let brief = (to_word > 1.0 && to_word * count > MAX_WORDS) || copies > MAX_WORDS;
+        Ok(if brief { Words::Brief } else { Words::Full })
     }
 }
 

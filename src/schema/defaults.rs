@@ -7,10 +7,11 @@
 use serde_json::Value;
 
 use super::SchemaError;
-use super::tree::resolve;
+use super::bounds::{Bounds, Words};
+use super::compile::resolve;
 use super::validate;
 
-pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
+pub(super) fn check(schema: &Value, bounds: &Bounds) -> Result<(), SchemaError> {
     if !mentions_default(schema) {
         return Ok(());
     }
@@ -23,14 +24,25 @@ pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
             continue;
         };
         let default = resolve(schema, pointer).and_then(|part| part.get("default"));
-        if let (Some(default), Some(part)) = (default, parts.get(pointer))
-            && fragment.rsplit('/').nth(1) == Some("properties")
-            && let Err(error) = part.validate(default)
+        let (Some(default), Some(part)) = (default, parts.get(pointer)) else {
+            continue;
+        };
+        if fragment.rsplit('/').nth(1) != Some("properties") {
+            continue;
+        }
+        let refused = |message: String| SchemaError::Default {
+            path: format!("{pointer}/default"),
+            message,
+        };
+        if bounds
+            .survey(default)
+            .map_err(|problem| refused(problem.to_string()))?
+            == Words::Brief
         {
-            return Err(SchemaError::Default {
-                path: format!("{pointer}/default"),
-                message: validate::describe(&error, schema).to_string(),
-            });
+            return Err(refused("too large and too deeply nested to check".to_owned()));
+        }
+        if let Err(error) = part.validate(default) {
+            return Err(refused(validate::describe(&error, schema).to_string()));
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::SchemaError;
-use super::tree::resolve;
+use super::compile::resolve;
 
 /// Schemas that may be nested, references included: each costs stack where schemas are compiled.
 const MAX_NESTED: usize = 200;

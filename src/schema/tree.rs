@@ -4,14 +4,14 @@
 //! Only types, members, properties, items and alternatives are kept; all else is the validator's. What the tree
 //! does not understand becomes [`Node::Any`]: passed on as it is, still validated.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use jsonschema::Validator;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::object::{Extra, ObjectNode, Property};
+use super::compile;
+use super::object::ObjectNode;
 use super::scalar::ScalarType;
-use super::validate;
 
 pub(super) type NodeId = usize;
 
@@ -54,16 +54,8 @@ pub(super) struct Tree {
 impl Tree {
     /// Never fails: the schema has been checked against its meta-schema before.
     pub(super) fn compile(schema: &Value) -> Self {
-        let mut builder = Builder {
-            root: schema,
-            nodes: Vec::new(),
-            seen: HashMap::new(),
-        };
-        let root = builder.node(schema);
-        let mut tree = Self {
-            nodes: builder.nodes,
-            root,
-        };
+        let (nodes, root) = compile::nodes(schema);
+        let mut tree = Self { nodes, root };
         tree.cut_alias_loops();
         tree
     }
@@ -95,34 +87,67 @@ impl Tree {
         }
     }
 
-    /// How many alternatives of one union, at worst, accept the same kind of container and lead back to the union.
-    pub(super) fn recursive_fan(&self) -> usize {
-        let mut worst = 0;
-        for (id, node) in self.nodes.iter().enumerate() {
-            let Node::Union(choices) = node else { continue };
-            if self.told_apart(choices) {
-                continue;
+    /// For every depth of a value, in how many ways at worst one part of it is looked at, because unions offer
+    /// several alternatives for it. `tags`: alternatives that a tag tells apart count as one,
+    /// and the value is one of the root; otherwise it may be one of any part of the schema.
+    pub(super) fn ways_by_depth(&self, max_depth: usize, tags: bool) -> Vec<f64> {
+        let told_apart: Vec<bool> = self
+            .nodes
+            .iter()
+            .map(|node| matches!(node, Node::Union(choices) if tags && self.told_apart(choices)))
+            .collect();
+        let mut inner = vec![1.0; self.nodes.len()];
+        let mut by_depth = vec![1.0];
+        while by_depth.len() <= max_depth {
+            let mut ways = vec![None; self.nodes.len()];
+            for id in 0..self.nodes.len() {
+                self.ways(id, &inner, &told_apart, &mut ways);
             }
-            let leads_back: Vec<&Node> = choices
-                .iter()
-                .filter(|&&choice| self.reaches(choice, id))
-                .map(|&choice| self.node(choice))
-                .collect();
-            let nested = leads_back
-                .iter()
-                .filter(|node| matches!(node, Node::Union(_)))
-                .count();
-            let objects = leads_back
-                .iter()
-                .filter(|node| matches!(node, Node::Object(_)))
-                .count();
-            let arrays = leads_back
-                .iter()
-                .filter(|node| matches!(node, Node::Array(_)))
-                .count();
-            worst = worst.max(nested + objects.max(arrays));
+            let ways: Vec<f64> = ways.into_iter().map(|ways| ways.unwrap_or(1.0)).collect();
+            let worst = ways.iter().copied().fold(1.0, f64::max);
+            by_depth.push(if tags { ways[self.root] } else { worst });
+            inner = ways;
         }
-        worst
+        by_depth
+    }
+
+    /// Recursion is in place, which `shape` has bounded.
+    fn ways(&self, id: NodeId, inner: &[f64], told_apart: &[bool], known: &mut [Option<f64>]) -> f64 {
+        if let Some(ways) = known[id] {
+            return ways;
+        }
+        let most = |children: &mut dyn Iterator<Item = NodeId>| {
+            children.map(|child| inner[child]).fold(1.0, f64::max)
+        };
+        let ways = match &self.nodes[id] {
+            Node::Any | Node::Scalar(_) => 1.0,
+            Node::Alias(target) => self.ways(*target, inner, told_apart, known),
+            Node::Array(array) => most(&mut array.prefix.iter().chain(&array.items).copied()),
+            Node::Object(object) => most(&mut object.children()),
+            Node::Union(choices) => {
+                let (mut arrays, mut objects, mut most) = (0.0, 0.0, 1.0_f64);
+                for &choice in choices {
+                    let ways = self.ways(choice, inner, told_apart, known);
+                    most = most.max(ways);
+                    match self.node(choice) {
+                        Node::Scalar(_) => {}
+                        Node::Array(_) => arrays += ways,
+                        Node::Object(_) => objects += ways,
+                        Node::Any | Node::Alias(_) | Node::Union(_) => {
+                            arrays += ways;
+                            objects += ways;
+                        }
+                    }
+                }
+                if told_apart[id] {
+                    most
+                } else {
+                    most.max(arrays).max(objects)
+                }
+            }
+        };
+        known[id] = Some(ways);
+        ways
     }
 
     /// Whether a string `const` in a required property selects the alternative; the validator looks it up then,
@@ -157,343 +182,4 @@ impl Tree {
             })
         })
     }
-
-    fn reaches(&self, from: NodeId, goal: NodeId) -> bool {
-        let mut seen = vec![false; self.nodes.len()];
-        let mut open = vec![from];
-        while let Some(id) = open.pop() {
-            if id == goal {
-                return true;
-            }
-            if std::mem::replace(&mut seen[id], true) {
-                continue;
-            }
-            match &self.nodes[id] {
-                Node::Any | Node::Scalar(_) => {}
-                Node::Alias(target) => open.push(*target),
-                Node::Array(array) => open.extend(array.prefix.iter().chain(&array.items)),
-                Node::Object(object) => open.extend(object.children()),
-                Node::Union(choices) => open.extend(choices),
-            }
-        }
-        false
-    }
-}
-
-struct Builder<'s> {
-    root: &'s Value,
-    nodes: Vec<Node>,
-    /// By address: a schema that is referred to twice, or by itself, is one node.
-    seen: HashMap<*const Value, NodeId>,
-}
-
-impl<'s> Builder<'s> {
-    fn node(&mut self, schema: &'s Value) -> NodeId {
-        if let Some(&id) = self.seen.get(&std::ptr::from_ref(schema)) {
-            return id;
-        }
-        let id = self.push(Node::Any);
-        self.seen.insert(std::ptr::from_ref(schema), id);
-        let node = schema
-            .as_object()
-            .map_or(Node::Any, |map| self.build(map, id == 0));
-        self.nodes[id] = node;
-        id
-    }
-
-    fn push(&mut self, node: Node) -> NodeId {
-        self.nodes.push(node);
-        self.nodes.len() - 1
-    }
-
-    /// All that a schema says about one value: its own keywords and those it refers to, which hold together.
-    fn build(&mut self, schema: &'s Map<String, Value>, is_root: bool) -> Node {
-        let mut parts = Vec::new();
-        if let Some(target) = schema
-            .get("$ref")
-            .and_then(Value::as_str)
-            .and_then(|text| resolve(self.root, text))
-        {
-            parts.push(self.node(target));
-        }
-        for part in list(schema.get("allOf")) {
-            parts.push(self.node(part));
-        }
-        for keyword in ["anyOf", "oneOf"] {
-            let choices: Vec<NodeId> = list(schema.get(keyword))
-                .iter()
-                .map(|choice| self.node(choice))
-                .collect();
-            match choices.as_slice() {
-                [] => {}
-                [only] => parts.push(*only),
-                _ => parts.push(self.push(Node::Union(choices))),
-            }
-        }
-        // `type: object` beside `oneOf` says nothing that the alternatives do not say better.
-        let bare = !parts.is_empty() && !schema.contains_key("properties") && !declares_extra(schema);
-        let own = self
-            .own(schema, is_root)
-            .filter(|node| !(bare && matches!(node, Node::Object(_))));
-        let own = match own {
-            Some(Node::Object(mut object)) => {
-                for keyword in ["if", "then", "else"] {
-                    if let Some(part) = schema.get(keyword) {
-                        let part = self.node(part);
-                        self.absorb(&mut object, part, false, 0);
-                    }
-                }
-                for part in schema
-                    .get("dependentSchemas")
-                    .and_then(Value::as_object)
-                    .into_iter()
-                    .flat_map(Map::values)
-                {
-                    let part = self.node(part);
-                    self.absorb(&mut object, part, false, 0);
-                }
-                Some(Node::Object(object))
-            }
-            own => own,
-        };
-        match (own, parts.as_slice()) {
-            (None, []) => Node::Any,
-            (Some(own), []) => own,
-            (None, [only]) => Node::Alias(*only),
-            (Some(Node::Object(mut object)), _) => {
-                for &part in &parts {
-                    self.absorb(&mut object, part, true, 0);
-                }
-                Node::Object(object)
-            }
-            (Some(own), _) => own,
-            (None, _) => self.intersect(&parts),
-        }
-    }
-
-    /// Several parts hold together and none is at hand: objects are merged, otherwise the first that says anything.
-    fn intersect(&mut self, parts: &[NodeId]) -> Node {
-        let telling =
-            |builder: &Self, &part: &NodeId| !matches!(builder.target(part), Some(Node::Any) | None);
-        let mut told: Vec<NodeId> = parts.iter().copied().filter(|part| telling(self, part)).collect();
-        told.sort_by_key(|&part| !matches!(self.target(part), Some(Node::Object(_))));
-        match told.as_slice() {
-            [] => Node::Any,
-            [first, rest @ ..]
-                if !rest.is_empty() && matches!(self.target(*first), Some(Node::Object(_))) =>
-            {
-                let mut object = ObjectNode::default();
-                for &part in parts {
-                    self.absorb(&mut object, part, true, 0);
-                }
-                Node::Object(object)
-            }
-            [first, ..] => Node::Alias(*first),
-        }
-    }
-
-    /// Declares in `object` what a part of it declares; `held` when the part always holds.
-    fn absorb(&self, object: &mut ObjectNode, part: NodeId, held: bool, depth: usize) {
-        // Deeper nesting of parts than this is not written by people, and could be a loop.
-        if depth > 16 {
-            return;
-        }
-        match self.target(part) {
-            Some(Node::Object(other)) => object.absorb(other, held),
-            Some(Node::Union(choices)) => {
-                for &choice in choices {
-                    self.absorb(object, choice, false, depth + 1);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn target(&self, mut id: NodeId) -> Option<&Node> {
-        for _ in 0..=self.nodes.len() {
-            match &self.nodes[id] {
-                Node::Alias(target) => id = *target,
-                node => return Some(node),
-            }
-        }
-        None
-    }
-
-    /// What the schema's own keywords say.
-    fn own(&mut self, schema: &'s Map<String, Value>, is_root: bool) -> Option<Node> {
-        match schema.get("type") {
-            Some(Value::String(kind)) => Some(self.typed(schema, kind, is_root)),
-            Some(Value::Array(kinds)) => {
-                let choices: Vec<NodeId> = kinds
-                    .iter()
-                    .filter_map(Value::as_str)
-                    .map(|kind| {
-                        let node = self.typed(schema, kind, is_root);
-                        self.push(node)
-                    })
-                    .collect();
-                Some(match choices.as_slice() {
-                    [only] => Node::Alias(*only),
-                    _ => Node::Union(choices),
-                })
-            }
-            _ if schema.contains_key("properties")
-                || declares_extra(schema)
-                || (is_root && !composed(schema)) =>
-            {
-                Some(self.typed(schema, "object", is_root))
-            }
-            _ if schema.contains_key("items") || schema.contains_key("prefixItems") => {
-                Some(self.typed(schema, "array", is_root))
-            }
-            _ => members(schema).map(|members| {
-                Node::Scalar(ScalarNode {
-                    kind: None,
-                    members: Some(members),
-                    constraints: None,
-                })
-            }),
-        }
-    }
-
-    fn typed(&mut self, schema: &'s Map<String, Value>, kind: &str, is_root: bool) -> Node {
-        let kind = match kind {
-            "null" => ScalarType::Null,
-            "boolean" => ScalarType::Boolean,
-            "integer" => ScalarType::Integer,
-            "number" => ScalarType::Number,
-            "string" => ScalarType::String,
-            "array" => return Node::Array(self.array(schema)),
-            "object" => return Node::Object(self.object(schema, is_root)),
-            _ => return Node::Any,
-        };
-        let constraints = if kind == ScalarType::Null {
-            None
-        } else {
-            validate::constraints(schema)
-        };
-        Node::Scalar(ScalarNode {
-            kind: Some(kind),
-            members: members(schema),
-            constraints,
-        })
-    }
-
-    fn array(&mut self, schema: &'s Map<String, Value>) -> ArrayNode {
-        // Before 2020-12 a tuple was `items: [..]` with `additionalItems` for the rest.
-        let (prefix, items) = match schema.get("items") {
-            Some(Value::Array(prefix)) => (prefix.as_slice(), schema.get("additionalItems")),
-            items => (list(schema.get("prefixItems")), items),
-        };
-        ArrayNode {
-            prefix: prefix.iter().map(|item| self.node(item)).collect(),
-            items: items
-                .filter(|items| items.is_object())
-                .map(|items| self.node(items)),
-            unique: schema.get("uniqueItems") == Some(&Value::Bool(true)),
-            min: schema.get("minItems").and_then(Value::as_u64).unwrap_or(0),
-            max: schema.get("maxItems").and_then(Value::as_u64).unwrap_or(u64::MAX),
-        }
-    }
-
-    fn object(&mut self, schema: &'s Map<String, Value>, is_root: bool) -> ObjectNode {
-        let required: HashSet<&str> = list(schema.get("required"))
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        let declared = schema.get("properties").and_then(Value::as_object);
-        let properties: Vec<Property> = declared
-            .into_iter()
-            .flatten()
-            .map(|(name, property)| Property {
-                name: name.as_str().into(),
-                node: self.node(property),
-                required: required.contains(name.as_str()),
-                default: property.get("default").cloned(),
-            })
-            .collect();
-        let patterns: Vec<&'s Value> = schema
-            .get("patternProperties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flat_map(Map::values)
-            .collect();
-        let extra = match (
-            schema
-                .get("additionalProperties")
-                .or(schema.get("unevaluatedProperties")),
-            patterns.as_slice(),
-        ) {
-            (Some(each @ Value::Object(_)), []) => Extra::Each(self.node(each)),
-            (None | Some(Value::Bool(false)), [each]) => Extra::Each(self.node(each)),
-            (Some(Value::Object(_) | Value::Bool(true)), _) | (_, [_, ..]) => Extra::Keep,
-            // An inner object of which nothing is said is free-form; arguments of which nothing is said are none.
-            (None, []) if declared.is_none() && !is_root => Extra::Keep,
-            _ => Extra::Drop,
-        };
-        // Names that are only in `required` are declared too.
-        let mut object = ObjectNode::new(
-            properties,
-            extra,
-            schema.get("additionalProperties") == Some(&Value::Bool(false)),
-        );
-        for name in required {
-            object.declare(name);
-        }
-        object.min = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0);
-        object.max = schema
-            .get("maxProperties")
-            .and_then(Value::as_u64)
-            .unwrap_or(u64::MAX);
-        object
-    }
-}
-
-/// The schema behind a reference inside a document.
-pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
-    let pointer = reference.strip_prefix('#')?;
-    root.pointer(pointer)
-        .or_else(|| root.pointer(&percent_decoded(pointer)?))
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let decoded = if byte == b'%' {
-            let digits = [rest.next()?, rest.next()?];
-            u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
-        } else {
-            byte
-        };
-        bytes.push(decoded);
-    }
-    String::from_utf8(bytes).ok()
-}
-
-fn list(value: Option<&Value>) -> &[Value] {
-    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn members(schema: &Map<String, Value>) -> Option<Vec<Value>> {
-    schema
-        .get("const")
-        .map(|only| vec![only.clone()])
-        .or_else(|| schema.get("enum").and_then(Value::as_array).cloned())
-}
-
-fn declares_extra(schema: &Map<String, Value>) -> bool {
-    [
-        "additionalProperties",
-        "unevaluatedProperties",
-        "patternProperties",
-    ]
-    .iter()
-    .any(|key| schema.contains_key(*key))
-}
-
-fn composed(schema: &Map<String, Value>) -> bool {
-    ["$ref", "allOf", "anyOf", "oneOf"]
-        .iter()
-        .any(|key| schema.contains_key(*key))
 }

@@ -8,6 +8,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{PatternOptions, ValidationError, ValidationOptions, Validator};
 use serde_json::{Map, Value};
 
+use super::bounds::Words;
 use super::shorten::shorten_text;
 use super::{MAX_PROBLEMS, Problem, SchemaError, shorten};
 
@@ -36,10 +37,17 @@ impl Checker {
         })
     }
 
-    pub(super) fn check(&self, value: &Value) -> Result<(), Vec<Problem>> {
+    pub(super) fn check(&self, value: &Value, words: Words) -> Result<(), Vec<Problem>> {
         // Much cheaper than collecting errors, and nearly every call is valid.
         if self.validator.is_valid(value) {
             return Ok(());
+        }
+        if words == Words::Brief {
+            let message = "does not fit the schema; too large and too deeply nested to say where".to_owned();
+            return Err(vec![Problem {
+                path: String::new(),
+                message,
+            }]);
         }
         let mut problems: Vec<Problem> = Vec::new();
         for error in self.validator.iter_errors(value) {
@@ -220,6 +228,10 @@ fn expected(error: &ValidationError<'_>, schema: &Value) -> String {
             count("entry", *limit, length(value), "most").replace("entrys", "entries")
         }
         ValidationErrorKind::UniqueItems => format!("expected items that differ, {}", got()),
+        ValidationErrorKind::Not { schema } => {
+            format!("expected anything but {}, {}", shorten(schema), got())
+        }
+        ValidationErrorKind::Contains => format!("expected an item that the schema asks for, {}", got()),
         ValidationErrorKind::FalseSchema => "not accepted here".to_owned(),
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
