@@ -7,5 +7,6 @@ pub mod config;
 pub mod engine;
 pub mod export;
 pub mod logs;
+pub mod plugin;
 pub mod registry;
 pub mod schema;

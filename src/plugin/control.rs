@@ -1,0 +1,268 @@
+//! Cancel, halt and resume of one toolbox, on a thread that does nothing else.
+//!
+//! Owns their order: halts first, then cancels, then resumes. A halt that finds the thread inside another call gets a
+//! thread of its own, so that it is never behind anything. A resume never lifts a stop that came after it.
+//! Read [`Control`] first.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use ovos_toolbox_wire::Failure;
+use tokio::sync::oneshot;
+
+use super::table::Instance;
+use super::watchdog::{Calling, Meter};
+
+/// Threads that a halt may start when the control thread hangs. More would only pile up behind the same lock.
+const MAX_HELPERS: usize = 4;
+
+/// Proves that nobody is inside a toolbox through its control lane, and that nobody will be.
+#[derive(Debug)]
+pub(super) struct Alone(());
+
+/// Tells whether the command was sent.
+pub(super) type Word = oneshot::Receiver<Result<(), Failure>>;
+
+/// The control lane of one toolbox.
+pub(super) struct Control {
+    state: Mutex<State>,
+    wake: Condvar,
+    meter: Arc<Meter>,
+}
+
+#[derive(Default)]
+struct State {
+    halts: VecDeque<HaltJob>,
+    /// Bounded by the runs in flight: the engine cancels a run a few times at most.
+    cancels: VecDeque<u64>,
+    /// Bounded by the operators who ask.
+    resumes: VecDeque<ResumeJob>,
+    /// Emergency halts so far.
+    stops: u64,
+    instance: Option<Arc<Instance>>,
+    closing: bool,
+    waiting: bool,
+    /// The control thread is inside the toolbox.
+    busy: bool,
+    helpers: usize,
+    ended: bool,
+}
+
+struct HaltJob {
+    subsystems: String,
+    emergency: bool,
+    reply: oneshot::Sender<Result<(), Failure>>,
+}
+
+struct ResumeJob {
+    stops: u64,
+    reply: oneshot::Sender<Result<(), Failure>>,
+}
+
+enum Step {
+    Halt(HaltJob),
+    Cancel(u64),
+    Resume(ResumeJob),
+}
+
+impl Control {
+    pub(super) fn new(meter: Arc<Meter>) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            meter,
+        })
+    }
+
+    /// Starts the thread, now that there is an instance.
+    pub(super) fn run(self: &Arc<Self>, instance: Arc<Instance>, name: &str) -> std::io::Result<()> {
+        self.lock().instance = Some(instance.clone());
+        let lane = Arc::clone(self);
+        let spawned = thread::Builder::new()
+            .name(format!("tc-{name}"))
+            .spawn(move || lane.work(&instance));
+        if spawned.is_err() {
+            let mut state = self.lock();
+            state.instance = None;
+            state.ended = true;
+        }
+        spawned.map(drop)
+    }
+
+    /// Sends a halt; it is on its way when this returns. `subsystems` is a JSON array.
+    pub(super) fn halt(self: &Arc<Self>, subsystems: String, emergency: bool) -> Word {
+        let (reply, word) = oneshot::channel();
+        let job = HaltJob {
+            subsystems,
+            emergency,
+            reply,
+        };
+        let mut state = self.lock();
+        if state.closing {
+            let _ = job.reply.send(Err(closed()));
+            return word;
+        }
+        if emergency {
+            state.stops += 1;
+            for resume in state.resumes.drain(..) {
+                let _ = resume.reply.send(Err(overtaken()));
+            }
+        }
+        if state.busy
+            && state.helpers < MAX_HELPERS
+            && let Some(instance) = state.instance.clone()
+        {
+            state.helpers += 1;
+            drop(state);
+            self.halt_beside(instance, job);
+        } else {
+            state.halts.push_back(job);
+            self.notify(state);
+        }
+        word
+    }
+
+    /// Asks a run to end.
+    pub(super) fn cancel(&self, run: u64) {
+        let mut state = self.lock();
+        if !state.closing {
+            state.cancels.push_back(run);
+            self.notify(state);
+        }
+    }
+
+    /// Asks whether the latch may be lifted.
+    pub(super) fn resume(&self) -> Word {
+        let (reply, word) = oneshot::channel();
+        let mut state = self.lock();
+        if state.closing {
+            let _ = reply.send(Err(closed()));
+        } else {
+            let stops = state.stops;
+            state.resumes.push_back(ResumeJob { stops, reply });
+            self.notify(state);
+        }
+        word
+    }
+
+    /// Does what is queued, takes no more, and waits until nobody is inside the toolbox through this lane.
+    pub(super) fn close(&self) -> Alone {
+        let mut state = self.lock();
+        state.closing = true;
+        if state.instance.is_none() {
+            return Alone(());
+        }
+        self.wake.notify_all();
+        while !(state.ended && state.helpers == 0) {
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.instance = None;
+        Alone(())
+    }
+
+    fn halt_beside(self: &Arc<Self>, instance: Arc<Instance>, job: HaltJob) {
+        let lane = Arc::clone(self);
+        // The closure is lost when the thread cannot be had, so the job travels through a slot.
+        let slot = Arc::new(Mutex::new(Some(job)));
+        let taken = Arc::clone(&slot);
+        let spawned = thread::Builder::new().name("tc-halt".to_owned()).spawn(move || {
+            let job = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(job) = job {
+                let _ = job.reply.send(instance.halt(&job.subsystems, job.emergency));
+            }
+            drop(instance);
+            lane.lock().helpers -= 1;
+            lane.wake.notify_all();
+        });
+        if let Err(error) = spawned {
+            tracing::error!(%error, "no thread for a halt beside a busy toolbox; it waits for the call under way");
+            let job = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut state = self.lock();
+            state.helpers -= 1;
+            state.halts.extend(job);
+            self.notify(state);
+        }
+    }
+
+    fn work(self: &Arc<Self>, instance: &Instance) {
+        while let Some(step) = self.next() {
+            match step {
+                Step::Halt(job) => {
+                    let said = self
+                        .meter
+                        .during(Calling::Halt, || instance.halt(&job.subsystems, job.emergency));
+                    let _ = job.reply.send(said);
+                }
+                Step::Cancel(run) => self.meter.during(Calling::Cancel, || instance.cancel(run)),
+                Step::Resume(job) => {
+                    let _ = job.reply.send(self.resume_now(instance, job.stops));
+                }
+            }
+        }
+        self.lock().ended = true;
+        self.wake.notify_all();
+    }
+
+    /// Resumes, unless a stop came first, and stops again when one came meanwhile.
+    fn resume_now(&self, instance: &Instance, stops: u64) -> Result<(), Failure> {
+        let said = self.meter.during(Calling::Resume, || instance.resume());
+        if self.lock().stops == stops {
+            return said;
+        }
+        if let Err(failure) = self
+            .meter
+            .during(Calling::Halt, || instance.halt(r#"["all"]"#, true))
+        {
+            tracing::error!(%failure, "halt after a resume that a stop overtook failed");
+        }
+        Err(overtaken())
+    }
+
+    fn next(&self) -> Option<Step> {
+        let mut state = self.lock();
+        state.busy = false;
+        loop {
+            let step = if let Some(job) = state.halts.pop_front() {
+                Some(Step::Halt(job))
+            } else if let Some(run) = state.cancels.pop_front() {
+                Some(Step::Cancel(run))
+            } else {
+                state.resumes.pop_front().map(Step::Resume)
+            };
+            if step.is_some() {
+                state.busy = true;
+                return step;
+            }
+            if state.closing {
+                return None;
+            }
+            state.waiting = true;
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting = false;
+        }
+    }
+
+    fn notify(&self, state: MutexGuard<'_, State>) {
+        let waiting = state.waiting;
+        drop(state);
+        if waiting {
+            self.wake.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn closed() -> Failure {
+    Failure::new("ToolboxClosed", "the toolbox is closed")
+}
+
+fn overtaken() -> Failure {
+    Failure::new(
+        "EmergencyStop",
+        "a newer stop came before the resume was done; resume that one",
+    )
+}

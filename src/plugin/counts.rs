@@ -1,0 +1,66 @@
+//! Counts of what a toolbox did that was dropped.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+/// What was dropped or went wrong at the boundary, since the instance was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Completions of runs that had already ended, or that nobody waited for any more.
+    pub late_completions: u64,
+    /// Completions of runs that never were.
+    pub unknown_completions: u64,
+    /// Starts that were dropped because an emergency stop came after they were planned.
+    pub stale_starts: u64,
+    /// Log lines past the rate limit.
+    pub dropped_logs: u64,
+    /// Progress past the rate limit, unreadable, or of no run.
+    pub dropped_progress: u64,
+    /// Events past the rate limit or unreadable.
+    pub dropped_events: u64,
+    /// Bus messages that a newer one pushed out before the toolbox read them.
+    pub dropped_messages: u64,
+    /// Requests that were refused.
+    pub refused_requests: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(super) fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) late_completions: Counter,
+    pub(super) unknown_completions: Counter,
+    pub(super) stale_starts: Counter,
+    pub(super) dropped_logs: Counter,
+    pub(super) dropped_progress: Counter,
+    pub(super) dropped_events: Counter,
+    pub(super) dropped_messages: Counter,
+    pub(super) refused_requests: Counter,
+}
+
+impl Counters {
+    pub(super) fn read(&self) -> Counts {
+        Counts {
+            late_completions: self.late_completions.get(),
+            unknown_completions: self.unknown_completions.get(),
+            stale_starts: self.stale_starts.get(),
+            dropped_logs: self.dropped_logs.get(),
+            dropped_progress: self.dropped_progress.get(),
+            dropped_events: self.dropped_events.get(),
+            dropped_messages: self.dropped_messages.get(),
+            refused_requests: self.refused_requests.get(),
+        }
+    }
+}

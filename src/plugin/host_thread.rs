@@ -1,0 +1,163 @@
+//! The queue of the one thread that makes a toolbox's serialised calls.
+//!
+//! Owns the order: starts and questions first come first served, then answers to requests, then bus messages, of which
+//! only the newest are kept. Never calls the toolbox itself; `in_process` runs the thread. Read [`HostQueue`] first.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use ovos_toolbox_abi::Status;
+
+use super::counts::Counters;
+use super::table::Instance;
+use super::watchdog::Calling;
+
+/// A question to the toolbox whose asker waits elsewhere.
+pub(super) type Question = Box<dyn FnOnce(&Instance) + Send>;
+
+/// What the thread does next.
+pub(super) enum Job {
+    Start {
+        run: u64,
+        json: String,
+    },
+    Ask {
+        calling: Calling,
+        question: Question,
+    },
+    Response {
+        request: u64,
+        status: Status,
+        json: String,
+    },
+    Message {
+        topic: String,
+        json: String,
+    },
+    Close,
+}
+
+/// Why a job was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    Full,
+    Closed,
+}
+
+/// Work for the host thread of one toolbox.
+pub(super) struct HostQueue {
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Enough for every action of the largest wave that makes sense; past it a toolbox is told to be busy rather than
+    /// the service growing without end.
+    max_jobs: usize,
+    /// A toolbox that cannot keep up with a topic wants the newest state, not the history.
+    max_messages: usize,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Bounded by the requests under way.
+    responses: VecDeque<Job>,
+    messages: VecDeque<Job>,
+    closing: bool,
+    waiting: bool,
+}
+
+impl HostQueue {
+    pub(super) fn new(max_jobs: usize, max_messages: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            max_jobs,
+            max_messages,
+        }
+    }
+
+    /// Queues a start or a question.
+    pub(super) fn push(&self, job: Job) -> Result<(), Refused> {
+        let mut state = self.lock();
+        if state.closing {
+            return Err(Refused::Closed);
+        }
+        if state.jobs.len() >= self.max_jobs {
+            return Err(Refused::Full);
+        }
+        state.jobs.push_back(job);
+        self.notify(state);
+        Ok(())
+    }
+
+    /// Queues the answer to a request.
+    pub(super) fn push_response(&self, request: u64, status: Status, json: String) {
+        let mut state = self.lock();
+        if !state.closing {
+            state.responses.push_back(Job::Response {
+                request,
+                status,
+                json,
+            });
+            self.notify(state);
+        }
+    }
+
+    /// Queues a bus message; the oldest one makes room.
+    pub(super) fn push_message(&self, topic: String, json: String, counters: &Counters) {
+        let mut state = self.lock();
+        if state.closing {
+            return;
+        }
+        if state.messages.len() >= self.max_messages {
+            state.messages.pop_front();
+            counters.dropped_messages.add();
+        }
+        state.messages.push_back(Job::Message { topic, json });
+        self.notify(state);
+    }
+
+    /// Takes no more work; what is queued is dropped, what is under way finishes.
+    pub(super) fn close(&self) {
+        let mut state = self.lock();
+        state.closing = true;
+        let dropped = (
+            std::mem::take(&mut state.jobs),
+            std::mem::take(&mut state.responses),
+            std::mem::take(&mut state.messages),
+        );
+        self.notify(state);
+        // Dropping a question wakes its asker, so it happens outside the lock.
+        drop(dropped);
+    }
+
+    /// Waits for work.
+    pub(super) fn next(&self) -> Job {
+        let mut state = self.lock();
+        loop {
+            if state.closing {
+                return Job::Close;
+            }
+            let next = state.jobs.pop_front();
+            let next = next.or_else(|| state.responses.pop_front());
+            if let Some(job) = next.or_else(|| state.messages.pop_front()) {
+                return job;
+            }
+            state.waiting = true;
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting = false;
+        }
+    }
+
+    fn notify(&self, state: MutexGuard<'_, State>) {
+        let waiting = state.waiting;
+        drop(state);
+        // A notify is a system call even when nobody waits.
+        if waiting {
+            self.wake.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

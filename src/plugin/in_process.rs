@@ -1,0 +1,524 @@
+//! A toolbox that runs in this process.
+//!
+//! Owns the two threads of an instance: the host thread makes the serialised calls one at a time, the control thread
+//! cancels, halts and resumes beside it. Knows nothing of reloads or the registry, so the same type serves inside
+//! `ovos-tools toolbox-host`. Read [`InProcess`] first.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Manifest, Object, Report, Start};
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
+
+use super::control::{Control, Word};
+use super::core::Core;
+use super::counts::Counts;
+use super::host;
+use super::host_thread::{Job, Refused};
+use super::load::Library;
+use super::services::{HostServices, Limits, Origin};
+use super::table::Instance;
+use super::tools::{self, ToolSet};
+use super::watchdog::{Calling, Meter};
+use crate::engine::{Ended, Halt, ProgressSink, RunId, Toolbox};
+
+/// A serialised call that takes longer is logged.
+const SLOW_CALL: Duration = Duration::from_secs(1);
+
+/// How an instance is opened.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// Which copy of the toolbox this is, counted from 1.
+    pub generation: u64,
+    /// The toolbox's section of the configuration: a JSON object.
+    pub config: String,
+    /// Starts planned under an older stop than this never begin.
+    pub stop_epoch: u64,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// An open toolbox in this process.
+///
+/// ```text
+///  engine ── plan, start, conclude ──> host queue ──> host thread ──> toolbox (one call at a time)
+///         ── cancel, halt, resume ───> control  ────> control thread ──> toolbox (beside the host thread)
+///  toolbox ── complete, progress, event, log ──> Core ──> engine, service
+/// ```
+///
+/// Dropping it closes the toolbox in the background.
+pub struct InProcess {
+    core: Arc<Core>,
+    control: Arc<Control>,
+    library: Arc<Library>,
+    closed: watch::Receiver<bool>,
+}
+
+impl std::fmt::Debug for InProcess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InProcess")
+            .field("origin", &self.core.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+impl InProcess {
+    /// Opens an instance.
+    ///
+    /// # Errors
+    /// What the toolbox said, or that it took longer than `limits.open`.
+    ///
+    /// # Cancel safety
+    /// An instance whose opening nobody waits for any more is closed as soon as it is open.
+    pub async fn open(
+        library: Arc<Library>,
+        open: Open,
+        services: Arc<dyn HostServices>,
+    ) -> Result<Self, Failure> {
+        let Open {
+            generation,
+            config,
+            stop_epoch,
+            limits,
+        } = open;
+        let manifest = Arc::clone(library.manifest());
+        let id = manifest.id.clone();
+        let limit = limits.open;
+        let origin = Origin {
+            toolbox_id: id.as_str().into(),
+            generation,
+        };
+        let control = Control::new(Meter::new(&id, generation, limits.halt));
+        let core = Core::new(origin, manifest, limits, stop_epoch, services);
+        let (opened, is_open) = oneshot::channel();
+        let (closing, closed) = watch::channel(false);
+        let host = HostThread {
+            core: Arc::clone(&core),
+            control: Arc::clone(&control),
+            library: Arc::clone(&library),
+            meter: Meter::new(&id, generation, SLOW_CALL),
+            closed: closing,
+        };
+        thread::Builder::new()
+            .name(format!("tb-{id}"))
+            .spawn(move || host.run(&config, opened))
+            .map_err(|e| Failure::new("ToolboxError", format!("no thread for toolbox `{id}`: {e}")))?;
+        match tokio::time::timeout(limit, is_open).await {
+            Ok(Ok(Ok(()))) => Ok(Self {
+                core,
+                control,
+                library,
+                closed,
+            }),
+            Ok(Ok(Err(failure))) => Err(failure),
+            Ok(Err(_)) => Err(Failure::new(
+                "ToolboxError",
+                format!("toolbox `{id}` ended while it was opened"),
+            )),
+            Err(_) => Err(Failure::new(
+                "TimeoutError",
+                format!(
+                    "open() of toolbox `{id}` did not return within {} s",
+                    limit.as_secs_f64()
+                ),
+            )),
+        }
+    }
+
+    /// Which copy of which toolbox this is.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.core.origin
+    }
+
+    /// What the toolbox says about itself.
+    #[must_use]
+    pub fn manifest(&self) -> &Arc<Manifest> {
+        &self.core.manifest
+    }
+
+    /// The library behind it.
+    #[must_use]
+    pub fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
+    /// What was dropped so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.core.counters.read()
+    }
+
+    /// Runs that have not ended and that somebody waits for.
+    #[must_use]
+    pub fn open_runs(&self) -> usize {
+        self.core.runs.open()
+    }
+
+    /// The newest emergency stop it knows of.
+    #[must_use]
+    pub fn stop_epoch(&self) -> u64 {
+        self.core.runs.stop_epoch()
+    }
+
+    /// Makes an older generation's stop known to this one. Never goes back.
+    pub fn raise_stop_epoch(&self, to: u64) {
+        self.core.runs.raise_stop_epoch(to);
+    }
+
+    /// Asks for the tools; those that cannot be used are listed with the reason.
+    ///
+    /// # Errors
+    /// What the toolbox said, or that it took longer than `limits.open`.
+    ///
+    /// # Cancel safety
+    /// The answer is lost, nothing else.
+    pub async fn tools(&self) -> Result<ToolSet, Failure> {
+        let limit = self.core.limits.max_result_bytes;
+        let list = self
+            .ask_in_time("tools()", Calling::Tools, move |toolbox| toolbox.tools(limit))
+            .await?;
+        tools::read(&list)
+    }
+
+    /// Asks whether it may be closed now.
+    ///
+    /// # Errors
+    /// Why not, in the toolbox's words.
+    ///
+    /// # Cancel safety
+    /// The answer is lost, nothing else.
+    pub async fn may_close(&self) -> Result<(), Failure> {
+        self.ask_in_time("may_close()", Calling::MayClose, Instance::may_close)
+            .await
+    }
+
+    /// Hands over a bus message, if the toolbox subscribes to its topic. Never waits; the newest messages win.
+    pub fn message(&self, topic: &str, data: &str) {
+        if self.library.table.has_message() && self.core.manifest.subscribes.iter().any(|t| t == topic) {
+            self.core
+                .queue
+                .push_message(topic.to_owned(), data.to_owned(), &self.core.counters);
+        }
+    }
+
+    /// Hands over the answer to a request; false when it is not this instance's or was answered already.
+    pub fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
+        self.core.respond(request, answer)
+    }
+
+    /// Closes the toolbox: no new work, what is queued is cancelled, what is under way finishes, then `close`. Runs
+    /// that are still open afterwards are lost. True when the toolbox closed within `limits.close`; otherwise it is
+    /// abandoned: its threads stay, and a halt is still tried.
+    ///
+    /// # Cancel safety
+    /// The closing goes on; calling it again waits for the same end.
+    pub async fn close(&self) -> bool {
+        self.begin_close();
+        let mut closed = self.closed.clone();
+        let limit = self.core.limits.close;
+        // An error means that the thread is gone, which is as closed as it gets.
+        let in_time = tokio::time::timeout(limit, closed.wait_for(|closed| *closed))
+            .await
+            .is_ok();
+        if !in_time {
+            let Origin {
+                toolbox_id,
+                generation,
+            } = &self.core.origin;
+            tracing::error!(
+                toolbox = &**toolbox_id,
+                generation,
+                limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+                "the toolbox does not close; it is abandoned and stays in memory until the service restarts"
+            );
+            self.core.runs.lose(&Failure::new(
+                "ToolboxClosed",
+                "the toolbox did not close in time and was abandoned",
+            ));
+        }
+        in_time
+    }
+
+    fn begin_close(&self) {
+        self.core.queue.close();
+        self.core.runs.cancel_queued();
+    }
+
+    /// Asks the host thread, within `limits.open`.
+    async fn ask_in_time<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        calling: Calling,
+        question: impl FnOnce(&Instance) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let limit = self.core.limits.open;
+        let answer = tokio::time::timeout(limit, self.ask(calling, question)).await;
+        answer.unwrap_or_else(|_| {
+            let id = &self.core.origin.toolbox_id;
+            let text = format!(
+                "{what} of toolbox `{id}` did not return within {} s",
+                limit.as_secs_f64()
+            );
+            Err(Failure::new("TimeoutError", text))
+        })
+    }
+
+    /// Asks the host thread. The question is on its way when this returns.
+    fn ask<T: Send + 'static>(
+        &self,
+        calling: Calling,
+        question: impl FnOnce(&Instance) -> Result<T, Failure> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Failure>> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Ask {
+            calling,
+            question: Box::new(move |instance| {
+                // Not worth the toolbox's time when nobody waits any more.
+                if !reply.is_closed() {
+                    let _ = reply.send(question(instance));
+                }
+            }),
+        };
+        if let Err(refused) = self.core.queue.push(job) {
+            return ready(Err(self.refusal(refused))).boxed();
+        }
+        let closed = self.closed_failure();
+        async move { answer.await.unwrap_or(Err(closed)) }.boxed()
+    }
+
+    /// Waits for the word on a halt or resume.
+    async fn word(word: Word, what: &'static str, limit: Duration, id: Arc<str>) -> Result<(), Failure> {
+        match tokio::time::timeout(limit, word).await {
+            Ok(Ok(said)) => said,
+            Ok(Err(_)) => Err(Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed"))),
+            Err(_) => {
+                let text = format!(
+                    "{what} of toolbox `{id}` was not confirmed within {} ms",
+                    limit.as_millis()
+                );
+                tracing::error!(toolbox = &*id, "{text}");
+                Err(Failure::new("TimeoutError", text))
+            }
+        }
+    }
+
+    fn refusal(&self, refused: Refused) -> Failure {
+        match refused {
+            Refused::Closed => self.closed_failure(),
+            Refused::Full => {
+                let Core { origin, limits, .. } = &*self.core;
+                let text = format!(
+                    "toolbox `{}` has {} calls waiting for its thread; try again later",
+                    origin.toolbox_id, limits.max_queued
+                );
+                Failure::new("BusyError", text)
+            }
+        }
+    }
+
+    fn closed_failure(&self) -> Failure {
+        Failure::new(
+            "ToolboxClosed",
+            format!("toolbox `{}` is closed", self.core.origin.toolbox_id),
+        )
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        self.begin_close();
+    }
+}
+
+impl Toolbox for InProcess {
+    fn plan<'a>(
+        &'a self,
+        tool: &'a str,
+        args: &'a Object,
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
+        if !self.library.table.has_plan() {
+            return ready(Ok(None)).boxed();
+        }
+        let args = match to_json(args) {
+            Ok(args) => args,
+            Err(failure) => return ready(Err(failure)).boxed(),
+        };
+        let (tool, limit) = (tool.to_owned(), self.core.limits.max_result_bytes);
+        self.ask(Calling::Plan, move |toolbox| toolbox.plan(&tool, &args, limit))
+    }
+
+    fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
+        let json = match to_json(&start) {
+            Ok(json) => json,
+            Err(failure) => return ready(Ended::Reported(Completion::Error(failure))).boxed(),
+        };
+        let waiting = match self.core.runs.register(run, start.call.stop_epoch, progress) {
+            Ok(waiting) => waiting,
+            Err(ended) => return ready(ended).boxed(),
+        };
+        match self.core.queue.push(Job::Start { run: run.0, json }) {
+            Ok(()) => waiting.boxed(),
+            Err(Refused::Closed) => ready(Ended::Lost(self.closed_failure())).boxed(),
+            Err(refused) => ready(Ended::Reported(Completion::Error(self.refusal(refused)))).boxed(),
+        }
+    }
+
+    fn cancel(&self, run: RunId) {
+        if self.core.runs.cancel(run.0) {
+            self.control.cancel(run.0);
+        }
+    }
+
+    fn conclude<'a>(
+        &'a self,
+        tool: &'a str,
+        args: &'a Object,
+        report: &'a Report,
+    ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
+        if !self.library.table.has_conclude() {
+            return ready(Ok(None)).boxed();
+        }
+        let (args, report) = match (to_json(args), to_json(report)) {
+            (Ok(args), Ok(report)) => (args, report),
+            (Err(failure), _) | (_, Err(failure)) => return ready(Err(failure)).boxed(),
+        };
+        let (tool, limit) = (tool.to_owned(), self.core.limits.max_result_bytes);
+        self.ask(Calling::Conclude, move |toolbox| {
+            toolbox.conclude(&tool, &args, &report, limit)
+        })
+    }
+
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {
+        // Before the command: a start that is about to begin sees the new epoch or is followed by the halt again.
+        self.core.runs.halt(&halt);
+        // A list of strings is always JSON; should that ever fail, everything is halted.
+        let subsystems = to_json(&halt.subsystems).unwrap_or_else(|_| r#"["all"]"#.to_owned());
+        let word = self.control.halt(subsystems, halt.emergency);
+        let id = Arc::clone(&self.core.origin.toolbox_id);
+        Self::word(word, "halt()", self.core.limits.halt, id).boxed()
+    }
+
+    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
+        let word = self.control.resume();
+        let id = Arc::clone(&self.core.origin.toolbox_id);
+        // Not urgent, and may look at the hardware first.
+        Self::word(word, "resume()", self.core.limits.open, id).boxed()
+    }
+}
+
+fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
+    serde_json::to_string(value)
+        .map_err(|e| Failure::new("InternalError", format!("cannot be written as JSON: {e}")))
+}
+
+/// What the host thread owns.
+struct HostThread {
+    core: Arc<Core>,
+    control: Arc<Control>,
+    library: Arc<Library>,
+    meter: Arc<Meter>,
+    closed: watch::Sender<bool>,
+}
+
+impl HostThread {
+    fn run(self, config: &str, opened: oneshot::Sender<Result<(), Failure>>) {
+        let instance = match self.open(config) {
+            Ok(instance) => instance,
+            Err(failure) => {
+                let _ = opened.send(Err(failure));
+                return;
+            }
+        };
+        if opened.send(Ok(())).is_err() {
+            // Nobody waits any more, and the queue will not be closed by a drop that never happens.
+            self.core.queue.close();
+        }
+        loop {
+            match self.core.queue.next() {
+                Job::Start { run, json } => self.start(&instance, run, &json),
+                Job::Ask { calling, question } => self.meter.during(calling, || question(&instance)),
+                Job::Response {
+                    request,
+                    status,
+                    json,
+                } => {
+                    self.meter
+                        .during(Calling::Response, || instance.on_response(request, status, &json));
+                }
+                Job::Message { topic, json } => {
+                    self.meter
+                        .during(Calling::Message, || instance.message(&topic, &json));
+                }
+                Job::Close => break,
+            }
+        }
+        self.close(&instance);
+    }
+
+    fn open(&self, config: &str) -> Result<Arc<Instance>, Failure> {
+        let id = &self.core.origin.toolbox_id;
+        let host = host::table_for(&self.core);
+        let opened = self
+            .meter
+            .during(Calling::Open, || self.library.table.open(&host, config));
+        let instance = Arc::new(opened?);
+        if let Err(error) = self.control.run(Arc::clone(&instance), id) {
+            self.close(&instance);
+            return Err(Failure::new(
+                "ToolboxError",
+                format!("no control thread for toolbox `{id}`: {error}"),
+            ));
+        }
+        Ok(instance)
+    }
+
+    fn start(&self, instance: &Instance, run: u64, json: &str) {
+        if !self.core.runs.begin(run) {
+            return;
+        }
+        let accepted = self.meter.during(Calling::Start, || instance.start(run, json));
+        let again = self.core.runs.returned(run, accepted);
+        // What came during `start` may have been too early for the toolbox to relate to this run. Done here rather
+        // than on the control thread, so that it is over before the next start begins.
+        for halt in again.halts {
+            let subsystems = to_json(&halt.subsystems).unwrap_or_else(|_| r#"["all"]"#.to_owned());
+            let said = self
+                .meter
+                .during(Calling::Halt, || instance.halt(&subsystems, halt.emergency));
+            if let Err(failure) = said {
+                tracing::error!(toolbox = &*self.core.origin.toolbox_id, %failure, "halt after a start failed");
+            }
+        }
+        if again.cancel {
+            self.meter.during(Calling::Cancel, || instance.cancel(run));
+        }
+    }
+
+    fn close(&self, instance: &Instance) {
+        let alone = self.control.close();
+        self.meter.during(Calling::Close, || instance.close(alone));
+        self.lose();
+        self.closed.send_replace(true);
+    }
+
+    fn lose(&self) {
+        let id = &self.core.origin.toolbox_id;
+        self.core.runs.lose(&Failure::new(
+            "ToolboxClosed",
+            format!("toolbox `{id}` was closed while it ran"),
+        ));
+    }
+}
+
+impl Drop for HostThread {
+    fn drop(&mut self) {
+        // Also when the thread unwinds: nobody may wait for it then.
+        self.core.queue.close();
+        self.lose();
+    }
+}

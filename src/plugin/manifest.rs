@@ -1,0 +1,121 @@
+//! Whether a manifest can be used.
+//!
+//! Pure: text in, manifest or every reason against it out. Read [`read`] first.
+
+use ovos_toolbox_wire::{Manifest, is_subscribable, is_toolbox_id};
+use serde_json::Value;
+
+/// Reads a manifest.
+///
+/// # Errors
+/// Everything that is wrong with it, one sentence each.
+pub fn read(json: &str) -> Result<Manifest, Vec<String>> {
+    let value: Value =
+        serde_json::from_str(json).map_err(|e| vec![format!("the manifest is not JSON: {e}")])?;
+    let Some(object) = value.as_object() else {
+        return Err(vec!["the manifest is not a JSON object".to_owned()]);
+    };
+    let mut wrong = Vec::new();
+    match object.get("id") {
+        None => wrong.push("`id` is missing".to_owned()),
+        Some(Value::String(id)) if is_toolbox_id(id) => {}
+        Some(id) => wrong.push(format!(
+            "`id` is {id}; expected 1 to 64 of a-z, 0-9, _ and - (`service` and `all` are reserved)"
+        )),
+    }
+    for key in ["version", "description", "licence"] {
+        if object.get(key).is_some_and(|v| !v.is_string()) {
+            wrong.push(format!("`{key}` is not a string"));
+        }
+    }
+    if object.get("exclusive").is_some_and(|v| !v.is_boolean()) {
+        wrong.push("`exclusive` is neither true nor false".to_owned());
+    }
+    for key in ["subscribes", "requests"] {
+        topics(key, object.get(key), &mut wrong);
+    }
+    match object.get("config_schema") {
+        None | Some(Value::Null) => {}
+        Some(schema) => {
+            if let Err(error) = compile(schema) {
+                wrong.push(format!("`config_schema` {error}"));
+            }
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    serde_json::from_value(value).map_err(|e| vec![format!("the manifest cannot be read: {e}")])
+}
+
+fn topics(key: &str, value: Option<&Value>, wrong: &mut Vec<String>) {
+    let Some(value) = value else { return };
+    let Some(list) = value.as_array() else {
+        wrong.push(format!("`{key}` is not a list of topics"));
+        return;
+    };
+    for topic in list {
+        match topic.as_str() {
+            Some(topic) if is_subscribable(topic) => {}
+            _ => wrong.push(format!(
+                "`{key}` has {topic}; a toolbox may use topics of letters, digits and .:_- outside ovos.tools.*, \
+                 ovos.persona.tools.*, configuration.* and the stop topics"
+            )),
+        }
+    }
+}
+
+/// Compiles a JSON Schema, without reaching for anything outside it.
+pub(super) fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
+    if !(schema.is_object() || schema.is_boolean()) {
+        return Err("is not a JSON Schema: neither an object nor a boolean".to_owned());
+    }
+    jsonschema::validator_for(schema)
+        .map_err(|e| format!("is not a JSON Schema: {e} (at {})", e.instance_path()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, expected: &[&str]) {
+        let wrong = match read(json) {
+            Ok(_) => Vec::new(),
+            Err(wrong) => wrong,
+        };
+        assert_eq!(wrong.len(), expected.len(), "{json}: {wrong:?}");
+        for (found, expected) in wrong.iter().zip(expected) {
+            assert!(found.contains(expected), "{found:?} should contain {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_is_read_or_everything_wrong_with_it_is_listed() {
+        check(r#"{"id":"math"}"#, &[]);
+        check(
+            r#"{"id":"a-b_9","exclusive":true,"subscribes":["speak"],"requests":["ovos.utterance:x"],"new":1}"#,
+            &[],
+        );
+        check("nonsense", &["not JSON"]);
+        check("[]", &["not a JSON object"]);
+        check("{}", &["`id` is missing"]);
+        check(r#"{"id":"service"}"#, &["reserved"]);
+        check(
+            r#"{"id":"Math","version":1,"exclusive":"yes","subscribes":["ovos.stop","a b"],"requests":"x","config_schema":{"type":"objekt"}}"#,
+            &[
+                "`id` is \"Math\"",
+                "`version`",
+                "`exclusive`",
+                "ovos.stop",
+                "a b",
+                "`requests` is not a list",
+                "`config_schema` is not a JSON Schema",
+            ],
+        );
+        check(
+            r##"{"id":"x","config_schema":{"$ref":"http://example.org/s.json"}}"##,
+            &["`config_schema`"],
+        );
+    }
+}

@@ -1,0 +1,353 @@
+//! The runs of one toolbox, each of which ends exactly once.
+//!
+//! Owns what is known about a run between `start` and its end, the stop epoch, and what a cancel or halt that came
+//! during a `start` still has to do. Holds its lock for a few instructions and never across a call into the toolbox,
+//! so `complete` may come from any thread at any time. Read [`Runs`] first.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use ovos_toolbox_wire::{Completion, Failure};
+use tokio::sync::oneshot;
+
+use super::counts::Counters;
+use crate::engine::{Ended, Halt, ProgressSink, RunId};
+
+/// Past this many different halts during one `start`, everything is halted instead.
+const MAX_HALTS: usize = 16;
+
+/// The runs of one instance.
+#[derive(Debug)]
+pub(super) struct Runs {
+    inner: Mutex<Inner>,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    runs: HashMap<u64, Run>,
+    /// The run that the host thread is inside `start` with.
+    starting: Option<Starting>,
+    stop_epoch: u64,
+    /// Tells a late completion from one for a run that never was.
+    newest: u64,
+    /// Set when the toolbox is gone: what every later start gets.
+    closed: Option<Failure>,
+}
+
+struct Run {
+    started: bool,
+    epoch: u64,
+    reply: oneshot::Sender<Ended>,
+    progress: Option<ProgressSink>,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run")
+            .field("started", &self.started)
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Starting {
+    run: u64,
+    cancelled: bool,
+    halts: Vec<Halt>,
+}
+
+/// What has to be done again when a `start` has returned.
+#[derive(Debug, Default)]
+pub(super) struct Again {
+    pub(super) cancel: bool,
+    pub(super) halts: Vec<Halt>,
+}
+
+impl Runs {
+    pub(super) fn new(stop_epoch: u64, counters: Arc<Counters>) -> Arc<Self> {
+        Arc::new(Self {
+            inner: Mutex::new(Inner {
+                runs: HashMap::new(),
+                starting: None,
+                stop_epoch,
+                newest: 0,
+                closed: None,
+            }),
+            counters,
+        })
+    }
+
+    /// Makes a run known, before anything is told to the toolbox.
+    ///
+    /// # Errors
+    /// How the run ended, when it cannot begin at all.
+    pub(super) fn register(
+        self: &Arc<Self>,
+        run: RunId,
+        epoch: u64,
+        progress: Option<ProgressSink>,
+    ) -> Result<Waiting, Ended> {
+        let (reply, ended) = oneshot::channel();
+        let mut inner = self.lock();
+        if let Some(failure) = &inner.closed {
+            return Err(Ended::Lost(failure.clone()));
+        }
+        if inner.runs.contains_key(&run.0) {
+            let text = format!("run {} is under way; a run id is used once", run.0);
+            return Err(Ended::Reported(Completion::Error(Failure::new(
+                "InternalError",
+                text,
+            ))));
+        }
+        inner.newest = inner.newest.max(run.0);
+        inner.runs.insert(
+            run.0,
+            Run {
+                started: false,
+                epoch,
+                reply,
+                progress,
+            },
+        );
+        drop(inner);
+        Ok(Waiting {
+            runs: Arc::clone(self),
+            run,
+            ended,
+            done: false,
+        })
+    }
+
+    /// Called right before `start`: whether the run may begin. One that may not has been ended.
+    pub(super) fn begin(&self, run: u64) -> bool {
+        let mut inner = self.lock();
+        let Some(epoch) = inner.runs.get(&run).map(|r| r.epoch) else {
+            return false; // cancelled or given up while it waited
+        };
+        if epoch < inner.stop_epoch {
+            let stale = inner.runs.remove(&run);
+            drop(inner);
+            self.counters.stale_starts.add();
+            if let Some(stale) = stale {
+                let _ = stale.reply.send(Ended::Cancelled);
+            }
+            return false;
+        }
+        if let Some(entry) = inner.runs.get_mut(&run) {
+            entry.started = true;
+        }
+        inner.starting = Some(Starting {
+            run,
+            cancelled: false,
+            halts: Vec::new(),
+        });
+        true
+    }
+
+    /// Called right after `start` returned.
+    pub(super) fn returned(&self, run: u64, accepted: Result<(), Failure>) -> Again {
+        let mut inner = self.lock();
+        let again = match inner.starting.take() {
+            Some(Starting { cancelled, halts, .. }) => Again {
+                cancel: cancelled,
+                halts,
+            },
+            None => Again::default(),
+        };
+        let Err(refusal) = accepted else { return again };
+        let refused = inner.runs.remove(&run);
+        drop(inner);
+        if let Some(refused) = refused {
+            let _ = refused.reply.send(Ended::Reported(Completion::Error(refusal)));
+        }
+        // Nothing was started, so there is nothing to cancel; a halt is repeated nevertheless: it is cheap, and the
+        // toolbox may have moved before it refused.
+        Again {
+            cancel: false,
+            ..again
+        }
+    }
+
+    /// Takes a run that has not begun out of the queue; true when the toolbox has to be told instead.
+    pub(super) fn cancel(&self, run: u64) -> bool {
+        let mut inner = self.lock();
+        if let Some(starting) = inner.starting.as_mut().filter(|s| s.run == run) {
+            starting.cancelled = true;
+            return true;
+        }
+        match inner.runs.get(&run) {
+            Some(entry) if !entry.started => {}
+            // An unknown run may be one that was given up: the toolbox still has it.
+            _ => return true,
+        }
+        let queued = inner.runs.remove(&run);
+        drop(inner);
+        if let Some(queued) = queued {
+            let _ = queued.reply.send(Ended::Cancelled);
+        }
+        false
+    }
+
+    /// Notes a halt, so that no older start begins and one in progress is followed by the halt again.
+    pub(super) fn halt(&self, halt: &Halt) {
+        let mut inner = self.lock();
+        if halt.emergency {
+            inner.stop_epoch = inner.stop_epoch.max(halt.stop_epoch);
+        }
+        let Some(starting) = inner.starting.as_mut() else {
+            return;
+        };
+        let halts = &mut starting.halts;
+        if halts
+            .iter()
+            .any(|h| h.emergency == halt.emergency && h.subsystems == halt.subsystems)
+        {
+            return;
+        }
+        if halts.len() < MAX_HALTS {
+            halts.push(halt.clone());
+        } else {
+            let emergency = halt.emergency || halts.iter().any(|h| h.emergency);
+            *halts = vec![Halt {
+                subsystems: vec!["all".to_owned()],
+                emergency,
+                stop_epoch: halt.stop_epoch,
+            }];
+        }
+    }
+
+    /// Takes the run that a completion is for; `None`, and counted, when there is none.
+    pub(super) fn take(&self, run: u64) -> Option<Ending> {
+        let mut inner = self.lock();
+        let started = inner.runs.get(&run).is_some_and(|entry| entry.started);
+        let entry = if started { inner.runs.remove(&run) } else { None };
+        let ever = run != 0 && run <= inner.newest && !inner.runs.contains_key(&run);
+        drop(inner);
+        match entry {
+            Some(Run { reply, .. }) => Some(Ending { reply }),
+            None if ever => {
+                self.counters.late_completions.add();
+                None
+            }
+            None => {
+                self.counters.unknown_completions.add();
+                None
+            }
+        }
+    }
+
+    /// Where a run's progress goes, while it runs.
+    pub(super) fn progress(&self, run: u64) -> Option<ProgressSink> {
+        self.lock()
+            .runs
+            .get(&run)
+            .filter(|entry| entry.started)?
+            .progress
+            .clone()
+    }
+
+    /// The newest stop it knows of.
+    pub(super) fn stop_epoch(&self) -> u64 {
+        self.lock().stop_epoch
+    }
+
+    /// Never goes back.
+    pub(super) fn raise_stop_epoch(&self, to: u64) {
+        let mut inner = self.lock();
+        inner.stop_epoch = inner.stop_epoch.max(to);
+    }
+
+    /// Runs that have not ended and that somebody waits for.
+    pub(super) fn open(&self) -> usize {
+        self.lock().runs.len()
+    }
+
+    /// Ends what has not begun; the rest is the toolbox's to end.
+    pub(super) fn cancel_queued(&self) {
+        let mut inner = self.lock();
+        let queued: Vec<u64> = inner
+            .runs
+            .iter()
+            .filter(|(_, run)| !run.started)
+            .map(|(id, _)| *id)
+            .collect();
+        let queued: Vec<Run> = queued.iter().filter_map(|id| inner.runs.remove(id)).collect();
+        drop(inner);
+        for run in queued {
+            let _ = run.reply.send(Ended::Cancelled);
+        }
+    }
+
+    /// The toolbox is gone: ends every run with the reason, and every later one too.
+    pub(super) fn lose(&self, why: &Failure) {
+        let mut inner = self.lock();
+        let first = inner.closed.is_none();
+        if first {
+            inner.closed = Some(why.clone());
+        }
+        let runs = std::mem::take(&mut inner.runs);
+        drop(inner);
+        for (_, run) in runs {
+            let _ = run.reply.send(Ended::Lost(why.clone()));
+        }
+    }
+
+    fn give_up(&self, run: u64) {
+        // A run that had not begun now never will: nobody waits for it, and nothing is commanded after a call ended.
+        let gone = self.lock().runs.remove(&run);
+        drop(gone);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to end a run, which exists once.
+#[derive(Debug)]
+pub(super) struct Ending {
+    reply: oneshot::Sender<Ended>,
+}
+
+impl Ending {
+    pub(super) fn send(self, ended: Ended) {
+        // Nobody listens when the call was given up in this very moment.
+        let _ = self.reply.send(ended);
+    }
+}
+
+/// Resolves when the run has ended; dropping it gives the run up.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    runs: Arc<Runs>,
+    run: RunId,
+    ended: oneshot::Receiver<Ended>,
+    done: bool,
+}
+
+impl Future for Waiting {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        let polled = Pin::new(&mut self.ended).poll(cx);
+        polled.map(|ended| {
+            self.done = true;
+            ended.unwrap_or_else(|_| {
+                // Every way out of the table sends; losing the sender would be a bug, and must not hang the call.
+                Ended::Lost(Failure::new("InternalError", "the run was lost by the service"))
+            })
+        })
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.done {
+            self.runs.give_up(self.run.0);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Whether the tools of a toolbox can be used.
+//!
+//! Pure: text in, tools and reasons out. A tool that cannot be used is left out, with the reason; its toolbox and the
+//! other tools stay, because one bad schema should not take a robot's brake away. Read [`read`] first.
+
+use std::collections::HashSet;
+
+use ovos_toolbox_wire::{Failure, ToolDefinition};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::answer;
+use super::manifest::compile;
+
+/// The tools of an instance.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolSet {
+    /// Those that can be used, in the toolbox's order.
+    pub tools: Vec<ToolDefinition>,
+    /// Those that cannot.
+    pub dropped: Vec<DroppedTool>,
+}
+
+/// A tool that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DroppedTool {
+    /// Its name, or its place in the list (`#3`) when it has none.
+    pub name: String,
+    /// Everything that is wrong with it.
+    pub wrong: Vec<String>,
+}
+
+impl std::fmt::Display for DroppedTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "tool `{}`: {}", self.name, self.wrong.join("; "))
+    }
+}
+
+#[derive(Deserialize)]
+struct List {
+    tools: Vec<Value>,
+}
+
+/// Reads what `tools()` returned.
+///
+/// # Errors
+/// It is not a list of tools at all.
+pub fn read(json: &str) -> Result<ToolSet, Failure> {
+    let list: List = serde_json::from_str(json)
+        .map_err(|e| answer::protocol("the tool list is not {\"tools\": [...]}:", e))?;
+    let mut set = ToolSet::default();
+    let mut seen = HashSet::new();
+    for (index, value) in list.tools.into_iter().enumerate() {
+        let name = value
+            .get("name")
+            .and_then(Value::as_str)
+            .map_or_else(|| format!("#{}", index + 1), str::to_owned);
+        let mut wrong = faults(&value);
+        if !seen.insert(name.clone()) {
+            wrong.push("its name is taken by an earlier tool of this toolbox".to_owned());
+        }
+        if !wrong.is_empty() {
+            set.dropped.push(DroppedTool { name, wrong });
+            continue;
+        }
+        match serde_json::from_value(value) {
+            Ok(tool) => set.tools.push(tool),
+            Err(e) => set.dropped.push(DroppedTool {
+                name,
+                wrong: vec![e.to_string()],
+            }),
+        }
+    }
+    Ok(set)
+}
+
+fn faults(tool: &Value) -> Vec<String> {
+    let Some(tool) = tool.as_object() else {
+        return vec!["it is not an object".to_owned()];
+    };
+    let mut wrong = Vec::new();
+    match tool.get("name") {
+        Some(Value::String(name)) if is_tool_name(name) => {}
+        Some(name) => wrong.push(format!(
+            "its name is {name}; expected a letter or _, then letters, digits, _ and -, at most 64 in all"
+        )),
+        None => wrong.push("it has no name".to_owned()),
+    }
+    match tool.get("effect") {
+        None => {}
+        Some(effect) if serde_json::from_value::<ovos_toolbox_wire::Effect>(effect.clone()).is_ok() => {}
+        Some(effect) => {
+            wrong.push(format!(
+                "its effect is {effect}; expected read, write, motion, safe, stop or resume"
+            ));
+        }
+    }
+    for key in ["argument_schema", "output_schema"] {
+        let Some(schema) = tool.get(key) else {
+            wrong.push(format!("`{key}` is missing"));
+            continue;
+        };
+        if let Err(error) = compile(schema) {
+            wrong.push(format!("`{key}` {error}"));
+        } else if !allows_objects(schema) {
+            wrong.push(format!(
+                "the root of `{key}` is not an object: expected \"type\": \"object\""
+            ));
+        }
+    }
+    wrong
+}
+
+/// Whether the root of a schema says `object`, or leaves it open (`$ref`, `allOf`).
+fn allows_objects(schema: &Value) -> bool {
+    match schema.get("type") {
+        None => true,
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(_) => false,
+    }
+}
+
+fn is_tool_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    first && name.len() <= 64 && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(tool: &Value, expected: &[&str]) {
+        let set = read(&json!({"tools": [tool]}).to_string()).unwrap();
+        let wrong: Vec<String> = set.dropped.into_iter().flat_map(|d| d.wrong).collect();
+        assert_eq!(wrong.len(), expected.len(), "{tool}: {wrong:?}");
+        for (found, expected) in wrong.iter().zip(expected) {
+            assert!(found.contains(expected), "{found:?} should contain {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_tool_is_taken_or_left_out_with_every_reason() {
+        let object = json!({"type": "object"});
+        check(
+            &json!({"name": "add", "argument_schema": object, "output_schema": object}),
+            &[],
+        );
+        check(
+            &json!({"name": "add", "argument_schema": {"$ref": "#/$defs/a", "$defs": {"a": object}}, "output_schema": object}),
+            &[],
+        );
+        check(&json!("add"), &["not an object"]);
+        check(
+            &json!({}),
+            &[
+                "no name",
+                "`argument_schema` is missing",
+                "`output_schema` is missing",
+            ],
+        );
+        check(
+            &json!({"name": "9 lives", "effect": "magic", "argument_schema": {"type": "array"}, "output_schema": {"type": 5}}),
+            &[
+                "its name",
+                "its effect",
+                "the root of `argument_schema`",
+                "`output_schema` is not a JSON Schema",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_first_of_two_tools_of_one_name_wins() {
+        let tool = json!({"name": "add", "argument_schema": {}, "output_schema": {}});
+        let set = read(&json!({"tools": [tool, tool]}).to_string()).unwrap();
+        assert_eq!((set.tools.len(), set.dropped.len()), (1, 1));
+    }
+}

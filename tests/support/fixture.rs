@@ -1,0 +1,224 @@
+//! Builds the C fixtures of `tests/hostile` and drives them without a service.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use ovos_toolbox_wire::{ActionIdentity, CallIdentity, Completion, Event, Start};
+use ovos_tools::engine::{Ended, Halt, RunId, Toolbox};
+use ovos_tools::plugin::{HostServices, InProcess, Library, Limits, Open, Origin, Request};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+/// Nothing here takes this long; past it a test fails instead of hanging.
+pub const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A private directory in which fixtures are built.
+pub struct Workshop {
+    pub dir: TempDir,
+}
+
+impl Workshop {
+    pub fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Compiles `tests/hostile/<fixture>.c` into `<name>.so` of this directory, by write and rename.
+    pub fn build_as(&self, name: &str, fixture: &str, defines: &[(&str, &str)]) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let made = self.path().join(format!(".{name}.new"));
+        let out = Command::new("cc")
+            .args([
+                "-shared",
+                "-fPIC",
+                "-fvisibility=hidden",
+                "-pthread",
+                "-O1",
+                "-g0",
+                "-Wall",
+                "-Wno-unused-function",
+            ])
+            .args(defines.iter().map(|(key, value)| format!("-D{key}={value}")))
+            .arg("-I")
+            .arg(root.join("toolboxes/abi"))
+            .arg("-I")
+            .arg(root.join("tests/hostile"))
+            .arg("-o")
+            .arg(&made)
+            .arg(root.join(format!("tests/hostile/{fixture}.c")))
+            .output()
+            .expect("a C compiler (cc) is needed for the fixtures: apt install gcc");
+        assert!(
+            out.status.success(),
+            "cc {fixture}: {}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+        let path = self.path().join(format!("{name}.so"));
+        std::fs::rename(&made, &path).unwrap();
+        path
+    }
+
+    pub fn build(&self, fixture: &str, defines: &[(&str, &str)]) -> PathBuf {
+        self.build_as(fixture, fixture, defines)
+    }
+
+    /// Builds, loads and opens a fixture.
+    pub async fn open(&self, fixture: &str) -> (InProcess, Arc<Recorder>) {
+        self.open_with(fixture, &[], "{}").await
+    }
+
+    pub async fn open_with(
+        &self,
+        fixture: &str,
+        defines: &[(&str, &str)],
+        config: &str,
+    ) -> (InProcess, Arc<Recorder>) {
+        let path = self.build(fixture, defines);
+        let library = Arc::new(Library::load(&path, &path).unwrap());
+        let recorder = Recorder::new();
+        let toolbox = InProcess::open(library, opening(config), recorder.clone())
+            .await
+            .unwrap();
+        (toolbox, recorder)
+    }
+}
+
+pub fn opening(config: &str) -> Open {
+    Open {
+        generation: 1,
+        config: config.to_owned(),
+        stop_epoch: 0,
+        limits: Limits::default(),
+    }
+}
+
+/// Keeps what toolboxes say.
+#[derive(Default)]
+pub struct Recorder {
+    events: Mutex<Vec<(Origin, Event)>>,
+    requests: Mutex<Vec<Request>>,
+    changed: Notify,
+}
+
+impl Recorder {
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    pub fn count(&self, kind: &str) -> usize {
+        self.events
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(_, e)| e.kind == kind)
+            .count()
+    }
+
+    pub fn events(&self) -> Vec<(Origin, Event)> {
+        self.events.lock().unwrap().clone()
+    }
+
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// Waits until an event of this kind came `times` times.
+    pub async fn wait_for(&self, kind: &str, times: usize) {
+        let seen = async {
+            loop {
+                let changed = self.changed.notified();
+                if self.count(kind) >= times {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        if tokio::time::timeout(DEADLINE, seen).await.is_err() {
+            panic!(
+                "event {kind:?} came {} times, not {times}; seen: {:?}",
+                self.count(kind),
+                self.events()
+            );
+        }
+    }
+}
+
+impl HostServices for Recorder {
+    fn event(&self, origin: &Origin, event: Event) {
+        self.events.lock().unwrap().push((origin.clone(), event));
+        self.changed.notify_waiters();
+    }
+
+    fn request(&self, _: &Origin, request: Request) {
+        self.requests.lock().unwrap().push(request);
+        self.changed.notify_waiters();
+    }
+}
+
+/// An action with one parameter, which the fixtures act on.
+pub fn action(word: &str, stop_epoch: u64) -> Start {
+    Start {
+        call: CallIdentity {
+            call_id: "c".into(),
+            stop_epoch,
+            ..CallIdentity::default()
+        },
+        action: ActionIdentity {
+            id: "work".into(),
+            name: "work".into(),
+            params: json!({word: true}).as_object().unwrap().clone(),
+            ..ActionIdentity::default()
+        },
+        ..Start::default()
+    }
+}
+
+pub fn start(toolbox: &dyn Toolbox, run: u64, word: &str) -> BoxFuture<'static, Ended> {
+    toolbox.start(RunId(run), action(word, 0), None)
+}
+
+/// Runs one action to its end.
+pub async fn run(toolbox: &dyn Toolbox, run: u64, word: &str) -> Ended {
+    within(start(toolbox, run, word)).await
+}
+
+/// The output of one action.
+pub async fn output(toolbox: &dyn Toolbox, id: u64) -> Value {
+    match run(toolbox, id, "go").await {
+        Ended::Reported(Completion::Output(output)) => output,
+        other => panic!("expected an output, got {other:?}"),
+    }
+}
+
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future)
+        .await
+        .expect("this should be over by now")
+}
+
+pub fn all(emergency: bool, stop_epoch: u64) -> Halt {
+    Halt {
+        subsystems: vec!["all".to_owned()],
+        emergency,
+        stop_epoch,
+    }
+}
+
+/// What went wrong, as `Kind: message`.
+#[track_caller]
+pub fn error(ended: Ended) -> String {
+    match ended {
+        Ended::Reported(Completion::Error(failure)) => failure.to_string(),
+        other => panic!("expected an error, got {other:?}"),
+    }
+}
