@@ -1,0 +1,96 @@
+//! The configuration while the service runs: the one in force, and what has been read since.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ovos_toolbox_wire::Object;
+
+use crate::bus::Message;
+use crate::config::{Config, Overrides, Patch, ProcessEnvironment};
+use crate::logs::Logs;
+
+/// Holds what was configured.
+pub(super) struct Configuration {
+    /// In force for the service since its start.
+    applied: Arc<Config>,
+    overrides: Overrides,
+    logs: Option<Logs>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The newest that could be read; toolboxes take their section from it when they are reloaded.
+    newest: Arc<Config>,
+    patch: Patch,
+}
+
+impl Configuration {
+    pub(super) fn new(config: Arc<Config>, overrides: Overrides, logs: Option<Logs>) -> Self {
+        let state = Mutex::new(State { newest: config.clone(), patch: Patch::default() });
+        Self { applied: config, overrides, logs, state }
+    }
+
+    /// In force since the start.
+    pub(super) fn applied(&self) -> &Arc<Config> {
+        &self.applied
+    }
+
+    /// The newest that could be read.
+    pub(super) fn newest(&self) -> Arc<Config> {
+        self.lock().newest.clone()
+    }
+
+    /// Reads the files again. A wrong configuration is reported and changes nothing.
+    pub(super) fn read_again(&self) {
+        let before = self.newest();
+        match Config::load(&ProcessEnvironment, &self.overrides, Some(&before)) {
+            Ok(config) => {
+                for notice in &config.notices {
+                    tracing::warn!("{notice}");
+                }
+                let changes = before.changes(&config);
+                if !changes.is_empty() {
+                    tracing::info!(keys = ?changes.keys, toolboxes = ?changes.toolboxes, "the configuration changed");
+                }
+                self.lock().newest = config;
+                self.apply_level();
+            }
+            Err(errors) => tracing::error!(%errors, "the changed configuration is not used"),
+        }
+    }
+
+    /// Applies what a `configuration.patch` may change, which is the log level.
+    pub(super) fn patch(&self, head: &Message, data: &Object) {
+        let report = self.lock().patch.accept(data);
+        let source = head.context.get("source").and_then(|source| source.as_str());
+        if report.touches_us {
+            tracing::warn!(source, "ignored a configuration.patch of our own section: change the file instead");
+        }
+        if report.touches_logging {
+            self.apply_level();
+        }
+    }
+
+    /// Keys that were read and are not in force: a toolbox's until it is reloaded, the service's until it restarts.
+    pub(super) fn pending(&self, reloaded: &Config) -> Vec<String> {
+        let newest = self.newest();
+        let of_service = self.applied.changes(&newest).keys;
+        let of_toolboxes = reloaded.changes(&newest).toolboxes;
+        of_service.into_iter().filter(|key| !key.starts_with("logging")).chain(of_toolboxes).collect()
+    }
+
+    fn apply_level(&self) {
+        let level = {
+            let state = self.lock();
+            state.patch.level(&state.newest)
+        };
+        if let Some(logs) = &self.logs
+            && let Err(error) = logs.set_level(level)
+        {
+            tracing::error!(%error, "the log level was not changed");
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
