@@ -39,6 +39,8 @@ pub(crate) enum Then {
     Complete(Value),
     Fail,
     Crash,
+    /// Ends the run as cancelled, although nobody asked.
+    Ends,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +89,13 @@ impl Script {
 
     pub(crate) fn on_cancel(self, on_cancel: OnCancel) -> Self {
         Self { on_cancel, ..self }
+    }
+
+    pub(crate) fn returns_if_it_completes(self, output: Value) -> Self {
+        match self.then {
+            Then::Complete(_) => self.returns(output),
+            _ => self,
+        }
     }
 
     pub(crate) fn returns(self, output: Value) -> Self {
@@ -402,6 +411,7 @@ impl Toolbox for Shared {
                     Then::Fail => {
                         Ended::Reported(Completion::Error(Failure::new("MotorError", "it is stuck")))
                     }
+                    Then::Ends => Ended::Cancelled,
                     Then::Crash => Ended::Lost(Failure::new("ToolboxCrashed", "signal 11")),
                 }
             };
