@@ -48,6 +48,11 @@ impl Reservations {
         }
     }
 
+    /// Lets at most `max_waiting` calls wait from now on; those that wait already stay.
+    pub fn bound(&mut self, max_waiting: usize) {
+        self.max_waiting = max_waiting;
+    }
+
     /// Takes the whole claim at once, or queues for it.
     pub fn request(&mut self, ticket: Ticket, claim: Claim) -> Request {
         let entry = Entry {

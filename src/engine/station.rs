@@ -69,6 +69,7 @@ impl Station {
 
     pub(crate) fn attach(&self, number: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
         *lock(&self.limits) = limits;
+        lock(&self.seats).table.bound(limits.max_waiting);
         let mut generations = lock(&self.generations);
         if !generations.iter().any(|g| g.number == number) {
             generations.push(Generation {
