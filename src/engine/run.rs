@@ -512,6 +512,8 @@ impl WaveQueue {
 struct Broken {
     /// The first action that did not complete.
     first: Option<String>,
+    /// Some subsystem is broken, so `all` is.
+    any: bool,
     everything: bool,
     /// Units that are broken as a whole.
     units: HashSet<String>,
@@ -523,6 +525,7 @@ struct Broken {
 impl Broken {
     fn add(&mut self, id: &str, subsystems: &[String]) {
         self.first.get_or_insert_with(|| id.to_owned());
+        self.any |= !subsystems.is_empty();
         for name in subsystems {
             match scope(name) {
                 Scope::Everything => self.everything = true,
@@ -539,7 +542,7 @@ impl Broken {
     }
 
     fn holds(&self, subsystems: &[String]) -> bool {
-        if self.first.is_none() {
+        if !self.any {
             return false;
         }
         subsystems.iter().any(|name| {
