@@ -172,8 +172,9 @@ impl Engine {
     /// Runs a call to its end. Tools of effect `stop` and `resume` do not come here; see [`Self::stop`].
     ///
     /// # Cancel safety
-    /// Dropped early, the call leaves the tables and gives its subsystems back, but nobody asks the toolbox to end its
-    /// actions. End it through [`CallControl::end`] instead.
+    /// Dropped early, the actions under way are cancelled, what they move is halted, and the call leaves the tables and
+    /// gives its subsystems back; nobody waits for the machine to come to rest and nobody is told. End it through
+    /// [`CallControl::end`] instead.
     pub async fn call(&self, lease: &Lease, request: CallRequest) -> CallEnd {
         let control = Arc::new(CallControl::new(&request));
         // What brings the machine to safety is not turned away because others keep the service busy.
@@ -270,7 +271,7 @@ impl Engine {
             )
         };
         if needs_open_latch && !latch.is_current(epoch) {
-            return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown)));
+            return Err(Refusal::Ended(Cause::stopped(latch)));
         }
         control.enter(Phase::Running);
         tracing::debug!(
