@@ -115,12 +115,12 @@ impl Reservations {
             .collect()
     }
 
-    /// The calls that wait for something `claim` wants and are not safe themselves.
+    /// The calls that wait for something `claim` wants.
     #[must_use]
     pub fn waiting_for(&self, claim: &Claim) -> Vec<Ticket> {
         self.queue
             .iter()
-            .filter(|e| !e.safe && e.claim.conflicts(claim))
+            .filter(|e| e.claim.conflicts(claim))
             .map(|e| e.ticket)
             .collect()
     }
