@@ -106,14 +106,18 @@ impl Engine {
 
     /// Makes a generation of a toolbox callable.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
-        let station = self.station(toolbox_id).unwrap_or_else(|| {
-            let stop = write(&self.remembered).remove(toolbox_id);
-            let fresh = Arc::new(Station::new(toolbox_id, Latch::new(stop), limits));
-            write(&self.stations)
+        let station = {
+            // One look and one entry: of two first generations at once only one may take the remembered stop.
+            let mut stations = write(&self.stations);
+            let fresh = || {
+                let stop = write(&self.remembered).remove(toolbox_id);
+                Arc::new(Station::new(toolbox_id, Latch::new(stop), limits))
+            };
+            stations
                 .entry(toolbox_id.to_owned())
-                .or_insert(fresh)
+                .or_insert_with(fresh)
                 .clone()
-        });
+        };
         station.attach(generation, toolbox, limits);
     }
 
