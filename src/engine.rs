@@ -186,19 +186,21 @@ impl Engine {
             Ok(entered) => entered,
             Err(refusal) => return CallEnd::Refused(refusal),
         };
-        let deadline = request
-            .timeout
-            .map(|limit| (limit, tokio::time::Instant::from(request.received + limit)));
+        let deadline = request.timeout.and_then(|limit| {
+            // One beyond the end of the clock is none.
+            Some((limit, request.received.checked_add(limit)?.into()))
+        });
         let mut work = std::pin::pin!(self.work(lease, request, &control));
         let end = match deadline {
             None => work.await,
+            // The time first: a call whose time was up before it came here starts nothing.
             Some((limit, deadline)) => tokio::select! {
                 biased;
-                end = &mut work => end,
                 () = tokio::time::sleep_until(deadline) => {
                     control.end(Cause::TimedOut { limit });
                     work.await
                 }
+                end = &mut work => end,
             },
         };
         drop(entered);
@@ -257,10 +259,16 @@ impl Engine {
             latch.epoch()
         };
 
-        let plan = self.plan(lease, &request).await?;
-        if request.effect != Effect::Safe && control.soft().is_cancelled() {
-            return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown)));
-        }
+        let ended = if request.effect == Effect::Safe {
+            control.hard()
+        } else {
+            control.soft()
+        };
+        let plan = tokio::select! {
+            biased;
+            () = ended.cancelled() => return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+            plan = self.plan(lease, &request) => plan?,
+        };
         control.claims(&plan);
         let claim = plan.claim();
         let reserved = if request.effect == Effect::Read || claim.is_empty() {
@@ -296,11 +304,13 @@ impl Engine {
         };
         let report = runner.run(plan).await;
         drop(reserved);
+        // What comes while the toolbox makes an answer of the report has ended nothing.
+        let cause = control.cause();
         let conclusion = conclude(lease, &request, &report).await;
         Ok(CallEnd::Ran {
             report,
             conclusion,
-            cause: control.cause(),
+            cause,
         })
     }
 

@@ -190,7 +190,6 @@ async fn a_newer_safe_call_takes_the_place_of_an_older_one_that_still_waits() {
     let rig = rig();
     let flies = rig.motion("fly");
     rig.toolbox.until_started("climb").await;
-    rig.toolbox
     let lands = rig.effect("land", Effect::Safe);
     rig.phase(&lands, Phase::Queued).await;
     let holds = rig.effect("hold", Effect::Safe);
