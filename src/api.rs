@@ -211,7 +211,9 @@ impl Api {
                 let (size, limit) = (frame.len(), self.settings.max_answer_bytes);
                 let error = WireError::new(
                     "RuntimeError",
-                    format!("the answer has {size} bytes, and the bus takes {limit} (websocket.max_msg_size)"),
+                    format!(
+                        "the answer has {size} bytes, and the bus takes {limit} (websocket.max_msg_size)"
+                    ),
                 );
                 if let Ok(frame) = frame_of_error(head, &kind, error) {
                     self.outbox.answer(frame).await;

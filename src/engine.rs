@@ -108,14 +108,18 @@ impl Engine {
 
     /// Makes a generation of a toolbox callable.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
-        let station = self.station(toolbox_id).unwrap_or_else(|| {
-            let stop = write(&self.remembered).remove(toolbox_id);
-            let fresh = Arc::new(Station::new(toolbox_id, Latch::new(stop), limits));
-            write(&self.stations)
+        let station = {
+            // One look and one entry: of two first generations at once only one may take the remembered stop.
+            let mut stations = write(&self.stations);
+            let fresh = || {
+                let stop = write(&self.remembered).remove(toolbox_id);
+                Arc::new(Station::new(toolbox_id, Latch::new(stop), limits))
+            };
+            stations
                 .entry(toolbox_id.to_owned())
-                .or_insert(fresh)
+                .or_insert_with(fresh)
                 .clone()
-        });
+        };
         station.attach(generation, toolbox, limits);
     }
 
@@ -174,8 +178,9 @@ impl Engine {
     /// Runs a call to its end. Tools of effect `stop` and `resume` do not come here; see [`Self::stop`].
     ///
     /// # Cancel safety
-    /// Dropped early, the call leaves the tables and gives its subsystems back, but nobody asks the toolbox to end its
-    /// actions. End it through [`CallControl::end`] instead.
+    /// Dropped early, the actions under way are cancelled, what they move is halted, and the call leaves the tables and
+    /// gives its subsystems back; nobody waits for the machine to come to rest and nobody is told. End it through
+    /// [`CallControl::end`] instead.
     pub async fn call(&self, lease: &Lease, request: CallRequest) -> CallEnd {
         let control = Arc::new(CallControl::new(&request));
         // What brings the machine to safety is not turned away because others keep the service busy.
@@ -183,19 +188,21 @@ impl Engine {
             Ok(entered) => entered,
             Err(refusal) => return CallEnd::Refused(refusal),
         };
-        let deadline = request
-            .timeout
-            .map(|limit| (limit, tokio::time::Instant::from(request.received + limit)));
+        let deadline = request.timeout.and_then(|limit| {
+            // One beyond the end of the clock is none.
+            Some((limit, request.received.checked_add(limit)?.into()))
+        });
         let mut work = std::pin::pin!(self.work(lease, request, &control));
         let end = match deadline {
             None => work.await,
+            // The time first: a call whose time was up before it came here starts nothing.
             Some((limit, deadline)) => tokio::select! {
                 biased;
-                end = &mut work => end,
                 () = tokio::time::sleep_until(deadline) => {
                     control.end(Cause::TimedOut { limit });
                     work.await
                 }
+                end = &mut work => end,
             },
         };
         drop(entered);
@@ -254,10 +261,16 @@ impl Engine {
             latch.epoch()
         };
 
-        let plan = self.plan(lease, &request).await?;
-        if request.effect != Effect::Safe && control.soft().is_cancelled() {
-            return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown)));
-        }
+        let ended = if request.effect == Effect::Safe {
+            control.hard()
+        } else {
+            control.soft()
+        };
+        let plan = tokio::select! {
+            biased;
+            () = ended.cancelled() => return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+            plan = self.plan(lease, &request) => plan?,
+        };
         control.claims(&plan);
         let claim = plan.claim();
         let reserved = if request.effect == Effect::Read || claim.is_empty() {
@@ -272,7 +285,7 @@ impl Engine {
             )
         };
         if needs_open_latch && !latch.is_current(epoch) {
-            return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown)));
+            return Err(Refusal::Ended(Cause::stopped(latch)));
         }
         control.enter(Phase::Running);
         tracing::debug!(
@@ -293,11 +306,13 @@ impl Engine {
         };
         let report = runner.run(plan).await;
         drop(reserved);
+        // What comes while the toolbox makes an answer of the report has ended nothing.
+        let cause = control.cause();
         let verdict = self.conclude(lease, &request.tool, &request.args, &report).await;
         Ok(CallEnd::Ran {
             report,
             verdict,
-            cause: control.cause(),
+            cause,
         })
     }
 

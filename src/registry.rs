@@ -187,7 +187,9 @@ impl Snapshot {
         match tools.as_slice() {
             [one] => Found::One(one.clone()),
             [] => {
-                let tool = self.find_alias(name).or_else(|| self.by_portable_name.get(name).cloned());
+                let tool = self
+                    .find_alias(name)
+                    .or_else(|| self.by_portable_name.get(name).cloned());
                 tool.filter(|tool| wanted(&tool)).map_or(Found::None, Found::One)
             }
             _ => Found::Several(tools),

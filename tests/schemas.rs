@@ -27,16 +27,24 @@ fn abi() -> BTreeMap<&'static str, Schema> {
 
 fn expected() -> BTreeMap<PathBuf, String> {
     let bus = ovos_tools::api::schemas();
-    let bus = bus.into_iter().map(|(topic, schema)| (Path::new("bus").join(format!("{topic}.json")), schema));
-    let abi = abi().into_iter().map(|(shape, schema)| (Path::new("abi").join(format!("{shape}.json")), schema));
+    let bus = bus
+        .into_iter()
+        .map(|(topic, schema)| (Path::new("bus").join(format!("{topic}.json")), schema));
+    let abi = abi()
+        .into_iter()
+        .map(|(shape, schema)| (Path::new("abi").join(format!("{shape}.json")), schema));
     let text = |schema| format!("{:#}\n", serde_json::Value::from(schema));
-    bus.chain(abi).map(|(path, schema)| (path, text(schema))).collect()
+    bus.chain(abi)
+        .map(|(path, schema)| (path, text(schema)))
+        .collect()
 }
 
 fn committed(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     for folder in ["bus", "abi"] {
-        let Ok(entries) = std::fs::read_dir(root.join(folder)) else { continue };
+        let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
+            continue;
+        };
         for entry in entries {
             let path = entry.expect("a readable folder").path();
             let name = path.strip_prefix(root).expect("below the root").to_owned();
@@ -77,6 +85,10 @@ fn committed_schemas_are_what_the_types_say() {
 fn every_schema_is_one() {
     for (path, text) in expected() {
         let schema = serde_json::from_str(&text).expect("JSON");
-        assert!(jsonschema::meta::is_valid(&schema), "{} is not a JSON Schema", path.display());
+        assert!(
+            jsonschema::meta::is_valid(&schema),
+            "{} is not a JSON Schema",
+            path.display()
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_wire::{Conclusion, Effect, Object, Progress, Report};
 use tokio_util::sync::CancellationToken;
 
-use super::latch::StopRecord;
+use super::latch::{Latch, StopRecord};
 use super::plan::{Plan, PlanError};
 
 /// Where a call's progress goes. Called from the call's own task; must not block.
@@ -146,13 +146,38 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The stop that made an admission to this latch out of date.
+    pub(crate) fn stopped(latch: &Latch) -> Self {
+        let StopRecord { stop_id, reason } = latch.holder().unwrap_or_else(|| StopRecord {
+            stop_id: "of a moment ago".to_owned(),
+            reason: "lifted since".to_owned(),
+        });
+        Self::EmergencyStop { stop_id, reason }
+    }
+
     /// Whether this ends `safe` actions too. Everything else lets them go on to their end state.
     fn ends_safe_actions(&self) -> bool {
-        matches!(
-            self,
-            Self::EmergencyStop { .. } | Self::Preempted { .. } | Self::Reloaded { .. } | Self::Shutdown
-        )
+        self.weight() > Weight::Soft
     }
+
+    fn weight(&self) -> Weight {
+        match self {
+            Self::EmergencyStop { .. } => Weight::Emergency,
+            Self::Preempted { .. } | Self::Reloaded { .. } | Self::Shutdown => Weight::Hard,
+            _ => Weight::Soft,
+        }
+    }
+}
+
+/// How much a cause ends; a heavier one replaces a lighter one.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    /// Lets safe actions go on.
+    Soft,
+    /// Ends safe actions too.
+    Hard,
+    /// The same, and the answer says that the machine is stopped, whatever else was under way.
+    Emergency,
 }
 
 /// Why a call never ran.
@@ -320,12 +345,13 @@ impl CallControl {
         }
     }
 
-    /// Asks the call to end. The first cause stays, unless a later one ends safe actions and the first did not.
+    /// Asks the call to end. The first cause stays, unless a later one ends safe actions and the first did not, or is
+    /// an emergency stop.
     pub fn end(&self, cause: Cause) {
         let ends_safe_actions = cause.ends_safe_actions();
         {
             let mut state = self.lock();
-            let replaces = |first: &Cause| ends_safe_actions && !first.ends_safe_actions();
+            let replaces = |first: &Cause| cause.weight() > first.weight();
             if state.cause.as_ref().is_none_or(replaces) {
                 state.cause = Some(cause);
             }

@@ -48,6 +48,11 @@ impl Reservations {
         }
     }
 
+    /// Lets at most `max_waiting` calls wait from now on; those that wait already stay.
+    pub fn bound(&mut self, max_waiting: usize) {
+        self.max_waiting = max_waiting;
+    }
+
     /// Takes the whole claim at once, or queues for it.
     pub fn request(&mut self, ticket: Ticket, claim: Claim) -> Request {
         let entry = Entry {
@@ -110,12 +115,12 @@ impl Reservations {
             .collect()
     }
 
-    /// The calls that wait for something `claim` wants and are not safe themselves.
+    /// The calls that wait for something `claim` wants.
     #[must_use]
     pub fn waiting_for(&self, claim: &Claim) -> Vec<Ticket> {
         self.queue
             .iter()
-            .filter(|e| !e.safe && e.claim.conflicts(claim))
+            .filter(|e| e.claim.conflicts(claim))
             .map(|e| e.ticket)
             .collect()
     }

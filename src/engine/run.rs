@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use ovos_toolbox_wire::{
     ActionIdentity, ActionReport, CallIdentity, Completion, Effect, Failure, Object, Outcome, Report, Start,
@@ -49,7 +50,7 @@ impl Runner<'_> {
         let waves = std::mem::take(&mut plan.waves);
         let mut goes_on = true;
         for (number, wave) in (1..).zip(&waves) {
-            let runnable = |&index: &usize| self.may_start(&plan.actions[index]);
+            let runnable = |&index: &usize| self.may_start(plan.actions[index].effect);
             if !goes_on || !wave.iter().any(runnable) {
                 break;
             }
@@ -103,7 +104,7 @@ impl Runner<'_> {
         loop {
             while let Some(index) = queue.pop() {
                 let action = &mut actions[index];
-                if !self.may_start(action) {
+                if !self.may_start(action.effect) {
                     lines[index] = Some(cancelled(action, self.control.cause().as_ref()));
                 } else if broken.holds(&action.subsystems) {
                     lines[index] = Some(skipped(action, broken.first.as_deref()));
@@ -132,8 +133,8 @@ impl Runner<'_> {
     }
 
     /// Whether the call still starts actions of this kind: safe ones also after what does not end safe actions.
-    fn may_start(&self, action: &PlannedAction) -> bool {
-        let ended = if action.effect == Effect::Safe {
+    fn may_start(&self, effect: Effect) -> bool {
+        let ended = if effect == Effect::Safe {
             self.control.hard()
         } else {
             self.control.soft()
@@ -150,13 +151,12 @@ impl Runner<'_> {
             effect,
             timeout: limit,
         } = job;
-        let moves = effect == Effect::Motion;
-        let refused = matches!(effect, Effect::Motion | Effect::Write) && !self.latch.is_current(self.epoch);
-        if refused {
+        if let Some(failure) = self.too_late(effect) {
             line.outcome = Outcome::Cancelled;
-            line.error = Some(Failure::new("EmergencyStop", "stopped before it was started"));
+            line.error = Some(failure);
             return (index, line);
         }
+        let moves = effect == Effect::Motion;
         if moves {
             self.moved.store(true, Ordering::Relaxed);
         }
@@ -168,7 +168,17 @@ impl Runner<'_> {
             waves: self.waves,
         });
         tracing::trace!(call_id = %self.identity.call_id, action = %line.id, wave = line.wave, "action starts");
-        let mut ended = self.toolbox.start(run, start, self.progress_sink(&line));
+        let hears = self.observer.map(|_| Arc::new(AtomicBool::new(true)));
+        let mut ended = self
+            .toolbox
+            .start(run, start, self.progress_sink(&line, hears.as_ref()));
+        let underway = Underway {
+            runner: self,
+            run,
+            moves: moves.then(|| line.subsystems.clone()),
+            hears,
+            over: false,
+        };
 
         let interrupted = if effect == Effect::Safe {
             self.wait_safely(&mut ended).await
@@ -221,8 +231,20 @@ impl Runner<'_> {
                 }
             }
         }
+        underway.over();
         line.duration_ms = millis(begun.elapsed());
         (index, line)
+    }
+
+    /// Why an action must not be started although its turn has come: the call was ended since then, perhaps while
+    /// others of its wave were being started.
+    fn too_late(&self, effect: Effect) -> Option<Failure> {
+        let stopped = matches!(effect, Effect::Motion | Effect::Write) && !self.latch.is_current(self.epoch);
+        if stopped {
+            // The stop raises the epoch first and tells the calls last; this one has seen it before it was told.
+            self.control.end(Cause::stopped(self.latch));
+        }
+        (!self.may_start(effect)).then(|| interruption(self.control.cause().as_ref()).failure)
     }
 
     /// Waits for a safe action: only what ends safe actions, or the outermost bound, ends the wait.
@@ -236,12 +258,9 @@ impl Runner<'_> {
     }
 
     /// Asks the toolbox to end a run and, if it moves, halts its subsystems at once.
-    ///
-    /// After an emergency stop the halt has been sent by the stop itself; a second, gentler one would undo what the
-    /// backend does in an emergency (such as releasing torque).
     async fn cancel(&self, run: RunId, line: &ActionReport, moves: bool) {
         self.toolbox.cancel(run);
-        if moves && !matches!(self.control.cause(), Some(Cause::EmergencyStop { .. })) {
+        if moves {
             self.halt(line.subsystems.clone()).await;
         }
     }
@@ -249,8 +268,7 @@ impl Runner<'_> {
     /// When a call that moved ends early, everything it holds is brought to rest: also what completed actions left
     /// behind. Nothing is started after this.
     async fn come_to_rest(&self, actions: &[PlannedAction]) {
-        let stopped = matches!(self.control.cause(), Some(Cause::EmergencyStop { .. }));
-        if !stopped && self.moved.load(Ordering::Relaxed) {
+        if self.moved.load(Ordering::Relaxed) {
             let names: HashSet<&String> = actions
                 .iter()
                 .filter(|action| action.effect == Effect::Motion)
@@ -262,17 +280,11 @@ impl Runner<'_> {
         }
     }
 
-    async fn halt(&self, mut subsystems: Vec<String>) {
-        if subsystems.is_empty() {
-            // It moves and does not say what.
-            subsystems.push(ALL.to_owned());
-        }
-        let halt = Halt {
-            subsystems,
-            emergency: false,
-            stop_epoch: self.epoch,
+    async fn halt(&self, subsystems: Vec<String>) {
+        let Some(halted) = self.send_halt(subsystems) else {
+            return;
         };
-        match timeout(self.limits.halt, self.toolbox.halt(halt)).await {
+        match timeout(self.limits.halt, halted).await {
             Ok(Ok(())) => {}
             Ok(Err(failure)) => {
                 tracing::error!(call_id = %self.identity.call_id, toolbox = %self.identity.toolbox_id, %failure, "halt failed");
@@ -281,6 +293,25 @@ impl Runner<'_> {
                 tracing::error!(call_id = %self.identity.call_id, toolbox = %self.identity.toolbox_id, "halt was not answered");
             }
         }
+    }
+
+    /// Sends a halt on its way; the future brings the toolbox's word.
+    ///
+    /// `None` after an emergency stop, which has sent a halt of its own: a gentler one after it would undo what the
+    /// backend does in an emergency (such as releasing torque).
+    fn send_halt(&self, mut subsystems: Vec<String>) -> Option<BoxFuture<'static, Result<(), Failure>>> {
+        if !self.latch.is_current(self.epoch) {
+            return None;
+        }
+        if subsystems.is_empty() {
+            // It moves and does not say what.
+            subsystems.push(ALL.to_owned());
+        }
+        Some(self.toolbox.halt(Halt {
+            subsystems,
+            emergency: false,
+            stop_epoch: self.epoch,
+        }))
     }
 
     fn start(
@@ -304,10 +335,14 @@ impl Runner<'_> {
         Start { call, action, inputs }
     }
 
-    fn progress_sink(&self, line: &ActionReport) -> Option<ProgressSink> {
-        let observer = self.observer?.clone();
+    /// Hands on what a toolbox says of an action while the action is under way, and nothing after that.
+    fn progress_sink(&self, line: &ActionReport, hears: Option<&Arc<AtomicBool>>) -> Option<ProgressSink> {
+        let (observer, hears) = (self.observer?.clone(), hears?.clone());
         let (action, wave, waves) = (line.id.clone(), line.wave, self.waves);
         Some(Arc::new(move |progress| {
+            if !hears.load(Ordering::Acquire) {
+                return;
+            }
             observer(CallProgress::Update {
                 action: &action,
                 progress: &progress,
@@ -320,6 +355,42 @@ impl Runner<'_> {
     fn tell(&self, progress: CallProgress<'_>) {
         if let Some(observer) = self.observer {
             observer(progress);
+        }
+    }
+}
+
+/// A run that was started and has not ended.
+///
+/// Where it is dropped before it has (the call's task was aborted, or it panicked) the run is cancelled and what it
+/// moves is halted, for nobody else would do it; the call gives its subsystems back only after that.
+struct Underway<'a> {
+    runner: &'a Runner<'a>,
+    run: RunId,
+    /// What it moves, if it moves.
+    moves: Option<Vec<String>>,
+    /// Whether progress is handed on.
+    hears: Option<Arc<AtomicBool>>,
+    over: bool,
+}
+
+impl Underway<'_> {
+    fn over(mut self) {
+        self.over = true;
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if let Some(hears) = &self.hears {
+            hears.store(false, Ordering::Release);
+        }
+        if self.over {
+            return;
+        }
+        self.runner.toolbox.cancel(self.run);
+        if let Some(subsystems) = self.moves.take() {
+            // On its way without the future; there is nobody left to wait for the toolbox's word.
+            drop(self.runner.send_halt(subsystems));
         }
     }
 }
@@ -512,6 +583,8 @@ impl WaveQueue {
 struct Broken {
     /// The first action that did not complete.
     first: Option<String>,
+    /// Some subsystem is broken, so `all` is.
+    any: bool,
     everything: bool,
     /// Units that are broken as a whole.
     units: HashSet<String>,
@@ -523,6 +596,7 @@ struct Broken {
 impl Broken {
     fn add(&mut self, id: &str, subsystems: &[String]) {
         self.first.get_or_insert_with(|| id.to_owned());
+        self.any |= !subsystems.is_empty();
         for name in subsystems {
             match scope(name) {
                 Scope::Everything => self.everything = true,
@@ -539,7 +613,7 @@ impl Broken {
     }
 
     fn holds(&self, subsystems: &[String]) -> bool {
-        if self.first.is_none() {
+        if !self.any {
             return false;
         }
         subsystems.iter().any(|name| {

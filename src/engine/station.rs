@@ -69,6 +69,7 @@ impl Station {
 
     pub(crate) fn attach(&self, number: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
         *lock(&self.limits) = limits;
+        lock(&self.seats).table.bound(limits.max_waiting);
         let mut generations = lock(&self.generations);
         if !generations.iter().any(|g| g.number == number) {
             generations.push(Generation {
@@ -262,6 +263,7 @@ impl Station {
 }
 
 impl Seats {
+    /// Who holds or waits for something a safe call wants; an older safe call too, for the newest knows best.
     fn displaced_by(&self, claim: &Claim) -> Vec<Arc<CallControl>> {
         let (holders, waiting) = (self.table.holders(claim), self.table.waiting_for(claim));
         let control = |ticket| Some(self.calls.get(ticket)?.control.clone());

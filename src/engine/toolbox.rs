@@ -85,6 +85,9 @@ pub trait Toolbox: Send + Sync + 'static {
 
     /// Sends the command that ends motion. It is on its way when this method returns; the future brings the toolbox's
     /// word that it was sent. If a start was in progress, the toolbox is halted again when that start has returned.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the toolbox's word; the halt stays on its way.
     fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>>;
 
     /// Asks whether the latch may be lifted. A toolbox may refuse and never moves.

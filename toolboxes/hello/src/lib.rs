@@ -12,7 +12,9 @@ struct HelloOutput {
     greeting: String,
 }
 async fn hello(_: Context<Hello>, args: HelloArgs) -> Result<HelloOutput, ToolError> {
-    Ok(HelloOutput { greeting: format!("Hello, {}!", args.name) })
+    Ok(HelloOutput {
+        greeting: format!("Hello, {}!", args.name),
+    })
 }
 struct Hello;
 impl Toolbox for Hello {

@@ -1,0 +1,102 @@
+//! The examples of the published description of tool calls, with the waves it gives for them.
+
+#[path = "support/memory_toolbox.rs"]
+mod memory_toolbox;
+
+use memory_toolbox::{Rig, actions};
+use ovos_toolbox_wire::CallOutcome;
+
+/// Plans and runs the actions; the waves are given as ids.
+async fn check(tool: &str, lines: &[&str], waves: &[&[&str]]) {
+    let rig = Rig::new();
+    rig.toolbox.tool(tool, actions(lines));
+    let plan = rig.engine.plan(&rig.lease(), &rig.request(tool)).await.unwrap();
+    let id = |&index: &usize| plan.actions[index].id.as_str();
+    let planned: Vec<Vec<_>> = plan
+        .waves
+        .iter()
+        .map(|wave| wave.iter().map(id).collect())
+        .collect();
+    assert_eq!(planned, waves, "{tool}");
+
+    let begun = tokio::time::Instant::now();
+    let report = rig.motion(tool).report().await;
+    assert_eq!(report.outcome, CallOutcome::Completed, "{report:?}");
+    assert_eq!(rig.toolbox.started(), waves.concat(), "{tool}");
+    // Every action takes 100 ms, and none of these waves has two actions on one subsystem.
+    assert_eq!(begun.elapsed().as_millis(), 100 * waves.len() as u128, "{tool}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pick_object_is_six_waves() {
+    check(
+        "pick_object",
+        &[
+            "look_at gantry",
+            "move_to_position right_arm < look_at",
+            "gripper right_arm < move_to_position",
+            "approach right_arm < gripper",
+            "grasp right_arm < approach",
+            "lift right_arm < grasp",
+        ],
+        &[
+            &["look_at"],
+            &["move_to_position"],
+            &["gripper"],
+            &["approach"],
+            &["grasp"],
+            &["lift"],
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn setup_robot_is_scan_then_both_arms_then_gantry() {
+    check(
+        "setup_robot",
+        &[
+            "scan_motors all",
+            "calibrate left_arm < scan_motors",
+            "calibrate right_arm < scan_motors",
+            "calibrate_gantry gantry < calibrate",
+        ],
+        &[
+            &["scan_motors"],
+            &["calibrate:left_arm", "calibrate:right_arm"],
+            &["calibrate_gantry"],
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_two_armed_dance_is_one_wave() {
+    check(
+        "dance",
+        &["dance_sequence left_arm", "dance_sequence right_arm"],
+        &[&["dance_sequence:left_arm", "dance_sequence:right_arm"]],
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_waves_of_the_overview() {
+    check(
+        "overview",
+        &[
+            "look_at gantry",
+            "open_gripper right_arm",
+            "move_arm_to_object right_arm < look_at",
+            "close_gripper right_arm < move_arm_to_object",
+            "lift_object right_arm < close_gripper",
+        ],
+        &[
+            &["look_at", "open_gripper"],
+            &["move_arm_to_object"],
+            &["close_gripper"],
+            &["lift_object"],
+        ],
+    )
+    .await;
+}
