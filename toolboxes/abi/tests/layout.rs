@@ -155,8 +155,8 @@ fn version_1_ends_with_close() {
 }
 
 #[test]
-fn the_header_is_clean_c_and_cpp() {
-    let uses = "#include \"toolbox.h\"\nconst tb_toolbox *unused(void);\nconst tb_toolbox *unused(void) { return 0; }\n";
+fn the_headers_are_clean_c_and_cpp() {
+    let uses = "#include \"toolbox.h\"\n#include \"toolbox_json.h\"\nconst tb_toolbox *unused(void);\nconst tb_toolbox *unused(void) { return 0; }\n";
     for (compiler, standard, source) in [
         ("cc", "-std=c99", scratch("clean99.c", uses)),
         ("cc", "-std=c11", scratch("clean11.c", uses)),

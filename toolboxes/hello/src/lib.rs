@@ -1,6 +1,5 @@
 //! The toolbox to copy: one tool that greets somebody.
 use ovos_toolbox_sdk::prelude::*;
-
 /// Greets somebody by name.
 #[derive(Deserialize, JsonSchema)]
 struct HelloArgs {
@@ -12,9 +11,8 @@ struct HelloOutput {
     greeting: String,
 }
 async fn hello(_: Context<Hello>, args: HelloArgs) -> Result<HelloOutput, ToolError> {
-    Ok(HelloOutput {
-        greeting: format!("Hello, {}!", args.name),
-    })
+    let greeting = format!("Hello, {}!", args.name);
+    Ok(HelloOutput { greeting })
 }
 struct Hello;
 impl Toolbox for Hello {

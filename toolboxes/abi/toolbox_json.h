@@ -1,0 +1,104 @@
+/* toolbox_json.h: what a small toolbox in C needs of JSON. Optional. SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads values out of the JSON that the host sends, without copying, and hands JSON over. It trusts no input: it reads
+ * nothing beyond the length it was given. It does not check that the text is JSON; the host has done that.
+ */
+#ifndef OVOS_TOOLBOX_JSON_H
+#define OVOS_TOOLBOX_JSON_H
+
+#include "toolbox.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether a value was written exactly like this: tb_is(name, "\"hello\""). */
+static inline int tb_is(tb_str value, const char *json) {
+    return value.len == strlen(json) && memcmp(value.ptr, json, value.len) == 0;
+}
+
+/* The value of a key of an object, as it was written; empty when there is none. Keys with escapes are not found. */
+static inline tb_str tb_get(tb_str object, const char *key) {
+    size_t i, depth = 0, value = 0, from, wanted = strlen(key);
+    int found = 0;
+    tb_str result = {NULL, 0};
+    for (i = 0; i < object.len; i++) {
+        char c = object.ptr[i];
+        if (c == '"') {
+            for (from = ++i; i < object.len && object.ptr[i] != '"'; i++) {
+                if (object.ptr[i] == '\\') i++;
+            }
+            if (i < object.len && depth == 1 && value == 0) {
+                found = i - from == wanted && memcmp(object.ptr + from, key, wanted) == 0;
+            }
+        } else if (c == ':' && depth == 1 && found && value == 0) {
+            value = i + 1;
+        } else if ((c == ',' || c == '}') && depth == 1 && value != 0) {
+            while (i > value && strchr(" \t\r\n", object.ptr[i - 1])) i--;
+            while (i > value && strchr(" \t\r\n", object.ptr[value])) value++;
+            result.ptr = object.ptr + value;
+            result.len = i - value;
+            return result;
+        } else if (c == '{' || c == '[') {
+            depth++;
+        } else if ((c == '}' || c == ']') && depth-- == 0) {
+            return result;
+        }
+    }
+    return result;
+}
+
+/* A string value without its quotes, escapes as they are; ptr is NULL when the value is no string. */
+static inline tb_str tb_string(tb_str value) {
+    tb_str none = {NULL, 0};
+    if (value.len < 2 || value.ptr[0] != '"' || value.ptr[value.len - 1] != '"') return none;
+    value.ptr++;
+    value.len -= 2;
+    return value;
+}
+
+static inline void tb_free(void *owner, const char *ptr, size_t len) {
+    (void)ptr, (void)len;
+    free(owner);
+}
+
+/* Hands over a constant. */
+static inline tb_bytes tb_constant(const char *json) {
+    tb_bytes bytes = {NULL, 0, NULL, NULL};
+    bytes.ptr = json;
+    bytes.len = strlen(json);
+    return bytes;
+}
+
+/* Hands over what printf would print; a tb_str is "%.*s" with (int)text.len, text.ptr. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+static inline tb_bytes tb_print(const char *format, ...) {
+    tb_bytes bytes = {NULL, 0, NULL, NULL};
+    char *text = NULL;
+    int len;
+    va_list list;
+    va_start(list, format);
+    len = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    if (len >= 0) text = (char *)malloc((size_t)len + 1);
+    if (text == NULL) return tb_constant("{\"error\":{\"kind\":\"MemoryError\",\"message\":\"out of memory\"}}");
+    va_start(list, format);
+    vsnprintf(text, (size_t)len + 1, format, list);
+    va_end(list);
+    bytes.ptr = text;
+    bytes.len = (size_t)len;
+    bytes.owner = text;
+    bytes.release = tb_free;
+    return bytes;
+}
+
+/* Says why, for `return tb_refuse(error, TB_BAD_ARGS, "{\"kind\":..., \"message\":...}")`. */
+static inline tb_status tb_refuse(tb_bytes *error, tb_status status, const char *json) {
+    if (error != NULL) *error = tb_constant(json);
+    return status;
+}
+
+#endif /* OVOS_TOOLBOX_JSON_H */
