@@ -1,0 +1,233 @@
+//! The configuration: the mycroft.conf stack as OVOS reads it, and what it means for this service.
+//!
+//! Two stages. [`Stack`] is what was written: layers read, protected, merged, with the file every value came from.
+//! [`Config`] is what it means: checked values, durations and paths; read that type first. Every key is read in one
+//! place, which states its default, unit and range (`config/service.rs`, `config/toolbox.rs`).
+//!
+//! Nothing here touches the process environment but [`ProcessEnvironment`], writes a file, or speaks to the bus.
+
+mod address;
+mod error;
+mod layers;
+mod logging;
+mod merge;
+mod origin;
+mod patch;
+mod paths;
+mod section;
+mod service;
+mod text;
+mod toolbox;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+
+pub use address::BusConfig;
+pub use error::{ConfigError, ConfigErrors, Notice};
+pub use layers::{Layer, LayerState, Stack};
+pub use logging::{LogConfig, LogLevel};
+pub use origin::{Origin, Setting};
+pub use patch::{Patch, PatchReport};
+pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
+pub use service::{CallLimits, EmbeddedBus, Isolation, OnBusLoss, ServiceConfig};
+pub use toolbox::{Confine, ToolFilter, ToolboxConfig};
+
+/// The name of our section inside `PHAL`: the Python plugin's, whose place this service takes.
+pub const OURS: &str = "ovos-phal-plugin-tools";
+
+/// The name of this service among OVOS's services: its log file, its section of `logging`, its status topics.
+pub const SERVICE_NAME: &str = "ovos_tools";
+
+/// What the command line decides over the files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `--config FILE`: takes the place of the user's own mycroft.conf, on top of all other layers. Because whoever
+    /// starts the service names it, the protections against user files do not apply to it. It has to exist.
+    pub config: Option<PathBuf>,
+    /// `--bus URL`: instead of `websocket` {host, port, route, ssl}. Without a path it gets the configured route.
+    pub bus: Option<String>,
+    /// `--plugins DIR`, repeatable: instead of `plugins_dir`.
+    pub plugins: Vec<PathBuf>,
+    /// `--embedded-bus never|auto|always`: instead of `embedded_bus`.
+    pub embedded_bus: Option<EmbeddedBus>,
+}
+
+/// The configuration in force. Immutable; share it as `Arc<Config>` and replace it whole.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The messagebus.
+    pub bus: BusConfig,
+    /// The service's own keys.
+    pub service: ServiceConfig,
+    /// Logging.
+    pub logging: LogConfig,
+    /// The sections of toolboxes by toolbox_id. An error here is that toolbox's: it cannot be loaded, all others can.
+    pub toolboxes: BTreeMap<String, Result<Arc<ToolboxConfig>, ConfigErrors>>,
+    /// What the operator should hear of; log it once logging has started.
+    pub notices: Vec<Notice>,
+    settings: Vec<Setting>,
+    xdg: Xdg,
+    stack: Stack,
+}
+
+impl Config {
+    /// Reads all files and checks what they say to the service.
+    ///
+    /// For a re-read (`configuration.updated`) pass the configuration in force as `previous`: a file that has become
+    /// unreadable then counts with its last good content. When this returns an error, keep `previous`.
+    ///
+    /// # Errors
+    /// Every wrong value of the service's own keys, of the bus address and of the command line, all at once. Wrong
+    /// sections of toolboxes, broken files and wrong log settings are not among them: see [`Config::toolboxes`] and
+    /// [`Config::notices`].
+    pub fn load(
+        env: &dyn Environment,
+        overrides: &Overrides,
+        previous: Option<&Self>,
+    ) -> Result<Arc<Self>, ConfigErrors> {
+        let xdg = Xdg::new(env);
+        let mut notices = Vec::new();
+        let given = overrides.config.as_deref();
+        let stack = Stack::read(
+            env,
+            &xdg,
+            given,
+            previous.map(|config| &config.stack),
+            &mut notices,
+        )?;
+
+        let (bus, mut settings, mut errors) = BusConfig::read(&xdg, &stack, overrides.bus.as_deref());
+        let mut reader = logging::Reader {
+            env,
+            xdg: &xdg,
+            stack: &stack,
+            settings: Vec::new(),
+            notices,
+        };
+        let logging = reader.read();
+        settings.append(&mut reader.settings);
+        let notices = reader.notices;
+        let (service, of_service, wrong) = ServiceConfig::read(env, &xdg, &stack, overrides);
+        settings.extend(of_service);
+        errors.extend(wrong);
+
+        let mut toolboxes = BTreeMap::new();
+        for id in toolbox_ids(&stack) {
+            toolboxes.insert(id.to_owned(), ToolboxConfig::read(&xdg, &stack, id, &service));
+        }
+        let config = Self {
+            bus,
+            service,
+            logging,
+            toolboxes,
+            notices,
+            settings,
+            xdg,
+            stack,
+        };
+        ConfigErrors::check(Arc::new(config), errors)
+    }
+
+    /// The configuration of one toolbox, with or without a section.
+    ///
+    /// # Errors
+    /// What is wrong with its section, or with the id itself.
+    pub fn toolbox(&self, id: &str) -> Result<Arc<ToolboxConfig>, ConfigErrors> {
+        match self.toolboxes.get(id) {
+            Some(known) => known.clone(),
+            None => ToolboxConfig::read(&self.xdg, &self.stack, id, &self.service),
+        }
+    }
+
+    /// Every value in force with its origin: bus, logging, service, then each toolbox that has a valid section.
+    pub fn settings(&self) -> impl Iterator<Item = &Setting> {
+        let of_toolboxes = self
+            .toolboxes
+            .values()
+            .flatten()
+            .flat_map(|toolbox| &toolbox.settings);
+        self.settings.iter().chain(of_toolboxes)
+    }
+
+    /// The XDG base directories the configuration was read with.
+    #[must_use]
+    pub fn xdg(&self) -> &Xdg {
+        &self.xdg
+    }
+
+    /// What was written, and where.
+    #[must_use]
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// What would change if `newer` came into force. Keys are told by value: a value that merely moved to another
+    /// file is no change.
+    #[must_use]
+    pub fn changes(&self, newer: &Self) -> Changes {
+        let by_key = |config: &Self| -> BTreeMap<String, Value> {
+            config
+                .settings
+                .iter()
+                .map(|setting| (setting.key.clone(), setting.value.clone()))
+                .collect()
+        };
+        let (old, new) = (by_key(self), by_key(newer));
+        let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let differing = keys
+            .into_iter()
+            .filter(|key| old.get(*key) != new.get(*key))
+            .cloned()
+            .collect();
+
+        let ids: BTreeSet<&String> = self.toolboxes.keys().chain(newer.toolboxes.keys()).collect();
+        let meaning = |config: &Self, id: &str| {
+            config.toolbox(id).map(|toolbox| ToolboxConfig {
+                settings: Vec::new(),
+                ..(*toolbox).clone()
+            })
+        };
+        let toolboxes = ids
+            .into_iter()
+            .filter(|id| meaning(self, id) != meaning(newer, id))
+            .cloned()
+            .collect();
+        Changes {
+            keys: differing,
+            toolboxes,
+        }
+    }
+}
+
+/// The difference between two configurations: what `ovos.tools.status` calls pending changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Changes {
+    /// Dotted keys of the bus, logging and service sections, sorted.
+    pub keys: Vec<String>,
+    /// Ids of toolboxes whose section changed, sorted.
+    pub toolboxes: Vec<String>,
+}
+
+impl Changes {
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.toolboxes.is_empty()
+    }
+}
+
+/// The keys of our section that stand for toolboxes. `enabled` is the Python plugin's switch.
+fn toolbox_ids(stack: &Stack) -> impl Iterator<Item = &str> {
+    let section = stack.get(&["PHAL", OURS]).and_then(Value::as_object);
+    let entries = section
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null());
+    entries
+        .map(|(key, _)| key.as_str())
+        .filter(|key| !matches!(*key, "service" | "enabled"))
+}

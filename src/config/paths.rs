@@ -1,0 +1,164 @@
+//! Where files are looked for: the XDG base directories and the locations of the mycroft.conf stack.
+//!
+//! The process environment is never read from anywhere else: everything goes through [`Environment`], so a test
+//! describes a machine instead of changing the one it runs on.
+
+use std::path::{Path, PathBuf};
+
+/// The part of a machine that decides where files are.
+pub trait Environment {
+    /// A variable; `None` when it is not set or not UTF-8.
+    fn var(&self, name: &str) -> Option<String>;
+
+    /// The home directory of the user.
+    fn home(&self) -> Option<PathBuf>;
+
+    /// What built-in absolute locations (`/etc/mycroft`, `/usr/share/mycroft`, ...) are relative to. Paths that
+    /// come from variables are used as they are.
+    fn root(&self) -> &Path {
+        Path::new("/")
+    }
+}
+
+/// The environment of this process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ProcessEnvironment;
+
+impl Environment for ProcessEnvironment {
+    fn var(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        std::env::home_dir()
+    }
+}
+
+/// The directories of the XDG base directory specification. A variable that is unset, empty or relative counts as
+/// not set, as the specification says and as OVOS does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Xdg {
+    /// Expands `~/`.
+    pub home: PathBuf,
+    /// `XDG_CONFIG_HOME`.
+    pub config_home: PathBuf,
+    /// `XDG_CONFIG_DIRS`, in the order written.
+    pub config_dirs: Vec<PathBuf>,
+    /// `XDG_DATA_HOME`.
+    pub data_home: PathBuf,
+    /// `XDG_STATE_HOME`.
+    pub state_home: PathBuf,
+    /// `XDG_CACHE_HOME`.
+    pub cache_home: PathBuf,
+    /// `XDG_RUNTIME_DIR`, which has no default.
+    pub runtime_dir: Option<PathBuf>,
+}
+
+impl Xdg {
+    /// Reads the variables.
+    #[must_use]
+    pub fn new(env: &dyn Environment) -> Self {
+        let absolute = |name: &str| env.var(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        // A service account may have no home at all.
+        let home = env
+            .home()
+            .filter(|home| home.is_absolute())
+            .unwrap_or_else(|| rooted(env, "/var/lib/ovos-tools"));
+        let config_dirs = env.var("XDG_CONFIG_DIRS").map(|list| {
+            list.split(':')
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+                .collect::<Vec<_>>()
+        });
+        Self {
+            config_home: absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+            config_dirs: config_dirs
+                .filter(|dirs| !dirs.is_empty())
+                .unwrap_or_else(|| vec![rooted(env, "/etc/xdg")]),
+            data_home: absolute("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share")),
+            state_home: absolute("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")),
+            cache_home: absolute("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache")),
+            runtime_dir: absolute("XDG_RUNTIME_DIR"),
+            home,
+        }
+    }
+
+    /// A path as written in a configuration: absolute, or below the home directory (`~/...`). `None` for anything
+    /// else, because a service has no working directory anybody could know.
+    pub(super) fn expand(&self, written: &str) -> Option<PathBuf> {
+        match written.strip_prefix("~/") {
+            Some(rest) => Some(self.home.join(rest)),
+            None => Some(PathBuf::from(written)).filter(|path| path.is_absolute()),
+        }
+    }
+}
+
+/// A built-in absolute location below the environment's root.
+pub(super) fn rooted(env: &dyn Environment, path: &str) -> PathBuf {
+    env.root().join(path.trim_start_matches('/'))
+}
+
+/// Who a layer speaks for; decides which protections apply to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerKind {
+    /// The packaged default (`OVOS_DEFAULT_CONFIG`).
+    Default,
+    /// The image or distribution.
+    Distribution,
+    /// The administrator.
+    System,
+    /// What the assistant wrote itself (`runtime.conf`).
+    Assistant,
+    /// XDG directories and the user's own file.
+    User,
+    /// The file given with `--config`.
+    Given,
+}
+
+/// The files of the stack, lowest precedence first. `given` takes the place of the user's own file.
+pub(super) fn locations(env: &dyn Environment, xdg: &Xdg, given: Option<&Path>) -> Vec<(LayerKind, PathBuf)> {
+    let named = |name: &str, default: &str| {
+        env.var(name)
+            .filter(|value| !value.is_empty())
+            .unwrap_or_else(|| default.to_owned())
+    };
+    let base = base_folder(env);
+    let file = named("OVOS_CONFIG_FILENAME", "mycroft.conf");
+    // For these two a variable that is set but empty switches the layer off.
+    let system_wide = |name: &str, folder: &str| match env.var(name) {
+        Some(path) => PathBuf::from(path),
+        None => rooted(env, folder).join(&base).join(&file),
+    };
+
+    let mut layers = Vec::new();
+    if let Some(path) = env.var("OVOS_DEFAULT_CONFIG") {
+        layers.push((LayerKind::Default, PathBuf::from(path)));
+    }
+    layers.push((
+        LayerKind::Distribution,
+        system_wide("OVOS_DISTRIBUTION_CONFIG", "/usr/share"),
+    ));
+    layers.push((LayerKind::System, system_wide("MYCROFT_SYSTEM_CONFIG", "/etc")));
+    layers.push((
+        LayerKind::Assistant,
+        xdg.config_home.join(&base).join("runtime.conf"),
+    ));
+    layers.extend(
+        xdg.config_dirs
+            .iter()
+            .map(|dir| (LayerKind::User, dir.join(&base).join(&file))),
+    );
+    match given {
+        Some(path) => layers.push((LayerKind::Given, path.to_owned())),
+        None => layers.push((LayerKind::User, xdg.config_home.join(&base).join(&file))),
+    }
+    layers.retain(|(_, path)| !path.as_os_str().is_empty());
+    layers
+}
+
+/// The folder OVOS uses inside the XDG directories, `mycroft` unless `OVOS_CONFIG_BASE_FOLDER` says otherwise.
+pub(super) fn base_folder(env: &dyn Environment) -> String {
+    env.var("OVOS_CONFIG_BASE_FOLDER")
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "mycroft".to_owned())
+}

@@ -1,0 +1,165 @@
+//! The syntax of one file: JSON with whole comment lines (`//` or `#`), or YAML where the name ends in `.yml` or
+//! `.yaml`. Knows nothing of what the keys mean.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Number, Value};
+
+/// Reads one file. `None` when there is no regular file of that name; an empty file is an empty object.
+///
+/// # Errors
+/// What is wrong, with the line where that is known.
+pub(super) fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Ok(None),
+        // A folder that cannot be entered hides the file just as well as a missing one; say so only for the former.
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Err(error.to_string()),
+        Err(_) => return Ok(None),
+    }
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| format!("not UTF-8 at byte {}", error.utf8_error().valid_up_to()))?;
+    let value = if is_yaml(path) {
+        parse_yaml(&text)?
+    } else {
+        parse_json(&text)?
+    };
+    match value {
+        Value::Object(values) => Ok(Some(values)),
+        other if !truthy(&other) => Ok(Some(Map::new())),
+        other => Err(format!(
+            "the file holds {}, expected an object of sections",
+            describe(&other)
+        )),
+    }
+}
+
+/// Whether a file of this name is read as YAML.
+pub(super) fn is_yaml(path: &Path) -> bool {
+    path.as_os_str()
+        .to_str()
+        .is_some_and(|name| name.ends_with(".yml") || name.ends_with(".yaml"))
+}
+
+/// Strict JSON once the comment lines are gone. Lines are joined with blanks as OVOS joins them, so a string may be
+/// broken across lines.
+///
+/// # Errors
+/// The parser's message with the line of the file.
+fn parse_json(text: &str) -> Result<Value, String> {
+    let mut joined = String::with_capacity(text.len());
+    // Where each kept line starts in `joined`, and its number in the file.
+    let mut starts = Vec::new();
+    for (number, line) in python_lines(text).enumerate() {
+        let trimmed = line.trim_start();
+        if trimmed.starts_with("//") || trimmed.starts_with('#') {
+            continue;
+        }
+        if !starts.is_empty() {
+            joined.push(' ');
+        }
+        starts.push((joined.len(), number + 1));
+        joined.push_str(line);
+    }
+    if joined.trim().is_empty() {
+        return Err("the file is empty, expected at least {}".to_owned());
+    }
+    serde_json::from_str(&joined).map_err(|error| {
+        // The joined text is one line, so the parser's column is an offset into it.
+        let offset = error.column().saturating_sub(1);
+        let line = starts
+            .partition_point(|(start, _)| *start <= offset)
+            .checked_sub(1)
+            .map_or(1, |at| starts[at].1);
+        let message = error.to_string();
+        let cause = message
+            .rsplit_once(" at line ")
+            .map_or(message.as_str(), |(cause, _)| cause);
+        format!("line {line}: {cause}")
+    })
+}
+
+/// Lines as Python's `str.splitlines` sees them.
+fn python_lines(text: &str) -> impl Iterator<Item = &str> {
+    const ENDS: [char; 9] = [
+        '\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}',
+    ];
+    let is_end = |letter: char| ENDS.contains(&letter) || letter == '\u{2029}';
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest.take().filter(|text| !text.is_empty())?;
+        let Some(at) = text.find(is_end) else {
+            return Some(text);
+        };
+        let (line, tail) = text.split_at(at);
+        let end = if tail.starts_with("\r\n") {
+            2
+        } else {
+            tail.chars().next().map_or(0, char::len_utf8)
+        };
+        rest = Some(&tail[end..]);
+        Some(line)
+    })
+}
+
+fn parse_yaml(text: &str) -> Result<Value, String> {
+    let mut value: serde_norway::Value = serde_norway::from_str(text).map_err(|error| error.to_string())?;
+    value.apply_merge().map_err(|error| error.to_string())?;
+    from_yaml(value)
+}
+
+fn from_yaml(value: serde_norway::Value) -> Result<Value, String> {
+    use serde_norway::Value as Yaml;
+    Ok(match value {
+        Yaml::Null => Value::Null,
+        Yaml::Bool(flag) => Value::Bool(flag),
+        Yaml::String(text) => Value::String(text),
+        Yaml::Number(number) => Value::Number(
+            number
+                .as_u64()
+                .map(Number::from)
+                .or_else(|| number.as_i64().map(Number::from))
+                .or_else(|| number.as_f64().and_then(Number::from_f64))
+                .ok_or_else(|| format!("{number} is not a number JSON can hold"))?,
+        ),
+        Yaml::Sequence(items) => Value::Array(items.into_iter().map(from_yaml).collect::<Result<_, _>>()?),
+        Yaml::Mapping(entries) => {
+            let mut values = Map::new();
+            for (key, value) in entries {
+                let key = match from_yaml(key)? {
+                    Value::String(key) => key,
+                    other => other.to_string(),
+                };
+                values.insert(key, from_yaml(value)?);
+            }
+            Value::Object(values)
+        }
+        Yaml::Tagged(tagged) => return Err(format!("the tag {} is not accepted", tagged.tag)),
+    })
+}
+
+/// What Python would take for true.
+pub(super) fn truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(values) => !values.is_empty(),
+    }
+}
+
+/// A value in an error message: short values as they stand, large ones by their type.
+pub(super) fn describe(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) if text.chars().count() > 60 => {
+            format!("{:?}...", text.chars().take(60).collect::<String>())
+        }
+        other => other.to_string(),
+    }
+}

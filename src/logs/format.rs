@@ -1,0 +1,89 @@
+//! The line every OVOS service writes: `2026-01-31 12:34:56.789 - ovos_tools - ovos_tools.bus.client:connect:42 -
+//! INFO - message key=value`. `ovos-logs` reads it. In the place of a function stands the innermost span.
+
+use std::fmt::{self, Write};
+
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormattedFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Formats events as OVOS does.
+#[derive(Debug, Clone, Copy)]
+pub struct OvosFormat {
+    name: &'static str,
+}
+
+impl OvosFormat {
+    /// Lines of the service `name`.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self { name }
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for OvosFormat
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut out: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let metadata = event.metadata();
+        let time = jiff::Zoned::now();
+        write!(
+            out,
+            "{} - {} - ",
+            time.strftime("%Y-%m-%d %H:%M:%S.%3f"),
+            self.name
+        )?;
+        let module = metadata.module_path().unwrap_or_else(|| metadata.target());
+        let span = context.lookup_current();
+        let place = span.as_ref().map_or("-", |span| span.name());
+        write!(
+            out,
+            "{}:{place}:{} - ",
+            module.replace("::", "."),
+            metadata.line().unwrap_or(0)
+        )?;
+        out.write_str(match *metadata.level() {
+            Level::ERROR => "ERROR",
+            Level::WARN => "WARNING",
+            Level::INFO => "INFO",
+            // Python knows nothing below.
+            Level::DEBUG | Level::TRACE => "DEBUG",
+        })?;
+        out.write_str(" - ")?;
+
+        let mut text = String::new();
+        context.format_fields(Writer::new(&mut text), event)?;
+        for span in context.event_scope().into_iter().flatten() {
+            if let Some(fields) = span
+                .extensions()
+                .get::<FormattedFields<N>>()
+                .filter(|fields| !fields.is_empty())
+            {
+                write!(text, " {fields}")?;
+            }
+        }
+        write_on_one_line(&mut out, &text)?;
+        out.write_char('\n')
+    }
+}
+
+/// Whoever sends a message over the bus must not be able to write a line of their own into the log, nor to steer the
+/// terminal it is read on.
+fn write_on_one_line(out: &mut Writer<'_>, text: &str) -> fmt::Result {
+    for letter in text.chars() {
+        if letter.is_control() && letter != '\t' {
+            write!(out, "{}", letter.escape_default())?;
+        } else {
+            out.write_char(letter)?;
+        }
+    }
+    Ok(())
+}
