@@ -1,0 +1,249 @@
+//! One connection: a reader and a writer, each a task of its own, until either of them ends.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tungstenite::Utf8Bytes;
+
+use super::delivery::Unproven;
+use super::dial::Line;
+use super::{BusHandler, Outgoing, OutgoingKind, Shared};
+use crate::bus::websocket::frame::{self, End, Event, FrameReader, Opcode};
+use crate::bus::websocket::socket::Duplex;
+
+/// Bytes gathered into one write.
+const BATCH: usize = 256 * 1024;
+
+/// How long the bus may take to say goodbye, or to take what is written at the shutdown.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Runs a connection to its end and says why it ended. What was being written is in the delivery then.
+pub(super) async fn hold(
+    shared: &Arc<Shared>,
+    handler: &Arc<dyn BusHandler>,
+    line: Line,
+    outgoing: &mut mpsc::Receiver<Outgoing>,
+    again: &mut VecDeque<Unproven>,
+    tracker: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> String {
+    let (reading, writing) = tokio::io::split(line.stream);
+    let over = CancellationToken::new();
+    // Pongs owed: when the writer is stuck, more of them help nobody.
+    let (pongs, pongs_owed) = mpsc::channel(8);
+    let reader = Reader {
+        shared: Arc::clone(shared),
+        handler: Arc::clone(handler),
+        frames: FrameReader::new(End::Client, shared.config.message_limit, line.read),
+        pongs,
+    };
+    let reader = {
+        let over = over.clone();
+        tracker.spawn(async move {
+            let _over = over.clone().drop_guard();
+            reader.run(reading, over).await
+        })
+    };
+    let mut writer = Writer {
+        shared,
+        stream: writing,
+        connection: shared.connections.load(Ordering::Acquire),
+        out: Vec::new(),
+        answers: 0,
+    };
+    let written = tokio::select! {
+        biased;
+        () = over.cancelled() => Ok(()),
+        written = writer.run(outgoing, again, pongs_owed, shutdown) => written,
+    };
+    // What the failed write had gathered is the delivery's again.
+    shared.settle(writer.answers);
+    let read = if written.is_ok() && shutdown.is_cancelled() {
+        // The goodbye is said: wait for the bus's, so that it is not cut off.
+        let over = over.clone();
+        tokio::select! { () = over.cancelled() => {} () = tokio::time::sleep(FAREWELL) => {} }
+        over.cancel();
+        reader.await
+    } else {
+        over.cancel();
+        reader.await
+    };
+    match (written, read) {
+        (Err(error), _) => format!("writing failed: {error}"),
+        (Ok(()), Ok(reason)) => reason,
+        (Ok(()), Err(error)) => format!("the reader ended: {error}"),
+    }
+}
+
+struct Reader {
+    shared: Arc<Shared>,
+    handler: Arc<dyn BusHandler>,
+    frames: FrameReader,
+    pongs: mpsc::Sender<Bytes>,
+}
+
+impl Reader {
+    async fn run(mut self, mut stream: ReadHalf<Box<dyn Duplex>>, over: CancellationToken) -> String {
+        loop {
+            loop {
+                match self.frames.next() {
+                    Ok(Some(event)) => {
+                        if let Some(reason) = self.handle(event) {
+                            return reason;
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(error) => return error.to_string(),
+                }
+            }
+            let read = tokio::select! {
+                read = stream.read_buf(self.frames.space()) => read,
+                () = over.cancelled() => return "closed by this side".to_owned(),
+            };
+            match read {
+                Ok(0) => return "the bus closed the connection".to_owned(),
+                Ok(_) => {}
+                Err(error) => return format!("reading failed: {error}"),
+            }
+        }
+    }
+
+    /// Gives the reason if this was the last one.
+    fn handle(&self, event: Event) -> Option<String> {
+        match event {
+            Event::Text(text) => self.text(text),
+            // Some buses relay binary frames as they are; Python clients read them as text, too.
+            Event::Binary(data) => match Utf8Bytes::try_from(data) {
+                Ok(text) => self.text(text),
+                Err(error) => self.dropped(&error.to_string()),
+            },
+            Event::NotUtf8(size) => self.dropped(&format!("{size} bytes that are not UTF-8")),
+            Event::Ping(payload) => drop(self.pongs.try_send(payload)),
+            Event::Pong => {}
+            Event::Close(Some(code)) => return Some(format!("the bus closed the connection, code {code}")),
+            Event::Close(None) => return Some("the bus closed the connection".to_owned()),
+        }
+        None
+    }
+
+    fn text(&self, text: Utf8Bytes) {
+        let (size, limit) = (text.len(), self.shared.config.drop_above);
+        if size > limit {
+            return self.dropped(&format!("{size} bytes, {limit} are accepted"));
+        }
+        self.shared.delivery(|delivery| delivery.echoed(&text));
+        self.handler.frame(text);
+    }
+
+    fn dropped(&self, cause: &str) {
+        self.shared.frames_dropped.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(cause, "dropped a frame from the bus");
+    }
+}
+
+struct Writer<'a> {
+    shared: &'a Shared,
+    stream: WriteHalf<Box<dyn Duplex>>,
+    /// The number of this connection.
+    connection: u64,
+    out: Vec<u8>,
+    /// Answers in `out`.
+    answers: usize,
+}
+
+impl Writer<'_> {
+    /// Writes until the shutdown, then says goodbye.
+    async fn run(
+        &mut self,
+        outgoing: &mut mpsc::Receiver<Outgoing>,
+        again: &mut VecDeque<Unproven>,
+        mut pongs: mpsc::Receiver<Bytes>,
+        shutdown: &CancellationToken,
+    ) -> io::Result<()> {
+        if !again.is_empty() {
+            tracing::info!(
+                answers = again.len(),
+                "sending answers again that may not have arrived"
+            );
+        }
+        while let Some(answer) = again.pop_front() {
+            self.shared.answers_resent.fetch_add(1, Ordering::Relaxed);
+            self.put_answer(answer);
+            if self.out.len() >= BATCH || again.is_empty() {
+                self.write().await?;
+            }
+        }
+        loop {
+            tokio::select! {
+                biased;
+                Some(payload) = pongs.recv() => {
+                    frame::encode(&mut self.out, Opcode::Pong, &payload, frame::draw_mask());
+                }
+                Some(message) = outgoing.recv() => self.put(message),
+                () = shutdown.cancelled() => break,
+            }
+            while self.out.len() < BATCH {
+                let Ok(message) = outgoing.try_recv() else { break };
+                self.put(message);
+            }
+            self.write().await?;
+        }
+        frame::encode_close(&mut self.out, 1000, "", frame::draw_mask());
+        match timeout(FAREWELL, self.write()).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    fn put(&mut self, message: Outgoing) {
+        match message.kind {
+            OutgoingKind::Answer => self.put_answer(Unproven {
+                text: message.text,
+                writes: 0,
+            }),
+            OutgoingKind::Notice { connection } if connection == self.connection => {
+                frame::encode(
+                    &mut self.out,
+                    Opcode::Text,
+                    message.text.as_ref(),
+                    frame::draw_mask(),
+                );
+            }
+            OutgoingKind::Notice { .. } => {
+                self.shared.notices_dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn put_answer(&mut self, answer: Unproven) {
+        frame::encode(
+            &mut self.out,
+            Opcode::Text,
+            answer.text.as_ref(),
+            frame::draw_mask(),
+        );
+        self.answers += 1;
+        self.shared.delivery(|delivery| delivery.writing(answer));
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        self.stream.write_all(&self.out).await?;
+        self.stream.flush().await?;
+        self.shared.delivery(|delivery| delivery.written(Instant::now()));
+        self.shared.settle(std::mem::take(&mut self.answers));
+        self.out.clear();
+        if self.out.capacity() > 4 * BATCH {
+            self.out = Vec::new();
+        }
+        Ok(())
+    }
+}
