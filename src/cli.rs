@@ -35,9 +35,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
-pub use error::{
-    CliError, EXIT_MACHINE, EXIT_NO_ANSWER, EXIT_NO_BUS, EXIT_OK, EXIT_REFUSED, EXIT_USAGE,
-};
+pub use error::{CliError, EXIT_MACHINE, EXIT_NO_ANSWER, EXIT_NO_BUS, EXIT_OK, EXIT_REFUSED, EXIT_USAGE};
 pub use output::Output;
 pub use paint::Paint;
 pub use pid_file::{PidFile, PidFileError, RunningService};
@@ -147,10 +145,7 @@ impl Cli {
     /// Whether this serves others, and wants a runtime with several threads.
     #[must_use]
     pub fn is_server(&self) -> bool {
-        matches!(
-            self.command,
-            None | Some(Command::Serve(_) | Command::Bus(_))
-        )
+        matches!(self.command, None | Some(Command::Serve(_) | Command::Bus(_)))
     }
 }
 

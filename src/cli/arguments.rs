@@ -87,10 +87,16 @@ mod tests {
             Ok(r#"{"n":123456789012345678901234567890}"#),
         );
         check(&["on=true", "off=null"], Ok(r#"{"on":true,"off":null}"#));
-        check(&["name=Ana Kowalska", "code=007"], Ok(r#"{"name":"Ana Kowalska","code":"007"}"#));
+        check(
+            &["name=Ana Kowalska", "code=007"],
+            Ok(r#"{"name":"Ana Kowalska","code":"007"}"#),
+        );
         check(&[r#"code="5""#, "empty="], Ok(r#"{"code":"5","empty":""}"#));
         check(&["expr=x=1", "list=[1,2]"], Ok(r#"{"expr":"x=1","list":[1,2]}"#));
-        check(&[r#"pose={"x": 1}"#, "nan=NaN"], Ok(r#"{"pose":{"x":1},"nan":"NaN"}"#));
+        check(
+            &[r#"pose={"x": 1}"#, "nan=NaN"],
+            Ok(r#"{"pose":{"x":1},"nan":"NaN"}"#),
+        );
         check(&[r#"{"a": 1, "b": "x"}"#], Ok(r#"{"a":1,"b":"x"}"#));
         check(&[" {} "], Ok("{}"));
     }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::context::Address;
 use super::error::CliError;
-use crate::bus::{CallError, Caller, Message};
+use crate::bus::{Caller, Message};
 
 /// The data of a message.
 pub(super) type Data = Map<String, Value>;
@@ -61,7 +61,7 @@ impl Asker {
         while answers.len() < expected {
             let message = match timeout_at(deadline, self.caller.next()).await {
                 Ok(message) => message?,
-                Err(_) => return Err(self.silence(topic, wait)),
+                Err(_) => return Err(self.silence(wait)),
             };
             if message.kind == answer && message.session_id() == Some(self.caller.session_id()) {
                 answers.push(message.data);
@@ -76,12 +76,12 @@ impl Asker {
     }
 
     /// The error of nobody answering.
-    pub(super) fn silence(&self, topic: &str, wait: Duration) -> CliError {
-        CliError::from(CallError::NoAnswer {
+    pub(super) fn silence(&self, wait: Duration) -> CliError {
+        CliError::NoAnswer {
             url: self.address.url.clone(),
-            topic: topic.to_owned(),
             wait,
-        })
+            advice: String::new(),
+        }
     }
 }
 

@@ -37,5 +37,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         return Ok(());
     }
     let why = error_of(&data).unwrap_or_else(|| format!("the call is {state}"));
-    Err(CliError::Refused(format!("{} was not cancelled: {why}", arguments.call_id)))
+    Err(CliError::Refused(format!(
+        "{} was not cancelled: {why}",
+        arguments.call_id
+    )))
 }

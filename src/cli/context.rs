@@ -7,7 +7,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::Options;
-use super::asker::Asker;
+use super::asker::{Asker, Data, accepted};
 use super::error::CliError;
 use super::output::Output;
 use crate::config::{Config, LogLevel, Overrides, ProcessEnvironment};
@@ -73,6 +73,15 @@ impl<'a, 'o> Context<'a, 'o> {
             certificate: config.bus.ssl_cert.clone(),
         };
         Asker::connect(&address, self.wait()).await
+    }
+
+    /// `Err` when the answer is an error; with `--json` it is printed all the same.
+    pub(super) fn refuse_error(&mut self, data: &Data) -> Result<(), CliError> {
+        let refused = accepted(data);
+        if refused.is_err() {
+            self.output.result(data, |_| String::new())?;
+        }
+        refused
     }
 
     /// Starts the logs, at the level the options ask for.

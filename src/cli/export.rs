@@ -43,7 +43,11 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     context.output.result(&data, |_| {
         let tools = data.get("tools").unwrap_or(&Value::Null);
         // A value that came as JSON always goes as JSON; an error answer has nothing to show here.
-        if tools.is_null() { String::new() } else { format!("{tools:#}\n") }
+        if tools.is_null() {
+            String::new()
+        } else {
+            format!("{tools:#}\n")
+        }
     })?;
     accepted(&data)
 }

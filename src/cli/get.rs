@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::asker::{accepted, object, read};
+use super::asker::{object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::list::Tool;
@@ -34,9 +34,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
     let wait = context.wait();
     let data = context.asker().await?.ask(TOPIC, request, wait).await?;
-    if accepted(&data).is_err() {
-        context.output.result(&data, |_| String::new()).and_then(|()| accepted(&data))?;
-    }
+    context.refuse_error(&data)?;
     let tool: Tool = read(TOPIC, &data)?;
     context.output.result(&data, |paint| render(&tool, paint))
 }
@@ -49,7 +47,11 @@ fn render(tool: &Tool, paint: Paint) -> String {
     )];
     facts.extend(tool.meta.effect.clone());
     facts.extend(tool.meta.category.clone());
-    facts.extend(tool.meta.timeout_ms.map(|ms| format!("at most {}", milliseconds(ms))));
+    facts.extend(
+        tool.meta
+            .timeout_ms
+            .map(|ms| format!("at most {}", milliseconds(ms))),
+    );
     if !tool.meta.subsystems.is_empty() {
         facts.push(format!("uses {}", tool.meta.subsystems.join(", ")));
     }

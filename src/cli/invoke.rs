@@ -97,10 +97,14 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             request.insert(key.into(), json!(true));
         }
     }
-    let bound = arguments.timeout_ms.map(|ms| Duration::from_millis(ms) + ANSWER_MARGIN);
+    let bound = arguments
+        .timeout_ms
+        .map(|ms| Duration::from_millis(ms) + ANSWER_MARGIN);
     let given = context.options.timeout;
     let mut asker = context.asker().await?;
-    let mut view = arguments.progress.then(|| View::new(context.output, &arguments.name));
+    let mut view = arguments
+        .progress
+        .then(|| View::new(context.output, &arguments.name));
     let end = wait(&mut asker, request, given, bound, |message| {
         if let Some(view) = &mut view
             && message.kind == progress::TOPIC
@@ -117,7 +121,9 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         End::Answered(data) => show(&data, context),
         End::Silent(error) => Err(give_up(&mut asker, &call_id, error).await),
         End::Interrupted => {
-            context.output.remark("cancelling the call; Ctrl-C again to leave it alone");
+            context
+                .output
+                .remark("cancelling the call; Ctrl-C again to leave it alone");
             let why = interrupt(&mut asker, &call_id).await;
             Err(CliError::Refused(why))
         }
@@ -167,7 +173,9 @@ async fn wait(
 
 /// Asks for a cancel on the way out, so that nothing goes on that nobody waits for.
 async fn give_up(asker: &mut Asker, call_id: &str, error: CliError) -> CliError {
-    let sent = asker.send(cancel::TOPIC, object(json!({ "call_id": call_id }))).await;
+    let sent = asker
+        .send(cancel::TOPIC, object(json!({ "call_id": call_id })))
+        .await;
     match error {
         CliError::NoAnswer { url, wait, .. } => CliError::NoAnswer {
             url,
@@ -183,13 +191,8 @@ async fn give_up(asker: &mut Asker, call_id: &str, error: CliError) -> CliError 
 
 /// Cancels the call and says how it ended.
 async fn interrupt(asker: &mut Asker, call_id: &str) -> String {
-    let ended = Cell::new(None);
     let request = object(json!({ "call_id": call_id }));
-    let asked = asker.ask_hearing(cancel::TOPIC, request, CANCEL_WAIT, |message| {
-        if message.kind.strip_suffix(".response") == Some(TOPIC) {
-            ended.set(Some(()));
-        }
-    });
+    let asked = asker.ask(cancel::TOPIC, request, CANCEL_WAIT);
     let answer = tokio::select! {
         answer = asked => answer,
         _ = tokio::signal::ctrl_c() => return format!("left alone while the call {call_id} was being cancelled"),
@@ -208,17 +211,26 @@ async fn interrupt(asker: &mut Asker, call_id: &str) -> String {
 
 fn show(data: &Data, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let error = error_of(data);
-    context.output.result(data, |paint| match (&error, data.get("result")) {
-        (None, Some(result)) => format!("{}\n", paint::plain(&format!("{result:#}"))),
-        (Some(_), _) => data.get("error_detail").map_or_else(String::new, |detail| report(detail, paint)),
-        (None, None) => String::new(),
-    })?;
+    context
+        .output
+        .result(data, |paint| match (&error, data.get("result")) {
+            (None, Some(result)) => format!("{}\n", paint::plain(&format!("{result:#}"))),
+            (Some(_), _) => data
+                .get("error_detail")
+                .map_or_else(String::new, |detail| report(detail, paint)),
+            (None, None) => String::new(),
+        })?;
     if let Some(text) = error {
         return Err(CliError::Refused(text));
     }
     match data.get("result") {
-        None => Err(CliError::Refused("the answer holds neither a result nor an error".to_owned())),
-        Some(result) => match ["ok", "success"].into_iter().find(|key| result.get(key) == Some(&Value::Bool(false))) {
+        None => Err(CliError::Refused(
+            "the answer holds neither a result nor an error".to_owned(),
+        )),
+        Some(result) => match ["ok", "success"]
+            .into_iter()
+            .find(|key| result.get(key) == Some(&Value::Bool(false)))
+        {
             Some(key) => Err(CliError::Refused(format!("the result says {key}: false"))),
             None => Ok(()),
         },
@@ -227,21 +239,29 @@ fn show(data: &Data, context: &mut Context<'_, '_>) -> Result<(), CliError> {
 
 /// The report of a call that failed, a line for each action.
 fn report(detail: &Value, paint: Paint) -> String {
-    let report = detail.get("report").unwrap_or(&Value::Null);
-    let actions = report.get("actions").unwrap_or(report);
-    let Some(actions) = actions.as_array().filter(|actions| !actions.is_empty()) else {
+    let actions = detail.pointer("/report/actions").and_then(Value::as_array);
+    let Some(actions) = actions.filter(|actions| !actions.is_empty()) else {
         return String::new();
     };
     let text = |action: &Value, key: &str| action.get(key).map_or_else(String::new, paint::value);
     let rows = actions.iter().map(|action| {
         let outcome = text(action, "outcome");
-        let tone = if outcome == "completed" { Tone::Good } else { Tone::Bad };
-        let took = action.get("elapsed_ms").or_else(|| action.get("duration_ms"));
+        let tone = if outcome == "completed" {
+            Tone::Good
+        } else {
+            Tone::Bad
+        };
+        let took = action.get("duration_ms");
         vec![
             text(action, "id").into(),
             paint::Cell::toned(tone, outcome),
-            took.and_then(Value::as_u64).map_or_else(|| "-".to_owned(), milliseconds).into(),
-            text(action, "error").into(),
+            took.and_then(Value::as_u64)
+                .map_or_else(|| "-".to_owned(), milliseconds)
+                .into(),
+            action
+                .pointer("/error/message")
+                .map_or_else(String::new, paint::value)
+                .into(),
         ]
     });
     paint.table(&["ACTION", "OUTCOME", "TOOK", "ERROR"], rows)

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::asker::{accepted, object, read};
+use super::asker::{object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line};
@@ -60,7 +60,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let wait = context.wait();
     let mut asker = context.asker().await?;
     let mut data = asker.ask(TOPIC, object(json!({"detail": true})), wait).await?;
-    accepted(&data)?;
+    context.refuse_error(&data)?;
     if let Some(wanted) = &arguments.toolbox {
         let all: Answer = read(TOPIC, &data)?;
         let mut known: Vec<String> = all.tools.into_iter().map(|tool| tool.toolbox_id).collect();

@@ -6,9 +6,9 @@ use std::io::{self, IsTerminal, Write};
 
 use serde_json::Value;
 
+use super::Options;
 use super::error::CliError;
 use super::paint::{Paint, Tone, plain};
-use super::Options;
 use crate::config::{Environment, ProcessEnvironment};
 
 /// The two streams, and how to write to them.
@@ -105,7 +105,7 @@ impl<'a> Output<'a> {
     /// # Errors
     /// When it cannot be written.
     pub fn text(&mut self, text: &str) -> Result<(), CliError> {
-        if self.json || self.quiet {
+        if self.json || self.quiet || text.is_empty() {
             return Ok(());
         }
         self.write(text)

@@ -200,7 +200,12 @@ mod tests {
         ] {
             assert_eq!(plain(text), shown);
             assert_eq!(Paint::default().tone(Tone::Bad, text), shown);
-            assert_eq!(Paint::default().table(&["A"], [vec![text.into()]]).contains('\u{1b}'), false);
+            assert_eq!(
+                Paint::default()
+                    .table(&["A"], [vec![text.into()]])
+                    .contains('\u{1b}'),
+                false
+            );
         }
     }
 
@@ -211,7 +216,10 @@ mod tests {
             vec!["pick_object".into(), "motion".into()],
         ];
         let text = Paint::default().table(&["NAME", "EFFECT"], rows.clone());
-        assert_eq!(text, " NAME         EFFECT\n add          read\n pick_object  motion\n");
+        assert_eq!(
+            text,
+            " NAME         EFFECT\n add          read\n pick_object  motion\n"
+        );
         let colour = Paint {
             colour: true,
             width: Some(80),

@@ -82,7 +82,12 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let wait = context.wait();
     let data = context.asker().await?.ask(TOPIC, request, wait).await?;
     context.refuse_error(&data)?;
-    let graph = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let graph = |key: &str| {
+        data.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     match arguments.format {
         _ if context.output.json() => context.output.result(&data, |_| String::new()),
         Format::Table => {
@@ -112,10 +117,17 @@ fn render(plan: &Plan, paint: Paint) -> String {
         wave.iter().enumerate().map(move |(place, action)| {
             vec![
                 // One number a wave: what stands below it runs beside it.
-                if place == 0 { Cell::from(number.to_string()) } else { Cell::from("") },
+                if place == 0 {
+                    Cell::from(number.to_string())
+                } else {
+                    Cell::from("")
+                },
                 Cell::toned(Tone::Strong, action.id.as_str()),
                 joined(&action.subsystems).into(),
-                action.timeout_ms.map_or_else(|| "-".to_owned(), milliseconds).into(),
+                action
+                    .timeout_ms
+                    .map_or_else(|| "-".to_owned(), milliseconds)
+                    .into(),
                 joined(&action.dependencies).into(),
                 params(&action.params).into(),
             ]
@@ -124,7 +136,10 @@ fn render(plan: &Plan, paint: Paint) -> String {
     format!(
         "{}\n{}",
         facts.join(" · "),
-        paint.table(&["WAVE", "ACTION", "SUBSYSTEMS", "TIMEOUT", "AFTER", "PARAMS"], rows)
+        paint.table(
+            &["WAVE", "ACTION", "SUBSYSTEMS", "TIMEOUT", "AFTER", "PARAMS"],
+            rows
+        )
     )
 }
 
@@ -139,6 +154,8 @@ fn params(params: &Value) -> String {
 }
 
 fn pairs(map: &Map<String, Value>) -> String {
-    let pairs = map.iter().map(|(key, value)| format!("{key}={}", super::paint::value(value)));
+    let pairs = map
+        .iter()
+        .map(|(key, value)| format!("{key}={}", super::paint::value(value)));
     pairs.collect::<Vec<_>>().join(" ")
 }

@@ -150,9 +150,12 @@ impl Live {
     fn show(&mut self, progress: &Progress) {
         let action = progress.action.clone().unwrap_or_default();
         match progress.kind.as_str() {
-            "queued" => self.call.set_message(format!("{}: {}", self.name, words(progress))),
+            "queued" => self
+                .call
+                .set_message(format!("{}: {}", self.name, words(progress))),
             "wave" => {
-                self.call.set_message(format!("{}: {}", self.name, wave(progress)));
+                self.call
+                    .set_message(format!("{}: {}", self.name, wave(progress)));
                 let _ = self.all.println(line(progress));
             }
             "action_started" => {
@@ -177,7 +180,9 @@ impl Live {
                     }
                     bar.set_message(words(progress).trim_start().to_owned());
                 }
-                None => self.call.set_message(format!("{}: {}", self.name, words(progress).trim_start())),
+                None => self
+                    .call
+                    .set_message(format!("{}: {}", self.name, words(progress).trim_start())),
             },
             _ => {}
         }
@@ -204,12 +209,18 @@ mod tests {
     #[test]
     fn every_message_is_a_line() {
         for (message, expected) in [
-            (json!({"kind": "queued", "elapsed_ms": 0}), "    0.0s  waits for its subsystems"),
+            (
+                json!({"kind": "queued", "elapsed_ms": 0}),
+                "    0.0s  waits for its subsystems",
+            ),
             (
                 json!({"kind": "queued", "message": "left_arm is held by call c-1", "elapsed_ms": 40}),
                 "    0.0s  waits for its subsystems: left_arm is held by call c-1",
             ),
-            (json!({"kind": "wave", "wave": 2, "waves": 6, "elapsed_ms": 1249}), "    1.2s  wave 2 of 6"),
+            (
+                json!({"kind": "wave", "wave": 2, "waves": 6, "elapsed_ms": 1249}),
+                "    1.2s  wave 2 of 6",
+            ),
             (
                 json!({"kind": "action_started", "action": "grasp", "elapsed_ms": 1300}),
                 "    1.3s    grasp started",
@@ -218,12 +229,18 @@ mod tests {
                 json!({"kind": "update", "action": "grasp", "fraction": 0.4, "message": "closing", "elapsed_ms": 1500}),
                 "    1.5s    grasp 40%: closing",
             ),
-            (json!({"kind": "update", "fraction": 7, "elapsed_ms": 1500}), "    1.5s    call 100%"),
+            (
+                json!({"kind": "update", "fraction": 7, "elapsed_ms": 1500}),
+                "    1.5s    call 100%",
+            ),
             (
                 json!({"kind": "action_ended", "action": "grasp", "outcome": "timed_out", "elapsed_ms": 61000}),
                 "   61.0s    grasp timed_out",
             ),
-            (json!({"kind": "later", "message": "\u{1b}[2J"}), "    0.0s  later: \\u{1b}[2J"),
+            (
+                json!({"kind": "later", "message": "\u{1b}[2J"}),
+                "    0.0s  later: \\u{1b}[2J",
+            ),
         ] {
             let progress: Progress = serde_json::from_value(message.clone()).unwrap();
             assert_eq!(line(&progress), expected, "{message}");

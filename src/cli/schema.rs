@@ -18,7 +18,11 @@ pub(super) fn summary(schema: &Value) -> String {
         .map(|field| field.name.to_owned())
         .chain(optional.iter().map(|field| format!("[{}]", field.name)))
         .collect();
-    if names.is_empty() { "-".to_owned() } else { names.join(", ") }
+    if names.is_empty() {
+        "-".to_owned()
+    } else {
+        names.join(", ")
+    }
 }
 
 /// The fields as a table, or what the schema is when it has none.
@@ -30,7 +34,11 @@ pub(super) fn table(schema: &Value, paint: Paint) -> String {
                 (false, Some(default)) => Cell::from(default.to_string()),
                 (false, None) => Cell::from("-"),
             };
-            let text = field.schema.get("description").and_then(Value::as_str).unwrap_or("");
+            let text = field
+                .schema
+                .get("description")
+                .and_then(Value::as_str)
+                .unwrap_or("");
             vec![
                 field.name.into(),
                 kind(schema, field.schema, 0).into(),
@@ -75,7 +83,9 @@ fn kind(root: &Value, schema: &Value, depth: usize) -> String {
         return value(constant);
     }
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-        let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
+        let target = reference
+            .strip_prefix('#')
+            .and_then(|pointer| root.pointer(pointer));
         return target.map_or_else(|| "any".to_owned(), inner);
     }
     for key in ["anyOf", "oneOf"] {
@@ -118,7 +128,11 @@ fn range(schema: &Value) -> String {
     let high = high.or_else(|| bound("exclusiveMaximum").map(|it| format!("<{it}")));
     match (bound("minimum"), bound("maximum"), low, high) {
         (Some(low), Some(high), ..) => format!(" {low}..{high}"),
-        (_, _, low, high) => [low, high].into_iter().flatten().map(|bound| format!(" {bound}")).collect(),
+        (_, _, low, high) => [low, high]
+            .into_iter()
+            .flatten()
+            .map(|bound| format!(" {bound}"))
+            .collect(),
     }
 }
 
@@ -137,13 +151,28 @@ mod tests {
         }});
         for (schema, words) in [
             (json!({"type": "integer"}), "integer"),
-            (json!({"type": "number", "minimum": 0, "maximum": 1.5}), "number 0..1.5"),
+            (
+                json!({"type": "number", "minimum": 0, "maximum": 1.5}),
+                "number 0..1.5",
+            ),
             (json!({"type": "number", "exclusiveMinimum": 0}), "number >0"),
-            (json!({"type": "integer", "minimum": 1, "exclusiveMaximum": 9}), "integer >=1 <9"),
-            (json!({"anyOf": [{"type": "string"}, {"type": "null"}]}), "string?"),
+            (
+                json!({"type": "integer", "minimum": 1, "exclusiveMaximum": 9}),
+                "integer >=1 <9",
+            ),
+            (
+                json!({"anyOf": [{"type": "string"}, {"type": "null"}]}),
+                "string?",
+            ),
             (json!({"type": ["integer", "null"]}), "integer?"),
-            (json!({"type": "array", "items": {"$ref": "#/$defs/Pose"}}), "object[]"),
-            (json!({"type": "array", "items": {"$ref": "#/$defs/Arm"}}), "[left|right]"),
+            (
+                json!({"type": "array", "items": {"$ref": "#/$defs/Pose"}}),
+                "object[]",
+            ),
+            (
+                json!({"type": "array", "items": {"$ref": "#/$defs/Arm"}}),
+                "[left|right]",
+            ),
             (json!({"type": "array"}), "any[]"),
             (json!({"const": 5}), "5"),
             (json!({"$ref": "#/$defs/Nowhere"}), "any"),
@@ -170,7 +199,10 @@ mod tests {
             "",
         ];
         assert_eq!(table(&schema, Paint::default()), expected.join("\n"));
-        for (schema, text) in [(json!({"type": "object", "properties": {}}), " none\n"), (json!({}), " any\n")] {
+        for (schema, text) in [
+            (json!({"type": "object", "properties": {}}), " none\n"),
+            (json!({}), " any\n"),
+        ] {
             assert_eq!(table(&schema, Paint::default()), text);
             assert_eq!(summary(&schema), "-");
         }
