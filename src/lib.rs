@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod bus;
+pub mod cli;
 pub mod config;
 pub mod engine;
 pub mod export;

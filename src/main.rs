@@ -1,1 +1,32 @@
-fn main() {}
+//! The program: arguments, a runtime, and the exit code of what was asked for. The rest is `ovos_tools::cli`.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Parser;
+use ovos_tools::cli::{self, Cli, CliError, Output};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut output = Output::of_process(&cli.options);
+    match run(&cli, &mut output) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output.error(&format!("{error:#}"));
+            let code = error
+                .downcast_ref()
+                .map_or(cli::EXIT_MACHINE, CliError::exit_code);
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(cli: &Cli, output: &mut Output<'_>) -> anyhow::Result<()> {
+    let mut runtime = if cli.is_server() {
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    let runtime = runtime.enable_all().build().context("start the async runtime")?;
+    Ok(runtime.block_on(cli::run(cli, output))?)
+}

@@ -1,0 +1,192 @@
+//! The command line: one file a subcommand, and what they share.
+//!
+//! A subcommand that talks to a service is a bus client like any other, in a session of its own ([`asker`]); it
+//! knows payloads, not the service. Rendering is pure (data and [`Paint`] in, text out), and everything is
+//! written through one [`Output`]. Read [`Cli`] first, then [`run`].
+
+mod arguments;
+mod asker;
+mod bus;
+mod cancel;
+mod check;
+mod completions;
+mod config;
+mod context;
+mod error;
+mod export;
+mod get;
+mod invoke;
+mod list;
+mod output;
+mod paint;
+mod pid_file;
+mod plan;
+mod progress;
+mod reload;
+mod resume;
+mod schema;
+mod serve;
+mod status;
+mod stop;
+mod toolbox_host;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use error::{CliError, EXIT_MACHINE, EXIT_NO_ANSWER, EXIT_NO_BUS, EXIT_OK, EXIT_REFUSED, EXIT_USAGE};
+pub use output::Output;
+pub use paint::Paint;
+pub use pid_file::{PidFile, PidFileError, RunningService};
+pub use status::started as render_started;
+
+use context::Context;
+
+const EXAMPLES: &str = "\
+Examples:
+  ovos-tools serve --embedded-bus auto     run the service, with a bus of its own when there is none
+  ovos-tools list                          which tools there are
+  ovos-tools invoke add a=1 b=2            call one
+  ovos-tools plan pick_object object=cup   what a call would do, without doing it
+  ovos-tools stop                          emergency stop of everything
+
+Exit codes:
+  0  done
+  1  the answer is an error, or a result that says `ok: false` or `success: false`
+  2  wrong arguments or a wrong configuration
+  3  no bus, or the bus went away
+  4  the bus is there, but nobody answered in time
+  5  this machine refused: a file, a port, a signal";
+
+/// The arguments of the program.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ovos-tools",
+    version,
+    about = "Tools for a voice assistant, over the OVOS messagebus",
+    long_about = "Tools for a voice assistant: `serve` runs the service that finds, plans and runs the tools of \
+                  loadable toolboxes; the other subcommands talk to it over the OVOS messagebus. Without a \
+                  subcommand: `serve`.",
+    after_help = EXAMPLES
+)]
+pub struct Cli {
+    /// What every subcommand understands.
+    #[command(flatten)]
+    pub options: Options,
+    /// What to do; `serve` when it is not said.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Options of every subcommand.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Options {
+    /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
+    #[arg(long, global = true, value_name = "URL")]
+    pub bus: Option<String>,
+    /// Configuration on top of the mycroft.conf stack, in the place of the user's file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print the data of the answer as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// How long to wait for the bus and for an answer [default: 5; reload: 60; invoke: as long as the call runs]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    /// Print nothing but errors; the exit code tells
+    #[arg(short, long, global = true, conflicts_with_all = ["json", "verbose"])]
+    pub quiet: bool,
+    /// Log more to stderr: -v debug, -vv trace
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the service (this is the default)
+    Serve(serve::Arguments),
+    /// Run a messagebus, for machines without ovos-messagebus
+    Bus(bus::Arguments),
+    /// List the tools, by toolbox
+    List(list::Arguments),
+    /// Show one tool: what it does, its arguments and its result
+    Get(get::Arguments),
+    /// Call a tool
+    Invoke(invoke::Arguments),
+    /// Show what a call would do, wave by wave, without doing it
+    Plan(plan::Arguments),
+    /// Print the tools in the format of a language model
+    Export(export::Arguments),
+    /// Load added and changed plugins, drop removed ones
+    Reload(reload::Arguments),
+    /// Emergency stop, of everything or of some toolboxes
+    Stop(stop::Arguments),
+    /// Lift the emergency stop of a toolbox
+    Resume(resume::Arguments),
+    /// Cancel a running or queued call
+    Cancel(cancel::Arguments),
+    /// Show toolboxes, running calls and counters
+    Status(status::Arguments),
+    /// Try out a plugin file and say what is wrong with it
+    Check(check::Arguments),
+    /// Show the configuration in force and which file each value came from
+    Config(config::Arguments),
+    /// Print the completions of a shell
+    Completions(completions::Arguments),
+    /// Host one toolbox; started by the service, not by people
+    #[command(hide = true)]
+    ToolboxHost(toolbox_host::Arguments),
+}
+
+impl Cli {
+    /// Whether this serves others, and wants a runtime with several threads.
+    #[must_use]
+    pub fn is_server(&self) -> bool {
+        matches!(self.command, None | Some(Command::Serve(_) | Command::Bus(_)))
+    }
+}
+
+/// Does what the arguments say.
+///
+/// # Errors
+/// [`CliError::exit_code`] is the exit code of the program; everything but the text of the error is written.
+///
+/// # Cancel safety
+/// Not safe: a call that was sent goes on without its asker.
+pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
+    let mut context = Context::new(&cli.options, output);
+    let context = &mut context;
+    match &cli.command {
+        None => serve::run(&serve::Arguments::default(), context).await,
+        Some(Command::Serve(arguments)) => serve::run(arguments, context).await,
+        Some(Command::Bus(arguments)) => bus::run(arguments, context).await,
+        Some(Command::List(arguments)) => list::run(arguments, context).await,
+        Some(Command::Get(arguments)) => get::run(arguments, context).await,
+        Some(Command::Invoke(arguments)) => invoke::run(arguments, context).await,
+        Some(Command::Plan(arguments)) => plan::run(arguments, context).await,
+        Some(Command::Export(arguments)) => export::run(arguments, context).await,
+        Some(Command::Reload(arguments)) => reload::run(arguments, context).await,
+        Some(Command::Stop(arguments)) => stop::run(arguments, context).await,
+        Some(Command::Resume(arguments)) => resume::run(arguments, context).await,
+        Some(Command::Cancel(arguments)) => cancel::run(arguments, context).await,
+        Some(Command::Status(arguments)) => status::run(arguments, context).await,
+        Some(Command::Check(arguments)) => check::run(arguments, context),
+        Some(Command::Config(arguments)) => config::run(arguments, context),
+        Some(Command::Completions(arguments)) => completions::run(arguments, context),
+        Some(Command::ToolboxHost(arguments)) => toolbox_host::run(arguments),
+    }
+}
+
+/// Reads `2`, `0.5`: seconds from a millisecond to a day.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let accepted = "expected a number of seconds from 0.001 to 86400";
+    let number: f64 = text.trim().parse().map_err(|_| accepted.to_owned())?;
+    if (0.001..=86_400.0).contains(&number) {
+        Ok(Duration::from_secs_f64(number))
+    } else {
+        Err(accepted.to_owned())
+    }
+}

@@ -1,0 +1,26 @@
+//! `ovos-tools completions`: what a shell needs to complete our arguments.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::Cli;
+use super::context::Context;
+use super::error::CliError;
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools completions bash > ~/.local/share/bash-completion/completions/ovos-tools
+  ovos-tools completions zsh > ~/.zfunc/_ovos-tools
+  ovos-tools completions fish > ~/.config/fish/completions/ovos-tools.fish")]
+pub struct Arguments {
+    /// The shell
+    shell: Shell,
+}
+
+pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "ovos-tools", &mut script);
+    context.output.document(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,181 @@
+//! `ovos-tools config`: the configuration in force, and which file each value came from.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::error::CliError;
+use super::paint::{Cell, Paint, Tone, plain};
+use crate::config::{Config, LayerKind, LayerState, Setting};
+
+/// Shown in the place of a secret.
+const HIDDEN: &str = "(hidden)";
+
+/// Arguments of `config`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools config
+  ovos-tools config --all
+  ovos-tools config --config ./mycroft.conf --json | jq '.settings[] | select(.origin != \"default\")'
+
+Reads the files as `serve` would; the service that runs may have read them earlier (`ovos-tools status` shows what \
+is not in force yet). Values whose key speaks of a secret are hidden.")]
+pub struct Arguments {
+    /// The files that do not exist, too
+    #[arg(long)]
+    all: bool,
+    /// Show secrets
+    #[arg(long)]
+    show_secrets: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let config = context.config()?;
+    let settings: Vec<Setting> = config
+        .settings()
+        .map(|setting| {
+            let mut setting = setting.clone();
+            if !arguments.show_secrets {
+                let last = setting.key.rsplit('.').next().unwrap_or_default().to_owned();
+                hide(&last, &mut setting.value);
+            }
+            setting
+        })
+        .collect();
+    let wrong: Vec<(&String, String)> = config
+        .toolboxes
+        .iter()
+        .filter_map(|(id, section)| Some((id, section.as_ref().err()?.to_string())))
+        .collect();
+    let data = json!({
+        "settings": settings,
+        "files": config.stack().layers().iter().map(|layer| json!({
+            "path": layer.path,
+            "kind": kind(layer.kind),
+            "state": state(layer.state),
+        })).collect::<Vec<_>>(),
+        "notices": config.notices.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "errors": wrong.iter().map(|(id, error)| json!({"toolbox_id": id, "error": error})).collect::<Vec<_>>(),
+    });
+    context
+        .output
+        .result(&data, |paint| render(&config, &settings, arguments.all, paint))?;
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let errors: Vec<String> = wrong.into_iter().map(|(_, error)| error).collect();
+    Err(CliError::Usage(errors.join("\n")))
+}
+
+fn render(config: &Config, settings: &[Setting], all: bool, paint: Paint) -> String {
+    let rows = settings.iter().map(|setting| {
+        let origin = setting.origin.to_string();
+        let origin = if origin == "default" {
+            Cell::toned(Tone::Dim, origin)
+        } else {
+            origin.into()
+        };
+        vec![
+            setting.key.as_str().into(),
+            setting.value.to_string().into(),
+            origin,
+        ]
+    });
+    let mut text = paint.table(&["KEY", "VALUE", "FROM"], rows);
+    let layers = config.stack().layers().iter();
+    let rows = layers
+        .filter(|layer| all || layer.state != LayerState::Absent)
+        .map(|layer| {
+            let tone = match layer.state {
+                LayerState::Broken => Tone::Bad,
+                LayerState::Read => Tone::Good,
+                LayerState::Absent | LayerState::Disabled => Tone::Dim,
+            };
+            vec![
+                layer.path.display().to_string().into(),
+                kind(layer.kind).into(),
+                Cell::toned(tone, state(layer.state)),
+            ]
+        });
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    text.push('\n');
+    if rows.is_empty() {
+        text += "no file of the mycroft.conf stack exists; --all shows where they are looked for\n";
+    } else {
+        text += &paint.table(&["FILE (the later one wins)", "WHOSE", "STATE"], rows);
+    }
+    for notice in &config.notices {
+        text += &format!(
+            "{} {}\n",
+            paint.tone(Tone::Warning, "note:"),
+            plain(&notice.to_string())
+        );
+    }
+    text
+}
+
+fn kind(kind: LayerKind) -> &'static str {
+    match kind {
+        LayerKind::Default => "default",
+        LayerKind::Distribution => "distribution",
+        LayerKind::System => "system",
+        LayerKind::Assistant => "assistant",
+        LayerKind::User => "user",
+        LayerKind::Given => "--config",
+    }
+}
+
+fn state(state: LayerState) -> &'static str {
+    match state {
+        LayerState::Absent => "absent",
+        LayerState::Read => "read",
+        LayerState::Broken => "broken, skipped",
+        LayerState::Disabled => "disabled by system.disable_user_config",
+    }
+}
+
+/// Hides what the key, or a key further down, calls a secret.
+fn hide(key: &str, value: &mut Value) {
+    let key = key.to_ascii_lowercase();
+    let secret = ["password", "passwd", "secret", "token", "api_key", "apikey"]
+        .iter()
+        .any(|word| key.contains(word));
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        value if secret => *value = HIDDEN.into(),
+        Value::Object(map) => map.iter_mut().for_each(|(key, value)| hide(key, value)),
+        Value::Array(list) => list.iter_mut().for_each(|value| hide("", value)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_hidden_wherever_they_stand() {
+        for (key, value, shown) in [
+            ("API_KEY", json!("x"), json!(HIDDEN)),
+            ("mqtt_password", json!(5), json!(HIDDEN)),
+            ("secrets", json!(["x"]), json!(HIDDEN)),
+            (
+                "env",
+                json!({"HUB_TOKEN": "x", "PATH": "/bin"}),
+                json!({"HUB_TOKEN": HIDDEN, "PATH": "/bin"}),
+            ),
+            (
+                "hubs",
+                json!([{"token": "x", "port": 1}]),
+                json!([{"token": HIDDEN, "port": 1}]),
+            ),
+            ("token", json!(null), json!(null)),
+            ("port", json!(14540), json!(14540)),
+        ] {
+            let mut found = value;
+            hide(key, &mut found);
+            assert_eq!(found, shown, "{key}");
+        }
+    }
+}

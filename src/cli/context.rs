@@ -1,0 +1,102 @@
+//! What a subcommand has at hand: the options, the configuration, a way to the bus, and the output.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use url::Url;
+
+use super::Options;
+use super::asker::{Asker, Data, accepted};
+use super::error::CliError;
+use super::output::Output;
+use crate::config::{Config, LogLevel, Overrides, ProcessEnvironment};
+use crate::logs::{self, LogOptions, Logs};
+
+/// How long most requests wait for an answer, and all of them for the bus.
+const DEFAULT_WAIT: Duration = Duration::from_secs(5);
+
+/// Shared by all subcommands.
+pub(super) struct Context<'a, 'o> {
+    pub(super) options: &'a Options,
+    pub(super) output: &'a mut Output<'o>,
+    logs: Option<Logs>,
+}
+
+/// Where the bus is.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    pub(super) url: Url,
+    pub(super) certificate: Option<PathBuf>,
+}
+
+impl<'a, 'o> Context<'a, 'o> {
+    pub(super) fn new(options: &'a Options, output: &'a mut Output<'o>) -> Self {
+        Self {
+            options,
+            output,
+            logs: None,
+        }
+    }
+
+    /// What the options say over the files.
+    pub(super) fn overrides(&self) -> Overrides {
+        Overrides {
+            config: self.options.config.clone(),
+            bus: self.options.bus.clone(),
+            ..Overrides::default()
+        }
+    }
+
+    /// The configuration in force.
+    pub(super) fn config(&self) -> Result<Arc<Config>, CliError> {
+        Ok(Config::load(&ProcessEnvironment, &self.overrides(), None)?)
+    }
+
+    /// How long to wait when the subcommand has no better idea.
+    pub(super) fn wait(&self) -> Duration {
+        self.options.timeout.unwrap_or(DEFAULT_WAIT)
+    }
+
+    /// Connects to the bus.
+    pub(super) async fn asker(&mut self) -> Result<Asker, CliError> {
+        let config = self.config()?;
+        if self.options.verbose > 0 && self.logs.is_none() {
+            let options = LogOptions {
+                json: false,
+                file: false,
+            };
+            self.logs = Some(self.start_logs(&config, options)?);
+        }
+        let address = Address {
+            url: config.bus.url.clone(),
+            certificate: config.bus.ssl_cert.clone(),
+        };
+        Asker::connect(&address, self.wait()).await
+    }
+
+    /// `Err` when the answer is an error; with `--json` it is printed all the same.
+    pub(super) fn refuse_error(&mut self, data: &Data) -> Result<(), CliError> {
+        let refused = accepted(data);
+        if refused.is_err() {
+            self.output.result(data, |_| String::new())?;
+        }
+        refused
+    }
+
+    /// Starts the logs, at the level the options ask for.
+    pub(super) fn start_logs(&self, config: &Config, options: LogOptions) -> Result<Logs, CliError> {
+        let mut logging = config.logging.clone();
+        match (self.options.quiet, self.options.verbose) {
+            (true, _) => logging.level = LogLevel::Error,
+            (false, 0) => {}
+            (false, 1) => logging.level = logging.level.min(LogLevel::Debug),
+            (false, _) => logging.level = LogLevel::Trace,
+        }
+        let logs = logs::start(&logging, options)?;
+        for notice in &config.notices {
+            tracing::warn!("{notice}");
+        }
+        Ok(logs)
+    }
+}

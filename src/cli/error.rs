@@ -1,0 +1,115 @@
+//! What can go wrong on the command line, and the exit code of each kind.
+
+use std::io;
+use std::time::Duration;
+
+use url::Url;
+
+use super::pid_file::PidFileError;
+use crate::bus::CallError;
+use crate::config::ConfigErrors;
+use crate::logs::LogError;
+
+/// Done.
+pub const EXIT_OK: u8 = 0;
+/// The answer is an error, or a result that says `ok: false` or `success: false`.
+pub const EXIT_REFUSED: u8 = 1;
+/// Wrong arguments (clap's own code too) or a wrong configuration.
+pub const EXIT_USAGE: u8 = 2;
+/// No bus, or the bus went away.
+pub const EXIT_NO_BUS: u8 = 3;
+/// The bus is there, but nobody answered in time.
+pub const EXIT_NO_ANSWER: u8 = 4;
+/// This machine refused: a file, a port, a signal.
+pub const EXIT_MACHINE: u8 = 5;
+
+/// Why a subcommand did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    /// The arguments make no sense together.
+    #[error("{0}")]
+    Usage(String),
+    /// The configuration is wrong.
+    #[error("{0}")]
+    Config(#[from] ConfigErrors),
+    /// The service, a tool or a plugin says no.
+    #[error("{0}")]
+    Refused(String),
+    /// An answer that cannot be read.
+    #[error("the answer to {topic} cannot be read ({cause}); see it with --json")]
+    Answer {
+        /// What was asked.
+        topic: &'static str,
+        /// What is wrong with it.
+        cause: serde_json::Error,
+    },
+    /// No bus.
+    #[error("{0}")]
+    NoBus(CallError),
+    /// Nobody answered.
+    #[error(
+        "no ovos-tools service answered on {url} within {} s: start one with `ovos-tools serve`{advice}",
+        wait.as_secs_f64()
+    )]
+    NoAnswer {
+        /// The bus.
+        url: Url,
+        /// How long it was waited for.
+        wait: Duration,
+        /// What else to know.
+        advice: String,
+    },
+    /// An emergency stop that nobody confirmed.
+    #[error("{0}")]
+    Unconfirmed(String),
+    /// A file, a port, a signal.
+    #[error("{what}: {cause}")]
+    Machine {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        cause: io::Error,
+    },
+    /// Another service holds the state directory, or it cannot be written.
+    #[error("{0}")]
+    PidFile(#[from] PidFileError),
+    /// Logging could not start.
+    #[error("{0}")]
+    Logs(#[from] LogError),
+}
+
+impl CliError {
+    /// The exit code of the program.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Refused(_) | Self::Answer { .. } => EXIT_REFUSED,
+            Self::Usage(_) | Self::Config(_) => EXIT_USAGE,
+            Self::NoBus(_) => EXIT_NO_BUS,
+            Self::NoAnswer { .. } | Self::Unconfirmed(_) => EXIT_NO_ANSWER,
+            Self::Machine { .. } | Self::PidFile(_) | Self::Logs(_) => EXIT_MACHINE,
+        }
+    }
+
+    /// A failed write of this program's own output.
+    pub(super) fn output(cause: io::Error) -> Self {
+        Self::Machine {
+            what: "write the output".to_owned(),
+            cause,
+        }
+    }
+}
+
+impl From<CallError> for CliError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::NoAnswer { url, wait, .. } => Self::NoAnswer {
+                url,
+                wait,
+                advice: String::new(),
+            },
+            error => Self::NoBus(error),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `ovos-tools get`: one tool.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::asker::{object, read};
+use super::context::Context;
+use super::error::CliError;
+use super::list::Tool;
+use super::paint::{Paint, Tone, milliseconds, plain};
+use super::schema;
+
+const TOPIC: &str = "ovos.tools.get";
+
+/// Arguments of `get`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools get add
+  ovos-tools get status --toolbox robot
+  ovos-tools get add --json | jq .argument_schema")]
+pub struct Arguments {
+    /// Name of the tool
+    name: String,
+    /// The toolbox that owns it, when several own a tool of this name
+    #[arg(long, value_name = "ID")]
+    toolbox: Option<String>,
+}
+
+pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let mut request = object(json!({"name": arguments.name, "detail": true}));
+    if let Some(id) = &arguments.toolbox {
+        request.insert("toolbox_id".into(), json!(id));
+    }
+    let wait = context.wait();
+    let data = context.asker().await?.ask(TOPIC, request, wait).await?;
+    context.refuse_error(&data)?;
+    let tool: Tool = read(TOPIC, &data)?;
+    context.output.result(&data, |paint| render(&tool, paint))
+}
+
+fn render(tool: &Tool, paint: Paint) -> String {
+    let mut facts = vec![format!(
+        "{} ({})",
+        paint.tone(Tone::Strong, &tool.name),
+        plain(&tool.toolbox_id)
+    )];
+    facts.extend(tool.meta.effect.clone());
+    facts.extend(tool.meta.category.clone());
+    facts.extend(
+        tool.meta
+            .timeout_ms
+            .map(|ms| format!("at most {}", milliseconds(ms))),
+    );
+    if !tool.meta.subsystems.is_empty() {
+        facts.push(format!("uses {}", tool.meta.subsystems.join(", ")));
+    }
+    let required: Vec<&str> = tool.argument_schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let example: String = required.iter().map(|name| format!(" {name}=...")).collect();
+    format!(
+        "{}\n{}\n\nArguments\n{}\nResult\n{}\nCall it with: ovos-tools invoke {}{}\n",
+        facts.join(" · "),
+        plain(tool.description.trim()),
+        schema::table(&tool.argument_schema, paint),
+        schema::table(&tool.output_schema, paint),
+        plain(&tool.name),
+        plain(&example)
+    )
+}

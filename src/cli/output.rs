@@ -1,0 +1,148 @@
+//! Where everything the program says is written: results to one stream, errors and progress to another.
+//!
+//! A reader that goes away (`ovos-tools list | head`) is no error: what is left is dropped.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde_json::Value;
+
+use super::Options;
+use super::error::CliError;
+use super::paint::{Paint, Tone, plain};
+use crate::config::{Environment, ProcessEnvironment};
+
+/// The two streams, and how to write to them.
+pub struct Output<'a> {
+    results: Box<dyn Write + 'a>,
+    remarks: Box<dyn Write + 'a>,
+    /// How results look.
+    pub paint: Paint,
+    remark_paint: Paint,
+    json: bool,
+    quiet: bool,
+    live: bool,
+}
+
+impl Output<'static> {
+    /// Stdout and stderr. Colour and a live view only on a terminal, colour not with `NO_COLOR` or `TERM=dumb`.
+    #[must_use]
+    pub fn of_process(options: &Options) -> Self {
+        let env = ProcessEnvironment;
+        let plain_wanted = env.var("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || env.var("TERM").is_some_and(|term| term == "dumb");
+        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        let width = comfy_table::Table::new().width().filter(|_| out);
+        Self {
+            results: Box::new(io::stdout()),
+            remarks: Box::new(io::stderr()),
+            paint: Paint {
+                colour: out && !plain_wanted,
+                width,
+            },
+            remark_paint: Paint {
+                colour: err && !plain_wanted,
+                width: None,
+            },
+            json: options.json,
+            quiet: options.quiet,
+            live: err && !plain_wanted,
+        }
+    }
+}
+
+impl<'a> Output<'a> {
+    /// Any two streams, without colour and without a live view.
+    pub fn new(options: &Options, results: impl Write + 'a, remarks: impl Write + 'a) -> Self {
+        Self {
+            results: Box::new(results),
+            remarks: Box::new(remarks),
+            paint: Paint::default(),
+            remark_paint: Paint::default(),
+            json: options.json,
+            quiet: options.quiet,
+            live: false,
+        }
+    }
+
+    /// Whether results are written as JSON.
+    #[must_use]
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether nothing but errors is wanted.
+    #[must_use]
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Whether remarks go to a terminal that can be drawn on.
+    #[must_use]
+    pub fn live(&self) -> bool {
+        self.live
+    }
+
+    /// Writes a result: the data with `--json`, else the text.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn result<T: serde::Serialize>(
+        &mut self,
+        data: &T,
+        text: impl FnOnce(Paint) -> String,
+    ) -> Result<(), CliError> {
+        if self.json {
+            let line = serde_json::to_string(data).map_err(|error| CliError::output(error.into()))?;
+            self.write(&line)
+        } else {
+            let text = text(self.paint);
+            self.text(&text)
+        }
+    }
+
+    /// Writes text for people: not with `--json` or `--quiet`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn text(&mut self, text: &str) -> Result<(), CliError> {
+        if self.json || self.quiet || text.is_empty() {
+            return Ok(());
+        }
+        self.write(text)
+    }
+
+    /// Writes what is wanted as it is, whatever the options: a graph, completions.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn document(&mut self, text: &str) -> Result<(), CliError> {
+        self.write(text)
+    }
+
+    /// Writes a remark beside the results; not with `--quiet`. Failing is not worth an error.
+    pub fn remark(&mut self, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(self.remarks, "{}", plain(text));
+        }
+    }
+
+    /// Writes a progress message as a JSON line beside the results.
+    pub fn remark_json(&mut self, data: &Value) {
+        let _ = writeln!(self.remarks, "{data}");
+    }
+
+    /// Writes an error. There is nobody to tell when that fails.
+    pub fn error(&mut self, text: &str) {
+        let label = self.remark_paint.tone(Tone::Bad, "error:");
+        let _ = writeln!(self.remarks, "{label} {}", plain(text));
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), CliError> {
+        let text = text.trim_end_matches('\n');
+        let written = writeln!(self.results, "{text}").and_then(|()| self.results.flush());
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::output(error)),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! How text looks: colour, tables, durations. Pure; what comes from the bus is made harmless here.
+
+use std::borrow::Cow;
+
+use comfy_table::{Attribute, Color, ContentArrangement, Table, presets};
+use serde_json::Value;
+
+/// Whether there is colour, and how wide a table may be.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Paint {
+    /// Colour and bold.
+    pub colour: bool,
+    /// Columns of the terminal; `None`: lines are never broken.
+    pub width: Option<u16>,
+}
+
+/// What a piece of text means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Good,
+    Bad,
+    Warning,
+    Dim,
+    Strong,
+}
+
+/// One cell of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    text: String,
+    tone: Option<Tone>,
+}
+
+impl Cell {
+    pub(super) fn toned(tone: Tone, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            tone: Some(tone),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.into(),
+            tone: None,
+        }
+    }
+}
+
+impl Paint {
+    /// The text in its tone, made harmless.
+    pub(super) fn tone(self, tone: Tone, text: &str) -> String {
+        let text = plain(text);
+        if !self.colour {
+            return text.into_owned();
+        }
+        let code = match tone {
+            Tone::Good => 32,
+            Tone::Bad => 31,
+            Tone::Warning => 33,
+            Tone::Dim => 2,
+            Tone::Strong => 1,
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// A table without lines; ends with a newline.
+    pub(super) fn table(self, header: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        match self.width {
+            Some(width) => table
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_width(width),
+            None => table.set_content_arrangement(ContentArrangement::Disabled),
+        };
+        // Whether the process has a terminal is known to the output, not to the table.
+        table.force_no_tty();
+        if self.colour {
+            table.enforce_styling();
+        }
+        table.set_header(header.iter().map(|name| styled(&Cell::toned(Tone::Dim, *name))));
+        for row in rows {
+            table.add_row(row.iter().map(styled));
+        }
+        table.trim_fmt() + "\n"
+    }
+}
+
+fn styled(cell: &Cell) -> comfy_table::Cell {
+    let shown = comfy_table::Cell::new(plain(&cell.text));
+    match cell.tone {
+        None => shown,
+        Some(Tone::Good) => shown.fg(Color::Green),
+        Some(Tone::Bad) => shown.fg(Color::Red),
+        Some(Tone::Warning) => shown.fg(Color::Yellow),
+        Some(Tone::Dim) => shown.add_attribute(Attribute::Dim),
+        Some(Tone::Strong) => shown.add_attribute(Attribute::Bold),
+    }
+}
+
+/// The text without anything that moves a cursor or turns the reading direction: names and descriptions come from
+/// plugins and from the bus, and a terminal obeys what it is sent.
+pub(super) fn plain(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if harmful(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// The first line of a description.
+pub(super) fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or("").trim_end()
+}
+
+/// `250 ms`, `1.5 s`, `2 min`, `1 h 5 min`.
+pub(super) fn milliseconds(ms: u64) -> String {
+    let tenths = ms / 100;
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..120_000 if tenths % 10 == 0 => format!("{} s", tenths / 10),
+        1_000..120_000 => format!("{}.{} s", tenths / 10, tenths % 10),
+        120_000..3_600_000 => match ms / 1_000 % 60 {
+            0 => format!("{} min", ms / 60_000),
+            seconds => format!("{} min {seconds} s", ms / 60_000),
+        },
+        _ => match ms / 60_000 % 60 {
+            0 => format!("{} h", ms / 3_600_000),
+            minutes => format!("{} h {minutes} min", ms / 3_600_000),
+        },
+    }
+}
+
+/// `1 tool`, `2 tools`.
+pub(super) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// The names, or a dash when there are none.
+pub(super) fn joined(names: &[String]) -> String {
+    if names.is_empty() {
+        "-".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+/// A value as people read it: a text without quotes, anything else as JSON.
+pub(super) fn value(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_naturally() {
+        for (ms, text) in [
+            (0, "0 ms"),
+            (250, "250 ms"),
+            (1_000, "1 s"),
+            (1_549, "1.5 s"),
+            (15_000, "15 s"),
+            (119_999, "119.9 s"),
+            (120_000, "2 min"),
+            (125_400, "2 min 5 s"),
+            (3_600_000, "1 h"),
+            (3_900_000, "1 h 5 min"),
+        ] {
+            assert_eq!(milliseconds(ms), text, "{ms}");
+        }
+    }
+
+    #[test]
+    fn a_terminal_is_not_sent_what_it_would_obey() {
+        for (text, shown) in [
+            ("zażółć 🤖\n\tx", "zażółć 🤖\n\tx"),
+            ("\u{1b}[2J", "\\u{1b}[2J"),
+            ("a\rb\u{7}", "a\\u{d}b\\u{7}"),
+            ("\u{202e}txt.so", "\\u{202e}txt.so"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+        ] {
+            assert_eq!(plain(text), shown);
+            assert_eq!(Paint::default().tone(Tone::Bad, text), shown);
+            assert_eq!(
+                Paint::default()
+                    .table(&["A"], [vec![text.into()]])
+                    .contains('\u{1b}'),
+                false
+            );
+        }
+    }
+
+    #[test]
+    fn tables_are_aligned_and_carry_no_trailing_blanks() {
+        let rows = [
+            vec!["add".into(), Cell::toned(Tone::Good, "read")],
+            vec!["pick_object".into(), "motion".into()],
+        ];
+        let text = Paint::default().table(&["NAME", "EFFECT"], rows.clone());
+        assert_eq!(
+            text,
+            " NAME         EFFECT\n add          read\n pick_object  motion\n"
+        );
+        let colour = Paint {
+            colour: true,
+            width: Some(80),
+        };
+        let text = colour.table(&["NAME", "EFFECT"], rows);
+        assert!(text.contains("\u{1b}[38;5;10mread"), "{text:?}");
+    }
+}

@@ -1,0 +1,161 @@
+//! `ovos-tools plan`: what a call would do, without doing it.
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::arguments;
+use super::asker::{object, read};
+use super::context::Context;
+use super::error::CliError;
+use super::paint::{Cell, Paint, Tone, joined, milliseconds, plain};
+
+const TOPIC: &str = "ovos.tools.plan";
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Examples:
+  ovos-tools plan pick_object object=cup
+  ovos-tools plan pick_object '{{\"object\": \"cup\"}}' --format mermaid
+  ovos-tools plan pick_object object=cup --format dot | dot -Tsvg > plan.svg
+
+{}", arguments::HELP))]
+pub struct Arguments {
+    /// Name of the tool
+    name: String,
+    /// Arguments of the tool, see below
+    #[arg(value_name = "JSON|KEY=VALUE")]
+    arguments: Vec<String>,
+    /// The toolbox that owns the tool, when several own one of this name
+    #[arg(long, value_name = "ID")]
+    toolbox: Option<String>,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table of waves
+    #[default]
+    Table,
+    /// The data of the answer
+    Json,
+    /// A Mermaid flowchart
+    Mermaid,
+    /// A Graphviz graph
+    Dot,
+}
+
+#[derive(Debug, Deserialize)]
+struct Plan {
+    name: String,
+    #[serde(default)]
+    toolbox_id: String,
+    #[serde(default)]
+    effect: String,
+    bound_ms: Option<u64>,
+    #[serde(default)]
+    subsystems: Vec<String>,
+    waves: Vec<Vec<Action>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Action {
+    id: String,
+    #[serde(default)]
+    subsystems: Vec<String>,
+    timeout_ms: Option<u64>,
+    #[serde(default)]
+    dependencies: Vec<String>,
+    #[serde(default)]
+    params: Value,
+}
+
+pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let args = arguments::parse(&arguments.arguments)?;
+    let mut request = object(json!({"name": arguments.name, "args": args}));
+    if let Some(id) = &arguments.toolbox {
+        request.insert("toolbox_id".into(), json!(id));
+    }
+    let wait = context.wait();
+    let data = context.asker().await?.ask(TOPIC, request, wait).await?;
+    context.refuse_error(&data)?;
+    let graph = |key: &str| {
+        data.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    match arguments.format {
+        _ if context.output.json() => context.output.result(&data, |_| String::new()),
+        Format::Table => {
+            let plan: Plan = read(TOPIC, &data)?;
+            context.output.text(&render(&plan, context.output.paint))
+        }
+        Format::Json => context.output.document(&format!("{:#}", Value::Object(data))),
+        Format::Mermaid => context.output.document(&plain(&graph("mermaid"))),
+        Format::Dot => context.output.document(&plain(&graph("dot"))),
+    }
+}
+
+fn render(plan: &Plan, paint: Paint) -> String {
+    let mut facts = vec![format!(
+        "{} ({})",
+        paint.tone(Tone::Strong, &plan.name),
+        plain(&plan.toolbox_id)
+    )];
+    facts.push(plain(&plan.effect).into_owned());
+    facts.extend(plan.bound_ms.map(|ms| format!("at most {}", milliseconds(ms))));
+    facts.push(if plan.subsystems.is_empty() {
+        "holds nothing".to_owned()
+    } else {
+        format!("holds {}", plain(&plan.subsystems.join(", ")))
+    });
+    let rows = plan.waves.iter().zip(1_usize..).flat_map(|(wave, number)| {
+        wave.iter().enumerate().map(move |(place, action)| {
+            vec![
+                // One number a wave: what stands below it runs beside it.
+                if place == 0 {
+                    Cell::from(number.to_string())
+                } else {
+                    Cell::from("")
+                },
+                Cell::toned(Tone::Strong, action.id.as_str()),
+                joined(&action.subsystems).into(),
+                action
+                    .timeout_ms
+                    .map_or_else(|| "-".to_owned(), milliseconds)
+                    .into(),
+                joined(&action.dependencies).into(),
+                params(&action.params).into(),
+            ]
+        })
+    });
+    format!(
+        "{}\n{}",
+        facts.join(" · "),
+        paint.table(
+            &["WAVE", "ACTION", "SUBSYSTEMS", "TIMEOUT", "AFTER", "PARAMS"],
+            rows
+        )
+    )
+}
+
+/// `object=cup speed=0.5`
+fn params(params: &Value) -> String {
+    match params {
+        Value::Null => "-".to_owned(),
+        Value::Object(map) if map.is_empty() => "-".to_owned(),
+        Value::Object(map) => pairs(map),
+        other => other.to_string(),
+    }
+}
+
+fn pairs(map: &Map<String, Value>) -> String {
+    let pairs = map
+        .iter()
+        .map(|(key, value)| format!("{key}={}", super::paint::value(value)));
+    pairs.collect::<Vec<_>>().join(" ")
+}

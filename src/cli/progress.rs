@@ -1,0 +1,249 @@
+//! The progress of a call, for the eye: a live view on a terminal, one line a message elsewhere.
+//!
+//! [`line`] is pure. What is drawn goes to stderr, so that stdout holds the result alone.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::asker::Data;
+use super::output::Output;
+use super::paint::plain;
+
+/// The topic of progress messages.
+pub(super) const TOPIC: &str = "ovos.tools.invoke.progress";
+
+/// Steps of a bar.
+const STEPS: u64 = 1000;
+
+/// One progress message.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Progress {
+    kind: String,
+    wave: Option<u64>,
+    waves: Option<u64>,
+    action: Option<String>,
+    outcome: Option<String>,
+    fraction: Option<f64>,
+    message: Option<String>,
+    elapsed_ms: u64,
+}
+
+/// Shows the progress of one call.
+pub(super) enum View {
+    /// Bars on a terminal.
+    Live(Live),
+    /// Lines.
+    Plain,
+    /// JSON lines.
+    Json,
+    /// Nothing.
+    Silent,
+}
+
+impl View {
+    /// What fits the output.
+    pub(super) fn new(output: &Output<'_>, name: &str) -> Self {
+        if output.json() {
+            Self::Json
+        } else if output.quiet() {
+            Self::Silent
+        } else if output.live() {
+            Self::Live(Live::new(name))
+        } else {
+            Self::Plain
+        }
+    }
+
+    /// Shows a message.
+    pub(super) fn show(&mut self, data: &Data, output: &mut Output<'_>) {
+        let whole = Value::Object(data.clone());
+        match self {
+            Self::Silent => {}
+            Self::Json => output.remark_json(&whole),
+            // A message that cannot be read is no reason to disturb the call.
+            Self::Plain => {
+                if let Ok(progress) = serde_json::from_value(whole) {
+                    output.remark(&line(&progress));
+                }
+            }
+            Self::Live(live) => {
+                if let Ok(progress) = serde_json::from_value(whole) {
+                    live.show(&progress);
+                }
+            }
+        }
+    }
+
+    /// Clears what was drawn.
+    pub(super) fn end(&mut self) {
+        if let Self::Live(live) = self {
+            live.end();
+        }
+    }
+}
+
+/// `   1.2s  wave 2 of 6`
+fn line(progress: &Progress) -> String {
+    let seconds = Duration::from_millis(progress.elapsed_ms).as_secs_f64();
+    format!("{seconds:>7.1}s  {}", words(progress))
+}
+
+fn words(progress: &Progress) -> String {
+    let action = progress.action.as_deref().unwrap_or("call");
+    let mut text = match progress.kind.as_str() {
+        "queued" => "waits for its subsystems".to_owned(),
+        "wave" => wave(progress),
+        "action_started" => format!("  {action} started"),
+        "action_ended" => format!("  {action} {}", progress.outcome.as_deref().unwrap_or("ended")),
+        "update" => match progress.fraction {
+            Some(fraction) => format!("  {action} {:.0}%", percent(fraction)),
+            None => format!("  {action}"),
+        },
+        other => other.to_owned(),
+    };
+    if let Some(message) = progress.message.as_deref().filter(|message| !message.is_empty()) {
+        text.push_str(": ");
+        text.push_str(message);
+    }
+    plain(&text).into_owned()
+}
+
+fn wave(progress: &Progress) -> String {
+    match (progress.wave, progress.waves) {
+        (Some(wave), Some(waves)) => format!("wave {wave} of {waves}"),
+        (Some(wave), None) => format!("wave {wave}"),
+        _ => "next wave".to_owned(),
+    }
+}
+
+fn percent(fraction: f64) -> f64 {
+    fraction.clamp(0.0, 1.0) * 100.0
+}
+
+/// Bars: one for the call, one for each action that runs.
+pub(super) struct Live {
+    all: MultiProgress,
+    call: ProgressBar,
+    name: String,
+    actions: HashMap<String, ProgressBar>,
+}
+
+impl Live {
+    fn new(name: &str) -> Self {
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        let call = all.add(ProgressBar::new_spinner().with_style(style("{spinner} {msg} {elapsed:.dim}")));
+        call.set_message(plain(name).into_owned());
+        call.enable_steady_tick(Duration::from_millis(100));
+        Self {
+            all,
+            call,
+            name: plain(name).into_owned(),
+            actions: HashMap::new(),
+        }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let action = progress.action.clone().unwrap_or_default();
+        match progress.kind.as_str() {
+            "queued" => self
+                .call
+                .set_message(format!("{}: {}", self.name, words(progress))),
+            "wave" => {
+                self.call
+                    .set_message(format!("{}: {}", self.name, wave(progress)));
+                let _ = self.all.println(line(progress));
+            }
+            "action_started" => {
+                let bar = ProgressBar::new(STEPS).with_style(style("    {spinner} {msg} {elapsed:.dim}"));
+                bar.set_message(plain(&action).into_owned());
+                bar.enable_steady_tick(Duration::from_millis(100));
+                self.actions.insert(action, self.all.add(bar));
+            }
+            "action_ended" => {
+                if let Some(bar) = self.actions.remove(&action) {
+                    bar.finish_and_clear();
+                    self.all.remove(&bar);
+                }
+                let _ = self.all.println(line(progress));
+            }
+            "update" => match self.actions.get(&action) {
+                Some(bar) => {
+                    if let Some(fraction) = progress.fraction {
+                        bar.set_style(style("    {spinner} {bar:20} {msg} {elapsed:.dim}"));
+                        // Between 0 and STEPS by the clamp.
+                        bar.set_position((percent(fraction) * (STEPS / 100) as f64) as u64);
+                    }
+                    bar.set_message(words(progress).trim_start().to_owned());
+                }
+                None => self
+                    .call
+                    .set_message(format!("{}: {}", self.name, words(progress).trim_start())),
+            },
+            _ => {}
+        }
+    }
+
+    fn end(&mut self) {
+        for (_, bar) in self.actions.drain() {
+            bar.finish_and_clear();
+        }
+        self.call.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_message_is_a_line() {
+        for (message, expected) in [
+            (
+                json!({"kind": "queued", "elapsed_ms": 0}),
+                "    0.0s  waits for its subsystems",
+            ),
+            (
+                json!({"kind": "queued", "message": "left_arm is held by call c-1", "elapsed_ms": 40}),
+                "    0.0s  waits for its subsystems: left_arm is held by call c-1",
+            ),
+            (
+                json!({"kind": "wave", "wave": 2, "waves": 6, "elapsed_ms": 1249}),
+                "    1.2s  wave 2 of 6",
+            ),
+            (
+                json!({"kind": "action_started", "action": "grasp", "elapsed_ms": 1300}),
+                "    1.3s    grasp started",
+            ),
+            (
+                json!({"kind": "update", "action": "grasp", "fraction": 0.4, "message": "closing", "elapsed_ms": 1500}),
+                "    1.5s    grasp 40%: closing",
+            ),
+            (
+                json!({"kind": "update", "fraction": 7, "elapsed_ms": 1500}),
+                "    1.5s    call 100%",
+            ),
+            (
+                json!({"kind": "action_ended", "action": "grasp", "outcome": "timed_out", "elapsed_ms": 61000}),
+                "   61.0s    grasp timed_out",
+            ),
+            (
+                json!({"kind": "later", "message": "\u{1b}[2J"}),
+                "    0.0s  later: \\u{1b}[2J",
+            ),
+        ] {
+            let progress: Progress = serde_json::from_value(message.clone()).unwrap();
+            assert_eq!(line(&progress), expected, "{message}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `ovos-tools resume`: lifts the emergency stop of a toolbox, named by its id.
+
+use clap::Args;
+use serde_json::json;
+
+use super::asker::{Asker, Data, object, read};
+use super::context::Context;
+use super::error::CliError;
+use super::{status, stop};
+
+const TOPIC: &str = "ovos.tools.resume";
+
+/// Arguments of `resume`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools resume robot                        shows the id of the stop and lifts nothing
+  ovos-tools resume robot 0198c2f4-7d5e-7c11     lifts that stop
+
+Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
+pub struct Arguments {
+    /// The toolbox
+    toolbox: String,
+    /// Id of the stop to lift, as `stop` and `status` show it
+    stop_id: Option<String>,
+}
+
+pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let wait = context.wait();
+    let mut asker = context.asker().await?;
+    let Some(stop_id) = &arguments.stop_id else {
+        return Err(refuse(&arguments.toolbox, &mut asker, wait).await);
+    };
+    let request = object(json!({"toolbox_id": arguments.toolbox, "stop_id": stop_id}));
+    let data = asker.ask(TOPIC, request, wait).await?;
+    context.refuse_error(&data)?;
+    let answer: stop::Answer = read(TOPIC, &data)?;
+    context
+        .output
+        .result(&data, |paint| stop::table(&answer.toolboxes, "resumed", paint))?;
+    if answer.toolboxes.is_empty() {
+        return Err(CliError::Refused(format!(
+            "there is no toolbox {:?}",
+            arguments.toolbox
+        )));
+    }
+    stop::verdict(&answer.toolboxes, "resumed")
+}
+
+/// Without the id: what it would be, so that it is typed by somebody who has read it.
+async fn refuse(toolbox: &str, asker: &mut Asker, wait: std::time::Duration) -> CliError {
+    let answer = match asker.ask(status::TOPIC, Data::new(), wait).await {
+        Ok(data) => read::<status::Status>(status::TOPIC, &data),
+        Err(error) => Err(error),
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) => return error,
+    };
+    let Some(found) = answer.toolboxes.iter().find(|it| it.toolbox_id == toolbox) else {
+        let known: Vec<String> = answer.toolboxes.into_iter().map(|it| it.toolbox_id).collect();
+        let known = super::paint::joined(&known);
+        return CliError::Usage(format!("there is no toolbox {toolbox:?}; toolboxes: {known}"));
+    };
+    let reason = found
+        .stop_reason
+        .as_deref()
+        .map_or_else(String::new, |reason| format!(" ({reason})"));
+    match &found.stop_id {
+        Some(stop_id) => CliError::Usage(format!(
+            "{toolbox} is in emergency stop{reason}; when it is safe to go on: ovos-tools resume {toolbox} {stop_id}"
+        )),
+        None => CliError::Usage(format!(
+            "{toolbox} is not in emergency stop: there is nothing to lift"
+        )),
+    }
+}

@@ -1,0 +1,109 @@
+//! `ovos-tools serve`: runs the service until SIGTERM or Ctrl-C.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::context::Context;
+use super::error::CliError;
+use super::pid_file::PidFile;
+use crate::config::{Config, EmbeddedBus, Overrides, ProcessEnvironment};
+use crate::logs::{LogOptions, Logs};
+
+/// Arguments of `serve`.
+#[derive(Debug, Default, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools serve
+  ovos-tools serve --plugins ./plugins --embedded-bus auto
+  ovos-tools serve --bus ws://192.168.1.5:8181/core --log-json
+
+SIGTERM and Ctrl-C end the service: motion is halted first. SIGUSR1 is an emergency stop of everything.")]
+pub struct Arguments {
+    /// Where plugins are looked for, instead of the configured folders; may be given several times
+    #[arg(long, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// Whether to open a messagebus of our own [default: embedded_bus of the configuration, else never]
+    #[arg(long, value_enum, value_name = "WHEN")]
+    embedded_bus: Option<When>,
+    /// Log JSON, one object a line
+    #[arg(long)]
+    log_json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// Only ever be a client
+    Never,
+    /// When nothing listens on the configured address, and that is on this machine
+    Auto,
+    /// Always; a taken port is an error
+    Always,
+}
+
+impl From<When> for EmbeddedBus {
+    fn from(when: When) -> Self {
+        match when {
+            When::Never => Self::Never,
+            When::Auto => Self::Auto,
+            When::Always => Self::Always,
+        }
+    }
+}
+
+pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let overrides = Overrides {
+        plugins: arguments.plugins.clone(),
+        embedded_bus: arguments.embedded_bus.map(EmbeddedBus::from),
+        ..context.overrides()
+    };
+    let config = Config::load(&ProcessEnvironment, &overrides, None)?;
+    let options = LogOptions {
+        json: arguments.log_json,
+        file: true,
+    };
+    let logs = context.start_logs(&config, options)?;
+    let shutdown = shut_down_on_signal()?;
+    // From here on SIGUSR1 does not end the process, so others may learn its number.
+    let _emergency = signal(SignalKind::user_defined1()).map_err(no_signals)?;
+    let _pid_file = PidFile::claim(&config.service.state_dir, config.bus.url.as_str())?;
+    service(config, overrides, logs, shutdown, context).await
+}
+
+/// Runs the service.
+async fn service(
+    _config: Arc<Config>,
+    _overrides: Overrides,
+    _logs: Logs,
+    _shutdown: CancellationToken,
+    _context: &mut Context<'_, '_>,
+) -> Result<(), CliError> {
+    Err(CliError::Refused("this build has no service".to_owned()))
+}
+
+/// Cancelled by the first SIGTERM or SIGINT.
+pub(super) fn shut_down_on_signal() -> Result<CancellationToken, CliError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
+    let shutdown = CancellationToken::new();
+    let token = shutdown.clone();
+    // Owned by the runtime: it waits for signals until the process ends.
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        token.cancel();
+    });
+    Ok(shutdown)
+}
+
+fn no_signals(cause: std::io::Error) -> CliError {
+    CliError::Machine {
+        what: "listen for signals".to_owned(),
+        cause,
+    }
+}

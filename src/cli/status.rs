@@ -1,0 +1,276 @@
+//! `ovos-tools status`: the service, its toolboxes, the calls in flight.
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::asker::{Data, read};
+use super::context::Context;
+use super::error::CliError;
+use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
+use super::reload::{Failed, failures};
+
+pub(super) const TOPIC: &str = "ovos.tools.status";
+
+/// Arguments of `status`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools status
+  ovos-tools status --json | jq '.toolboxes[] | select(.latched)'
+  watch ovos-tools status")]
+pub struct Arguments {}
+
+/// The answer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Status {
+    service: Service,
+    bus: Bus,
+    pub(super) toolboxes: Vec<Toolbox>,
+    failed: Vec<Failed>,
+    calls: Vec<Call>,
+    counters: Map<String, Value>,
+    pending_config: Vec<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Service {
+    version: String,
+    pid: u64,
+    uptime_ms: u64,
+    ready: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Bus {
+    url: String,
+    connected: bool,
+}
+
+/// One toolbox.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Toolbox {
+    pub(super) toolbox_id: String,
+    state: String,
+    isolation: String,
+    generation: u64,
+    version: Option<String>,
+    path: Option<String>,
+    tools: Value,
+    reason: Option<String>,
+    latched: bool,
+    pub(super) stop_id: Option<String>,
+    pub(super) stop_reason: Option<String>,
+    restarts: u64,
+    backend: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Call {
+    call_id: Option<String>,
+    name: String,
+    toolbox_id: String,
+    phase: String,
+    subsystems: Vec<String>,
+    elapsed_ms: u64,
+}
+
+pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let wait = context.wait();
+    let data = context.asker().await?.ask(TOPIC, Data::new(), wait).await?;
+    context.refuse_error(&data)?;
+    let status: Status = read(TOPIC, &data)?;
+    context.output.result(&data, |paint| render(&status, paint))
+}
+
+fn render(status: &Status, paint: Paint) -> String {
+    let service = &status.service;
+    let mut text = format!(
+        "ovos-tools {} · process {} · up {} · {}\nbus {} · {}\n",
+        plain(&service.version),
+        service.pid,
+        milliseconds(service.uptime_ms),
+        if service.ready {
+            paint.tone(Tone::Good, "ready")
+        } else {
+            paint.tone(Tone::Warning, "not ready")
+        },
+        plain(&status.bus.url),
+        if status.bus.connected {
+            "connected"
+        } else {
+            "not connected"
+        },
+    );
+    text += &toolboxes(&status.toolboxes, paint);
+    if !status.failed.is_empty() {
+        text.push('\n');
+        text += &failures(&status.failed, paint);
+    }
+    if !status.calls.is_empty() {
+        let rows = status.calls.iter().map(|call| {
+            vec![
+                call.call_id.as_deref().unwrap_or("-").into(),
+                format!("{} ({})", call.name, call.toolbox_id).into(),
+                call.phase.as_str().into(),
+                joined(&call.subsystems).into(),
+                milliseconds(call.elapsed_ms).into(),
+            ]
+        });
+        text.push('\n');
+        text += &paint.table(&["CALL", "TOOL", "PHASE", "SUBSYSTEMS", "RUNS FOR"], rows);
+    }
+    if !status.counters.is_empty() {
+        let counters = status
+            .counters
+            .iter()
+            .map(|(name, number)| format!("{name} {}", value(number)));
+        text += &format!(
+            "\ncounters: {}\n",
+            plain(&counters.collect::<Vec<_>>().join(" · "))
+        );
+    }
+    if !status.pending_config.is_empty() {
+        let keys: Vec<String> = status.pending_config.iter().map(value).collect();
+        text += &format!(
+            "\n{} {}\n",
+            paint.tone(
+                Tone::Warning,
+                "changed in the files and not in force yet (reload or restart):"
+            ),
+            plain(&keys.join(", "))
+        );
+    }
+    text
+}
+
+fn toolboxes(toolboxes: &[Toolbox], paint: Paint) -> String {
+    if toolboxes.is_empty() {
+        return "\nno toolboxes\n".to_owned();
+    }
+    let rows = toolboxes.iter().map(|it| {
+        let tools = match &it.tools {
+            Value::Array(names) => names.len().to_string(),
+            other => value(other),
+        };
+        vec![
+            Cell::toned(Tone::Strong, it.toolbox_id.as_str()),
+            state(it),
+            tools.into(),
+            it.version.as_deref().unwrap_or("-").into(),
+            it.generation.to_string().into(),
+            it.isolation.as_str().into(),
+            it.restarts.to_string().into(),
+            backend(&it.backend).into(),
+        ]
+    });
+    let header = [
+        "TOOLBOX",
+        "STATE",
+        "TOOLS",
+        "VERSION",
+        "GENERATION",
+        "ISOLATION",
+        "RESTARTS",
+        "BACKEND",
+    ];
+    let mut text = format!("\n{}", paint.table(&header, rows));
+    for it in toolboxes {
+        if it.latched {
+            let reason = it.stop_reason.as_deref().unwrap_or("no reason given");
+            let stop_id = it.stop_id.as_deref().unwrap_or("STOP_ID");
+            text += &format!(
+                "{}\n",
+                paint.tone(
+                    Tone::Bad,
+                    &format!(
+                        "{id} is in emergency stop: {reason}; when it is safe to go on: ovos-tools resume {id} {stop_id}",
+                        id = it.toolbox_id
+                    )
+                )
+            );
+        }
+        if let Some(reason) = &it.reason {
+            let file = it
+                .path
+                .as_deref()
+                .map_or_else(String::new, |path| format!(" ({path})"));
+            text += &format!("{}: {}{}\n", plain(&it.toolbox_id), plain(reason), plain(&file));
+        }
+    }
+    text
+}
+
+fn state(toolbox: &Toolbox) -> Cell {
+    if toolbox.latched {
+        return Cell::toned(Tone::Bad, format!("{}, stopped", toolbox.state));
+    }
+    let tone = match toolbox.state.as_str() {
+        "live" | "ready" | "running" | "loaded" => Tone::Good,
+        "failed" => Tone::Bad,
+        _ => Tone::Warning,
+    };
+    Cell::toned(tone, toolbox.state.as_str())
+}
+
+/// `simulator`, or `hardware: connected`.
+fn backend(backend: &Value) -> String {
+    match backend {
+        Value::Null => "-".to_owned(),
+        Value::Object(map) => {
+            let words: Vec<String> = map.values().filter(|it| !it.is_null()).map(value).collect();
+            words.join(": ")
+        }
+        other => value(other),
+    }
+}
+
+/// What `serve` prints when it is up: what it loaded, what it could not load and why, where it listens, and what
+/// to try first. `data` is what `ovos.tools.status` answers.
+#[must_use]
+pub fn started(data: &Value, paint: Paint) -> String {
+    let status: Status = serde_json::from_value(data.clone()).unwrap_or_default();
+    let mut text = format!(
+        "ovos-tools {} on {}{}\n",
+        plain(&status.service.version),
+        plain(&status.bus.url),
+        if status.bus.connected {
+            ""
+        } else {
+            " (not connected yet)"
+        }
+    );
+    let tools = |it: &Toolbox| match &it.tools {
+        Value::Array(names) => names.len(),
+        other => other
+            .as_u64()
+            .and_then(|number| usize::try_from(number).ok())
+            .unwrap_or(0),
+    };
+    for it in &status.toolboxes {
+        text += &format!(
+            "  {} {}: {}{}\n",
+            paint.tone(Tone::Strong, &it.toolbox_id),
+            plain(it.version.as_deref().unwrap_or("")),
+            count(tools(it), "tool", "tools"),
+            if it.latched { ", in emergency stop" } else { "" }
+        );
+    }
+    for it in &status.failed {
+        text += &format!(
+            "  {} {}: {}\n",
+            paint.tone(Tone::Bad, "not loaded"),
+            plain(&it.path),
+            plain(&it.reason)
+        );
+    }
+    if status.toolboxes.is_empty() && status.failed.is_empty() {
+        text += "  no plugins found: `ovos-tools config` shows where they are looked for (plugins_dir)\n";
+    }
+    text + "Try: ovos-tools list\n"
+}

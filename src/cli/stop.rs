@@ -1,0 +1,230 @@
+//! `ovos-tools stop`: emergency stop, over the bus or past it.
+//!
+//! It must not depend on anything it can do without: a wrong configuration is a remark, and a service on this
+//! machine gets a signal when the bus takes longer than 200 ms. It never claims a stop that nobody confirmed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::sleep;
+use url::Url;
+
+use super::asker::{Asker, Data, object, read};
+use super::context::{Address, Context};
+use super::error::CliError;
+use super::paint::{Cell, Paint, Tone};
+use super::pid_file::RunningService;
+use crate::config::{ProcessEnvironment, Xdg};
+
+const TOPIC: &str = "ovos.tools.stop";
+
+/// How long the bus has before a service on this machine is signalled.
+const SIGNAL_AFTER: Duration = Duration::from_millis(200);
+
+/// Arguments of `stop`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools stop                  everything
+  ovos-tools stop robot drone      two toolboxes
+
+Stopped toolboxes stay latched until `ovos-tools resume`. When the bus does not answer within 200 ms, a service on \
+this machine gets SIGUSR1, which stops all its toolboxes. A stop that nobody confirmed exits with 4: look at the \
+machine.")]
+pub struct Arguments {
+    /// Toolboxes to stop; none: all of them
+    #[arg(value_name = "TOOLBOX")]
+    toolboxes: Vec<String>,
+}
+
+/// The answer to `stop` and `resume`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer {
+    #[serde(default)]
+    pub(super) toolboxes: Vec<Stopped>,
+}
+
+/// What became of one toolbox.
+#[derive(Debug, Deserialize)]
+pub(super) struct Stopped {
+    #[serde(default)]
+    pub(super) toolbox_id: String,
+    #[serde(default)]
+    pub(super) ok: bool,
+    pub(super) stop_id: Option<String>,
+    pub(super) error: Option<String>,
+}
+
+pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let (address, state_dir) = place(context)?;
+    let wait = context.wait();
+    let requests: Vec<Data> = if arguments.toolboxes.is_empty() {
+        vec![Data::new()]
+    } else {
+        let ids = arguments.toolboxes.iter();
+        ids.map(|id| object(json!({ "toolbox_id": id }))).collect()
+    };
+    let asked = async {
+        let mut asker = Asker::connect(&address, wait).await?;
+        asker.ask_each(TOPIC, requests, wait).await
+    };
+    tokio::pin!(asked);
+    let early = tokio::select! {
+        biased;
+        answers = &mut asked => Some(answers),
+        () = sleep(SIGNAL_AFTER) => None,
+    };
+    let (answers, signal) = match early {
+        Some(Ok(answers)) => (Ok(answers), None),
+        Some(Err(error)) => (Err(error), Some(signal(&state_dir, &address.url, context))),
+        None => {
+            let signal = signal(&state_dir, &address.url, context);
+            context.output.remark(&signal);
+            // The bus may be slow and not gone.
+            (asked.await, Some(signal))
+        }
+    };
+    match (answers, signal) {
+        (Ok(answers), _) => show(answers, context),
+        (Err(error), Some(signal)) => Err(CliError::Unconfirmed(format!(
+            "the stop is not confirmed: {error}; {signal}"
+        ))),
+        (Err(error), None) => Err(error),
+    }
+}
+
+/// The bus and the state directory, from whatever part of the configuration can be read.
+fn place(context: &mut Context<'_, '_>) -> Result<(Address, PathBuf), CliError> {
+    let errors = match context.config() {
+        Ok(config) => {
+            let address = Address {
+                url: config.bus.url.clone(),
+                certificate: config.bus.ssl_cert.clone(),
+            };
+            return Ok((address, config.service.state_dir.clone()));
+        }
+        Err(errors) => errors,
+    };
+    let written = context
+        .options
+        .bus
+        .as_deref()
+        .unwrap_or("ws://127.0.0.1:8181/core");
+    let Ok(mut url) = Url::parse(written) else {
+        return Err(errors);
+    };
+    if matches!(url.path(), "" | "/") {
+        url.set_path("/core");
+    }
+    context
+        .output
+        .remark(&format!("{errors}\nstopping on {url} all the same"));
+    let state_dir = Xdg::new(&ProcessEnvironment).state_home.join("ovos-tools");
+    let address = Address {
+        url,
+        certificate: None,
+    };
+    Ok((address, state_dir))
+}
+
+/// Signals the service on this machine, and says what came of it.
+fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> String {
+    match RunningService::find(state_dir) {
+        // Whoever names another bus means another machine.
+        Ok(Some(service)) if context.options.bus.is_some() && service.bus != url.as_str() => format!(
+            "the service on this machine (process {}) is on {} and was not signalled",
+            service.pid, service.bus
+        ),
+        Ok(Some(service)) => match service.stop() {
+            Ok(()) => format!(
+                "the bus did not answer in time: SIGUSR1 sent to the service on this machine (process {}), which \
+                 stops all its toolboxes",
+                service.pid
+            ),
+            Err(error) => format!(
+                "SIGUSR1 to the service on this machine (process {}): {error}",
+                service.pid
+            ),
+        },
+        Ok(None) => format!(
+            "no service on this machine to signal ({} names none)",
+            state_dir.display()
+        ),
+        Err(error) => format!("no service on this machine to signal: {error}"),
+    }
+}
+
+fn show(mut answers: Vec<Data>, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let mut all: Vec<Stopped> = Vec::new();
+    let mut merged = Vec::new();
+    for data in &mut answers {
+        let answer: Answer = read(TOPIC, data)?;
+        all.extend(answer.toolboxes);
+        if let Some(serde_json::Value::Array(toolboxes)) = data.get_mut("toolboxes") {
+            merged.append(toolboxes);
+        }
+    }
+    let data = json!({ "toolboxes": merged });
+    context.output.result(&data, |paint| render(&all, paint))?;
+    verdict(&all, "stopped")
+}
+
+fn render(all: &[Stopped], paint: Paint) -> String {
+    if all.is_empty() {
+        return "no toolboxes to stop\n".to_owned();
+    }
+    let mut text = table(all, "stopped", paint);
+    let latched: Vec<String> = all
+        .iter()
+        .filter_map(|it| {
+            Some(format!(
+                "ovos-tools resume {} {}",
+                it.toolbox_id,
+                it.stop_id.as_deref()?
+            ))
+        })
+        .collect();
+    if !latched.is_empty() {
+        text += &format!(
+            "\nWhen it is safe to go on:\n  {}\n",
+            super::paint::plain(&latched.join("\n  "))
+        );
+    }
+    text
+}
+
+/// A line for each toolbox.
+pub(super) fn table(all: &[Stopped], done: &str, paint: Paint) -> String {
+    let rows = all.iter().map(|it| {
+        vec![
+            Cell::toned(Tone::Strong, it.toolbox_id.as_str()),
+            if it.ok {
+                Cell::toned(Tone::Good, done)
+            } else {
+                Cell::toned(Tone::Bad, format!("NOT {done}"))
+            },
+            it.stop_id.as_deref().unwrap_or("-").into(),
+            it.error.as_deref().unwrap_or("").into(),
+        ]
+    });
+    paint.table(&["TOOLBOX", "STATE", "STOP ID", "ERROR"], rows)
+}
+
+/// `Err` when a toolbox did not do it.
+pub(super) fn verdict(all: &[Stopped], done: &str) -> Result<(), CliError> {
+    let failed: Vec<String> = all
+        .iter()
+        .filter(|it| !it.ok)
+        .map(|it| match &it.error {
+            Some(error) => format!("{}: {error}", it.toolbox_id),
+            None => it.toolbox_id.clone(),
+        })
+        .collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::Refused(format!("not {done}: {}", failed.join("; "))))
+}
