@@ -1,6 +1,6 @@
 """Sends one list of requests to the reference service and to ovos-tools and explains every difference.
 
-    differential.py --reference ws://... [--ours ws://...] [--answers FILE [--update]]
+    differential.py --reference ws://... [--ours ws://... [--same]] [--answers FILE [--update]]
 
 Each service sits on a bus of its own. A difference is explained by exactly one rule of allowed_differences.py;
 one without a rule fails the run, and so does a rule without a difference. `--answers` compares what the
@@ -29,6 +29,7 @@ def main():
     options.add_argument("--ours")
     options.add_argument("--answers")
     options.add_argument("--update", action="store_true")
+    options.add_argument("--same", action="store_true", help="both are the reference: no difference is allowed")
     options = options.parse_args()
 
     sides = {"reference": options.reference, **({"ours": options.ours} if options.ours else {})}
@@ -37,7 +38,7 @@ def main():
     if options.answers:
         complaints += check_saved(options.answers, answers["reference"], options.update)
     if options.ours:
-        complaints += explain(answers["reference"], answers["ours"])
+        complaints += explain(answers["reference"], answers["ours"], [] if options.same else RULES)
     print(f"{len(answers['reference'])} requests, {len(complaints)} complaints")
     for complaint in complaints[:40]:
         print("-", complaint)
@@ -192,15 +193,15 @@ def text_of(value):
 
 # ---- comparing
 
-def explain(reference, ours):
+def explain(reference, ours, allowed):
     complaints, fired = [], set()
     for difference in differences(reference, ours):
-        rules = [r for r in RULES if r.allows(difference)]
+        rules = [r for r in allowed if r.allows(difference)]
         fired.update(r.name for r in rules)
         if len(rules) != 1:
             why = "no rule allows" if not rules else "several rules allow: " + ", ".join(r.name for r in rules)
             complaints.append(f"{why}\n    {difference}")
-    complaints += [f"rule '{r.name}' never fired" for r in RULES if r.name not in fired]
+    complaints += [f"rule '{r.name}' never fired" for r in allowed if r.name not in fired]
     return complaints
 
 
