@@ -1,6 +1,7 @@
 # Thin on purpose: what takes more than two commands is in scripts/.
 PREFIX ?= /usr/local
 DESTDIR ?=
+TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLBOXES := toolboxes/hello toolboxes/hello_c toolboxes/math
 TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
 
@@ -8,7 +9,7 @@ TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
 
 run: setup plugins  ## build everything and serve, with a bus of its own where none listens
 	cargo build --release --locked
-	target/release/ovos-tools serve --embedded-bus auto --plugins plugins
+	$(TARGET)/release/ovos-tools serve --embedded-bus auto --plugins plugins
 
 test: venv testbed  ## every test
 	scripts/test.sh
@@ -27,7 +28,7 @@ plugins: setup  ## the toolboxes that come with the service, into plugins/
 	scripts/plugins.sh release plugins $(TOOLBOXES)
 
 testbed: setup  ## the toolboxes only tests use
-	scripts/plugins.sh debug $${CARGO_TARGET_DIR:-target}/testbed-plugins $(TESTBED)
+	scripts/plugins.sh debug $(TARGET)/testbed-plugins $(TESTBED)
 
 venv:  ## the Python packages the tests talk to, in .venv
 	scripts/setup.sh --with-python
