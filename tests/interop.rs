@@ -3,6 +3,14 @@
 //!
 //! Each test starts processes and runs one script of tests/python, which asserts and prints.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a failed test panics and prints"
+)]
+
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
     pub(crate) mod process;

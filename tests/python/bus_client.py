@@ -4,6 +4,7 @@ The bus's address comes from the environment's mycroft.conf, as for any client. 
 the caller has to do so, and ends with status 0 when everything held.
 """
 import threading
+from itertools import count
 
 from ovos_bus_client import Message, MessageBusClient
 
@@ -52,18 +53,20 @@ def everybody_hears_everybody(clients, topic):
     assert all(len(h) == len(clients) for h in heard), "a message came twice"
 
 
-def answers_come_back(asker, answerer):
+def answers_come_back(asker, answerer, rounds=count()):
+    # A topic of its own: everybody hears every answer, and the client takes the first one that bears the name.
+    topic = f"interop.sum.{next(rounds)}"
+
     def answer(message):
         answerer.emit(message.response({"sum": message.data["a"] + message.data["b"]}))
 
-    answerer.on("interop.sum", answer)
+    answerer.on(topic, answer)
     context = {"source": "asker", "destination": ["answerer"], "session": {"session_id": "kitchen", "site_id": "x"}}
     for n in range(5):
-        reply = asker.wait_for_response(Message("interop.sum", {"a": n, "b": 2}, context), timeout=DEADLINE)
+        reply = asker.wait_for_response(Message(topic, {"a": n, "b": 2}, context), timeout=DEADLINE)
         assert reply is not None and reply.data == {"sum": n + 2}, reply and reply.serialize()
         assert (reply.context["source"], reply.context["destination"]) == ("answerer", "asker"), reply.context
         assert reply.context["session"]["session_id"] == "kitchen", reply.context
-    answerer.remove_all_listeners("interop.sum")
 
 
 def odd_payloads_survive(sender, hearer):

@@ -145,7 +145,7 @@ def ask_deep(wire):
     wire.heard.clear()
     wire.send('{"type": "someone.elses.topic", "data": {"x": %s}, "context": {}}' % ("[" * 100_000 + "]" * 100_000))
     try:
-        wire.fence(deadline=2)
+        wire.fence(deadline=3)
         return [{"type": "still there", "data": {}, "context": {}}]
     except TimeoutError:
         return []
