@@ -246,9 +246,11 @@ def malformed():
 
 def silent_topics():
     for topic in ["ovos.tools", "ovos.tools.", "ovos.tools.lists", "ovos.tools.list.response", "ovos.tools.get.response",
-                  "ovos.tools.invoke.response", "ovos.persona.tools", "ovos.persona.tools.discover.response", "mycroft.stop",
-                  "ovos.stop", "speak", "recognizer_loop:utterance", "message", "open", "close", "a:b", "connected"]:
+                  "ovos.tools.invoke.response", "ovos.persona.tools", "ovos.persona.tools.discover.response", "speak", "recognizer_loop:utterance", "message", "open", "close", "a:b", "connected"]:
         yield row(f"silent/{topic}", topic, {"name": "ping", "args": {}})
+    for topic in ["ovos.stop", "mycroft.stop"]:
+        # Alone, because ours ends the calls that run.
+        yield Row(f"silent/{topic}", {"type": topic, "data": {}, "context": {}}, alone=True)
 
 
 def status():
