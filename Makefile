@@ -1,0 +1,42 @@
+# Thin on purpose: what takes more than two commands is in scripts/.
+PREFIX ?= /usr/local
+DESTDIR ?=
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TOOLBOXES := toolboxes/hello toolboxes/hello_c toolboxes/math
+TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
+
+.PHONY: run test check bench soak plugins testbed venv install setup
+
+run: setup plugins  ## build everything and serve, with a bus of its own where none listens
+	cargo build --release --locked
+	$(TARGET)/release/ovos-tools serve --embedded-bus auto --plugins plugins
+
+test: venv testbed  ## every test
+	scripts/test.sh
+
+check:  ## what a change has to pass before it is committed
+	cargo fmt --check && cargo clippy --locked --all-targets -- -D warnings
+	if command -v cargo-deny >/dev/null; then cargo deny --log-level error check licenses; else echo "skipped: cargo deny is not installed"; fi
+
+bench: setup plugins venv  ## one table of ratios, goals beside them
+	cargo bench --locked
+
+soak: venv testbed  ## the long tests: cargo's ignored ones
+	cargo test --locked --release -- --ignored --nocapture
+
+plugins: setup  ## the toolboxes that come with the service, into plugins/
+	scripts/plugins.sh release plugins $(TOOLBOXES)
+
+testbed: setup  ## the toolboxes only tests use
+	scripts/plugins.sh debug $(TARGET)/testbed-plugins $(TESTBED)
+
+venv:  ## the Python packages the tests talk to, in .venv
+	scripts/setup.sh --with-python
+	scripts/venv.sh
+
+setup:
+	@scripts/setup.sh
+
+install: plugins  ## PREFIX and DESTDIR as usual
+	cargo build --release --locked
+	scripts/install.sh "$(DESTDIR)" "$(PREFIX)"
