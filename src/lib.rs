@@ -11,3 +11,4 @@ pub mod logs;
 pub mod plugin;
 pub mod registry;
 pub mod schema;
+pub mod service;

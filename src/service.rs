@@ -5,15 +5,16 @@
 
 mod bus_loss;
 mod bus_outbox;
+mod configuration;
 mod questions;
 mod router;
 mod state;
-//mod toolboxes;
+mod toolboxes;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -26,6 +27,7 @@ use crate::logs::Logs;
 use crate::registry::Registry;
 
 use bus_outbox::BusOutbox;
+use configuration::Configuration;
 use router::Router;
 use state::LatchFile;
 use toolboxes::Bridge;
@@ -59,7 +61,7 @@ pub struct Start {
     pub overrides: Overrides,
     /// The log, whose level can change while the service runs. None in tests.
     pub logs: Option<Logs>,
-    /// Ends the service, as SIGTERM does.
+    /// Ends the service.
     pub shutdown: CancellationToken,
 }
 
@@ -76,7 +78,7 @@ pub struct Started {
     pub took: Duration,
 }
 
-/// Runs the service until SIGTERM, SIGINT or `start.shutdown`. `started` is called once, when the toolboxes are loaded; the
+/// Runs the service until `start.shutdown`; SIGUSR1 is an emergency stop of everything. `started` is called once, when the toolboxes are loaded; the
 /// bus may come later.
 ///
 /// # Errors
@@ -87,7 +89,7 @@ pub struct Started {
 /// Dropping it leaves toolboxes open; cancel `start.shutdown` instead.
 pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), ServiceError> {
     let begun = Instant::now();
-    let mut signals = Signals::new().map_err(ServiceError::Signal)?;
+    let mut emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
     let Start { config, overrides, logs, shutdown } = start;
     let tracker = TaskTracker::new();
     // Falls after the calls have ended and been answered; the tasks below live until then.
@@ -104,9 +106,7 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
     let registry = Arc::new(Registry::default());
     let outbox = Arc::new(BusOutbox::default());
     let bridge = Bridge::start(toolboxes::Parts {
-        config: config.clone(),
-        overrides,
-        logs,
+        configuration: Configuration::new(config.clone(), overrides, logs),
         engine: engine.clone(),
         registry: registry.clone(),
         outbox: outbox.clone(),
@@ -142,9 +142,7 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
     loop {
         tokio::select! {
             () = shutdown.cancelled() => break,
-            _ = signals.terminate.recv() => break,
-            _ = signals.interrupt.recv() => break,
-            _ = signals.emergency.recv() => {
+            _ = emergency.recv() => {
                 tracing::warn!("SIGUSR1: emergency stop of everything");
                 api.stop(&StopTarget::All, "SIGUSR1").await;
             }
@@ -214,22 +212,6 @@ fn notify(states: &[sd_notify::NotifyState<'_>]) {
     // Without systemd there is nobody to notify, and that is fine.
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "systemd was not notified");
-    }
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    emergency: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            emergency: signal(SignalKind::user_defined1())?,
-        })
     }
 }
 

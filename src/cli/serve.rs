@@ -1,7 +1,6 @@
 //! `ovos-tools serve`: runs the service until SIGTERM or Ctrl-C.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
@@ -11,7 +10,8 @@ use super::context::Context;
 use super::error::CliError;
 use super::pid_file::PidFile;
 use crate::config::{Config, EmbeddedBus, Overrides, ProcessEnvironment};
-use crate::logs::{LogOptions, Logs};
+use crate::logs::LogOptions;
+use crate::service::Start;
 
 /// Arguments of `serve`.
 #[derive(Debug, Default, Args)]
@@ -70,18 +70,19 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     // From here on SIGUSR1 does not end the process, so others may learn its number.
     let _emergency = signal(SignalKind::user_defined1()).map_err(no_signals)?;
     let _pid_file = PidFile::claim(&config.service.state_dir, config.bus.url.as_str())?;
-    service(config, overrides, logs, shutdown, context).await
+    let start = Start {
+        config,
+        overrides,
+        logs: Some(logs),
+        shutdown,
+    };
+    service(start, context).await
 }
 
-/// Runs the service.
-async fn service(
-    _config: Arc<Config>,
-    _overrides: Overrides,
-    _logs: Logs,
-    _shutdown: CancellationToken,
-    _context: &mut Context<'_, '_>,
-) -> Result<(), CliError> {
-    Err(CliError::Refused("this build has no service".to_owned()))
+/// Runs the service and prints how it came up.
+async fn service(start: Start, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let running = crate::service::run(start, |started| context.started(started));
+    running.await.map_err(CliError::from)
 }
 
 /// Cancelled by the first SIGTERM or SIGINT.
