@@ -1,5 +1,7 @@
 //! The bus client comes back whatever happens, keeps what it owes, and is disturbed by no frame.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[path = "support/bus.rs"]
 mod support;
 
@@ -384,4 +386,23 @@ async fn a_caller_without_a_bus_says_what_to_do() {
             assert!(error.contains(part), "{error:?} does not say {part:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_bus_that_takes_nothing_does_not_hold_up_the_shutdown() {
+    let (script, url) = Script::start().await;
+    let mut under = Under::start(&url, |_| {});
+    let _bus = script.accept().await;
+    under.hearing.until(Heard::Connected).await;
+    let mut big = message("t");
+    big.data.insert("x".into(), Value::from("x".repeat(20 << 20)));
+    under.client.answer(&big).await.unwrap();
+    assert!(
+        !under
+            .client
+            .flush(Instant::now() + Duration::from_millis(50))
+            .await,
+        "the kernel took 20 MB"
+    );
+    under.stop().await;
 }
