@@ -371,18 +371,22 @@ async fn a_caller_without_a_bus_says_what_to_do() {
         .local_addr()
         .unwrap();
     let bus = Bus::start(any_port()).await;
-    for (url, said) in [
-        (format!("ws://{closed}/core"), "refused"),
-        (bus.url.replace("/core", "/other"), "404"),
-        (bus.url.replace("ws:", "http:"), "is not ws://"),
-        (bus.url.replace("ws:", "wss:"), "TLS"),
+    for (url, said, advice) in [
+        (format!("ws://{closed}/core"), "refused", "`ovos-tools bus`"),
+        (bus.url.replace("/core", "/other"), "404", "`ovos-tools bus`"),
+        (
+            bus.url.replace("ws:", "http:"),
+            "is not ws://",
+            "wss://host:port/route",
+        ),
+        (bus.url.replace("ws:", "wss:"), "TLS", "extra CA file"),
     ] {
         let url: url::Url = url.parse().unwrap();
         let Err(error) = Caller::connect(url.clone(), None, DEADLINE).await else {
             panic!("{url} is a bus")
         };
         let error = error.to_string();
-        for part in [said, url.as_str(), "`ovos-tools bus`"] {
+        for part in [said, url.as_str(), advice] {
             assert!(error.contains(part), "{error:?} does not say {part:?}");
         }
     }
