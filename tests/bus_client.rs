@@ -1,5 +1,7 @@
 //! The bus client comes back whatever happens, keeps what it owes, and is disturbed by no frame.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[path = "support/bus.rs"]
 mod support;
 
@@ -369,19 +371,42 @@ async fn a_caller_without_a_bus_says_what_to_do() {
         .local_addr()
         .unwrap();
     let bus = Bus::start(any_port()).await;
-    for (url, said) in [
-        (format!("ws://{closed}/core"), "refused"),
-        (bus.url.replace("/core", "/other"), "404"),
-        (bus.url.replace("ws:", "http:"), "is not ws://"),
-        (bus.url.replace("ws:", "wss:"), "TLS"),
+    for (url, said, advice) in [
+        (format!("ws://{closed}/core"), "refused", "`ovos-tools bus`"),
+        (bus.url.replace("/core", "/other"), "404", "`ovos-tools bus`"),
+        (
+            bus.url.replace("ws:", "http:"),
+            "is not ws://",
+            "wss://host:port/route",
+        ),
+        (bus.url.replace("ws:", "wss:"), "TLS", "extra CA file"),
     ] {
         let url: url::Url = url.parse().unwrap();
         let Err(error) = Caller::connect(url.clone(), None, DEADLINE).await else {
             panic!("{url} is a bus")
         };
         let error = error.to_string();
-        for part in [said, url.as_str(), "`ovos-tools bus`"] {
+        for part in [said, url.as_str(), advice] {
             assert!(error.contains(part), "{error:?} does not say {part:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_bus_that_takes_nothing_does_not_hold_up_the_shutdown() {
+    let (script, url) = Script::start().await;
+    let mut under = Under::start(&url, |_| {});
+    let _bus = script.accept().await;
+    under.hearing.until(Heard::Connected).await;
+    let mut big = message("t");
+    big.data.insert("x".into(), Value::from("x".repeat(20 << 20)));
+    under.client.answer(&big).await.unwrap();
+    assert!(
+        !under
+            .client
+            .flush(Instant::now() + Duration::from_millis(50))
+            .await,
+        "the kernel took 20 MB"
+    );
+    under.stop().await;
 }

@@ -1,5 +1,7 @@
 //! The embedded bus behaves on the wire as the Python bus does, and no client can hurt another.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 #[path = "support/bus.rs"]
 mod support;
 

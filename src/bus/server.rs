@@ -49,7 +49,7 @@ impl Default for ServerConfig {
             port: 8181,
             route: "/core".to_owned(),
             max_message: 25 << 20,
-            client_queue_messages: 16_384,
+            client_queue_messages: 65_536,
             client_queue_bytes: 64 << 20,
         }
     }
