@@ -39,7 +39,7 @@ pub use error::{CliError, EXIT_MACHINE, EXIT_NO_ANSWER, EXIT_NO_BUS, EXIT_OK, EX
 pub use output::Output;
 pub use paint::Paint;
 pub use pid_file::{PidFile, PidFileError, RunningService};
-pub use status::started as render_started;
+
 
 use context::Context;
 

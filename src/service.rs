@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use crate::api::{Api, BusStatus, Settings, StatusResponse};
-use crate::bus::{BindError, BusClient, BusHandler, ClientConfig, EmbeddedBus, ServerConfig, reachable};
+use crate::bus::{BindError, BusClient, ClientConfig, EmbeddedBus, ServerConfig, reachable};
 use crate::config::{Config, ConfigErrors, EmbeddedBus as EmbeddedBusMode, OnBusLoss, Overrides};
 use crate::engine::{Engine, StopTarget};
 use crate::logs::Logs;

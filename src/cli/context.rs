@@ -12,6 +12,7 @@ use super::error::CliError;
 use super::output::Output;
 use crate::config::{Config, LogLevel, Overrides, ProcessEnvironment};
 use crate::logs::{self, LogOptions, Logs};
+use crate::service::Started;
 
 /// How long most requests wait for an answer, and all of them for the bus.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
@@ -82,6 +83,14 @@ impl<'a, 'o> Context<'a, 'o> {
             self.output.result(data, |_| String::new())?;
         }
         refused
+    }
+
+    /// Prints how the service came up. What cannot be printed is no reason not to serve.
+    pub(super) fn started(&mut self, started: &Started) {
+        let text = |paint| super::status::started(started, paint);
+        if let Err(error) = self.output.result(&started.status, text) {
+            tracing::warn!(%error, "the summary was not printed");
+        }
     }
 
     /// Starts the logs, at the level the options ask for.

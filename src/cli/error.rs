@@ -9,6 +9,7 @@ use super::pid_file::PidFileError;
 use crate::bus::CallError;
 use crate::config::ConfigErrors;
 use crate::logs::LogError;
+use crate::service::ServiceError;
 
 /// Done.
 pub const EXIT_OK: u8 = 0;
@@ -74,6 +75,9 @@ pub enum CliError {
     /// Another service holds the state directory, or it cannot be written.
     #[error("{0}")]
     PidFile(#[from] PidFileError),
+    /// The service cannot run.
+    #[error("{0}")]
+    Service(#[from] ServiceError),
     /// Logging could not start.
     #[error("{0}")]
     Logs(#[from] LogError),
@@ -88,7 +92,8 @@ impl CliError {
             Self::Usage(_) | Self::Config(_) => EXIT_USAGE,
             Self::NoBus(_) => EXIT_NO_BUS,
             Self::NoAnswer { .. } | Self::Unconfirmed(_) => EXIT_NO_ANSWER,
-            Self::Machine { .. } | Self::PidFile(_) | Self::Logs(_) => EXIT_MACHINE,
+            Self::Service(ServiceError::Config(_)) => EXIT_USAGE,
+            Self::Machine { .. } | Self::PidFile(_) | Self::Logs(_) | Self::Service(_) => EXIT_MACHINE,
         }
     }
 

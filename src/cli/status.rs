@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::asker::{Data, read};
 use super::context::Context;
 use super::error::CliError;
+use crate::service::Started;
 use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
 use super::reload::{Failed, failures};
 
@@ -231,46 +232,39 @@ fn backend(backend: &Value) -> String {
 }
 
 /// What `serve` prints when it is up: what it loaded, what it could not load and why, where it listens, and what
-/// to try first. `data` is what `ovos.tools.status` answers.
+/// to try first.
 #[must_use]
-pub fn started(data: &Value, paint: Paint) -> String {
-    let status: Status = serde_json::from_value(data.clone()).unwrap_or_default();
+pub(super) fn started(started: &Started, paint: Paint) -> String {
+    let status = &started.status;
     let mut text = format!(
-        "ovos-tools {} on {}{}\n",
-        plain(&status.service.version),
-        plain(&status.bus.url),
-        if status.bus.connected {
-            ""
-        } else {
-            " (not connected yet)"
-        }
+        "ovos-tools {} on {}, ready after {} ms\n",
+        status.service.version,
+        started.bus,
+        started.took.as_millis()
     );
-    let tools = |it: &Toolbox| match &it.tools {
-        Value::Array(names) => names.len(),
-        other => other
-            .as_u64()
-            .and_then(|number| usize::try_from(number).ok())
-            .unwrap_or(0),
-    };
+    match &started.embedded_bus {
+        Some(url) => text += &format!("  messagebus: our own, listening on {url}\n"),
+        None if status.bus.connected => {}
+        None => {
+            text += "  messagebus: connecting; when nothing listens there, start ovos-messagebus, or run with \
+                     `--embedded-bus auto`\n";
+        }
+    }
     for it in &status.toolboxes {
         text += &format!(
             "  {} {}: {}{}\n",
             paint.tone(Tone::Strong, &it.toolbox_id),
-            plain(it.version.as_deref().unwrap_or("")),
-            count(tools(it), "tool", "tools"),
-            if it.latched { ", in emergency stop" } else { "" }
+            plain(&it.version),
+            count(it.tools, "tool", "tools"),
+            if it.latched { ", in emergency stop: `ovos-tools resume`" } else { "" }
         );
     }
     for it in &status.failed {
-        text += &format!(
-            "  {} {}: {}\n",
-            paint.tone(Tone::Bad, "not loaded"),
-            plain(&it.path),
-            plain(&it.reason)
-        );
+        let label = paint.tone(Tone::Bad, "not loaded");
+        text += &format!("  {label} {}: {}\n", plain(&it.path), plain(&it.reason));
     }
     if status.toolboxes.is_empty() && status.failed.is_empty() {
         text += "  no plugins found: `ovos-tools config` shows where they are looked for (plugins_dir)\n";
     }
-    text + "Try: ovos-tools list\n"
+    text + &format!("Try: ovos-tools list --bus {}\n", started.bus)
 }

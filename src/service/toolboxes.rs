@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Event, Failure, Object, Severity};
+use ovos_toolbox_wire::{Event, Failure, Object};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -87,7 +87,7 @@ impl Bridge {
                     stop_epoch: 0,
                     limits: crate::plugin::Limits::default(),
                 };
-                let services: Arc<dyn HostServices> = self.clone();
+                let services: Arc<dyn HostServices> = Arc::new(self.clone());
                 let toolbox = Arc::new(InProcess::open(library, open, services).await.unwrap());
                 let tools = toolbox.tools().await.unwrap();
                 self.parts.engine.attach(&id, 1, toolbox.clone(), engine_limits(&config.toolbox(&id).unwrap().limits, &config));
