@@ -57,13 +57,11 @@ fn readme_examples(kind: BusKind) {
 }
 
 #[test]
-#[ignore = "until the service runs"]
 fn readme_examples_over_the_python_bus() {
     readme_examples(BusKind::Python);
 }
 
 #[test]
-#[ignore = "until the service runs"]
 fn readme_examples_over_the_embedded_bus() {
     readme_examples(BusKind::Embedded);
 }
@@ -91,7 +89,6 @@ fn the_bus_client_on_the_python_bus() {
 }
 
 #[test]
-#[ignore = "until the service runs"]
 fn the_bus_client_on_the_embedded_bus() {
     bus_client(BusKind::Embedded);
 }
@@ -106,7 +103,6 @@ fn status_topics(kind: BusKind) {
 }
 
 #[test]
-#[ignore = "until the service runs"]
 fn status_topics_are_answered() {
     status_topics(BusKind::Python);
     status_topics(BusKind::Embedded);
@@ -117,7 +113,6 @@ fn status_topics_are_answered() {
 /// tests/python/allowed_differences.py holds every difference there may be. What the reference answers is written
 /// down in tests/data, so that the list describes something that holds still; `UPDATE_REFERENCE=1` writes it anew.
 #[test]
-#[ignore = "until the service runs"]
 fn every_difference_to_the_reference_is_listed() {
     if python().is_none() {
         return;
