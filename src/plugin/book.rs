@@ -68,14 +68,19 @@ impl Book {
 
     /// The toolbox that was loaded from this path.
     pub(super) fn at(&self, path: &Path) -> Option<(&str, &Slot)> {
-        self.slots.iter().find(|(_, slot)| slot.source.path == path).map(|(id, slot)| (id.as_str(), slot))
+        self.slots
+            .iter()
+            .find(|(_, slot)| slot.source.path == path)
+            .map(|(id, slot)| (id.as_str(), slot))
     }
 
     /// A library that is loaded already, with these contents.
     pub(super) fn loaded_with(&self, sha256: &str) -> Option<Arc<Library>> {
         let slots = self.slots.values().map(|slot| &slot.source);
         let mut sources = slots.chain(self.spares.values());
-        sources.find(|source| source.sha256 == sha256).map(|source| Arc::clone(&source.library))
+        sources
+            .find(|source| source.sha256 == sha256)
+            .map(|source| Arc::clone(&source.library))
     }
 
     /// Puts an instance into its place; returns the one that was there.

@@ -74,7 +74,10 @@ pub fn file(path: &Path) -> Result<PathBuf, CheckError> {
     let user = rustix::process::geteuid().as_raw();
     let link = look(path, fs::symlink_metadata(path))?;
     owner(path, &link, user)?;
-    let real = path.canonicalize().map_err(|source| CheckError::Io { path: path.to_owned(), source })?;
+    let real = path.canonicalize().map_err(|source| CheckError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
     let found = look(&real, fs::symlink_metadata(&real))?;
     if !found.is_file() {
         return Err(CheckError::NotAFile { path: real });
@@ -84,8 +87,14 @@ pub fn file(path: &Path) -> Result<PathBuf, CheckError> {
     folders(&real, user)?;
     if link.is_symlink() {
         // Whoever can write the folder of the link chooses what it points to.
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = folder.canonicalize().map_err(|source| CheckError::Io { path: folder.to_owned(), source })?;
+        let folder = path
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().map_err(|source| CheckError::Io {
+            path: folder.to_owned(),
+            source,
+        })?;
         folders(&folder.join("link"), user)?;
     }
     Ok(real)
@@ -99,7 +108,10 @@ pub fn allowed(path: &Path, sha256: &str, list: &[String]) -> Result<(), CheckEr
     if list.is_empty() || list.iter().any(|entry| entry.eq_ignore_ascii_case(sha256)) {
         return Ok(());
     }
-    Err(CheckError::NotAllowed { path: path.to_owned(), found: sha256.to_owned() })
+    Err(CheckError::NotAllowed {
+        path: path.to_owned(),
+        found: sha256.to_owned(),
+    })
 }
 
 /// Checks every folder above a real path.
@@ -113,7 +125,10 @@ fn folders(real: &Path, user: u32) -> Result<(), CheckError> {
 }
 
 fn look(path: &Path, found: io::Result<Metadata>) -> Result<Metadata, CheckError> {
-    found.map_err(|source| CheckError::Io { path: path.to_owned(), source })
+    found.map_err(|source| CheckError::Io {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn owner(path: &Path, found: &Metadata, user: u32) -> Result<(), CheckError> {
@@ -121,7 +136,11 @@ fn owner(path: &Path, found: &Metadata, user: u32) -> Result<(), CheckError> {
     if owner == 0 || owner == user {
         return Ok(());
     }
-    Err(CheckError::Owner { path: path.to_owned(), owner, user })
+    Err(CheckError::Owner {
+        path: path.to_owned(),
+        owner,
+        user,
+    })
 }
 
 fn mode(path: &Path, found: &Metadata, sticky_is_fine: bool) -> Result<(), CheckError> {
@@ -129,7 +148,10 @@ fn mode(path: &Path, found: &Metadata, sticky_is_fine: bool) -> Result<(), Check
     if mode & GROUP_OR_OTHERS_WRITE == 0 || (sticky_is_fine && mode & STICKY != 0) {
         return Ok(());
     }
-    Err(CheckError::Mode { path: path.to_owned(), mode })
+    Err(CheckError::Mode {
+        path: path.to_owned(),
+        mode,
+    })
 }
 
 #[cfg(test)]

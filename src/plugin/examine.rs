@@ -19,7 +19,11 @@ use super::stage::{Fingerprint, Staged};
 /// What was found out about a file.
 pub(super) enum Finding {
     /// The toolbox that lives was loaded from these contents, with this configuration.
-    Same { id: String, path: PathBuf, fingerprint: Fingerprint },
+    Same {
+        id: String,
+        path: PathBuf,
+        fingerprint: Fingerprint,
+    },
     /// It should be loaded.
     New(Box<Candidate>),
     /// The configuration switches it off.
@@ -53,7 +57,10 @@ pub(super) async fn examine(manager: &Arc<Inner>, path: PathBuf) -> Finding {
     let known = manager.book().at(&path).map(|(id, _)| id.to_owned());
     match try_examine(manager, path).await {
         Ok(finding) => finding,
-        Err((id, reason)) => Finding::Broken { id: id.or(known), reason },
+        Err((id, reason)) => Finding::Broken {
+            id: id.or(known),
+            reason,
+        },
     }
 }
 
@@ -70,11 +77,18 @@ async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Bro
     };
     let (real, fingerprint) = looked.await.map_err(|reason| (None, reason))?;
     if let Some(id) = untouched(manager, &path, fingerprint) {
-        return Ok(Finding::Same { id, path, fingerprint });
+        return Ok(Finding::Same {
+            id,
+            path,
+            fingerprint,
+        });
     }
     let staged = {
         let stage = Arc::clone(&manager.stage);
-        manager.blocking(move || stage.copy(&real).map_err(|e| e.to_string())).await.map_err(|reason| (None, reason))?
+        manager
+            .blocking(move || stage.copy(&real).map_err(|e| e.to_string()))
+            .await
+            .map_err(|reason| (None, reason))?
     };
     // From here on the copy is in the way unless it is going to be loaded.
     let found = judge(manager, &path, &staged).await;
@@ -117,7 +131,11 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
         let slot = book.slots.get(&id).filter(|slot| slot.serves());
         if slot.is_some_and(|slot| slot.source.sha256 == staged.sha256 && slot.config == config) {
             let fingerprint = staged.fingerprint;
-            return Ok(Finding::Same { id, path: path.to_owned(), fingerprint });
+            return Ok(Finding::Same {
+                id,
+                path: path.to_owned(),
+                fingerprint,
+            });
         }
     }
     check_config(&manifest, &config).map_err(broken)?;
@@ -132,8 +150,11 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
 
 /// Checks a toolbox's section by its own schema.
 pub(super) fn check_config(manifest: &Manifest, config: &ToolboxConfig) -> Result<(), String> {
-    let Some(schema) = &manifest.config_schema else { return Ok(()) };
-    let validator = compile(schema).map_err(|e| format!("`config_schema` of toolbox `{}` {e}", manifest.id))?;
+    let Some(schema) = &manifest.config_schema else {
+        return Ok(());
+    };
+    let validator =
+        compile(schema).map_err(|e| format!("`config_schema` of toolbox `{}` {e}", manifest.id))?;
     let section = Value::Object(config.section.clone());
     let wrong: Vec<String> = validator
         .iter_errors(&section)
@@ -145,5 +166,9 @@ pub(super) fn check_config(manifest: &Manifest, config: &ToolboxConfig) -> Resul
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(format!("the configuration of toolbox `{}` does not fit its schema: {}", manifest.id, wrong.join("; ")))
+    Err(format!(
+        "the configuration of toolbox `{}` does not fit its schema: {}",
+        manifest.id,
+        wrong.join("; ")
+    ))
 }

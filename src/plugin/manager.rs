@@ -51,7 +51,9 @@ struct Turn {
 
 impl std::fmt::Debug for Manager {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Manager").field("settings", &self.inner.settings).finish_non_exhaustive()
+        f.debug_struct("Manager")
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -70,7 +72,11 @@ impl Manager {
         let inner = Arc::new(Inner {
             settings,
             stage,
-            services: Arc::new(Relay { services, changed: Mutex::default(), wake: Notify::new() }),
+            services: Arc::new(Relay {
+                services,
+                changed: Mutex::default(),
+                wake: Notify::new(),
+            }),
             drain,
             tracker: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -135,7 +141,12 @@ impl Manager {
 
     /// Hands the answer to a request to the copy that asked; false when it is gone or was answered already.
     pub fn deliver_response(&self, origin: &Origin, request: u64, answer: &Result<Value, Failure>) -> bool {
-        let asked = self.inner.book().instances.get(origin).and_then(std::sync::Weak::upgrade);
+        let asked = self
+            .inner
+            .book()
+            .instances
+            .get(origin)
+            .and_then(std::sync::Weak::upgrade);
         asked.is_some_and(|instance| instance.respond(request, answer))
     }
 
@@ -149,8 +160,13 @@ impl Manager {
         let all = async {
             // A reload that is under way sees the token and ends early.
             let turn = self.inner.turn.lock().await;
-            let instances: Vec<Arc<InProcess>> =
-                self.inner.book().slots.values().map(|slot| Arc::clone(&slot.instance)).collect();
+            let instances: Vec<Arc<InProcess>> = self
+                .inner
+                .book()
+                .slots
+                .values()
+                .map(|slot| Arc::clone(&slot.instance))
+                .collect();
             let closed = join_all(instances.iter().map(|instance| rest(instance))).await;
             drop(turn);
             self.inner.tracker.close();
@@ -213,8 +229,13 @@ pub(super) async fn rest(instance: &InProcess) -> bool {
         emergency: false,
         stop_epoch: instance.stop_epoch(),
     };
-    if let Err(failure) = instance.halt(halt).await && failure.kind != "ToolboxClosed" {
-        let Origin { toolbox_id, generation } = instance.origin();
+    if let Err(failure) = instance.halt(halt).await
+        && failure.kind != "ToolboxClosed"
+    {
+        let Origin {
+            toolbox_id,
+            generation,
+        } = instance.origin();
         tracing::error!(toolbox = &**toolbox_id, generation, %failure, "halt before closing failed");
     }
     instance.close().await
@@ -231,7 +252,9 @@ async fn refresh(inner: Arc<Inner>) {
             let instance = {
                 let mut book = inner.book();
                 let slot = book.slots.get(&*origin.toolbox_id);
-                let instance = slot.map(|slot| &slot.instance).filter(|instance| *instance.origin() == origin);
+                let instance = slot
+                    .map(|slot| &slot.instance)
+                    .filter(|instance| *instance.origin() == origin);
                 let instance = instance.cloned();
                 if instance.is_none() && book.instances.contains_key(&origin) {
                     book.changed_early.insert(origin.clone());
@@ -249,7 +272,10 @@ async fn refresh(inner: Arc<Inner>) {
                     }
                 }
                 Err(failure) => {
-                    let Origin { toolbox_id, generation } = &origin;
+                    let Origin {
+                        toolbox_id,
+                        generation,
+                    } = &origin;
                     tracing::warn!(toolbox = &**toolbox_id, generation, %failure, "its tools changed, but it does not list them; the old ones stay");
                 }
             }
@@ -267,7 +293,10 @@ pub(super) struct Relay {
 
 impl Relay {
     pub(super) fn tools_changed(&self, origin: &Origin) {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner).insert(origin.clone());
+        self.changed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(origin.clone());
         self.wake.notify_one();
     }
 

@@ -66,7 +66,11 @@ pub enum ProbeError {
 }
 
 fn said(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!("; it wrote: {stderr}") }
+    if stderr.is_empty() {
+        String::new()
+    } else {
+        format!("; it wrote: {stderr}")
+    }
 }
 
 /// How files are probed.
@@ -108,7 +112,9 @@ impl Probe {
         let arguments: Vec<OsString> = arguments.chain([file.into()]).collect();
         let program = self.command.first().cloned().unwrap_or_default();
         let answer: Answer<String> = ask(&program, &arguments, self.limit, shown).await?;
-        let refused = |text: String| ProbeError::Refused(text.replace(&file.display().to_string(), &shown.display().to_string()));
+        let refused = |text: String| {
+            ProbeError::Refused(text.replace(&file.display().to_string(), &shown.display().to_string()))
+        };
         match answer {
             Answer::Ok(json) => manifest::read(&json)
                 .map_err(|wrong| refused(format!("{}: manifest: {}", shown.display(), wrong.join("; ")))),
@@ -139,22 +145,38 @@ pub(super) async fn ask<T: DeserializeOwned>(
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .map_err(|source| ProbeError::Spawn { program: program.into(), path: shown.to_owned(), source })?;
+        .map_err(|source| ProbeError::Spawn {
+            program: program.into(),
+            path: shown.to_owned(),
+            source,
+        })?;
     let mut errors = Vec::new();
     let ended = tokio::time::timeout(limit, listen(&mut child, &mut errors)).await;
     let path = shown.to_owned();
     let stderr = last_lines(&String::from_utf8_lossy(&errors));
     let Ok(heard) = ended else {
         let _ = child.kill().await;
-        return Err(ProbeError::Timeout { path, limit_ms: limit.as_millis(), stderr });
+        return Err(ProbeError::Timeout {
+            path,
+            limit_ms: limit.as_millis(),
+            stderr,
+        });
     };
     match heard {
         // What happens after the answer (destructors, threads) is not ours to wait for.
         Heard::Answer(line) => {
             let _ = child.kill().await;
-            serde_json::from_str(&line).map_err(|e| ProbeError::Died { path, how: format!("it answered nonsense: {e}"), stderr })
+            serde_json::from_str(&line).map_err(|e| ProbeError::Died {
+                path,
+                how: format!("it answered nonsense: {e}"),
+                stderr,
+            })
         }
-        Heard::End(status) => Err(ProbeError::Died { path, how: describe(status), stderr }),
+        Heard::End(status) => Err(ProbeError::Died {
+            path,
+            how: describe(status),
+            stderr,
+        }),
     }
 }
 
@@ -203,7 +225,9 @@ async fn listen(child: &mut Child, errors: &mut Vec<u8>) -> Heard {
 }
 
 fn describe(status: Option<ExitStatus>) -> String {
-    let Some(status) = status else { return "its end is unknown".to_owned() };
+    let Some(status) = status else {
+        return "its end is unknown".to_owned();
+    };
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("signal {signal}{}", signal_name(signal)),
         (None, Some(code)) => format!("exit code {code} before it answered"),
@@ -225,7 +249,11 @@ fn signal_name(signal: i32) -> &'static str {
 }
 
 fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     let from = lines.len().saturating_sub(LAST_LINES);
     lines[from..].join(" | ")
 }
@@ -234,7 +262,8 @@ fn last_lines(text: &str) -> String {
 #[must_use]
 pub fn child_main(file: &Path) -> ExitCode {
     let answer = match Library::load(file, file) {
-        Ok(library) => serde_json::to_string(&**library.manifest()).map_or_else(|e| Answer::Err(e.to_string()), Answer::Ok),
+        Ok(library) => serde_json::to_string(&**library.manifest())
+            .map_or_else(|e| Answer::Err(e.to_string()), Answer::Ok),
         Err(error) => Answer::Err(error.to_string()),
     };
     reply(&answer)
@@ -243,8 +272,14 @@ pub fn child_main(file: &Path) -> ExitCode {
 /// Prints a child's answer.
 pub(super) fn reply<T: Serialize>(answer: &Answer<T>) -> ExitCode {
     use std::io::Write;
-    let Ok(json) = serde_json::to_string(answer) else { return ExitCode::FAILURE };
+    let Ok(json) = serde_json::to_string(answer) else {
+        return ExitCode::FAILURE;
+    };
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "\n{MARK}{json}").and_then(|()| stdout.flush());
-    if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if written.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

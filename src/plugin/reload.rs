@@ -29,13 +29,24 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
     let scanned = manager.blocking(move || Ok(scan(&folders))).await;
     let (files, failed) = match scanned {
         Ok(scanned) => scanned,
-        Err(reason) => (Vec::new(), vec![FailedFile { path: PathBuf::new(), toolbox_id: None, reason }]),
+        Err(reason) => (
+            Vec::new(),
+            vec![FailedFile {
+                path: PathBuf::new(),
+                toolbox_id: None,
+                reason,
+            }],
+        ),
     };
     let unread: Vec<PathBuf> = failed.iter().map(|folder| folder.path.clone()).collect();
     report.broken = failed;
     // All at once: they wait for their probes, and a start with four toolboxes has to be quick.
     let findings = join_all(files.iter().map(|path| examine(manager, path.clone()))).await;
-    let Sorted { candidates, keep, disabled } = sort(manager, &files, findings, &mut report);
+    let Sorted {
+        candidates,
+        keep,
+        disabled,
+    } = sort(manager, &files, findings, &mut report);
     let gone: Vec<String> = {
         let book = manager.book();
         let absent = |id: &str, path: &PathBuf| {
@@ -44,7 +55,10 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
                 // A folder that cannot be read says nothing about the files in it.
                 && !unread.iter().any(|folder| path.starts_with(folder))
         };
-        let slots = book.slots.iter().filter(|(id, slot)| absent(id, &slot.source.path));
+        let slots = book
+            .slots
+            .iter()
+            .filter(|(id, slot)| absent(id, &slot.source.path));
         slots.map(|(id, _)| id.clone()).collect()
     };
     let removals = join_all(gone.iter().map(|id| remove(manager, id)));
@@ -63,7 +77,12 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
             Err(failed) => report.broken.push(failed),
         }
     }
-    for list in [&mut report.added, &mut report.removed, &mut report.replaced, &mut report.unchanged] {
+    for list in [
+        &mut report.added,
+        &mut report.removed,
+        &mut report.replaced,
+        &mut report.unchanged,
+    ] {
         list.sort();
     }
     let mut book = manager.book();
@@ -84,14 +103,24 @@ struct Sorted {
 
 /// Gives each toolbox id to the first file that bears it.
 fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut ReloadReport) -> Sorted {
-    let mut sorted = Sorted { candidates: Vec::new(), keep: HashMap::new(), disabled: Vec::new() };
+    let mut sorted = Sorted {
+        candidates: Vec::new(),
+        keep: HashMap::new(),
+        disabled: Vec::new(),
+    };
     let mut owners: HashMap<String, PathBuf> = HashMap::new();
     let mut broken = Vec::new();
     for (path, finding) in files.iter().zip(findings) {
-        let taken = finding.id().and_then(|id| Some((id.to_owned(), owners.get(id)?.clone())));
+        let taken = finding
+            .id()
+            .and_then(|id| Some((id.to_owned(), owners.get(id)?.clone())));
         match (taken, finding) {
             (_, Finding::Broken { id, reason }) => {
-                broken.push(FailedFile { path: path.clone(), toolbox_id: id, reason });
+                broken.push(FailedFile {
+                    path: path.clone(),
+                    toolbox_id: id,
+                    reason,
+                });
             }
             (Some((id, owner)), finding) => {
                 if let Finding::New(candidate) = finding {
@@ -102,9 +131,20 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
                     owner.display(),
                     path.display()
                 );
-                broken.push(FailedFile { path: path.clone(), toolbox_id: Some(id), reason });
+                broken.push(FailedFile {
+                    path: path.clone(),
+                    toolbox_id: Some(id),
+                    reason,
+                });
             }
-            (None, Finding::Same { id, path, fingerprint }) => {
+            (
+                None,
+                Finding::Same {
+                    id,
+                    path,
+                    fingerprint,
+                },
+            ) => {
                 if let Some(slot) = manager.book().slots.get_mut(&id) {
                     slot.source.path.clone_from(&path);
                     slot.source.fingerprint = fingerprint;
@@ -115,7 +155,10 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
             }
             (None, Finding::Disabled { id }) => {
                 owners.insert(id.clone(), path.clone());
-                sorted.disabled.push(DisabledFile { path: path.clone(), toolbox_id: id });
+                sorted.disabled.push(DisabledFile {
+                    path: path.clone(),
+                    toolbox_id: id,
+                });
             }
             (None, Finding::New(candidate)) => {
                 owners.insert(candidate.id.clone(), path.clone());
@@ -126,7 +169,9 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
     // A file that broke leaves the working copy alone, unless another file brings that toolbox now.
     for failed in &broken {
         let book = manager.book();
-        if let Some((id, _)) = book.at(&failed.path) && !owners.contains_key(id) {
+        if let Some((id, _)) = book.at(&failed.path)
+            && !owners.contains_key(id)
+        {
             sorted.keep.insert(id.to_owned(), failed.path.clone());
         }
     }
@@ -142,12 +187,18 @@ enum Swapped {
 /// Makes a candidate the copy that serves.
 async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, FailedFile> {
     let (id, path) = (candidate.id.clone(), candidate.path.clone());
-    let failed = |reason: String| FailedFile { path: path.clone(), toolbox_id: Some(id.clone()), reason };
+    let failed = |reason: String| FailedFile {
+        path: path.clone(),
+        toolbox_id: Some(id.clone()),
+        reason,
+    };
     let source = load(manager, &candidate).await.map_err(failed)?;
     let config = candidate.config;
     let old = {
         let book = manager.book();
-        book.slots.get(&id).map(|slot| (slot.serves(), Arc::clone(&slot.instance)))
+        book.slots
+            .get(&id)
+            .map(|slot| (slot.serves(), Arc::clone(&slot.instance)))
     };
     let Some((serves, old)) = old else {
         let slot = open(manager, &source, &config).await.map_err(failed)?;
@@ -167,14 +218,24 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
         return Ok(Swapped::Replaced(id));
     }
     let may_close = old.may_close().await;
-    may_close.map_err(|refusal| failed(format!("toolbox `{id}` refuses to be replaced now: {}", refusal.message)))?;
+    may_close.map_err(|refusal| {
+        failed(format!(
+            "toolbox `{id}` refuses to be replaced now: {}",
+            refusal.message
+        ))
+    })?;
     if old.manifest().exclusive || source.library.manifest().exclusive {
-        swap_exclusive(manager, &id, source, config, old).await.map_err(failed)?;
+        swap_exclusive(manager, &id, source, config, old)
+            .await
+            .map_err(failed)?;
     } else {
         let slot = open(manager, &source, &config).await.map_err(failed)?;
         if let Some(before) = install(manager, slot) {
             let manager = Arc::clone(manager);
-            manager.tracker.clone().spawn(async move { manager.retire(before.instance).await });
+            manager
+                .tracker
+                .clone()
+                .spawn(async move { manager.retire(before.instance).await });
         }
     }
     Ok(Swapped::Replaced(id))
@@ -190,7 +251,9 @@ async fn swap_exclusive(
 ) -> Result<(), String> {
     let before = {
         let mut book = manager.book();
-        let Some(slot) = book.slots.get_mut(id) else { return Err(format!("toolbox `{id}` is gone")) };
+        let Some(slot) = book.slots.get_mut(id) else {
+            return Err(format!("toolbox `{id}` is gone"));
+        };
         slot.state = State::Reloading;
         let before = (slot.source.clone(), slot.config.clone());
         manager.publish(&book);
@@ -229,25 +292,40 @@ async fn swap_exclusive(
 async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
     let (instance, path) = {
         let book = manager.book();
-        let Some(slot) = book.slots.get(id) else { return Ok(id.to_owned()) };
+        let Some(slot) = book.slots.get(id) else {
+            return Ok(id.to_owned());
+        };
         (Arc::clone(&slot.instance), slot.source.path.clone())
     };
     if let Err(refusal) = instance.may_close().await {
         let reason = format!("toolbox `{id}` refuses to be removed now: {}", refusal.message);
-        return Err(FailedFile { path, toolbox_id: Some(id.to_owned()), reason });
+        return Err(FailedFile {
+            path,
+            toolbox_id: Some(id.to_owned()),
+            reason,
+        });
     }
     let mut book = manager.book();
     if let Some(slot) = book.remove(id) {
         manager.publish(&book);
         let manager = Arc::clone(manager);
-        manager.tracker.clone().spawn(async move { manager.retire(slot.instance).await });
+        manager
+            .tracker
+            .clone()
+            .spawn(async move { manager.retire(slot.instance).await });
     }
     Ok(id.to_owned())
 }
 
 /// Loads a candidate's library, unless these contents are loaded already.
 async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<Source, String> {
-    let Candidate { id, path, staged, library, .. } = candidate;
+    let Candidate {
+        id,
+        path,
+        staged,
+        library,
+        ..
+    } = candidate;
     let library = match library {
         Some(library) => Arc::clone(library),
         None => {
@@ -265,7 +343,11 @@ async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<Source, Str
                 book.loaded += 1;
             }
             let (file, shown) = (staged.path.clone(), path.clone());
-            Arc::new(manager.blocking(move || Library::load(&file, &shown).map_err(|e| e.to_string())).await?)
+            Arc::new(
+                manager
+                    .blocking(move || Library::load(&file, &shown).map_err(|e| e.to_string()))
+                    .await?,
+            )
         }
     };
     if library.manifest().id != *id {
@@ -293,11 +375,19 @@ async fn open(manager: &Arc<Inner>, source: &Source, config: &ToolboxConfig) -> 
         (book.next_generation(&id), book.stop_epoch(&id))
     };
     let section = serde_json::to_string(&config.section).map_err(|e| e.to_string())?;
-    let open = Open { generation, config: section, stop_epoch, limits: config.limits.clone() };
+    let open = Open {
+        generation,
+        config: section,
+        stop_epoch,
+        limits: config.limits.clone(),
+    };
     let opened = InProcess::open(Arc::clone(&source.library), open, manager.services.clone()).await;
     let instance = Arc::new(opened.map_err(|e| format!("toolbox `{id}` does not open: {e}"))?);
     let origin = instance.origin().clone();
-    manager.book().instances.insert(origin.clone(), Arc::downgrade(&instance));
+    manager
+        .book()
+        .instances
+        .insert(origin.clone(), Arc::downgrade(&instance));
     match instance.tools().await {
         Ok(tools) => {
             for dropped in &tools.dropped {

@@ -39,7 +39,9 @@ fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+        let hidden = path
+            .file_name()
+            .is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
         if !hidden && path.extension().is_some_and(|ext| ext == "so") {
             found.push(path);
         }
@@ -60,11 +62,26 @@ mod tests {
         }
         fs::write(b.path().join("a.so"), "").unwrap();
         symlink(a.path().join("z.so"), b.path().join("again.so")).unwrap();
-        let folders = [a.path().to_owned(), PathBuf::from("/no/such/folder"), b.path().to_owned(), a.path().to_owned()];
+        let folders = [
+            a.path().to_owned(),
+            PathBuf::from("/no/such/folder"),
+            b.path().to_owned(),
+            a.path().to_owned(),
+        ];
         let (files, failed) = scan(&folders);
-        assert_eq!(files, [a.path().join("m.so"), a.path().join("z.so"), b.path().join("a.so")]);
+        assert_eq!(
+            files,
+            [
+                a.path().join("m.so"),
+                a.path().join("z.so"),
+                b.path().join("a.so")
+            ]
+        );
         assert_eq!(failed, []);
         let (_, failed) = scan(&[a.path().join("notes.txt")]);
-        assert!(failed[0].reason.contains("cannot read the plugin folder"), "{failed:?}");
+        assert!(
+            failed[0].reason.contains("cannot read the plugin folder"),
+            "{failed:?}"
+        );
     }
 }

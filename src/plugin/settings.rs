@@ -48,7 +48,9 @@ impl Settings {
 
 impl std::fmt::Debug for Settings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings").field("plugin_dirs", &self.plugin_dirs).finish_non_exhaustive()
+        f.debug_struct("Settings")
+            .field("plugin_dirs", &self.plugin_dirs)
+            .finish_non_exhaustive()
     }
 }
 

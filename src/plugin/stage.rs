@@ -112,7 +112,9 @@ impl Stage {
         for (place, base) in candidates(configured).into_iter().enumerate() {
             match Self::make(&base) {
                 Ok(stage) => {
-                    if place > 0 && let Some(reason) = tried.first() {
+                    if place > 0
+                        && let Some(reason) = tried.first()
+                    {
                         tracing::warn!(folder = %stage.folder.display(), reason, "plugins are staged in another folder than expected");
                     }
                     return Ok(stage);
@@ -134,13 +136,18 @@ impl Stage {
     /// # Errors
     /// It cannot be read or copied, or keeps changing.
     pub fn copy(&self, source: &Path) -> Result<Staged, StageError> {
-        let error = |source_error| StageError::Io { path: source.to_owned(), source: source_error };
+        let error = |source_error| StageError::Io {
+            path: source.to_owned(),
+            source: source_error,
+        };
         for _ in 0..ATTEMPTS {
             if let Some(staged) = self.try_copy(source).map_err(error)? {
                 return Ok(staged);
             }
         }
-        Err(StageError::Changing { path: source.to_owned() })
+        Err(StageError::Changing {
+            path: source.to_owned(),
+        })
     }
 
     fn try_copy(&self, source: &Path) -> io::Result<Option<Staged>> {
@@ -152,19 +159,31 @@ impl Stage {
         let mut from = OpenOptions::new().read(true).custom_flags(flags).open(source)?;
         let before = Fingerprint::of(&from.metadata()?);
         let part = self.folder.join(format!(".{number}.part"));
-        let to = OpenOptions::new().write(true).create_new(true).mode(0o500).open(&part)?;
+        let to = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o500)
+            .open(&part)?;
         let copied = hash_into(&mut from, to);
         let sha256 = copied.inspect_err(|_| drop(fs::remove_file(&part)))?;
         // Both through the open file and through the path: written to, or replaced.
-        let still = Fingerprint::of(&from.metadata()?) == before && Fingerprint::read(source).is_ok_and(|f| f == before);
+        let still = Fingerprint::of(&from.metadata()?) == before
+            && Fingerprint::read(source).is_ok_and(|f| f == before);
         if !still {
             fs::remove_file(&part)?;
             return Ok(None);
         }
-        let stem: String = source.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem: String = source
+            .file_stem()
+            .map(|s| s.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let path = self.folder.join(format!("{stem}.{}.g{number}.so", &sha256[..12]));
         fs::rename(&part, &path)?;
-        Ok(Some(Staged { path, sha256, fingerprint: before }))
+        Ok(Some(Staged {
+            path,
+            sha256,
+            fingerprint: before,
+        }))
     }
 
     fn make(base: &Path) -> Result<Self, String> {
@@ -176,7 +195,11 @@ impl Stage {
         let pid = std::process::id();
         // The plain name, unless a process of another container or another stage of this process holds it.
         for suffix in 0..1000 {
-            let name = if suffix == 0 { format!("{PREFIX}{pid}") } else { format!("{PREFIX}{pid}-{suffix}") };
+            let name = if suffix == 0 {
+                format!("{PREFIX}{pid}")
+            } else {
+                format!("{PREFIX}{pid}-{suffix}")
+            };
             let folder = base.join(name);
             match DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {}
@@ -184,7 +207,10 @@ impl Stage {
                 Err(e) => return Err(e.to_string()),
             }
             let locked = lock(&folder).map_err(|e| e.to_string())?;
-            return Ok(Self { folder, _lock: locked });
+            return Ok(Self {
+                folder,
+                _lock: locked,
+            });
         }
         Err("holds a thousand folders of this process".to_owned())
     }
@@ -201,8 +227,17 @@ impl Drop for Stage {
 fn candidates(configured: Option<&Path>) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let rest = [runtime, Some(std::env::temp_dir()), home, Some(PathBuf::from("/var/tmp"))];
-    configured.map(Path::to_owned).into_iter().chain(rest.into_iter().flatten()).collect()
+    let rest = [
+        runtime,
+        Some(std::env::temp_dir()),
+        home,
+        Some(PathBuf::from("/var/tmp")),
+    ];
+    configured
+        .map(Path::to_owned)
+        .into_iter()
+        .chain(rest.into_iter().flatten())
+        .collect()
 }
 
 /// Removes the folders of processes that are gone. Best effort: what cannot be removed stays.
@@ -235,7 +270,11 @@ fn lock(folder: &Path) -> io::Result<File> {
     let path = folder.join(LOCK);
     // Locked before it has its name, so that nobody ever sees an unlocked one.
     let unnamed = folder.join(".lock");
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unnamed)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unnamed)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     fs::rename(unnamed, path)?;
     Ok(file)
@@ -281,9 +320,15 @@ mod tests {
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         let (first, second) = (stage.copy(&source).unwrap(), stage.copy(&source).unwrap());
         assert_ne!(first.path, second.path);
-        assert_eq!(first.sha256, "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed");
+        assert_eq!(
+            first.sha256,
+            "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
+        );
         let name = first.path.file_name().unwrap().to_string_lossy().into_owned();
-        assert!(name.starts_with("arm.7692c3ad3540.g") && name.ends_with(".so"), "{name}");
+        assert!(
+            name.starts_with("arm.7692c3ad3540.g") && name.ends_with(".so"),
+            "{name}"
+        );
         assert_eq!(fs::read(&second.path).unwrap(), b"one");
         let error = stage.copy(&base.path().join("none.so")).unwrap_err().to_string();
         assert!(error.contains("none.so"), "{error}");

@@ -28,7 +28,10 @@ impl Live {
     /// The toolbox with this id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&Arc<LiveToolbox>> {
-        let place = self.toolboxes.binary_search_by(|toolbox| (*toolbox.id).cmp(id)).ok()?;
+        let place = self
+            .toolboxes
+            .binary_search_by(|toolbox| (*toolbox.id).cmp(id))
+            .ok()?;
         self.toolboxes.get(place)
     }
 }
@@ -67,7 +70,13 @@ impl LiveToolbox {
 
 impl std::fmt::Debug for LiveToolbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { id, generation, state, path, .. } = self;
+        let Self {
+            id,
+            generation,
+            state,
+            path,
+            ..
+        } = self;
         write!(f, "{id} generation {generation} {state:?} {}", path.display())
     }
 }

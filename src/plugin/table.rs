@@ -259,7 +259,9 @@ impl Instance {
 
     /// Asks whether it may be closed now; only `BUSY` refuses. Host thread.
     pub(super) fn may_close(&self) -> Result<(), Failure> {
-        let Some(may_close) = self.table.may_close else { return Ok(()) };
+        let Some(may_close) = self.table.may_close else {
+            return Ok(());
+        };
         let mut error = EMPTY;
         // SAFETY: open instance, host thread (type docs).
         let code = unsafe { may_close(self.instance, &raw mut error) };
