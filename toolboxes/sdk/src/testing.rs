@@ -180,6 +180,25 @@ impl Closed {
     }
 }
 
+/// Where cargo has put the library of the crate under test: `built("hello")` is libhello.so beside the test.
+///
+/// The crate needs `crate-type = ["cdylib", "rlib"]`: for a cdylib alone cargo builds no library before its tests, and
+/// an old one might be tested.
+///
+/// # Panics
+/// There is none.
+#[must_use]
+pub fn built(library: &str) -> std::path::PathBuf {
+    let test = std::env::current_exe().unwrap_or_else(|error| panic!("path of the test: {error}"));
+    let path = test.with_file_name(format!("lib{library}.so"));
+    assert!(
+        path.exists(),
+        "no {}: the crate needs crate-type = [\"cdylib\", \"rlib\"]",
+        path.display()
+    );
+    path
+}
+
 impl Harness {
     /// Opens a toolbox of this crate.
     ///

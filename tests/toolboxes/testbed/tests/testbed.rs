@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ovos_toolbox_sdk::abi::status;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::testing::{Harness, built};
 
-/// Cargo builds the library for its integration tests, into the folder above theirs.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.ancestors().nth(2).unwrap().join("libtestbed.so")
+    built("testbed")
 }
 
 fn open(config: Value) -> Harness {
