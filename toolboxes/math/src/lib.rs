@@ -3,6 +3,8 @@
 //! Pure functions behind five tools; everything is bounded, so hostile input gets an error and not the machine.
 //! Results that JSON cannot hold (infinite, not a number) are errors. Read `expression` first.
 
+#![forbid(unsafe_code)]
+
 mod equation;
 mod evaluate;
 mod expression;

@@ -4,6 +4,7 @@
 //! code that the boundary calls; text in, text out. Read [`Instance::start`] and [`Instance::close`].
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -26,10 +27,11 @@ use crate::run::{Completer, Run, Runs, supervise};
 use crate::{ActionHandler, Context, Halt, Host, Options, Tool, ToolError, Toolbox, log};
 
 /// The host gives `open` and `close` 10 s each; these leave it room.
-const OPEN: Duration = Duration::from_millis(9_500);
+const OPEN: Duration = Duration::from_secs(9);
 const RUNS_END: Duration = Duration::from_secs(2);
 const CLOSE_HOOK: Duration = Duration::from_secs(4);
 const THREADS_END: Duration = Duration::from_secs(2);
+const THREADS_END_AFTER_OPEN: Duration = Duration::from_millis(500);
 
 /// One open toolbox.
 pub(crate) struct Instance<T> {
@@ -105,7 +107,7 @@ impl<T: Toolbox> Instance<T> {
             Ok(toolbox) => Arc::new(toolbox),
             Err(error) => {
                 closing.cancel();
-                end_runtime(runtime, &dispatch, async {});
+                end_runtime(runtime, &dispatch, async {}, THREADS_END_AFTER_OPEN);
                 gate.shut();
                 return Err(error);
             }
@@ -128,7 +130,14 @@ impl<T: Toolbox> Instance<T> {
             dispatch,
             runtime,
         };
-        on(&instance.dispatch.clone(), || instance.read_table());
+        // An instance that cannot name its tools is closed like any other: its runtime must not outlive this call.
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            on(&instance.dispatch, || instance.read_table())
+        }));
+        if let Err(payload) = read {
+            instance.close();
+            return Err(ToolError::panic(payload));
+        }
         Ok(instance)
     }
 
@@ -281,7 +290,7 @@ impl<T: Toolbox> Instance<T> {
                 }
             }
         };
-        end_runtime(runtime, &dispatch, goodbye);
+        end_runtime(runtime, &dispatch, goodbye, THREADS_END);
         on(&dispatch, || drop((table, host, toolbox)));
     }
 
@@ -369,14 +378,19 @@ fn open_on<T: Toolbox>(runtime: &Runtime, host: Host, config: T::Config) -> Resu
 
 /// Runs the last task and joins the runtime's threads, on a thread of its own: a thread that is inside another tokio
 /// runtime may not do that.
-fn end_runtime(runtime: Runtime, dispatch: &Dispatch, last: impl Future<Output = ()> + Send) {
+fn end_runtime(
+    runtime: Runtime,
+    dispatch: &Dispatch,
+    last: impl Future<Output = ()> + Send,
+    threads_end: Duration,
+) {
     std::thread::scope(|scope| {
         let ended = scope
             .spawn(|| {
                 on(dispatch, || {
                     // A panic in `last` unwinds into the join below and drops the runtime on its way.
                     runtime.block_on(last);
-                    runtime.shutdown_timeout(THREADS_END);
+                    runtime.shutdown_timeout(threads_end);
                 });
             })
             .join();
