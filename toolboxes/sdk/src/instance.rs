@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::{CallIdentity, Effect, Failure, ToolDefinition};
 use serde::Deserialize;
@@ -350,28 +351,22 @@ fn find<'a, T: Send + Sync + 'static>(tools: &'a [Tool<T>], name: &str) -> Resul
 fn open_on<T: Toolbox>(runtime: &Runtime, host: Host, config: T::Config) -> Result<T, ToolError> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let task = runtime.spawn(async move {
-        let opened = tokio::time::timeout(OPEN, T::open(host, config)).await;
+        let open = AssertUnwindSafe(async move { T::open(host, config).await });
+        let opened = tokio::time::timeout(OPEN, open.catch_unwind()).await;
         // Fails when the caller has stopped waiting, and then drops the instance, as it should.
         let _ = sender.send(opened);
     });
     // A little longer, for a future that blocks its thread.
     match receiver.recv_timeout(OPEN + Duration::from_millis(250)) {
-        Ok(Ok(opened)) => opened,
-        Ok(Err(_)) => Err(ToolError::new("TimeoutError", "open did not finish within 10 s")),
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+        Ok(Ok(Ok(opened))) => opened,
+        Ok(Ok(Err(payload))) => Err(ToolError::panic(payload)),
+        Ok(Err(_)) => Err(ToolError::new("TimeoutError", "open did not finish within 9 s")),
+        Err(_) => {
             task.abort();
             Err(ToolError::new(
                 "TimeoutError",
-                "open blocks its thread; it has 10 s",
+                "open blocks its thread; it has 9 s",
             ))
-        }
-        Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
-            // The sender was dropped without a word: the task panicked, and is finished now or in a moment.
-            let panicked = futures_util::FutureExt::now_or_never(task);
-            Err(match panicked {
-                Some(Err(error)) if error.is_panic() => ToolError::panic(error.into_panic()),
-                _ => ToolError::with_status(status::PANIC, "Panic", "open panicked"),
-            })
         }
     }
 }
