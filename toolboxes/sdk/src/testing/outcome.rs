@@ -7,7 +7,7 @@ use serde_json::Value;
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
-    /// One of the values of [`abi::status`].
+    /// One of the values of [`ovos_toolbox_abi::status`].
     pub status: Status,
     /// The completion as it came: `{"output": ...}` or `{"error": ...}`.
     pub text: String,
@@ -33,7 +33,7 @@ impl Ended {
 /// Why a start was refused, or open failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
-    /// One of the values of [`abi::status`].
+    /// One of the values of [`ovos_toolbox_abi::status`].
     pub status: Status,
     /// Why.
     pub failure: Box<Failure>,
