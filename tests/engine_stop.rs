@@ -419,6 +419,27 @@ async fn the_latch_outlives_reloads_and_restarts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_toolbox_that_is_not_loaded_yet_is_held_like_any_other() {
+    let record = |stop_id: &str| StopRecord {
+        stop_id: stop_id.into(),
+        reason: "before the restart".into(),
+    };
+    let engine = Engine::new(8, HashMap::from([("arm".to_owned(), record("stop-1"))]));
+    assert_eq!(engine.latch("arm"), Some(record("stop-1")));
+    let not_running = Err(ResumeError::NotRunning("arm".into()));
+    assert_eq!(engine.resume("arm", "stop-1").await, not_running);
+    let stopped = engine.stop(&StopTarget::All, "a test").await;
+    assert_eq!(stopped[0].unreached.as_deref(), Some("it is not running"));
+    let arm = Shared(MemoryToolbox::new());
+    engine.attach("arm", 1, Arc::new(arm), Limits::default());
+    assert!(
+        engine.resume("arm", "stop-1").await.is_err(),
+        "a newer stop holds it"
+    );
+    engine.resume("arm", &stopped[0].stop_id).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_change_of_a_latch_can_be_watched() {
     let rig = rig();
     let mut changes = rig.engine.watch_latches();

@@ -12,7 +12,8 @@ use super::latch::{Latch, StopRecord};
 use super::plan::{Plan, PlanError};
 use super::toolbox::Toolbox;
 
-/// Where a call's progress goes. Called from the call's own task; must not block.
+/// Where a call's progress goes. Called from the call's own task, and with [`CallProgress::Update`] from any thread; must
+/// not block.
 pub type CallObserver = Arc<dyn Fn(CallProgress<'_>) + Send + Sync>;
 
 /// How far a call is.

@@ -135,7 +135,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The stop that holds a toolbox.
+    /// The stop that holds a toolbox, also one that is not loaded at the moment.
     #[must_use]
     pub fn latch(&self, toolbox_id: &str) -> Option<StopRecord> {
         self.station(toolbox_id)?.latch.holder()
