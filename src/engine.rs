@@ -17,6 +17,7 @@ mod stop;
 mod subsystem;
 mod sync;
 mod toolbox;
+mod wave;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;

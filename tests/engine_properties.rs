@@ -1,4 +1,9 @@
 //! What holds for every graph, every toolbox and every disturbance: drawn at random, shrunk when it fails.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "support/memory_toolbox.rs"]
 mod memory_toolbox;
@@ -457,7 +462,8 @@ proptest! {
             prop_assert_eq!(action.wave, wave);
             let mut named: Vec<_> = action.dependencies.iter().map(|&d| plan.actions[d].id.clone()).collect();
             let mut wanted = declared.dependencies.clone();
-            (named.sort(), wanted.sort());
+            named.sort();
+            wanted.sort();
             prop_assert_eq!(named, wanted);
         }
         let mut seen: Vec<usize> = plan.waves.concat();

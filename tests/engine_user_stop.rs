@@ -1,4 +1,9 @@
 //! The user said "stop", and the bus went away: calls end and motion is halted, without latching.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "support/memory_toolbox.rs"]
 mod memory_toolbox;

@@ -1,4 +1,9 @@
 //! Every interleaving of stops, resumes and starts, explored with loom on the latch itself.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 /// What the latch names as `super::sync`, as loom's types.
 mod sync {
