@@ -105,12 +105,11 @@ fn planning(actions: &[Action], runs: usize) -> Duration {
     median((0..runs).map(time).collect())
 }
 
-fn request(toolbox: &Arc<dyn Toolbox>, number: usize) -> CallRequest {
+fn request(number: usize) -> CallRequest {
     CallRequest {
         call_id: format!("call-{number}"),
         toolbox_id: "bench".to_owned(),
         generation: 1,
-        toolbox: toolbox.clone(),
         tool: "t".to_owned(),
         effect: Effect::Motion,
         action_timeout: None,
@@ -132,11 +131,11 @@ fn running(actions: Vec<Action>) -> Duration {
         .expect("a runtime");
     let engine = Engine::new(16, HashMap::new());
     let toolbox: Arc<dyn Toolbox> = Arc::new(Nothing(actions));
-    engine.attach("bench", 1, toolbox.clone(), Limits::default());
+    engine.attach("bench", 1, toolbox, Limits::default());
     let lease = engine.lease("bench", 1).expect("it is attached");
     let time = |number| {
         let begun = Instant::now();
-        let end = runtime.block_on(engine.call(&lease, request(&toolbox, number)));
+        let end = runtime.block_on(engine.call(&lease, request(number)));
         let took = begun.elapsed();
         let CallEnd::Ran { report, .. } = end else {
             panic!("{end:?}");

@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::latch::{Latch, StopRecord};
 use super::plan::{Plan, PlanError};
-use super::toolbox::Toolbox;
 
 /// Where a call's progress goes. Called from the call's own task, and with [`CallProgress::Update`] from any thread; must
 /// not block.
@@ -71,10 +70,8 @@ pub struct CallRequest {
     pub call_id: String,
     /// The toolbox.
     pub toolbox_id: String,
-    /// The generation of the toolbox that `toolbox` is.
+    /// The generation that runs it, as the lease names it.
     pub generation: u64,
-    /// What runs it.
-    pub toolbox: Arc<dyn Toolbox>,
     /// The tool.
     pub tool: String,
     /// The tool's effect.

@@ -572,7 +572,6 @@ impl Rig {
             call_id: format!("call-{number}"),
             toolbox_id: "robot".to_owned(),
             generation: GENERATION,
-            toolbox: Arc::new(Shared(self.toolbox.clone())),
             tool: tool.to_owned(),
             effect: Effect::Motion,
             action_timeout: None,
