@@ -184,6 +184,9 @@ async fn a_stop_that_comes_while_a_wave_is_being_started_lets_no_more_of_it_star
     let report = rig.motion("t").report().await;
     assert_eq!(report.outcome, CallOutcome::Stopped);
     assert_eq!(rig.toolbox.started().len(), 8);
+    // The toolbox would have dropped the others by their epoch; they are not even sent.
+    let dropped = |event: &Event| matches!(event, Event::Dropped { .. });
+    assert!(!rig.toolbox.log().iter().any(dropped));
     assert_eq!(report.actions.len(), 300);
 }
 
