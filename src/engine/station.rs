@@ -3,6 +3,7 @@
 //! A station belongs to the service and outlives every generation of its toolbox. Read [`Station`].
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ struct Seat {
 struct Generation {
     number: u64,
     toolbox: Arc<dyn Toolbox>,
-    leases: usize,
+    /// How many calls hold it; shared with their leases, which can outlive this entry.
+    leases: Arc<AtomicUsize>,
     retired: bool,
 }
 
@@ -75,7 +77,7 @@ impl Station {
             generations.push(Generation {
                 number,
                 toolbox,
-                leases: 0,
+                leases: Arc::default(),
                 retired: false,
             });
         }
@@ -87,11 +89,12 @@ impl Station {
         let generation = generations
             .iter_mut()
             .find(|g| g.number == number && !g.retired)?;
-        generation.leases += 1;
+        generation.leases.fetch_add(1, Ordering::SeqCst);
         Some(Lease {
             station: self.clone(),
             number,
             toolbox: generation.toolbox.clone(),
+            leases: generation.leases.clone(),
         })
     }
 
@@ -116,7 +119,7 @@ impl Station {
             .find(|g| g.number == number)
             .map_or(0, |generation| {
                 generation.retired = true;
-                generation.leases
+                generation.leases.load(Ordering::SeqCst)
             })
     }
 
@@ -288,6 +291,7 @@ pub struct Lease {
     station: Arc<Station>,
     number: u64,
     toolbox: Arc<dyn Toolbox>,
+    leases: Arc<AtomicUsize>,
 }
 
 impl Lease {
@@ -316,11 +320,7 @@ impl std::fmt::Debug for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut generations = lock(&self.station.generations);
-        if let Some(generation) = generations.iter_mut().find(|g| g.number == self.number) {
-            generation.leases -= 1;
-        }
-        drop(generations);
+        self.leases.fetch_sub(1, Ordering::SeqCst);
         self.station.returned.notify_waiters();
     }
 }

@@ -3,6 +3,11 @@
 //! It stands in for the plugin side of `engine::Toolbox` and keeps that side's promises: one end a run, and no start of
 //! an epoch older than the last emergency halt. Read [`MemoryToolbox`] and [`Script`]; [`Rig`] puts it into an engine.
 #![allow(dead_code, reason = "each test file uses its own part of the support")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
