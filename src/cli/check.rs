@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use super::context::Context;
 use super::error::CliError;
@@ -17,6 +17,7 @@ Examples:
 Needs no service and no bus. The file is loaded in a child process: it runs code of the plugin.")]
 pub struct Arguments {
     /// The plugin
+    #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
 }
 

@@ -146,7 +146,10 @@ async fn wait(
     let alive = Cell::new(false);
     let limit = given.or(bound).unwrap_or(FOREVER);
     let asked = asker.ask_hearing(TOPIC, request, limit, |message| {
-        alive.set(true);
+        // The bus sends our own question back to us, too.
+        if message.kind != SIGN_OF_LIFE {
+            alive.set(true);
+        }
         other(message);
     });
     let silent = async {
