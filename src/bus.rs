@@ -7,6 +7,7 @@
 mod client;
 mod envelope;
 mod message;
+mod server;
 mod websocket;
 
 pub use client::{
@@ -15,4 +16,5 @@ pub use client::{
 };
 pub use envelope::{Envelope, MAX_DEPTH, MessageError, Part};
 pub use message::{DEFAULT_SESSION_ID, Message};
+pub use server::{BindError, EmbeddedBus, ServerConfig, reachable};
 pub use tungstenite::Utf8Bytes;

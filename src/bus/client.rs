@@ -11,6 +11,7 @@ mod delivery;
 mod dial;
 mod link;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -369,7 +370,7 @@ async fn run(
     let url = &config.url;
     let mut dialer = Dialer::new(url.clone(), config.extra_ca.clone());
     let mut backoff = Backoff::new(config.first_retry, config.max_retry);
-    let mut again: std::collections::VecDeque<Unproven> = std::collections::VecDeque::new();
+    let mut again: VecDeque<Unproven> = VecDeque::new();
     loop {
         let dialled = tokio::select! {
             () = shutdown.cancelled() => break,
@@ -393,15 +394,17 @@ async fn run(
                     &tracker,
                     &shutdown,
                 );
-                let reason = held.await;
+                let ended = held.await;
                 let now = Instant::now();
                 shared.connection.send_replace(Connection::Away { since: now });
                 let lost = shared.delivery(|delivery| delivery.lost(now));
+                // In this order: a flush must not see nothing owed in between.
                 shared.owe(lost.len());
+                shared.settle(ended.unwritten);
                 // Before those that were not written a first time.
                 lost.into_iter().rev().for_each(|answer| again.push_front(answer));
-                handler.disconnected(&reason);
-                reason
+                handler.disconnected(&ended.reason);
+                ended.reason
             }
             Err(error) => error.to_string(),
         };

@@ -282,11 +282,21 @@ fn unescape_ascii(text: &str) -> String {
     plain
 }
 
+/// The top-level values of a message as they stand in the frame, whatever they are.
 #[derive(Default)]
-struct Parts<'a> {
-    kind: Option<&'a RawValue>,
-    data: Option<&'a RawValue>,
-    context: Option<&'a RawValue>,
+pub(super) struct Parts<'a> {
+    pub(super) kind: Option<&'a RawValue>,
+    pub(super) data: Option<&'a RawValue>,
+    pub(super) context: Option<&'a RawValue>,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn find(text: &'a str) -> Result<Self, serde_json::Error> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let parts = reader.deserialize_map(PartsVisitor)?;
+        reader.end()?;
+        Ok(parts)
+    }
 }
 
 struct PartsVisitor;

@@ -24,7 +24,7 @@ const MESSAGE_LIMIT: usize = 64 << 20;
 #[non_exhaustive]
 pub enum CallError {
     /// There is no bus.
-    #[error("{0}; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus")]
+    #[error("{0}{advice}", advice = advice(.0))]
     NoBus(#[source] DialError),
     /// The bus did not take the connection in time.
     #[error(
@@ -54,6 +54,16 @@ pub enum CallError {
         /// How long it was waited for.
         wait: Duration,
     },
+}
+
+fn advice(error: &DialError) -> &'static str {
+    match error {
+        DialError::Unreachable { .. } | DialError::TimedOut(_) | DialError::NotABus { .. } => {
+            "; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus"
+        }
+        DialError::Tls { .. } => "; name its certificate as an extra CA file if it signs itself",
+        DialError::Address(_) | DialError::ExtraCa { .. } | DialError::NoTrust(_) => "",
+    }
 }
 
 /// A connection for one asker.

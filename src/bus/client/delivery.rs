@@ -70,10 +70,7 @@ impl Delivery {
         });
         while self.on_the_way.len() > self.limits.answers || self.bytes > self.limits.bytes {
             // The oldest have had the longest time to be echoed.
-            let Some(oldest) = self.on_the_way.pop_front() else {
-                break;
-            };
-            self.bytes -= oldest.answer.text.len();
+            self.forget_oldest();
         }
     }
 
@@ -86,6 +83,15 @@ impl Delivery {
             .take_while(|sent| sent.written.is_none())
         {
             sent.written = Some(now);
+        }
+        // Too old to be sent again whenever the connection goes: a bus that never echoes must not pile them up.
+        while let Some(Sent {
+            written: Some(written),
+            ..
+        }) = self.on_the_way.front()
+            && now.duration_since(*written) > self.limits.window
+        {
+            self.forget_oldest();
         }
     }
 
@@ -121,6 +127,13 @@ impl Delivery {
         }
         self.given_up += given_up;
         again
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.on_the_way.pop_front() {
+            self.bytes -= oldest.answer.text.len();
+            self.given_up += u64::from(self.echoes);
+        }
     }
 
     /// Answers that were never echoed and are not tried again.
@@ -203,6 +216,11 @@ mod tests {
             ],
             &["c"],
             1,
+        );
+        check(
+            &[Write(&["a"], 1000), Write(&["b"], 6001), Echo("a"), Echo("b")],
+            &[],
+            0,
         );
         // The echo of a later one.
         check(&[Write(&["a", "b", "c"], 9000), Echo("b")], &["c"], 0);

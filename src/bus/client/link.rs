@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tungstenite::Utf8Bytes;
@@ -26,7 +26,14 @@ const BATCH: usize = 256 * 1024;
 /// How long the bus may take to say goodbye, or to take what is written at the shutdown.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Runs a connection to its end and says why it ended. What was being written is in the delivery then.
+/// How a connection ended.
+pub(super) struct Ended {
+    pub(super) reason: String,
+    /// Answers whose write did not end; they are owed still.
+    pub(super) unwritten: usize,
+}
+
+/// Runs a connection to its end. What was being written is in the delivery then.
 pub(super) async fn hold(
     shared: &Arc<Shared>,
     handler: &Arc<dyn BusHandler>,
@@ -35,7 +42,7 @@ pub(super) async fn hold(
     again: &mut VecDeque<Unproven>,
     tracker: &TaskTracker,
     shutdown: &CancellationToken,
-) -> String {
+) -> Ended {
     let (reading, writing) = tokio::io::split(line.stream);
     let over = CancellationToken::new();
     // Pongs owed: when the writer is stuck, more of them help nobody.
@@ -64,24 +71,31 @@ pub(super) async fn hold(
         biased;
         () = over.cancelled() => Ok(()),
         written = writer.run(outgoing, again, pongs_owed, shutdown) => written,
+        // A bus that takes nothing must not hold up the shutdown.
+        () = overdue(shutdown) => Err(io::ErrorKind::TimedOut.into()),
     };
-    // What the failed write had gathered is the delivery's again.
-    shared.settle(writer.answers);
+    let unwritten = writer.answers;
     let read = if written.is_ok() && shutdown.is_cancelled() {
         // The goodbye is said: wait for the bus's, so that it is not cut off.
         let over = over.clone();
-        tokio::select! { () = over.cancelled() => {} () = tokio::time::sleep(FAREWELL) => {} }
+        tokio::select! { () = over.cancelled() => {} () = sleep(FAREWELL) => {} }
         over.cancel();
         reader.await
     } else {
         over.cancel();
         reader.await
     };
-    match (written, read) {
+    let reason = match (written, read) {
         (Err(error), _) => format!("writing failed: {error}"),
         (Ok(()), Ok(reason)) => reason,
         (Ok(()), Err(error)) => format!("the reader ended: {error}"),
-    }
+    };
+    Ended { reason, unwritten }
+}
+
+async fn overdue(shutdown: &CancellationToken) {
+    shutdown.cancelled().await;
+    sleep(2 * FAREWELL).await;
 }
 
 struct Reader {

@@ -1,0 +1,170 @@
+//! A small bus of our own, for a machine without ovos-messagebus.
+//!
+//! Behaves on the wire as the Python bus does: greets a new client, relays every text frame to all clients,
+//! the sender included, and knows no topics. Where the Python bus lets one client hurt others (endless
+//! buffering for a slow one, nesting that kills Python services) it does not. `gate` decides what is relayed,
+//! `hub` hands it to everybody, `peer` is one client. Start with [`EmbeddedBus`].
+
+mod gate;
+mod hub;
+mod peer;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use url::{Host, Url};
+
+use self::hub::Hub;
+
+/// How long clients may take to say goodbye at the shutdown.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Where the bus listens, and what it bears.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Address or name to bind; loopback unless said otherwise.
+    pub host: String,
+    /// 0 for any free one.
+    pub port: u16,
+    /// Path of the websocket.
+    pub route: String,
+    /// Bytes of a message; a longer one closes its sender.
+    pub max_message: usize,
+    /// Messages that may wait for a client; one more, and the client is disconnected.
+    pub client_queue_messages: usize,
+    /// Bytes that may wait for a client, though one message always may.
+    pub client_queue_bytes: usize,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 8181,
+            route: "/core".to_owned(),
+            max_message: 25 << 20,
+            client_queue_messages: 65_536,
+            client_queue_bytes: 64 << 20,
+        }
+    }
+}
+
+/// The bus cannot listen.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {host}:{port}: {source}; is another bus running there")]
+pub struct BindError {
+    host: String,
+    port: u16,
+    source: io::Error,
+}
+
+/// A bus that listens; [`run`](Self::run) serves it.
+pub struct EmbeddedBus {
+    listener: TcpListener,
+    address: SocketAddr,
+    hub: Arc<Hub>,
+}
+
+impl EmbeddedBus {
+    /// Takes the port. Clients that connect from now on wait for [`run`](Self::run).
+    ///
+    /// # Errors
+    /// The address cannot be bound: in use, not of this machine, not allowed.
+    pub async fn bind(mut config: ServerConfig) -> Result<Self, BindError> {
+        if !config.route.starts_with('/') {
+            config.route.insert(0, '/');
+        }
+        let bound = async {
+            let listener = TcpListener::bind((config.host.as_str(), config.port)).await?;
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        };
+        match bound.await {
+            Ok((listener, address)) => Ok(Self {
+                listener,
+                address,
+                hub: Arc::new(Hub::new(config)),
+            }),
+            Err(source) => Err(BindError {
+                host: config.host,
+                port: config.port,
+                source,
+            }),
+        }
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address for clients on this machine, such as `ws://127.0.0.1:8181/core`.
+    pub fn url(&self) -> String {
+        format!("ws://{}{}", self.address, self.hub.config().route)
+    }
+
+    /// Serves clients until the shutdown, then tells them and waits up to a second for them to go.
+    ///
+    /// # Cancel safety
+    /// Dropped, it takes no more clients and closes those it has.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let clients = TaskTracker::new();
+        // Ends with this call even where the caller's token lives on.
+        let over = shutdown.child_token();
+        let _over = over.clone().drop_guard();
+        tracing::info!(address = %self.address, "the embedded bus listens");
+        loop {
+            let accepted = tokio::select! {
+                () = over.cancelled() => break,
+                accepted = self.listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((socket, from)) => {
+                    let serve =
+                        peer::serve(Arc::clone(&self.hub), socket, from, over.clone(), clients.clone());
+                    clients.spawn(serve);
+                }
+                Err(error) => {
+                    // Out of file descriptors, most likely: it does not help to ask again at once.
+                    tracing::warn!(%error, "the embedded bus cannot take a client");
+                    sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+        drop(self.listener);
+        clients.close();
+        if timeout(FAREWELL, clients.wait()).await.is_err() {
+            tracing::warn!(
+                clients = clients.len(),
+                "the embedded bus ends before its clients have gone"
+            );
+        }
+    }
+}
+
+/// Whether something listens at a bus address: tried for half a second.
+///
+/// # Cancel safety
+/// Safe.
+pub async fn reachable(url: &Url) -> bool {
+    let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
+        return false;
+    };
+    let host = match host {
+        Host::Domain(name) => name.to_owned(),
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => address.to_string(),
+    };
+    let connected = timeout(
+        Duration::from_millis(500),
+        TcpStream::connect((host.as_str(), port)),
+    )
+    .await;
+    matches!(connected, Ok(Ok(_)))
+}
