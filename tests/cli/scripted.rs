@@ -17,19 +17,19 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
 
 /// Longest time for anything in these tests; only reached when something is broken.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// What the service says to a request: messages as (topic, data), in order.
-pub type Script = Box<dyn Fn(&str, &Value) -> Vec<(String, Value)> + Send + Sync>;
+pub(crate) type Script = Box<dyn Fn(&str, &Value) -> Vec<(String, Value)> + Send + Sync>;
 
-pub struct Bus {
-    pub url: String,
+pub(crate) struct Bus {
+    pub(crate) url: String,
     heard: Arc<Mutex<Vec<(String, Value)>>>,
     changed: watch::Receiver<usize>,
 }
 
 impl Bus {
-    pub async fn start(script: Script) -> Self {
+    pub(crate) async fn start(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("ws://{}/core", listener.local_addr().unwrap());
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -50,7 +50,7 @@ impl Bus {
     }
 
     /// A service that answers one topic with one thing.
-    pub async fn answering(topic: &str, answer: Value) -> Self {
+    pub(crate) async fn answering(topic: &str, answer: Value) -> Self {
         let topic = topic.to_owned();
         Self::start(Box::new(move |asked, _| {
             if asked == topic {
@@ -63,7 +63,7 @@ impl Bus {
     }
 
     /// What was asked under a topic, in order.
-    pub fn requests(&self, topic: &str) -> Vec<Value> {
+    pub(crate) fn requests(&self, topic: &str) -> Vec<Value> {
         let heard = self.heard.lock().unwrap();
         heard
             .iter()
@@ -73,7 +73,7 @@ impl Bus {
     }
 
     /// Waits until something was asked under a topic.
-    pub async fn hears(&mut self, topic: &str) -> Value {
+    pub(crate) async fn hears(&mut self, topic: &str) -> Value {
         let waiting = async {
             loop {
                 if let Some(data) = self.requests(topic).into_iter().next() {
@@ -129,7 +129,7 @@ async fn converse(
 }
 
 /// The binary, in an environment where every folder it could look into is below `home`.
-pub fn command(home: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ovos-tools"));
     command.args(arguments).env_clear().env("HOME", home);
     for (name, folder) in [
@@ -160,18 +160,18 @@ pub fn command(home: &Path, arguments: &[&str]) -> Command {
 
 /// How a run of the binary ended.
 #[derive(Debug)]
-pub struct Ran {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
-pub async fn run(arguments: &[&str]) -> Ran {
+pub(crate) async fn run(arguments: &[&str]) -> Ran {
     let home = tempfile::tempdir().unwrap();
     finish(command(home.path(), arguments).spawn().unwrap()).await
 }
 
-pub async fn finish(child: Child) -> Ran {
+pub(crate) async fn finish(child: Child) -> Ran {
     let Output {
         status,
         stdout,
@@ -188,7 +188,7 @@ pub async fn finish(child: Child) -> Ran {
 }
 
 /// A port that nothing listens on.
-pub async fn nobody() -> String {
+pub(crate) async fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("ws://{}/core", listener.local_addr().unwrap())
 }
