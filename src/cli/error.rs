@@ -85,11 +85,12 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
+            Self::Bind(_) => EXIT_MACHINE,
             Self::Refused(_) | Self::Answer { .. } => EXIT_REFUSED,
             Self::Usage(_) | Self::Config(_) => EXIT_USAGE,
             Self::NoBus(_) => EXIT_NO_BUS,
             Self::NoAnswer { .. } | Self::Unconfirmed(_) => EXIT_NO_ANSWER,
-            Self::Machine { .. } | Self::Bind(_) | Self::PidFile(_) | Self::Logs(_) => EXIT_MACHINE,
+            Self::Machine { .. } | Self::PidFile(_) | Self::Logs(_) => EXIT_MACHINE,
         }
     }
 

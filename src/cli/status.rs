@@ -274,33 +274,3 @@ pub fn started(data: &Value, paint: Paint) -> String {
     }
     text + "Try: ovos-tools list\n"
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn the_start_tells_what_was_loaded_and_what_was_not() {
-        let service = json!({"version": "0.1.0"});
-        let bus = json!({"url": "ws://h:1/core", "connected": true});
-        for (data, text) in [
-            (
-                json!({"service": service, "bus": bus, "toolboxes": [
-                        {"toolbox_id": "hello", "version": "1.0.0", "tools": 1},
-                        {"toolbox_id": "robot", "version": "0.2.0", "tools": ["a", "b"], "latched": true}],
-                    "failed": [{"path": "/p/x.so", "reason": "no symbol toolbox_entry_v1"}]}),
-                "ovos-tools 0.1.0 on ws://h:1/core\n  hello 1.0.0: 1 tool\n  robot 0.2.0: 2 tools, in emergency stop\n  \
-                 not loaded /p/x.so: no symbol toolbox_entry_v1\nTry: ovos-tools list\n",
-            ),
-            (
-                json!({"service": service, "bus": {"url": "ws://h:1/core"}}),
-                "ovos-tools 0.1.0 on ws://h:1/core (not connected yet)\n  no plugins found: `ovos-tools config` shows \
-                 where they are looked for (plugins_dir)\nTry: ovos-tools list\n",
-            ),
-        ] {
-            assert_eq!(started(&data, Paint::default()), text);
-        }
-    }
-}
