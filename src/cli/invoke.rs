@@ -164,13 +164,15 @@ async fn wait(
         }
     };
     tokio::select! {
+        // First, so that Ctrl-C is listened for before the call is sent.
+        biased;
+        _ = tokio::signal::ctrl_c() => Ok(End::Interrupted),
         answer = asked => match answer {
             Ok(data) => Ok(End::Answered(data)),
             Err(error @ CliError::NoAnswer { .. }) => Ok(End::Silent(error)),
             Err(error) => Err(error),
         },
         () = silent => Ok(End::Silent(silence)),
-        _ = tokio::signal::ctrl_c() => Ok(End::Interrupted),
     }
 }
 
