@@ -34,7 +34,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub use error::{CliError, EXIT_MACHINE, EXIT_NO_ANSWER, EXIT_NO_BUS, EXIT_OK, EXIT_REFUSED, EXIT_USAGE};
 pub use output::Output;
@@ -85,16 +85,16 @@ pub struct Cli {
 #[command(next_help_heading = "Global options")]
 pub struct Options {
     /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", value_hint = ValueHint::Url)]
     pub bus: Option<String>,
     /// Configuration on top of the mycroft.conf stack, in the place of the user's file
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Print the data of the answer as JSON
     #[arg(long, global = true)]
     pub json: bool,
     /// How long to wait for the bus and for an answer [default: 5; reload: 60; invoke: as long as the call runs]
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds, value_hint = ValueHint::Other)]
     pub timeout: Option<Duration>,
     /// Print nothing but errors; the exit code tells
     #[arg(short, long, global = true, conflicts_with_all = ["json", "verbose"])]
