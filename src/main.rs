@@ -10,6 +10,9 @@ fn main() -> ExitCode {
         [host, probe, file] if host == "toolbox-host" && probe == "--probe" => {
             ovos_tools::plugin::probe::child_main(Path::new(file))
         }
+        [host, inspect, file] if host == "toolbox-host" && inspect == "--inspect" => {
+            ovos_tools::plugin::inspect::child_main(Path::new(file))
+        }
         _ => ExitCode::FAILURE,
     }
 }
