@@ -13,6 +13,7 @@ mod core;
 mod counts;
 mod elf;
 mod examine;
+mod gate;
 mod host;
 mod host_thread;
 mod in_process;
@@ -35,6 +36,7 @@ pub mod tools;
 mod watchdog;
 
 pub use counts::Counts;
+pub use gate::InUse;
 pub use in_process::{InProcess, Open};
 pub use inspect::{Inspection, inspect};
 pub use load::{Library, LoadError};
