@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use super::gate::Gate;
 use super::in_process::InProcess;
 use super::load::Library;
 use super::services::Origin;
@@ -46,6 +47,7 @@ pub(super) struct Slot {
     pub(super) source: Source,
     pub(super) config: ToolboxConfig,
     pub(super) instance: Arc<InProcess>,
+    pub(super) gate: Arc<Gate>,
     pub(super) tools: ToolSet,
     pub(super) state: State,
 }
@@ -83,19 +85,19 @@ impl Book {
             .map(|source| Arc::clone(&source.library))
     }
 
-    /// Puts an instance into its place; returns the one that was there.
+    /// Puts an instance into its place; returns the one that was there, which nobody enters any more.
     pub(super) fn install(&mut self, slot: Slot) -> Option<Slot> {
         let id = slot.instance.origin().toolbox_id.to_string();
         let epoch = self.stop_epoch(&id);
         slot.instance.raise_stop_epoch(epoch);
         self.spares.remove(&id);
-        self.slots.insert(id, slot)
+        self.slots.insert(id, slot).inspect(|before| before.gate.close())
     }
 
     /// Takes a toolbox out.
     pub(super) fn remove(&mut self, id: &str) -> Option<Slot> {
         self.stop_epoch(id);
-        self.slots.remove(id)
+        self.slots.remove(id).inspect(|before| before.gate.close())
     }
 
     /// What the service is to see.
@@ -127,6 +129,7 @@ impl Slot {
             sha256: self.source.sha256.clone(),
             state: self.state.clone(),
             instance,
+            gate: Arc::clone(&self.gate),
         })
     }
 }

@@ -235,7 +235,7 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
             manager
                 .tracker
                 .clone()
-                .spawn(async move { manager.retire(before.instance).await });
+                .spawn(async move { manager.retire(before.instance, before.gate).await });
         }
     }
     Ok(Swapped::Replaced(id))
@@ -255,11 +255,13 @@ async fn swap_exclusive(
             return Err(format!("toolbox `{id}` is gone"));
         };
         slot.state = State::Reloading;
-        let before = (slot.source.clone(), slot.config.clone());
+        slot.gate.close();
+        let before = (slot.source.clone(), slot.config.clone(), Arc::clone(&slot.gate));
         manager.publish(&book);
         before
     };
-    manager.retire(old).await;
+    let (old_source, old_config, gate) = before;
+    manager.retire(old, gate).await;
     let reason = match open(manager, &source, &config).await {
         Ok(slot) => {
             install(manager, slot);
@@ -267,7 +269,6 @@ async fn swap_exclusive(
         }
         Err(reason) => reason,
     };
-    let (old_source, old_config) = before;
     match open(manager, &old_source, &old_config).await {
         Ok(slot) => {
             install(manager, slot);
@@ -312,7 +313,7 @@ async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
         manager
             .tracker
             .clone()
-            .spawn(async move { manager.retire(slot.instance).await });
+            .spawn(async move { manager.retire(slot.instance, slot.gate).await });
     }
     Ok(id.to_owned())
 }
@@ -397,6 +398,7 @@ async fn open(manager: &Arc<Inner>, source: &Source, config: &ToolboxConfig) -> 
                 source: source.clone(),
                 config: config.clone(),
                 instance,
+                gate: Arc::default(),
                 tools,
                 state: State::Ready,
             })

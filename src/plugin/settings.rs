@@ -83,8 +83,9 @@ impl Default for ToolboxConfig {
 
 /// The service's side of taking a loaded copy out of use.
 pub trait Drain: Send + Sync + 'static {
-    /// Waits until no call uses this copy. When `limit` is up, cancels what is left and ends its motion, so that it
-    /// resolves soon after in any case.
+    /// Waits until no call uses this copy. When `limit` is up (at once, for zero), cancels what is left and ends its
+    /// motion, so that it resolves within a second after that in any case. Afterwards the manager waits for those that
+    /// are in (`LiveToolbox::enter`) until the limit, and asks once more with a limit of zero.
     fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()>;
 }
 

@@ -102,7 +102,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Makes the folder in `configured`, or in the first usable one of `$XDG_RUNTIME_DIR`, the system's temporary folder,
+    /// Makes the folder in `configured`, or in the first usable one of the system's temporary folder, `$XDG_RUNTIME_DIR`,
     /// `~/.cache` and `/var/tmp`, and removes what dead processes left there.
     ///
     /// # Errors

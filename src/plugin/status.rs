@@ -9,6 +9,7 @@ use ovos_toolbox_wire::{Manifest, ToolDefinition};
 use serde::Serialize;
 
 use super::counts::Counts;
+use super::gate::{Gate, InUse};
 use super::in_process::InProcess;
 use super::tools::DroppedTool;
 use crate::engine::Toolbox;
@@ -58,9 +59,17 @@ pub struct LiveToolbox {
     /// Whether it serves.
     pub state: State,
     pub(super) instance: Arc<InProcess>,
+    pub(super) gate: Arc<Gate>,
 }
 
 impl LiveToolbox {
+    /// Enters this copy for the length of a call; `None` when it is being replaced or removed, and the current snapshot
+    /// has (or soon will have) what to use instead. A copy that somebody is in is closed only after it was drained.
+    #[must_use]
+    pub fn enter(&self) -> Option<InUse> {
+        self.gate.enter()
+    }
+
     /// What was dropped at the boundary so far.
     #[must_use]
     pub fn counts(&self) -> Counts {

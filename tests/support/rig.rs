@@ -131,9 +131,12 @@ impl Rig {
 
     /// Which version answers.
     pub async fn version(&self, id: &str) -> String {
+        self.version_of(&self.get(id)).await
+    }
+
+    pub async fn version_of(&self, live: &LiveToolbox) -> String {
         let run = self.runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let toolbox = Arc::clone(&self.get(id).toolbox);
-        fixture::output(&*toolbox, run).await["version"]
+        fixture::output(&*live.toolbox, run).await["version"]
             .as_str()
             .unwrap()
             .to_owned()
