@@ -41,7 +41,6 @@ pub use output::Output;
 pub use paint::Paint;
 pub use pid_file::{PidFile, PidFileError, RunningService};
 
-
 use context::Context;
 
 const EXAMPLES: &str = "\
@@ -183,7 +182,7 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Resume(arguments)) => resume::run(arguments, context).await,
         Some(Command::Cancel(arguments)) => cancel::run(arguments, context).await,
         Some(Command::Status(arguments)) => status::run(arguments, context).await,
-        Some(Command::Check(arguments)) => check::run(arguments, context),
+        Some(Command::Check(arguments)) => check::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(arguments, context),
         Some(Command::Completions(arguments)) => completions::run(arguments, context),
         // Done by `host_toolbox`, before there was a runtime.

@@ -196,7 +196,10 @@ async fn the_toolbox_concludes_every_report_and_else_the_engine_does() {
         rig.toolbox
             .script("a", script.clone().returns_if_it_completes(json!({"n": 1})));
         match rig.effect("t", Effect::Read).end().await {
-            CallEnd::Ran { verdict: Verdict::Toolbox(made) | Verdict::Engine(made), .. } => made,
+            CallEnd::Ran {
+                verdict: Verdict::Toolbox(made) | Verdict::Engine(made),
+                ..
+            } => made,
             CallEnd::Refused(refusal) => panic!("{refusal}"),
         }
     };

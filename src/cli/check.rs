@@ -1,15 +1,14 @@
 //! `ovos-tools check`: tells the author of a plugin what is wrong with it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use ovos_toolbox_wire::{Manifest, ToolDefinition};
-use serde::{Deserialize, Serialize};
 
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line, plain};
 use super::schema;
+use crate::plugin::{Inspection, inspect};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -26,18 +25,12 @@ pub struct Arguments {
     file: PathBuf,
 }
 
-/// What was found out about a file.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Inspection {
-    path: PathBuf,
-    manifest: Option<Manifest>,
-    tools: Vec<ToolDefinition>,
-    errors: Vec<String>,
-    warnings: Vec<String>,
-}
-
-pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let found = inspect(&arguments.file);
+pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let program = std::env::current_exe().map_err(|cause| CliError::Machine {
+        what: "find this program".to_owned(),
+        cause,
+    })?;
+    let found = inspect(&arguments.file, program).await;
     context.output.result(&found, |paint| render(&found, paint))?;
     match found.errors.len() {
         0 => Ok(()),
@@ -46,15 +39,6 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
             found.path.display(),
             count(errors, "error", "errors")
         ))),
-    }
-}
-
-/// Stands in for the plugin host, which this build does not have.
-fn inspect(path: &Path) -> Inspection {
-    Inspection {
-        path: path.to_owned(),
-        errors: vec!["not inspected: this build cannot load plugins".to_owned()],
-        ..Inspection::default()
     }
 }
 

@@ -73,7 +73,7 @@ impl Manager {
         drain: Arc<dyn Drain>,
         publish: Publish,
     ) -> Result<Self, StageError> {
-        let stage = Arc::new(Stage::new(settings.stage_dir.as_deref())?);
+        let stage = Arc::new(Stage::new(&settings.stage_dirs)?);
         let inner = Arc::new(Inner {
             settings,
             stage,
