@@ -215,7 +215,9 @@ impl Inner {
             () = self.stop.cancelled() => {}
         }
         rest(&instance).await;
-        self.book().instances.remove(instance.origin());
+        let mut book = self.book();
+        book.forget(instance.origin());
+        self.publish(&book);
     }
 
     /// Waits until a copy is out of use, at most a little longer than the drain may take.

@@ -1,5 +1,10 @@
 //! A manager over a private folder of fixtures.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 use std::collections::HashMap;
 use std::path::PathBuf;
