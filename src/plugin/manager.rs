@@ -155,8 +155,9 @@ impl Manager {
         asked.is_some_and(|instance| instance.respond(request, answer))
     }
 
-    /// Halts and closes every toolbox, also those that are being drained, and removes the staged files. What does not
-    /// end before the deadline is abandoned; true when everything ended.
+    /// Halts and closes every toolbox, also those that are being drained. What does not end before the deadline is
+    /// abandoned; true when everything ended. Call it before the process exits: a toolbox that still runs then races
+    /// with its own library's destructors. Dropping the manager afterwards removes the staged files.
     ///
     /// # Cancel safety
     /// What was begun goes on; toolboxes whose turn had not come are closed when the manager is dropped.

@@ -58,6 +58,9 @@ impl Rig {
             vec![shop.path().to_owned()],
             Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools")),
         );
+        let stage = shop.path().join(".stage");
+        std::fs::create_dir(&stage).unwrap();
+        settings.stage_dir = Some(stage);
         let known = Arc::clone(&configs);
         settings.config = Arc::new(move |id| Ok(known.lock().unwrap().get(id).cloned().unwrap_or_default()));
         change(&mut settings);
