@@ -44,5 +44,5 @@ pub use manager::Manager;
 pub use probe::Probe;
 pub use services::{HostServices, Limits, Origin, Request};
 pub use settings::{ConfigSource, Drain, Publish, Settings, ToolboxConfig};
-pub use status::{DisabledFile, FailedFile, Live, LiveToolbox, ReloadReport, State};
+pub use status::{DisabledFile, Draining, FailedFile, Live, LiveToolbox, ReloadReport, State};
 pub use tools::{DroppedTool, ToolSet};

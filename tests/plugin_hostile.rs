@@ -1,6 +1,11 @@
 //! Toolboxes that misbehave in every way that a service in one process with them can survive.
 //!
 //! What it cannot survive (a crash after loading) is the business of `isolation: process`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 #[path = "support/fixture.rs"]
 mod fixture;

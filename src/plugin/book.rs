@@ -12,7 +12,7 @@ use super::load::Library;
 use super::services::Origin;
 use super::settings::ToolboxConfig;
 use super::stage::Fingerprint;
-use super::status::{DisabledFile, FailedFile, Live, LiveToolbox, State};
+use super::status::{DisabledFile, Draining, FailedFile, Live, LiveToolbox, State};
 use super::tools::ToolSet;
 
 /// Everything the manager knows.
@@ -23,6 +23,8 @@ pub(super) struct Book {
     pub(super) disabled: Vec<DisabledFile>,
     /// Also those that are being drained: answers to their requests still come.
     pub(super) instances: HashMap<Origin, Weak<InProcess>>,
+    /// Replaced or removed, and not closed yet.
+    pub(super) retiring: Vec<Arc<InProcess>>,
     /// Instances whose tools changed before they had a slot.
     pub(super) changed_early: HashSet<Origin>,
     /// A loaded library that is not in use, by toolbox id: what failed to open is tried again without loading it again.
@@ -91,13 +93,31 @@ impl Book {
         let epoch = self.stop_epoch(&id);
         slot.instance.raise_stop_epoch(epoch);
         self.spares.remove(&id);
-        self.slots.insert(id, slot).inspect(|before| before.gate.close())
+        let before = self.slots.insert(id, slot);
+        before.inspect(|before| self.let_go(before))
     }
 
     /// Takes a toolbox out.
     pub(super) fn remove(&mut self, id: &str) -> Option<Slot> {
         self.stop_epoch(id);
-        self.slots.remove(id).inspect(|before| before.gate.close())
+        let before = self.slots.remove(id);
+        before.inspect(|before| self.let_go(before))
+    }
+
+    /// Nobody enters it any more; who is in it can still be stopped.
+    fn let_go(&mut self, before: &Slot) {
+        before.gate.close();
+        // In the other states it is closed already.
+        if before.serves() {
+            self.retiring.push(Arc::clone(&before.instance));
+        }
+    }
+
+    /// A copy is closed.
+    pub(super) fn forget(&mut self, origin: &Origin) {
+        self.instances.remove(origin);
+        self.changed_early.remove(origin);
+        self.retiring.retain(|instance| instance.origin() != origin);
     }
 
     /// What the service is to see.
@@ -106,6 +126,7 @@ impl Book {
             toolboxes: self.slots.values().map(Slot::live).collect(),
             failed: self.failed.clone(),
             disabled: self.disabled.clone(),
+            draining: self.retiring.iter().map(draining).collect(),
         })
     }
 }
@@ -131,5 +152,14 @@ impl Slot {
             instance,
             gate: Arc::clone(&self.gate),
         })
+    }
+}
+
+fn draining(instance: &Arc<InProcess>) -> Draining {
+    let origin = instance.origin();
+    Draining {
+        toolbox_id: Arc::clone(&origin.toolbox_id),
+        generation: origin.generation,
+        toolbox: instance.clone(),
     }
 }

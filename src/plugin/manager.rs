@@ -155,8 +155,9 @@ impl Manager {
         asked.is_some_and(|instance| instance.respond(request, answer))
     }
 
-    /// Halts and closes every toolbox, also those that are being drained, and removes the staged files. What does not
-    /// end before the deadline is abandoned; true when everything ended.
+    /// Halts and closes every toolbox, also those that are being drained. What does not end before the deadline is
+    /// abandoned; true when everything ended. Call it before the process exits: a toolbox that still runs then races
+    /// with its own library's destructors. Dropping the manager afterwards removes the staged files.
     ///
     /// # Cancel safety
     /// What was begun goes on; toolboxes whose turn had not come are closed when the manager is dropped.
@@ -215,7 +216,9 @@ impl Inner {
             () = self.stop.cancelled() => {}
         }
         rest(&instance).await;
-        self.book().instances.remove(instance.origin());
+        let mut book = self.book();
+        book.forget(instance.origin());
+        self.publish(&book);
     }
 
     /// Waits until a copy is out of use, at most a little longer than the drain may take.

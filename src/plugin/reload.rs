@@ -62,7 +62,7 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
         slots.map(|(id, _)| id.clone()).collect()
     };
     let removals = join_all(gone.iter().map(|id| remove(manager, id)));
-    let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, *candidate)));
+    let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, candidate)));
     let (removed, swapped) = futures_util::future::join(removals, swaps).await;
     for removal in removed {
         match removal {
@@ -95,7 +95,7 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
 }
 
 struct Sorted {
-    candidates: Vec<Box<Candidate>>,
+    candidates: Vec<Candidate>,
     /// Toolboxes that stay as they are, whether or not their file is fine.
     keep: HashMap<String, PathBuf>,
     disabled: Vec<DisabledFile>,
@@ -162,7 +162,7 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
             }
             (None, Finding::New(candidate)) => {
                 owners.insert(candidate.id.clone(), path.clone());
-                sorted.candidates.push(candidate);
+                sorted.candidates.push(*candidate);
             }
         }
     }
@@ -404,7 +404,7 @@ async fn open(manager: &Arc<Inner>, source: &Source, config: &ToolboxConfig) -> 
             })
         }
         Err(failure) => {
-            manager.book().instances.remove(&origin);
+            manager.book().forget(&origin);
             let stays = manager.tracker.clone();
             stays.spawn(async move { rest(&instance).await });
             Err(format!("toolbox `{id}` does not list its tools: {failure}"))

@@ -23,6 +23,8 @@ pub struct Live {
     pub failed: Vec<FailedFile>,
     /// Files whose toolbox the configuration switches off.
     pub disabled: Vec<DisabledFile>,
+    /// Copies that were replaced or removed and still have runs: an emergency stop has to reach these too.
+    pub draining: Vec<Draining>,
 }
 
 impl Live {
@@ -34,6 +36,23 @@ impl Live {
             .binary_search_by(|toolbox| (*toolbox.id).cmp(id))
             .ok()?;
         self.toolboxes.get(place)
+    }
+}
+
+/// A copy that is on its way out.
+#[derive(Clone)]
+pub struct Draining {
+    /// Its toolbox.
+    pub toolbox_id: Arc<str>,
+    /// Which copy.
+    pub generation: u64,
+    /// What the engine drives.
+    pub toolbox: Arc<dyn Toolbox>,
+}
+
+impl std::fmt::Debug for Draining {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} generation {}", self.toolbox_id, self.generation)
     }
 }
 

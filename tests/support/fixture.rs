@@ -1,5 +1,10 @@
 //! Builds the C fixtures of `tests/hostile` and drives them without a service.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
