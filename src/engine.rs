@@ -108,7 +108,8 @@ impl Engine {
 
     // --- toolboxes
 
-    /// Makes a generation of a toolbox callable.
+    /// Makes a generation of a toolbox callable, also one that was drained. One that comes while its toolbox is in
+    /// emergency stop is halted at once.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
         let fresh = || Arc::new(Station::new(toolbox_id, Latch::new(None), limits));
         let station = write(&self.stations)
@@ -128,7 +129,7 @@ impl Engine {
     /// for once more.
     ///
     /// # Cancel safety
-    /// Dropped early, the generation still takes no new calls; [`Self::reinstate`] undoes that.
+    /// Dropped early, the generation still takes no new calls; [`Self::attach`] undoes that.
     pub async fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) {
         let Some(station) = self.station(toolbox_id) else {
             return;
@@ -151,13 +152,6 @@ impl Engine {
                 generation,
                 "calls did not end in time for the reload"
             );
-        }
-    }
-
-    /// Lets a drained generation take calls again: its replacement did not work.
-    pub fn reinstate(&self, toolbox_id: &str, generation: u64) {
-        if let Some(station) = self.station(toolbox_id) {
-            station.reinstate(generation);
         }
     }
 

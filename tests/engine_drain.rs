@@ -87,7 +87,7 @@ async fn a_drain_has_an_end_even_if_nothing_listens() {
     );
     call.report().await;
     // A lease that nobody gives back.
-    rig.engine.reinstate("robot", GENERATION);
+    rig.attach(GENERATION);
     let _lease = rig.lease();
     let begun = tokio::time::Instant::now();
     rig.engine
@@ -163,7 +163,7 @@ async fn a_drained_generation_can_be_taken_back_or_forgotten() {
     let rig = rig(Script::takes(1));
     rig.engine.drain("robot", GENERATION, DRAIN).await;
     assert!(rig.engine.lease("robot", GENERATION).is_none());
-    rig.engine.reinstate("robot", GENERATION);
+    rig.attach(GENERATION);
     assert_eq!(
         rig.effect("t", Effect::Motion).report().await.outcome,
         CallOutcome::Completed
@@ -180,12 +180,7 @@ async fn a_lease_may_outlive_its_generation() {
     let lease = rig.lease();
     rig.engine.detach("robot", GENERATION);
     // The same number again, as after a failed removal: the old lease is not counted against it.
-    rig.engine.attach(
-        "robot",
-        GENERATION,
-        Arc::new(Shared(rig.toolbox.clone())),
-        Limits::default(),
-    );
+    rig.attach(GENERATION);
     drop(lease);
     rig.motion("t").report().await;
     rig.engine.drain("robot", GENERATION, Duration::ZERO).await;

@@ -14,8 +14,8 @@ use super::Limits;
 use super::call::{CallControl, CallObserver, CallProgress, Cause, Refusal};
 use super::latch::Latch;
 use super::reserve::{Request, Reservations, Ticket};
-use super::subsystem::Claim;
-use super::toolbox::Toolbox;
+use super::subsystem::{ALL, Claim};
+use super::toolbox::{Halt, Toolbox};
 
 /// One toolbox, as the engine sees it over the life of the service.
 pub(crate) struct Station {
@@ -73,14 +73,24 @@ impl Station {
         *lock(&self.limits) = limits;
         lock(&self.seats).table.bound(limits.max_waiting);
         let mut generations = lock(&self.generations);
-        if !generations.iter().any(|g| g.number == number) {
-            generations.push(Generation {
-                number,
-                toolbox,
-                leases: Arc::default(),
-                retired: false,
-            });
+        if let Some(known) = generations.iter_mut().find(|g| g.number == number) {
+            known.retired = false;
+            return;
         }
+        if self.latch.holder().is_some() {
+            // It has not heard of the stop that holds it. Sent already; there is nobody to tell how it went.
+            drop(toolbox.halt(Halt {
+                subsystems: vec![ALL.to_owned()],
+                emergency: true,
+                stop_epoch: self.latch.epoch(),
+            }));
+        }
+        generations.push(Generation {
+            number,
+            toolbox,
+            leases: Arc::default(),
+            retired: false,
+        });
     }
 
     /// Holds a generation for a call; `None` when it takes no new calls any more.
@@ -121,13 +131,6 @@ impl Station {
                 generation.retired = true;
                 generation.leases.load(Ordering::SeqCst)
             })
-    }
-
-    /// Lets a retired generation take calls again.
-    pub(crate) fn reinstate(&self, number: u64) {
-        if let Some(generation) = lock(&self.generations).iter_mut().find(|g| g.number == number) {
-            generation.retired = false;
-        }
     }
 
     pub(crate) fn detach(&self, number: u64) {

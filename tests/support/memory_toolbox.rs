@@ -546,6 +546,13 @@ pub(crate) struct Rig {
 pub(crate) const GENERATION: u64 = 1;
 
 impl Rig {
+    /// Makes a generation callable, or callable again.
+    pub(crate) fn attach(&self, generation: u64) {
+        let toolbox = Arc::new(Shared(self.toolbox.clone()));
+        self.engine
+            .attach("robot", generation, toolbox, Limits::default());
+    }
+
     pub(crate) fn new() -> Self {
         Self::with(Limits::default())
     }
