@@ -31,6 +31,7 @@ mod stop;
 mod toolbox_host;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -147,6 +148,15 @@ impl Cli {
     pub fn is_server(&self) -> bool {
         matches!(self.command, None | Some(Command::Serve(_) | Command::Bus(_)))
     }
+
+    /// Hosts a toolbox, if that is what the arguments say, and returns the exit code of that.
+    #[must_use]
+    pub fn host_toolbox(&self) -> Option<ExitCode> {
+        match &self.command {
+            Some(Command::ToolboxHost(arguments)) => Some(toolbox_host::run(arguments)),
+            _ => None,
+        }
+    }
 }
 
 /// Does what the arguments say.
@@ -176,7 +186,8 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Check(arguments)) => check::run(arguments, context),
         Some(Command::Config(arguments)) => config::run(arguments, context),
         Some(Command::Completions(arguments)) => completions::run(arguments, context),
-        Some(Command::ToolboxHost(arguments)) => toolbox_host::run(arguments),
+        // Done by `host_toolbox`, before there was a runtime.
+        Some(Command::ToolboxHost(_)) => Ok(()),
     }
 }
 

@@ -8,6 +8,10 @@ use ovos_tools::cli::{self, Cli, CliError, Output};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    // A toolbox's process has its own way to answer, and no use for a runtime that may break with the toolbox.
+    if let Some(code) = cli.host_toolbox() {
+        return code;
+    }
     let mut output = Output::of_process(&cli.options);
     match run(&cli, &mut output) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,22 +1,33 @@
 //! Toolboxes as plugins: finding, checking, loading, running and replacing them.
 //!
 //! Owns everything that touches a foreign library, and is the only unsafe code of the service. The engine sees none of
-//! it: it drives `engine::Toolbox`, which [`InProcess`] implements. Read [`InProcess`] for one toolbox.
+//! it: it drives `engine::Toolbox`, which [`InProcess`] implements. Read [`Manager`] for all toolboxes, [`InProcess`] for
+//! one.
 
 mod answer;
+mod book;
 mod bytes;
+pub mod check;
 mod control;
 mod core;
 mod counts;
+mod examine;
 mod host;
 mod host_thread;
 mod in_process;
 mod journal;
 mod load;
+mod manager;
 pub mod manifest;
+pub mod probe;
 mod rate;
+mod reload;
 mod runs;
+mod scan;
 mod services;
+mod settings;
+pub mod stage;
+mod status;
 mod table;
 pub mod tools;
 mod watchdog;
@@ -24,5 +35,9 @@ mod watchdog;
 pub use counts::Counts;
 pub use in_process::{InProcess, Open};
 pub use load::{Library, LoadError};
+pub use manager::Manager;
+pub use probe::Probe;
 pub use services::{HostServices, Limits, Origin, Request};
+pub use settings::{ConfigSource, Drain, Publish, Settings, ToolboxConfig};
+pub use status::{DisabledFile, FailedFile, Live, LiveToolbox, ReloadReport, State};
 pub use tools::{DroppedTool, ToolSet};

@@ -154,7 +154,7 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
     api.set_ready(false);
     engine.shut_down();
     let deadline = tokio::time::Instant::now() + SHUTDOWN_PATIENCE;
-    bridge.shut_down().await;
+    bridge.shut_down(SHUTDOWN_PATIENCE).await;
     if let Some(client) = outbox.client()
         && client.connection_now().is_up()
     {

@@ -2,11 +2,15 @@
 
 #[path = "support/fixture.rs"]
 mod fixture;
+#[path = "support/rig.rs"]
+mod rig;
 
 use fixture::{Workshop, action, all, error, output, run, start, within};
 use ovos_toolbox_wire::{CallOutcome, Conclusion, Object, Report};
 use ovos_tools::engine::{Ended, RunId, Toolbox};
-use serde_json::json;
+use ovos_tools::plugin::{ReloadReport, State, ToolboxConfig};
+use rig::{Rig, changes};
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn lists_plans_runs_and_concludes() {
@@ -150,4 +154,379 @@ async fn dropping_a_toolbox_closes_it() {
     let (toolbox, seen) = shop.open("well_behaved").await;
     drop(toolbox);
     seen.wait_for("closed", 1).await;
+}
+
+/// What a reload should say: every list that is not given is empty.
+#[track_caller]
+fn check(report: &ReloadReport, expected: Value) {
+    let mut all = json!({"added": [], "removed": [], "replaced": [], "unchanged": [], "broken": 0});
+    all.as_object_mut()
+        .unwrap()
+        .extend(expected.as_object().unwrap().clone());
+    assert_eq!(changes(report), all, "broken: {:?}", report.broken);
+}
+
+#[tokio::test]
+async fn a_reload_is_a_diff() {
+    let rig = Rig::new();
+    let gone = rig.add("gone", "1", &[]);
+    rig.add("next", "1", &[]);
+    rig.add("same", "1", &[]);
+    check(&rig.reload().await, json!({"added": ["gone", "next", "same"]}));
+    let same = rig.get("same");
+    assert_eq!(
+        (same.generation, &same.state, same.tools.len()),
+        (1, &State::Ready, 2)
+    );
+    assert_eq!(same.path, rig.shop.path().join("same.so"));
+
+    std::fs::remove_file(gone).unwrap();
+    rig.add("next", "2", &[]);
+    rig.add("new", "1", &[]);
+    std::fs::write(rig.shop.path().join("broken.so"), "no library").unwrap();
+    let report = rig.reload().await;
+    check(
+        &report,
+        json!({"added": ["new"], "removed": ["gone"], "replaced": ["next"], "unchanged": ["same"], "broken": 1}),
+    );
+    assert!(report.broken[0].reason.contains("broken.so"), "{report:?}");
+    assert_eq!(rig.live().failed, report.broken);
+    assert!(rig.live().get("gone").is_none());
+    assert_eq!(
+        (rig.version("next").await, rig.get("next").generation),
+        ("2".into(), 2)
+    );
+    assert_eq!(
+        (rig.version("same").await, rig.get("same").generation),
+        ("1".into(), 1)
+    );
+    rig.seen.wait_for("closed", 2).await;
+    let mut drained = rig.drains.asked.lock().unwrap().clone();
+    drained.sort();
+    assert_eq!(drained, [("gone".into(), 1), ("next".into(), 1)]);
+    assert_eq!(rig.seen.count("halted"), 2, "each is halted before it is closed");
+
+    // Touched, or moved: the contents decide.
+    let (from, to) = (rig.shop.path().join("same.so"), rig.shop.path().join("zzz.so"));
+    std::fs::rename(from, &to).unwrap();
+    std::fs::remove_file(rig.shop.path().join("broken.so")).unwrap();
+    check(&rig.reload().await, json!({"unchanged": ["new", "next", "same"]}));
+    assert_eq!((rig.get("same").path.clone(), rig.live().failed.len()), (to, 0));
+}
+
+#[tokio::test]
+async fn a_replacement_that_fails_leaves_the_working_copy() {
+    let rig = Rig::new();
+    let path = rig.add("arm", "1", &[]);
+    check(&rig.reload().await, json!({"added": ["arm"]}));
+    let whole = std::fs::read(&path).unwrap();
+    for (bytes, reason) in [(&b"garbage"[..], "arm.so"), (&whole[..whole.len() / 2], "arm.so")] {
+        let made = rig.shop.path().join(".new");
+        std::fs::write(&made, bytes).unwrap();
+        std::fs::rename(&made, &path).unwrap();
+        let report = rig.reload().await;
+        check(&report, json!({"broken": 1}));
+        assert!(report.broken[0].reason.contains(reason), "{report:?}");
+        assert_eq!(report.broken[0].toolbox_id.as_deref(), Some("arm"));
+        assert_eq!(
+            (rig.version("arm").await, rig.get("arm").generation),
+            ("1".into(), 1)
+        );
+    }
+    // One that loads and does not open.
+    rig.add("arm", "2", &[]);
+    rig.configure("arm", &json!({"refuse_open": true}));
+    let report = rig.reload().await;
+    check(&report, json!({"broken": 1}));
+    assert!(
+        report.broken[0].reason.contains("HardwareError: no device"),
+        "{report:?}"
+    );
+    assert_eq!(rig.version("arm").await, "1");
+    rig.configure("arm", &json!({}));
+    check(&rig.reload().await, json!({"replaced": ["arm"]}));
+    assert_eq!(rig.version("arm").await, "2");
+}
+
+#[tokio::test]
+async fn a_changed_configuration_counts_as_a_change() {
+    let rig = Rig::new();
+    let schema = r#"",\"config_schema\":{\"properties\":{\"speed\":{\"type\":\"number\"}}}""#;
+    rig.add("arm", "1", &[("EXTRA", schema)]);
+    rig.configure("arm", &json!({"speed": 1}));
+    check(&rig.reload().await, json!({"added": ["arm"]}));
+    check(&rig.reload().await, json!({"unchanged": ["arm"]}));
+    rig.configure("arm", &json!({"speed": 2}));
+    check(&rig.reload().await, json!({"replaced": ["arm"]}));
+    assert_eq!(rig.output("arm").await["config"], json!({"speed": 2}));
+    rig.configure("arm", &json!({"speed": "fast"}));
+    let report = rig.reload().await;
+    check(&report, json!({"broken": 1}));
+    assert!(report.broken[0].reason.contains("/speed"), "{report:?}");
+    assert_eq!(rig.output("arm").await["config"], json!({"speed": 2}));
+    let off = ToolboxConfig {
+        enabled: false,
+        ..ToolboxConfig::default()
+    };
+    rig.configs.lock().unwrap().insert("arm".into(), off);
+    check(&rig.reload().await, json!({"removed": ["arm"]}));
+    assert_eq!(rig.live().disabled[0].toolbox_id, "arm");
+}
+
+const EXCLUSIVE: (&str, &str) = ("EXTRA", r#"",\"exclusive\":true""#);
+
+#[tokio::test]
+async fn an_exclusive_toolbox_closes_before_the_next_opens_and_comes_back_when_that_fails() {
+    let rig = Rig::new();
+    rig.add("arm", "1", &[EXCLUSIVE]);
+    check(&rig.reload().await, json!({"added": ["arm"]}));
+    rig.add("arm", "2", &[EXCLUSIVE]);
+    check(&rig.reload().await, json!({"replaced": ["arm"]}));
+    let order: Vec<String> = rig
+        .seen
+        .events()
+        .into_iter()
+        .map(|(_, event)| event.kind)
+        .collect();
+    assert_eq!(order, ["opened", "halted", "closed", "opened"]);
+    let states: Vec<State> = rig
+        .published
+        .lock()
+        .unwrap()
+        .iter()
+        .filter_map(|live| Some(live.get("arm")?.state.clone()))
+        .collect();
+    assert_eq!(
+        states,
+        [
+            State::Ready,
+            State::Ready,
+            State::Reloading,
+            State::Ready,
+            State::Ready
+        ]
+    );
+
+    // The new section opens nothing: version 2 is opened again with the old one.
+    rig.configure("arm", &json!({"refuse_open": 1}));
+    rig.add("arm", "3", &[EXCLUSIVE]);
+    let report = rig.reload().await;
+    check(&report, json!({"broken": 1}));
+    assert!(
+        report.broken[0]
+            .reason
+            .contains("the version before it was opened again"),
+        "{report:?}"
+    );
+    assert_eq!(
+        (rig.version("arm").await, &rig.get("arm").state),
+        ("2".into(), &State::Ready)
+    );
+    rig.configure("arm", &json!({}));
+    check(&rig.reload().await, json!({"replaced": ["arm"]}));
+    assert_eq!(rig.version("arm").await, "3");
+}
+
+#[tokio::test]
+async fn an_exclusive_toolbox_that_neither_opens_says_so_until_it_does() {
+    let rig = Rig::new();
+    let flag = rig.shop.path().join("device");
+    std::fs::write(&flag, "").unwrap();
+    let device = format!("\"{}\"", flag.display());
+    let build = |version: &str| {
+        let version = format!("\"{version}\"");
+        rig.shop.build_as(
+            "cam",
+            "needs_device",
+            &[("VERSION", &version), ("DEVICE", &device), EXCLUSIVE],
+        );
+    };
+    build("1");
+    check(&rig.reload().await, json!({"added": ["hostile"]}));
+    std::fs::remove_file(&flag).unwrap();
+    build("2");
+    let report = rig.reload().await;
+    check(&report, json!({"broken": 1}));
+    assert!(
+        report.broken[0].reason.contains("does not open again either"),
+        "{report:?}"
+    );
+    let failed = rig.get("hostile");
+    assert!(
+        matches!(&failed.state, State::Failed(reason) if reason.contains("unplugged")),
+        "{:?}",
+        failed.state
+    );
+    assert!(
+        matches!(run(&*failed.toolbox, 900, "go").await, Ended::Lost(_)),
+        "a closed copy runs nothing"
+    );
+    std::fs::write(&flag, "").unwrap();
+    check(&rig.reload().await, json!({"replaced": ["hostile"]}));
+    assert_eq!(
+        (rig.version("hostile").await, &rig.get("hostile").state),
+        ("2".into(), &State::Ready)
+    );
+}
+
+#[tokio::test]
+async fn a_toolbox_may_refuse_to_be_replaced_or_removed() {
+    let rig = Rig::new();
+    let path = rig.add("arm", "1", &[]);
+    rig.configure("arm", &json!({"recording": true}));
+    check(&rig.reload().await, json!({"added": ["arm"]}));
+    rig.add("arm", "2", &[]);
+    let report = rig.reload().await;
+    check(&report, json!({"broken": 1}));
+    assert!(
+        report.broken[0]
+            .reason
+            .contains("refuses to be replaced now: recording"),
+        "{report:?}"
+    );
+    std::fs::remove_file(path).unwrap();
+    let report = rig.reload().await;
+    assert!(
+        report.broken[0]
+            .reason
+            .contains("refuses to be removed now: recording"),
+        "{report:?}"
+    );
+    assert_eq!(rig.version("arm").await, "1");
+}
+
+#[tokio::test]
+async fn the_first_file_of_an_id_wins() {
+    let rig = Rig::new();
+    let first = rig.shop.build_as("a", "well_behaved", &[("VERSION", "\"1\"")]);
+    let second = rig.shop.build_as("b", "well_behaved", &[("VERSION", "\"2\"")]);
+    let report = rig.reload().await;
+    check(&report, json!({"added": ["good"], "broken": 1}));
+    let reason = &report.broken[0].reason;
+    assert!(
+        reason.contains(&*first.to_string_lossy()) && reason.contains(&*second.to_string_lossy()),
+        "{reason}"
+    );
+    std::fs::remove_file(first).unwrap();
+    check(&rig.reload().await, json!({"replaced": ["good"]}));
+    assert_eq!(rig.version("good").await, "2");
+}
+
+#[tokio::test]
+async fn generations_are_limited_and_the_limit_counts_libraries() {
+    let rig = Rig::with(|settings| settings.max_generations = 2);
+    rig.add("arm", "1", &[]);
+    rig.reload().await;
+    rig.add("arm", "2", &[]);
+    check(&rig.reload().await, json!({"replaced": ["arm"]}));
+    // Another configuration needs no other library.
+    rig.configure("arm", &json!({"speed": 1}));
+    check(&rig.reload().await, json!({"replaced": ["arm"]}));
+    assert_eq!(rig.get("arm").generation, 3);
+    rig.add("arm", "3", &[]);
+    let report = rig.reload().await;
+    check(&report, json!({"broken": 1}));
+    assert!(report.broken[0].reason.contains("restart needed"), "{report:?}");
+    assert_eq!(rig.version("arm").await, "2");
+}
+
+#[tokio::test]
+async fn requests_for_a_reload_share_one() {
+    let rig = Rig::new();
+    rig.add("arm", "1", &[]);
+    let reports = within(futures_util::future::join_all(
+        (0..20).map(|_| rig.manager.reload()),
+    ))
+    .await;
+    assert_eq!(
+        reports.iter().filter(|report| report.added == ["arm"]).count(),
+        20,
+        "{reports:?}"
+    );
+    assert_eq!(rig.seen.count("opened"), 1);
+}
+
+#[tokio::test]
+async fn a_stop_is_known_to_the_next_generation() {
+    let rig = Rig::new();
+    rig.add("arm", "1", &[]);
+    rig.reload().await;
+    within(rig.get("arm").toolbox.halt(all(true, 3))).await.unwrap();
+    rig.add("arm", "2", &[]);
+    rig.reload().await;
+    let toolbox = rig.get("arm");
+    assert_eq!(
+        within(toolbox.toolbox.start(RunId(1), action("go", 2), None)).await,
+        Ended::Cancelled
+    );
+    assert_eq!(toolbox.counts().stale_starts, 1);
+}
+
+#[tokio::test]
+async fn runs_of_the_old_copy_do_not_notice_a_swap_until_they_are_drained() {
+    let rig = Rig::new();
+    rig.add("arm", "1", &[]);
+    rig.add("leg", "1", &[]);
+    rig.reload().await;
+    let (arm, leg) = (rig.get("arm"), rig.get("leg"));
+    let (held, left_alone) = (
+        start(&*arm.toolbox, 500, "wait"),
+        start(&*leg.toolbox, 501, "wait"),
+    );
+    rig.seen.wait_for("started", 2).await;
+    rig.add("arm", "2", &[]);
+    rig.reload().await;
+    assert_eq!(rig.version("arm").await, "2");
+    // This drain returns at once, so the old copy is closed, which ends its run.
+    assert_eq!(within(held).await, Ended::Cancelled);
+    leg.toolbox.cancel(RunId(501));
+    assert_eq!(within(left_alone).await, Ended::Cancelled);
+    assert_eq!(rig.get("leg").generation, 1);
+}
+
+#[tokio::test]
+async fn tools_are_asked_again_when_they_changed() {
+    let rig = Rig::new();
+    rig.shop.build("tools_change", &[]);
+    check(&rig.reload().await, json!({"added": ["hostile"]}));
+    assert_eq!(rig.get("hostile").tools.len(), 1);
+    rig.version("hostile").await;
+    rig.seen.wait_for("tools_changed", 1).await;
+    rig.published_until(|live| {
+        live.get("hostile")
+            .is_some_and(|toolbox| toolbox.tools.len() == 2)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn shutdown_halts_and_closes_everything() {
+    let rig = Rig::new();
+    rig.add("arm", "1", &[]);
+    rig.add("leg", "1", &[]);
+    rig.reload().await;
+    let waiting = start(&*rig.get("arm").toolbox, 1, "wait");
+    rig.seen.wait_for("started", 1).await;
+    assert!(within(rig.manager.shutdown(fixture::DEADLINE)).await);
+    assert_eq!(within(waiting).await, Ended::Cancelled);
+    assert_eq!(rig.seen.count("closed"), 2);
+    // One more when the halt found the start still in progress.
+    assert!(rig.seen.count("halted") >= 2);
+}
+
+#[tokio::test]
+async fn messages_and_answers_find_their_copy() {
+    let rig = Rig::new();
+    rig.add("arm", "1", &[]);
+    rig.reload().await;
+    rig.manager.deliver_message("speak", r#"{"ask":1}"#);
+    rig.seen.wait_for("heard", 1).await;
+    let origin = rig.seen.events()[0].0.clone();
+    let request = rig.seen.requests().remove(0);
+    assert!(
+        rig.manager
+            .deliver_response(&origin, request.id, &Ok(json!({"time": "noon"})))
+    );
+    assert!(!rig.manager.deliver_response(&origin, request.id, &Ok(json!({}))));
+    rig.seen.wait_for("answered", 1).await;
 }

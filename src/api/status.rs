@@ -79,6 +79,9 @@ pub struct ToolboxStatus {
     pub sha256: String,
     /// How many tools it has.
     pub tools: usize,
+    /// Tools that it lists and that cannot be used, with the reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub dropped_tools: Vec<String>,
     /// Why it does not serve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -1,10 +1,9 @@
 //! `ovos-tools toolbox-host`: what the service starts beside itself, so that a broken plugin breaks a child only.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::Args;
-
-use super::error::CliError;
 
 /// Arguments of `toolbox-host`.
 #[derive(Debug, Args)]
@@ -17,9 +16,6 @@ pub struct Arguments {
     probe: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<(), CliError> {
-    Err(CliError::Refused(format!(
-        "{}: this build cannot probe plugins",
-        arguments.probe.display()
-    )))
+pub(super) fn run(arguments: &Arguments) -> ExitCode {
+    crate::plugin::probe::child_main(&arguments.probe)
 }

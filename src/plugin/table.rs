@@ -257,7 +257,7 @@ impl Instance {
         }
     }
 
-    /// Asks whether it may be closed now. Host thread.
+    /// Asks whether it may be closed now; only `BUSY` refuses. Host thread.
     pub(super) fn may_close(&self) -> Result<(), Failure> {
         let Some(may_close) = self.table.may_close else {
             return Ok(());
@@ -266,7 +266,11 @@ impl Instance {
         // SAFETY: open instance, host thread (type docs).
         let code = unsafe { may_close(self.instance, &raw mut error) };
         // SAFETY: written by `may_close`, or still EMPTY.
-        done(code, unsafe { Owned::new(error) }, "may_close()")
+        let error = unsafe { Owned::new(error) };
+        match code {
+            status::BUSY => Err(answer::failure(code, &error, "may_close()")),
+            _ => Ok(()),
+        }
     }
 
     /// Ends the instance. Host thread, whose last call it is.

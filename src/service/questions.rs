@@ -10,12 +10,12 @@ use ovos_toolbox_wire::Object;
 use serde_json::{Value, json};
 
 use crate::bus::Message;
+use crate::plugin::Origin;
 
 /// One question under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
-    pub(super) toolbox_id: String,
-    pub(super) generation: u64,
+    pub(super) origin: Origin,
     pub(super) request: u64,
 }
 
@@ -30,7 +30,7 @@ impl Questions {
     pub(super) fn ask(&self, question: Question, topic: &str, data: Object) -> (Message, String) {
         let session = format!("ovos-tools-{}", uuid::Uuid::new_v4());
         let mut message = Message::new(topic, data);
-        let source = format!("ovos_tools.{}", question.toolbox_id);
+        let source = format!("ovos_tools.{}", question.origin.toolbox_id);
         message.context.insert("source".to_owned(), Value::from(source));
         message.context.insert("session".to_owned(), json!({ "session_id": session }));
         let response = format!("{topic}.response");

@@ -4,11 +4,11 @@
 //! messages and questions of toolboxes to and from the bus. Read [`Bridge`].
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Event, Failure, Object};
+use ovos_toolbox_wire::{Event, Failure, Object, ToolDefinition};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -25,7 +25,7 @@ use crate::api::{
 use crate::bus::Message;
 use crate::config::{CallLimits, Config};
 use crate::engine::{Engine, Limits, StopTarget};
-use crate::plugin::{HostServices, InProcess, Library, Open, Origin, Request};
+use crate::plugin::{self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 
 /// What the bridge is made of.
@@ -44,23 +44,43 @@ pub(super) struct Bridge {
     parts: Parts,
     begun: Instant,
     router: OnceLock<Arc<Router>>,
+    manager: OnceLock<Manager>,
     questions: Questions,
     backends: Mutex<BTreeMap<String, Value>>,
-    live: Mutex<Vec<Arc<InProcess>>>,
-    failed: Mutex<Vec<FailedFile>>,
+    /// The configuration that the toolboxes were last loaded with.
+    loaded_with: Mutex<Arc<Config>>,
 }
 
 impl Bridge {
     pub(super) fn start(parts: Parts) -> Result<Arc<Self>, ServiceError> {
-        Ok(Arc::new(Self {
+        let config = parts.configuration.applied().clone();
+        let bridge = Arc::new(Self {
             parts,
             begun: Instant::now(),
             router: OnceLock::new(),
+            manager: OnceLock::new(),
             questions: Questions::default(),
             backends: Mutex::default(),
-            live: Mutex::default(),
-            failed: Mutex::default(),
-        }))
+            loaded_with: Mutex::new(config.clone()),
+        });
+        // The manager lives in the bridge, so what it is given points back weakly: otherwise neither would ever be freed.
+        let weak = Arc::downgrade(&bridge);
+        let publish = {
+            let weak = weak.clone();
+            Arc::new(move |live: Arc<Live>| {
+                if let Some(bridge) = weak.upgrade() {
+                    bridge.publish(&live);
+                }
+            })
+        };
+        let settings = plugin_settings(&config, weak.clone()).map_err(ServiceError::Toolboxes)?;
+        let outside = Arc::new(Outside(weak, tokio::runtime::Handle::current()));
+        let manager = Manager::new(settings, outside.clone(), outside, publish)
+            .map_err(|error| ServiceError::Toolboxes(error.to_string()))?;
+        if bridge.manager.set(manager).is_err() {
+            tracing::error!("the bridge was started twice");
+        }
+        Ok(bridge)
     }
 
     pub(super) fn connect_router(&self, router: Arc<Router>) {
@@ -69,55 +89,47 @@ impl Bridge {
         }
     }
 
-    pub(super) async fn load(self: &Arc<Self>) {
-        let config = self.parts.configuration.newest();
-        let mut entries = Vec::new();
-        for dir in &config.service.plugins_dir {
-            let Ok(files) = std::fs::read_dir(dir) else { continue };
-            for file in files.flatten() {
-                let path = file.path();
-                if path.extension().is_none_or(|e| e != "so") {
-                    continue;
-                }
-                let library = Arc::new(Library::load(&path, &path).unwrap());
-                let id = library.manifest().id.clone();
-                let open = Open {
-                    generation: 1,
-                    config: Value::Object(config.toolbox(&id).unwrap().own.clone()).to_string(),
-                    stop_epoch: 0,
-                    limits: crate::plugin::Limits::default(),
-                };
-                let services: Arc<dyn HostServices> = Arc::new(self.clone());
-                let toolbox = Arc::new(InProcess::open(library, open, services).await.unwrap());
-                let tools = toolbox.tools().await.unwrap();
-                self.parts.engine.attach(&id, 1, toolbox.clone(), engine_limits(&config.toolbox(&id).unwrap().limits, &config));
-                entries.push(ToolboxEntry {
-                    toolbox_id: id.clone(),
-                    generation: 1,
-                    state: ToolboxState::Ready,
-                    tools: tools.tools.into_iter().map(|t| Arc::new(Tool::new(&id, 1, t).unwrap())).collect(),
-                });
-                lock(&self.live).push(toolbox);
-            }
-        }
-        self.parts.registry.swap(Snapshot::new(entries));
-        let topics: HashSet<String> = lock(&self.live)
-            .iter()
-            .flat_map(|t| {
-                let manifest = t.manifest();
-                let answers = manifest.requests.iter().map(|topic| format!("{topic}.response"));
-                manifest.subscribes.iter().cloned().chain(answers).collect::<Vec<_>>()
-            })
-            .collect();
-        if let Some(router) = self.router.get() {
-            router.listen_to(topics);
+    /// Brings what is loaded in line with what is in the plugin folders.
+    pub(super) async fn load(&self) -> ReloadOutcome {
+        let Some(manager) = self.manager.get() else { return ReloadOutcome::default() };
+        *lock(&self.loaded_with) = self.parts.configuration.newest();
+        let report = manager.reload().await;
+        ReloadOutcome {
+            added: report.added,
+            removed: report.removed,
+            replaced: report.replaced,
+            unchanged: report.unchanged,
+            failed: report.broken.iter().map(failed_file).collect(),
         }
     }
 
-    pub(super) async fn shut_down(&self) {
-        let live = lock(&self.live).clone();
-        for toolbox in live {
-            toolbox.close().await;
+    pub(super) async fn shut_down(&self, patience: Duration) {
+        if let Some(manager) = self.manager.get()
+            && !manager.shutdown(patience).await
+        {
+            tracing::warn!("some toolboxes did not close in time");
+        }
+    }
+
+    /// Puts a snapshot of the plugin side into the engine and the registry, in this order: a tool that can be found can be
+    /// called.
+    fn publish(&self, live: &Live) {
+        let config = lock(&self.loaded_with).clone();
+        let before = self.parts.registry.snapshot();
+        let mut entries = Vec::with_capacity(live.toolboxes.len());
+        for toolbox in &live.toolboxes {
+            let section = config.toolbox(&toolbox.id);
+            if toolbox.state == State::Ready {
+                let limits = section.as_ref().map_or(&config.service.limits, |section| &section.limits);
+                let limits = engine_limits(limits, &config);
+                self.parts.engine.attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
+            }
+            let permits = |tool: &str| section.as_ref().is_ok_and(|section| section.tools.permits(tool));
+            entries.push(entry(toolbox, before.toolbox(&toolbox.id), permits));
+        }
+        self.parts.registry.swap(Snapshot::new(entries));
+        if let Some(router) = self.router.get() {
+            router.listen_to(topics(live));
         }
     }
 
@@ -138,66 +150,82 @@ impl Bridge {
     }
 
     fn respond(&self, question: &Question, answer: &Result<Value, Failure>) {
-        let live = lock(&self.live).clone();
-        let asked = |toolbox: &&Arc<InProcess>| {
-            let origin = toolbox.origin();
-            *origin.toolbox_id == *question.toolbox_id && origin.generation == question.generation
-        };
-        if let Some(toolbox) = live.iter().find(asked) {
-            toolbox.respond(question.request, answer);
+        if let Some(manager) = self.manager.get() {
+            manager.deliver_response(&question.origin, question.request, answer);
         }
     }
 }
 
-impl HostServices for Arc<Bridge> {
+/// The bridge, as the plugin side sees it.
+struct Outside(Weak<Bridge>, tokio::runtime::Handle);
+
+impl Drain for Outside {
+    fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()> {
+        let bridge = self.0.upgrade();
+        let toolbox_id = toolbox_id.to_owned();
+        Box::pin(async move {
+            let Some(bridge) = bridge else { return };
+            bridge.parts.engine.drain(&toolbox_id, generation, limit).await;
+            bridge.parts.engine.detach(&toolbox_id, generation);
+        })
+    }
+}
+
+impl HostServices for Outside {
     fn event(&self, origin: &Origin, event: Event) {
+        let Some(bridge) = self.0.upgrade() else { return };
         match event.kind.as_str() {
             "backend" => {
                 let state = event.data.clone().unwrap_or_default();
-                lock(&self.backends).insert(origin.toolbox_id.to_string(), state);
+                lock(&bridge.backends).insert(origin.toolbox_id.to_string(), state);
             }
-            "latched" => self.latched(origin, &event),
+            "latched" => bridge.latched(origin, &event, &self.1),
             _ => {}
         }
-        Bridge::event(self, &origin.toolbox_id, event);
+        bridge.event(&origin.toolbox_id, event);
     }
 
     fn request(&self, origin: &Origin, request: Request) {
+        let Some(bridge) = self.0.upgrade() else { return };
         let Request { id, topic, data, timeout } = request;
-        let question =
-            Question { toolbox_id: origin.toolbox_id.to_string(), generation: origin.generation, request: id };
         let data = match data {
             Value::Object(data) => data,
             _ => Object::new(),
         };
-        let (message, session) = self.questions.ask(question, &topic, data);
-        self.parts.outbox.notify(message.to_text());
-        let (bridge, end) = (self.clone(), self.parts.end.clone());
-        self.parts.tracker.spawn(async move {
-            tokio::select! {
-                () = tokio::time::sleep(timeout) => {}
-                () = end.cancelled() => {}
-            }
-            if let Some(question) = bridge.questions.give_up(&session) {
-                let late = format!("nobody answered `{topic}` within {} ms", timeout.as_millis());
-                bridge.respond(&question, &Err(Failure::new("TimeoutError", late)));
-            }
-        });
+        let question = Question { origin: origin.clone(), request: id };
+        let (message, session) = bridge.questions.ask(question, &topic, data);
+        bridge.parts.outbox.notify(message.to_text());
+        let (tracker, end) = (bridge.parts.tracker.clone(), bridge.parts.end.clone());
+        tracker.spawn_on(
+            async move {
+                tokio::select! {
+                    () = tokio::time::sleep(timeout) => {}
+                    () = end.cancelled() => {}
+                }
+                if let Some(question) = bridge.questions.give_up(&session) {
+                    let late = format!("nobody answered `{topic}` within {} ms", timeout.as_millis());
+                    bridge.respond(&question, &Err(Failure::new("TimeoutError", late)));
+                }
+            },
+            &self.1,
+        );
     }
 }
 
 impl Bridge {
     /// The toolbox has stopped by itself (a button, a fall): the service's latch follows.
-    fn latched(self: &Arc<Self>, origin: &Origin, event: &Event) {
+    fn latched(self: &Arc<Self>, origin: &Origin, event: &Event, runtime: &tokio::runtime::Handle) {
         let reason = event.data.as_ref().and_then(|data| data.get("reason")?.as_str());
         let reason = format!("the toolbox itself: {}", reason.unwrap_or("no reason given"));
         let target = StopTarget::Toolboxes(vec![origin.toolbox_id.to_string()]);
         let stopped = self.parts.engine.stop(&target, &reason);
         let bridge = self.clone();
-        self.parts.tracker.spawn(async move {
+        let remembered = async move {
             stopped.await;
             bridge.latches_changed().await;
-        });
+        };
+        // This runs on a thread of the toolbox.
+        self.parts.tracker.spawn_on(remembered, runtime);
     }
 }
 
@@ -206,11 +234,8 @@ impl Deliveries for Bridge {
         if let Some(question) = self.questions.answered(message) {
             self.respond(&question, &Ok(Value::Object(message.data.clone())));
         }
-        let live = lock(&self.live).clone();
-        for toolbox in live {
-            if toolbox.manifest().subscribes.contains(&message.kind) {
-                toolbox.message(&message.kind, &Value::Object(message.data.clone()).to_string());
-            }
+        if let (Some(manager), Ok(data)) = (self.manager.get(), serde_json::to_string(&message.data)) {
+            manager.deliver_message(&message.kind, &data);
         }
     }
 
@@ -225,32 +250,39 @@ impl Deliveries for Bridge {
 
 impl Toolboxes for Bridge {
     fn reload(&self) -> BoxFuture<'_, ReloadOutcome> {
-        Box::pin(async { ReloadOutcome::default() })
+        Box::pin(self.load())
     }
 
     fn toolboxes(&self) -> Vec<ToolboxStatus> {
         let backends = lock(&self.backends).clone();
-        let live = lock(&self.live).clone();
-        let snapshot = self.parts.registry.snapshot();
-        let status = |toolbox: &Arc<InProcess>| {
-            let id = toolbox.origin().toolbox_id.to_string();
+        let Some(manager) = self.manager.get() else { return Vec::new() };
+        let status = |toolbox: &Arc<LiveToolbox>| {
+            let (state, reason) = match &toolbox.state {
+                State::Ready => ("ready", None),
+                State::Reloading => ("reloading", None),
+                State::Failed(reason) => ("failed", Some(reason.clone())),
+            };
             ToolboxStatus {
-                state: "ready".to_owned(),
+                toolbox_id: toolbox.id.to_string(),
+                state: state.to_owned(),
+                // The only kind there is; the isolation issue adds the other.
                 isolation: "in_process".to_owned(),
-                generation: toolbox.origin().generation,
-                version: toolbox.manifest().version.clone(),
-                path: toolbox.library().path().display().to_string(),
-                tools: snapshot.toolbox(&id).map_or(0, |entry| entry.tools.len()),
-                backend: backends.get(&id).cloned(),
-                toolbox_id: id,
+                generation: toolbox.generation,
+                version: toolbox.manifest.version.clone(),
+                path: toolbox.path.display().to_string(),
+                sha256: toolbox.sha256.clone(),
+                tools: toolbox.tools.len(),
+                dropped_tools: toolbox.dropped.iter().map(ToString::to_string).collect(),
+                reason,
+                backend: backends.get(&*toolbox.id).cloned(),
                 ..ToolboxStatus::default()
             }
         };
-        live.iter().map(status).collect()
+        manager.live().toolboxes.iter().map(status).collect()
     }
 
     fn failed_files(&self) -> Vec<FailedFile> {
-        lock(&self.failed).clone()
+        self.manager.get().map(|manager| manager.live().failed.iter().map(failed_file).collect()).unwrap_or_default()
     }
 
     fn service(&self) -> ServiceStatus {
@@ -268,8 +300,8 @@ impl Toolboxes for Bridge {
     }
 
     fn pending_config(&self) -> Vec<String> {
-        let applied = self.parts.configuration.applied().clone();
-        self.parts.configuration.pending(&applied)
+        let loaded_with = lock(&self.loaded_with).clone();
+        self.parts.configuration.pending(&loaded_with)
     }
 
     fn latches_changed(&self) -> BoxFuture<'_, ()> {
@@ -279,6 +311,71 @@ impl Toolboxes for Bridge {
                 tracing::error!(%error, "cannot remember which toolboxes are in emergency stop");
             }
         })
+    }
+}
+
+fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Settings, String> {
+    let service = &config.service;
+    let mut probe = Probe::current_exe().map_err(|error| format!("find this program: {error}"))?;
+    probe.limit = service.probe;
+    let (max_result_bytes, fallback) = (service.max_result_bytes, config.clone());
+    let section = move |id: &str| {
+        let config = bridge.upgrade().map_or_else(|| fallback.clone(), |bridge| lock(&bridge.loaded_with).clone());
+        let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
+        Ok(plugin::ToolboxConfig {
+            enabled: section.enabled,
+            section: section.own.clone(),
+            allow_sha256: section.allow_sha256.clone(),
+            limits: plugin::Limits { max_result_bytes, ..plugin::Limits::default() },
+        })
+    };
+    Ok(Settings {
+        stage_dir: service.stage_dirs.first().cloned(),
+        max_generations: service.max_generations,
+        drain: service.drain,
+        config: Arc::new(section),
+        ..Settings::new(service.plugins_dir.clone(), probe)
+    })
+}
+
+/// The tools of a toolbox, compiled; what did not change since the last snapshot is taken over.
+fn entry(toolbox: &LiveToolbox, before: Option<&ToolboxEntry>, permits: impl Fn(&str) -> bool) -> ToolboxEntry {
+    let known = before.filter(|before| before.generation == toolbox.generation);
+    let compiled = |definition: &ToolDefinition| {
+        let known = known.iter().flat_map(|known| &known.tools).find(|tool| tool.definition == *definition);
+        match known {
+            Some(tool) => Some(tool.clone()),
+            None => Tool::new(&toolbox.id, toolbox.generation, definition.clone())
+                .inspect_err(|error| {
+                    tracing::error!(toolbox = &*toolbox.id, tool = definition.name, %error, "the tool cannot be used");
+                })
+                .ok()
+                .map(Arc::new),
+        }
+    };
+    let tools = toolbox.tools.iter().filter(|tool| permits(&tool.name)).filter_map(compiled).collect();
+    let state = match &toolbox.state {
+        State::Ready => ToolboxState::Ready,
+        State::Reloading => ToolboxState::Reloading,
+        State::Failed(reason) => ToolboxState::Failed(reason.clone()),
+    };
+    ToolboxEntry { toolbox_id: toolbox.id.to_string(), generation: toolbox.generation, state, tools }
+}
+
+/// What toolboxes want to hear: their subscriptions, and the answers to what they ask.
+fn topics(live: &Live) -> HashSet<String> {
+    let of_toolbox = |toolbox: &Arc<LiveToolbox>| {
+        let answers = toolbox.manifest.requests.iter().map(|topic| format!("{topic}.response"));
+        toolbox.manifest.subscribes.iter().cloned().chain(answers).collect::<Vec<_>>()
+    };
+    live.toolboxes.iter().flat_map(of_toolbox).collect()
+}
+
+fn failed_file(failed: &plugin::FailedFile) -> FailedFile {
+    FailedFile {
+        path: failed.path.display().to_string(),
+        toolbox_id: failed.toolbox_id.clone(),
+        reason: failed.reason.clone(),
     }
 }
 

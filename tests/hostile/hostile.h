@@ -102,10 +102,10 @@ static tb_status default_open(const tb_host *host, tb_str config, void **instanc
 #define OPEN default_open
 #endif
 
-#ifndef TOOLS_JSON
 #define TOOL(name, effect) \
     "{\"name\":\"" name "\",\"description\":\"a tool\",\"effect\":\"" effect \
     "\",\"argument_schema\":{\"type\":\"object\"},\"output_schema\":{\"type\":\"object\"}}"
+#ifndef TOOLS_JSON
 #define TOOLS_JSON "{\"tools\":[" TOOL("work", "read") "," TOOL("move", "motion") "]}"
 #endif
 #ifndef TOOLS

@@ -1,0 +1,132 @@
+//! What the manager knows, under one lock that is never held across a wait.
+//!
+//! Owns the numbers of generations and the snapshots made of what is known. Decides nothing. Read [`Book`] first.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use super::in_process::InProcess;
+use super::load::Library;
+use super::services::Origin;
+use super::settings::ToolboxConfig;
+use super::stage::Fingerprint;
+use super::status::{DisabledFile, FailedFile, Live, LiveToolbox, State};
+use super::tools::ToolSet;
+
+/// Everything the manager knows.
+#[derive(Default)]
+pub(super) struct Book {
+    pub(super) slots: BTreeMap<String, Slot>,
+    pub(super) failed: Vec<FailedFile>,
+    pub(super) disabled: Vec<DisabledFile>,
+    /// Also those that are being drained: answers to their requests still come.
+    pub(super) instances: HashMap<Origin, Weak<InProcess>>,
+    /// Instances whose tools changed before they had a slot.
+    pub(super) changed_early: HashSet<Origin>,
+    /// A loaded library that is not in use, by toolbox id: what failed to open is tried again without loading it again.
+    pub(super) spares: HashMap<String, Source>,
+    /// Libraries loaded by this manager.
+    pub(super) loaded: usize,
+    generations: HashMap<String, u64>,
+    stop_epochs: HashMap<String, u64>,
+}
+
+/// A library and where it came from.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) library: Arc<Library>,
+    pub(super) path: PathBuf,
+    pub(super) sha256: String,
+    pub(super) fingerprint: Fingerprint,
+}
+
+/// The place of one toolbox.
+pub(super) struct Slot {
+    pub(super) source: Source,
+    pub(super) config: ToolboxConfig,
+    pub(super) instance: Arc<InProcess>,
+    pub(super) tools: ToolSet,
+    pub(super) state: State,
+}
+
+impl Book {
+    /// The number of the next copy of a toolbox.
+    pub(super) fn next_generation(&mut self, id: &str) -> u64 {
+        let generation = self.generations.entry(id.to_owned()).or_insert(0);
+        *generation += 1;
+        *generation
+    }
+
+    /// The newest stop that any copy of a toolbox knew of.
+    pub(super) fn stop_epoch(&mut self, id: &str) -> u64 {
+        let known = self.slots.get(id).map_or(0, |slot| slot.instance.stop_epoch());
+        let epoch = self.stop_epochs.entry(id.to_owned()).or_insert(0);
+        *epoch = (*epoch).max(known);
+        *epoch
+    }
+
+    /// The toolbox that was loaded from this path.
+    pub(super) fn at(&self, path: &Path) -> Option<(&str, &Slot)> {
+        self.slots
+            .iter()
+            .find(|(_, slot)| slot.source.path == path)
+            .map(|(id, slot)| (id.as_str(), slot))
+    }
+
+    /// A library that is loaded already, with these contents.
+    pub(super) fn loaded_with(&self, sha256: &str) -> Option<Arc<Library>> {
+        let slots = self.slots.values().map(|slot| &slot.source);
+        let mut sources = slots.chain(self.spares.values());
+        sources
+            .find(|source| source.sha256 == sha256)
+            .map(|source| Arc::clone(&source.library))
+    }
+
+    /// Puts an instance into its place; returns the one that was there.
+    pub(super) fn install(&mut self, slot: Slot) -> Option<Slot> {
+        let id = slot.instance.origin().toolbox_id.to_string();
+        let epoch = self.stop_epoch(&id);
+        slot.instance.raise_stop_epoch(epoch);
+        self.spares.remove(&id);
+        self.slots.insert(id, slot)
+    }
+
+    /// Takes a toolbox out.
+    pub(super) fn remove(&mut self, id: &str) -> Option<Slot> {
+        self.stop_epoch(id);
+        self.slots.remove(id)
+    }
+
+    /// What the service is to see.
+    pub(super) fn snapshot(&self) -> Arc<Live> {
+        Arc::new(Live {
+            toolboxes: self.slots.values().map(Slot::live).collect(),
+            failed: self.failed.clone(),
+            disabled: self.disabled.clone(),
+        })
+    }
+}
+
+impl Slot {
+    pub(super) fn serves(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    fn live(&self) -> Arc<LiveToolbox> {
+        let origin = self.instance.origin();
+        let instance = Arc::clone(&self.instance);
+        Arc::new(LiveToolbox {
+            id: Arc::clone(&origin.toolbox_id),
+            manifest: Arc::clone(self.instance.manifest()),
+            tools: self.tools.tools.clone(),
+            dropped: self.tools.dropped.clone(),
+            toolbox: instance.clone(),
+            generation: origin.generation,
+            path: self.source.path.clone(),
+            sha256: self.source.sha256.clone(),
+            state: self.state.clone(),
+            instance,
+        })
+    }
+}

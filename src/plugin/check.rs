@@ -1,0 +1,231 @@
+//! Whether a file may be loaded: loading is code execution.
+//!
+//! Owns one question: could anybody but root and the service's user have written this file, or swapped it? Never opens
+//! or reads the file. Read [`file`] first.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Why a file may not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// It cannot be looked at.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is a folder, a device or a pipe.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It belongs to somebody else.
+    #[error(
+        "{} belongs to user {owner}, who could put other code into the service; expected root or user {user}. \
+         If it is yours: sudo chown {user} '{}'", path.display(), path.display()
+    )]
+    Owner {
+        /// The file, or a folder on the way to it.
+        path: PathBuf,
+        /// Who owns it.
+        owner: u32,
+        /// The service's user.
+        user: u32,
+    },
+    /// Others can write it.
+    #[error(
+        "{} has mode {mode:04o}: others could put code into the service. Take their right to write away: chmod go-w '{}'",
+        path.display(), path.display()
+    )]
+    Mode {
+        /// The file, or a folder on the way to it.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The configuration pins other contents.
+    #[error("{} has the SHA-256 {found}, which is not in `allow_sha256`; add it there if you trust this file", path.display())]
+    NotAllowed {
+        /// The file.
+        path: PathBuf,
+        /// Its hash.
+        found: String,
+    },
+}
+
+const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+
+/// Checks owner and mode of a file, of every folder on the way to it, and of a link's target; returns the real path.
+///
+/// A folder that everybody may write to is accepted where the sticky bit protects what lies in it (`/tmp`), except
+/// directly around the file: there anybody could add a hard link to an old, vulnerable library of root's.
+///
+/// # Errors
+/// See [`CheckError`]: each names the path, what was found and the command that fixes it.
+pub fn file(path: &Path) -> Result<PathBuf, CheckError> {
+    let user = rustix::process::geteuid().as_raw();
+    let link = look(path, fs::symlink_metadata(path))?;
+    owner(path, &link, user)?;
+    let real = path.canonicalize().map_err(|source| CheckError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let found = look(&real, fs::symlink_metadata(&real))?;
+    if !found.is_file() {
+        return Err(CheckError::NotAFile { path: real });
+    }
+    owner(&real, &found, user)?;
+    mode(&real, &found, false)?;
+    folders(&real, user)?;
+    if link.is_symlink() {
+        // Whoever can write the folder of the link chooses what it points to.
+        let folder = path
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().map_err(|source| CheckError::Io {
+            path: folder.to_owned(),
+            source,
+        })?;
+        folders(&folder.join("link"), user)?;
+    }
+    Ok(real)
+}
+
+/// Checks the hash of a file against a list; an empty list allows everything.
+///
+/// # Errors
+/// [`CheckError::NotAllowed`].
+pub fn allowed(path: &Path, sha256: &str, list: &[String]) -> Result<(), CheckError> {
+    if list.is_empty() || list.iter().any(|entry| entry.eq_ignore_ascii_case(sha256)) {
+        return Ok(());
+    }
+    Err(CheckError::NotAllowed {
+        path: path.to_owned(),
+        found: sha256.to_owned(),
+    })
+}
+
+/// Checks every folder above a real path.
+fn folders(real: &Path, user: u32) -> Result<(), CheckError> {
+    for (depth, folder) in real.ancestors().skip(1).enumerate() {
+        let found = look(folder, fs::symlink_metadata(folder))?;
+        owner(folder, &found, user)?;
+        mode(folder, &found, depth > 0)?;
+    }
+    Ok(())
+}
+
+fn look(path: &Path, found: io::Result<Metadata>) -> Result<Metadata, CheckError> {
+    found.map_err(|source| CheckError::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn owner(path: &Path, found: &Metadata, user: u32) -> Result<(), CheckError> {
+    let owner = found.uid();
+    if owner == 0 || owner == user {
+        return Ok(());
+    }
+    Err(CheckError::Owner {
+        path: path.to_owned(),
+        owner,
+        user,
+    })
+}
+
+fn mode(path: &Path, found: &Metadata, sticky_is_fine: bool) -> Result<(), CheckError> {
+    let mode = found.mode() & 0o7777;
+    if mode & GROUP_OR_OTHERS_WRITE == 0 || (sticky_is_fine && mode & STICKY != 0) {
+        return Ok(());
+    }
+    Err(CheckError::Mode {
+        path: path.to_owned(),
+        mode,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn chmod(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// A folder in a folder in the system's temporary folder, with a file in it.
+    fn tree() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let top = tempfile::tempdir().unwrap();
+        let folder = top.path().join("plugins");
+        fs::create_dir(&folder).unwrap();
+        chmod(&folder, 0o755);
+        let path = folder.join("a.so");
+        fs::write(&path, "x").unwrap();
+        chmod(&path, 0o644);
+        (top, folder, path)
+    }
+
+    #[track_caller]
+    fn check(path: &Path, expected: &str) {
+        let found = file(path).map_or_else(|e| e.to_string(), |_| "fine".to_owned());
+        assert!(found.contains(expected), "{found:?} should contain {expected:?}");
+    }
+
+    #[test]
+    fn nobody_else_can_write_a_file_that_is_loaded() {
+        let (top, folder, path) = tree();
+        check(&path, "fine");
+        for mode in [0o664, 0o646, 0o777] {
+            chmod(&path, mode);
+            check(&path, &format!("a.so has mode {mode:04o}"));
+            check(&path, "chmod go-w");
+        }
+        chmod(&path, 0o644);
+        for mode in [0o775, 0o757, 0o1777] {
+            chmod(&folder, mode);
+            check(&path, &format!("plugins has mode {mode:04o}"));
+        }
+        chmod(&folder, 0o755);
+        chmod(top.path(), 0o777);
+        check(&path, "has mode 0777");
+        chmod(top.path(), 0o1777);
+        check(&path, "fine");
+        check(&folder, "is not a regular file");
+        check(&folder.join("b.so"), "No such file");
+    }
+
+    #[test]
+    fn a_link_is_as_good_as_its_target_and_its_folder() {
+        let (_top, folder, path) = tree();
+        let (_other_top, other, target) = tree();
+        let link = folder.join("link.so");
+        symlink(&target, &link).unwrap();
+        check(&link, "fine");
+        chmod(&other, 0o777);
+        check(&link, "has mode 0777");
+        chmod(&other, 0o755);
+        chmod(&folder, 0o777);
+        check(&link, "has mode 0777");
+        check(&path, "has mode 0777");
+    }
+
+    #[test]
+    fn a_list_of_hashes_pins_contents() {
+        let path = Path::new("/a.so");
+        assert!(allowed(path, "ab", &[]).is_ok());
+        assert!(allowed(path, "ab", &["cd".into(), "AB".into()]).is_ok());
+        let error = allowed(path, "ab", &["cd".into()]).unwrap_err().to_string();
+        assert!(error.contains("ab") && error.contains("allow_sha256"), "{error}");
+    }
+}

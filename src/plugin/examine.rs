@@ -1,0 +1,174 @@
+//! What a file on disk means for the toolboxes that live.
+//!
+//! Owns the way from a path to a decision: check, compare, stage, probe, configuration. Loads nothing into this process
+//! and changes nothing but the stage. Read [`Finding`] first.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ovos_toolbox_wire::Manifest;
+use serde_json::Value;
+
+use super::check;
+use super::load::Library;
+use super::manager::Inner;
+use super::manifest::compile;
+use super::settings::ToolboxConfig;
+use super::stage::{Fingerprint, Staged};
+
+/// What was found out about a file.
+pub(super) enum Finding {
+    /// The toolbox that lives was loaded from these contents, with this configuration.
+    Same {
+        id: String,
+        path: PathBuf,
+        fingerprint: Fingerprint,
+    },
+    /// It should be loaded.
+    New(Box<Candidate>),
+    /// The configuration switches it off.
+    Disabled { id: String },
+    /// It cannot be loaded.
+    Broken { id: Option<String>, reason: String },
+}
+
+/// A file that should be loaded.
+pub(super) struct Candidate {
+    pub(super) id: String,
+    pub(super) path: PathBuf,
+    pub(super) staged: Staged,
+    /// Where these contents are loaded already.
+    pub(super) library: Option<Arc<Library>>,
+    pub(super) config: ToolboxConfig,
+}
+
+impl Finding {
+    pub(super) fn id(&self) -> Option<&str> {
+        match self {
+            Self::Same { id, .. } | Self::Disabled { id } => Some(id),
+            Self::New(candidate) => Some(&candidate.id),
+            Self::Broken { id, .. } => id.as_deref(),
+        }
+    }
+}
+
+/// Looks at one file.
+pub(super) async fn examine(manager: &Arc<Inner>, path: PathBuf) -> Finding {
+    let known = manager.book().at(&path).map(|(id, _)| id.to_owned());
+    match try_examine(manager, path).await {
+        Ok(finding) => finding,
+        Err((id, reason)) => Finding::Broken {
+            id: id.or(known),
+            reason,
+        },
+    }
+}
+
+type Broken = (Option<String>, String);
+
+async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Broken> {
+    let looked = {
+        let path = path.clone();
+        manager.blocking(move || {
+            let real = check::file(&path).map_err(|e| e.to_string())?;
+            let fingerprint = Fingerprint::read(&real).map_err(|e| format!("{}: {e}", path.display()))?;
+            Ok((real, fingerprint))
+        })
+    };
+    let (real, fingerprint) = looked.await.map_err(|reason| (None, reason))?;
+    if let Some(id) = untouched(manager, &path, fingerprint) {
+        return Ok(Finding::Same {
+            id,
+            path,
+            fingerprint,
+        });
+    }
+    let staged = {
+        let stage = Arc::clone(&manager.stage);
+        manager
+            .blocking(move || stage.copy(&real).map_err(|e| e.to_string()))
+            .await
+            .map_err(|reason| (None, reason))?
+    };
+    // From here on the copy is in the way unless it is going to be loaded.
+    let found = judge(manager, &path, &staged).await;
+    if !matches!(&found, Ok(Finding::New(candidate)) if candidate.library.is_none()) {
+        let _ = std::fs::remove_file(&staged.path);
+    }
+    found
+}
+
+/// The toolbox that lives from this very file, when nothing about it changed.
+fn untouched(manager: &Inner, path: &Path, fingerprint: Fingerprint) -> Option<String> {
+    let book = manager.book();
+    let (id, slot) = book.at(path)?;
+    let same = slot.serves() && slot.source.fingerprint == fingerprint;
+    let config = (manager.settings.config)(id).ok()?;
+    let pinned = check::allowed(path, &slot.source.sha256, &manager.settings.allow_sha256).is_ok();
+    (same && pinned && config.enabled && config == slot.config).then(|| id.to_owned())
+}
+
+async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Finding, Broken> {
+    let pinned = check::allowed(path, &staged.sha256, &manager.settings.allow_sha256);
+    pinned.map_err(|e| (None, e.to_string()))?;
+    let library = manager.book().loaded_with(&staged.sha256);
+    let manifest = match &library {
+        Some(library) => Arc::clone(library.manifest()),
+        None => {
+            let probed = manager.settings.probe.run(&staged.path, path).await;
+            Arc::new(probed.map_err(|e| (None, e.to_string()))?)
+        }
+    };
+    let id = manifest.id.clone();
+    let broken = |reason: String| (Some(id.clone()), reason);
+    let config = (manager.settings.config)(&id).map_err(broken)?;
+    if !config.enabled {
+        return Ok(Finding::Disabled { id });
+    }
+    check::allowed(path, &staged.sha256, &config.allow_sha256).map_err(|e| broken(e.to_string()))?;
+    {
+        let book = manager.book();
+        let slot = book.slots.get(&id).filter(|slot| slot.serves());
+        if slot.is_some_and(|slot| slot.source.sha256 == staged.sha256 && slot.config == config) {
+            let fingerprint = staged.fingerprint;
+            return Ok(Finding::Same {
+                id,
+                path: path.to_owned(),
+                fingerprint,
+            });
+        }
+    }
+    check_config(&manifest, &config).map_err(broken)?;
+    Ok(Finding::New(Box::new(Candidate {
+        id,
+        path: path.to_owned(),
+        staged: staged.clone(),
+        library,
+        config,
+    })))
+}
+
+/// Checks a toolbox's section by its own schema.
+pub(super) fn check_config(manifest: &Manifest, config: &ToolboxConfig) -> Result<(), String> {
+    let Some(schema) = &manifest.config_schema else {
+        return Ok(());
+    };
+    let validator =
+        compile(schema).map_err(|e| format!("`config_schema` of toolbox `{}` {e}", manifest.id))?;
+    let section = Value::Object(config.section.clone());
+    let wrong: Vec<String> = validator
+        .iter_errors(&section)
+        .map(|e| match e.instance_path().to_string() {
+            place if place.is_empty() => e.to_string(),
+            place => format!("{place}: {e}"),
+        })
+        .collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "the configuration of toolbox `{}` does not fit its schema: {}",
+        manifest.id,
+        wrong.join("; ")
+    ))
+}

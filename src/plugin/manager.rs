@@ -1,0 +1,319 @@
+//! All toolboxes of the service: loading, replacing, removing, closing.
+//!
+//! Owns every generation from its file to its close, and publishes a snapshot after each change. Knows no call and no
+//! bus: how a generation is drained and where its events go is the service's. Read [`Manager`] first.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use ovos_toolbox_wire::{Event, Failure};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::book::Book;
+use super::in_process::InProcess;
+use super::reload;
+use super::services::{HostServices, Origin, Request};
+use super::settings::{Drain, Publish, Settings};
+use super::stage::{Stage, StageError};
+use super::status::{FailedFile, Live, ReloadReport};
+use crate::engine::{Halt, Toolbox};
+
+/// Owns the toolboxes of a service.
+pub struct Manager {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) settings: Settings,
+    pub(super) stage: Arc<Stage>,
+    pub(super) services: Arc<Relay>,
+    pub(super) drain: Arc<dyn Drain>,
+    pub(super) tracker: TaskTracker,
+    pub(super) stop: CancellationToken,
+    publish: Publish,
+    book: Mutex<Book>,
+    tickets: AtomicU64,
+    turn: tokio::sync::Mutex<Turn>,
+}
+
+/// The last reload: which requests it covered, and what it did.
+#[derive(Default)]
+struct Turn {
+    covers: u64,
+    report: ReloadReport,
+}
+
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manager")
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Manager {
+    /// Makes a manager without toolboxes; [`Manager::load_all`] loads them. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// No folder can hold the private copies of plugins.
+    pub fn new(
+        settings: Settings,
+        services: Arc<dyn HostServices>,
+        drain: Arc<dyn Drain>,
+        publish: Publish,
+    ) -> Result<Self, StageError> {
+        let stage = Arc::new(Stage::new(settings.stage_dir.as_deref())?);
+        let inner = Arc::new(Inner {
+            settings,
+            stage,
+            services: Arc::new(Relay {
+                services,
+                changed: Mutex::default(),
+                wake: Notify::new(),
+            }),
+            drain,
+            tracker: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            publish,
+            book: Mutex::default(),
+            tickets: AtomicU64::new(0),
+            turn: tokio::sync::Mutex::default(),
+        });
+        inner.tracker.spawn(refresh(Arc::clone(&inner)));
+        Ok(Self { inner })
+    }
+
+    /// Loads what the plugin folders hold. The same as a reload of nothing.
+    ///
+    /// # Cancel safety
+    /// As [`Manager::reload`].
+    pub async fn load_all(&self) -> ReloadReport {
+        self.reload().await
+    }
+
+    /// Compares the plugin folders and the configuration with what lives, and makes what lives match: unchanged
+    /// toolboxes are left alone, a replacement that fails leaves the working copy in place. Returns after the swaps;
+    /// replaced copies are drained and closed in the background. One reload runs at a time, and requests that wait for
+    /// their turn share one.
+    ///
+    /// # Cancel safety
+    /// A reload that began goes on.
+    pub async fn reload(&self) -> ReloadReport {
+        let ticket = self.inner.tickets.fetch_add(1, Ordering::SeqCst) + 1;
+        let inner = Arc::clone(&self.inner);
+        let done = self.inner.tracker.spawn(async move {
+            let mut turn = inner.turn.lock().await;
+            if turn.covers < ticket {
+                let covers = inner.tickets.load(Ordering::SeqCst);
+                let report = reload::run(&inner).await;
+                *turn = Turn { covers, report };
+            }
+            turn.report.clone()
+        });
+        done.await.unwrap_or_else(|error| ReloadReport {
+            broken: vec![FailedFile {
+                path: self.inner.stage.folder().to_owned(),
+                toolbox_id: None,
+                reason: format!("bug in the service: the reload did not finish: {error}"),
+            }],
+            ..ReloadReport::default()
+        })
+    }
+
+    /// The current snapshot.
+    #[must_use]
+    pub fn live(&self) -> Arc<Live> {
+        self.inner.book().snapshot()
+    }
+
+    /// Hands a bus message to the toolboxes that subscribe to its topic. Never waits.
+    pub fn deliver_message(&self, topic: &str, data: &str) {
+        for slot in self.inner.book().slots.values() {
+            slot.instance.message(topic, data);
+        }
+    }
+
+    /// Hands the answer to a request to the copy that asked; false when it is gone or was answered already.
+    pub fn deliver_response(&self, origin: &Origin, request: u64, answer: &Result<Value, Failure>) -> bool {
+        let asked = self
+            .inner
+            .book()
+            .instances
+            .get(origin)
+            .and_then(std::sync::Weak::upgrade);
+        asked.is_some_and(|instance| instance.respond(request, answer))
+    }
+
+    /// Halts and closes every toolbox, also those that are being drained, and removes the staged files. What does not
+    /// end before the deadline is abandoned; true when everything ended.
+    ///
+    /// # Cancel safety
+    /// What was begun goes on; toolboxes whose turn had not come are closed when the manager is dropped.
+    pub async fn shutdown(&self, deadline: Duration) -> bool {
+        self.inner.stop.cancel();
+        let all = async {
+            // A reload that is under way sees the token and ends early.
+            let turn = self.inner.turn.lock().await;
+            let instances: Vec<Arc<InProcess>> = self
+                .inner
+                .book()
+                .slots
+                .values()
+                .map(|slot| Arc::clone(&slot.instance))
+                .collect();
+            let closed = join_all(instances.iter().map(|instance| rest(instance))).await;
+            drop(turn);
+            self.inner.tracker.close();
+            self.inner.tracker.wait().await;
+            closed.into_iter().all(|closed| closed)
+        };
+        tokio::time::timeout(deadline, all).await.unwrap_or(false)
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        // The tasks hold the inner part; they end by this.
+        self.inner.stop.cancel();
+    }
+}
+
+impl Inner {
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes what the book holds. Under the lock, so that snapshots come in order.
+    pub(super) fn publish(&self, book: &Book) {
+        (self.publish)(book.snapshot());
+    }
+
+    /// Runs something that blocks on another thread.
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let done = self.tracker.spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(format!("bug in the service: {error}")))
+    }
+
+    /// Drains, halts and closes a copy that nobody starts anything on any more.
+    pub(super) async fn retire(&self, instance: Arc<InProcess>) {
+        let origin = instance.origin().clone();
+        let limit = self.settings.drain;
+        let drained = self.drain.drain(&origin.toolbox_id, origin.generation, limit);
+        tokio::select! {
+            // The service ends it by itself when the limit is up; past twice that it is not going to.
+            late = tokio::time::timeout(limit.saturating_mul(2) + Duration::from_secs(1), drained) => {
+                if late.is_err() {
+                    tracing::error!(toolbox = &*origin.toolbox_id, generation = origin.generation, "draining did not end; closing it now");
+                }
+            }
+            () = self.stop.cancelled() => {}
+        }
+        rest(&instance).await;
+        self.book().instances.remove(&origin);
+    }
+}
+
+/// Brings a copy to rest and closes it; true when it closed in time.
+pub(super) async fn rest(instance: &InProcess) -> bool {
+    let halt = Halt {
+        subsystems: vec!["all".to_owned()],
+        emergency: false,
+        stop_epoch: instance.stop_epoch(),
+    };
+    if let Err(failure) = instance.halt(halt).await
+        && failure.kind != "ToolboxClosed"
+    {
+        let Origin {
+            toolbox_id,
+            generation,
+        } = instance.origin();
+        tracing::error!(toolbox = &**toolbox_id, generation, %failure, "halt before closing failed");
+    }
+    instance.close().await
+}
+
+/// Asks toolboxes for their tools again, after `tools_changed`.
+async fn refresh(inner: Arc<Inner>) {
+    loop {
+        tokio::select! {
+            () = inner.services.wake.notified() => {}
+            () = inner.stop.cancelled() => return,
+        }
+        for origin in inner.services.take_changed() {
+            let instance = {
+                let mut book = inner.book();
+                let slot = book.slots.get(&*origin.toolbox_id);
+                let instance = slot
+                    .map(|slot| &slot.instance)
+                    .filter(|instance| *instance.origin() == origin);
+                let instance = instance.cloned();
+                if instance.is_none() && book.instances.contains_key(&origin) {
+                    book.changed_early.insert(origin.clone());
+                }
+                instance
+            };
+            let Some(instance) = instance else { continue };
+            match instance.tools().await {
+                Ok(tools) => {
+                    let mut book = inner.book();
+                    let slot = book.slots.get_mut(&*origin.toolbox_id);
+                    if let Some(slot) = slot.filter(|slot| *slot.instance.origin() == origin) {
+                        slot.tools = tools;
+                        inner.publish(&book);
+                    }
+                }
+                Err(failure) => {
+                    let Origin {
+                        toolbox_id,
+                        generation,
+                    } = &origin;
+                    tracing::warn!(toolbox = &**toolbox_id, generation, %failure, "its tools changed, but it does not list them; the old ones stay");
+                }
+            }
+        }
+    }
+}
+
+/// Stands between toolboxes and the service, to see `tools_changed`.
+pub(super) struct Relay {
+    services: Arc<dyn HostServices>,
+    /// Bounded by the copies that are loaded.
+    changed: Mutex<HashSet<Origin>>,
+    wake: Notify,
+}
+
+impl Relay {
+    pub(super) fn tools_changed(&self, origin: &Origin) {
+        self.changed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(origin.clone());
+        self.wake.notify_one();
+    }
+
+    fn take_changed(&self) -> HashSet<Origin> {
+        std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl HostServices for Relay {
+    fn event(&self, origin: &Origin, event: Event) {
+        if event.kind == "tools_changed" {
+            self.tools_changed(origin);
+        }
+        self.services.event(origin, event);
+    }
+
+    fn request(&self, origin: &Origin, request: Request) {
+        self.services.request(origin, request);
+    }
+}

@@ -1,0 +1,92 @@
+//! What the manager is told by the service.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use ovos_toolbox_wire::Object;
+
+use super::probe::Probe;
+use super::services::Limits;
+use super::status::Live;
+
+/// How plugins are found and loaded.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where `*.so` files are looked for, in this order; a folder that does not exist is passed over.
+    pub plugin_dirs: Vec<PathBuf>,
+    /// Where private copies go; `None`: see `Stage::new`.
+    pub stage_dir: Option<PathBuf>,
+    /// Libraries that may be loaded until a restart is needed, since none can be unloaded. Default 64.
+    pub max_generations: usize,
+    /// How long running calls of a replaced toolbox have. Default 10 s.
+    pub drain: Duration,
+    /// How files are tried in a child process first.
+    pub probe: Probe,
+    /// Hashes of the files that may be loaded at all; empty: all of them.
+    pub allow_sha256: Vec<String>,
+    /// The configuration of a toolbox, by id; asked again at every reload.
+    pub config: ConfigSource,
+}
+
+impl Settings {
+    /// The defaults, for toolboxes that need no configuration.
+    #[must_use]
+    pub fn new(plugin_dirs: Vec<PathBuf>, probe: Probe) -> Self {
+        Self {
+            plugin_dirs,
+            stage_dir: None,
+            max_generations: 64,
+            drain: Duration::from_secs(10),
+            probe,
+            allow_sha256: Vec::new(),
+            config: Arc::new(|_| Ok(ToolboxConfig::default())),
+        }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field("plugin_dirs", &self.plugin_dirs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Gives a toolbox's configuration, or what is wrong with it.
+pub type ConfigSource = Arc<dyn Fn(&str) -> Result<ToolboxConfig, String> + Send + Sync>;
+
+/// The part of the configuration that concerns one toolbox. A toolbox is replaced when any of it changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolboxConfig {
+    /// Whether it is loaded.
+    pub enabled: bool,
+    /// What is validated by the manifest's `config_schema` and handed to `open`.
+    pub section: Object,
+    /// Hashes that its file may have; empty: any.
+    pub allow_sha256: Vec<String>,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+impl Default for ToolboxConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            section: Object::new(),
+            allow_sha256: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// The service's side of taking a loaded copy out of use.
+pub trait Drain: Send + Sync + 'static {
+    /// Waits until no call uses this copy. When `limit` is up, cancels what is left and ends its motion, so that it
+    /// resolves soon after in any case.
+    fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// Makes a snapshot the current one. Called under the manager's lock: must return at once and not call the manager.
+pub type Publish = Arc<dyn Fn(Arc<Live>) + Send + Sync>;

@@ -1,0 +1,137 @@
+//! What the manager publishes: the toolboxes that live, the files that do not, and what a reload changed.
+//!
+//! Snapshots, never changed after they were published. Read [`Live`] first.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ovos_toolbox_wire::{Manifest, ToolDefinition};
+use serde::Serialize;
+
+use super::counts::Counts;
+use super::in_process::InProcess;
+use super::tools::DroppedTool;
+use crate::engine::Toolbox;
+
+/// Every toolbox and every file that could not become one.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Sorted by id.
+    pub toolboxes: Vec<Arc<LiveToolbox>>,
+    /// In the order of the folders; a toolbox whose replacement failed is in both lists.
+    pub failed: Vec<FailedFile>,
+    /// Files whose toolbox the configuration switches off.
+    pub disabled: Vec<DisabledFile>,
+}
+
+impl Live {
+    /// The toolbox with this id.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&Arc<LiveToolbox>> {
+        let place = self
+            .toolboxes
+            .binary_search_by(|toolbox| (*toolbox.id).cmp(id))
+            .ok()?;
+        self.toolboxes.get(place)
+    }
+}
+
+/// One loaded copy of a toolbox.
+#[derive(Clone)]
+pub struct LiveToolbox {
+    /// From the manifest.
+    pub id: Arc<str>,
+    /// What it says about itself.
+    pub manifest: Arc<Manifest>,
+    /// The tools that can be used; their schemas compile.
+    pub tools: Vec<ToolDefinition>,
+    /// The tools that cannot, and why.
+    pub dropped: Vec<DroppedTool>,
+    /// What the engine drives. Closed while the state is `Reloading` or `Failed`: then every run is lost with a reason.
+    pub toolbox: Arc<dyn Toolbox>,
+    /// Counted from 1 for each id; never used again.
+    pub generation: u64,
+    /// The file it was found in.
+    pub path: PathBuf,
+    /// Of that file's contents, in lower-case hex.
+    pub sha256: String,
+    /// Whether it serves.
+    pub state: State,
+    pub(super) instance: Arc<InProcess>,
+}
+
+impl LiveToolbox {
+    /// What was dropped at the boundary so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.instance.counts()
+    }
+}
+
+impl std::fmt::Debug for LiveToolbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            id,
+            generation,
+            state,
+            path,
+            ..
+        } = self;
+        write!(f, "{id} generation {generation} {state:?} {}", path.display())
+    }
+}
+
+/// Whether a toolbox serves.
+///
+/// ```text
+///  (file) ── open ──> Ready ── swap ─────────────────────> (drained, halted, closed)
+///                      │  ▲
+///            exclusive │  │ new or old copy opens
+///                      ▼  │
+///                  Reloading ── neither opens ──> Failed ── reload ──> Ready
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "state", content = "reason")]
+pub enum State {
+    /// It serves.
+    Ready,
+    /// An exclusive toolbox is between two copies: new calls wait.
+    Reloading,
+    /// It does not serve, for this reason, until a reload.
+    Failed(String),
+}
+
+/// A file that could not become a toolbox, or not the next copy of one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailedFile {
+    /// The file, or a folder that cannot be read.
+    pub path: PathBuf,
+    /// Whose file it is, as far as is known.
+    pub toolbox_id: Option<String>,
+    /// What was expected and what to do.
+    pub reason: String,
+}
+
+/// A file whose toolbox is switched off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DisabledFile {
+    /// The file.
+    pub path: PathBuf,
+    /// Its toolbox.
+    pub toolbox_id: String,
+}
+
+/// What a reload changed, by toolbox id in alphabetical order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReloadReport {
+    /// New.
+    pub added: Vec<String>,
+    /// Gone: the file disappeared or the configuration switches it off.
+    pub removed: Vec<String>,
+    /// Another file or another configuration.
+    pub replaced: Vec<String>,
+    /// Left alone.
+    pub unchanged: Vec<String>,
+    /// Files that did not make it. Their working copy, if there was one, still serves.
+    pub broken: Vec<FailedFile>,
+}

@@ -1,0 +1,3 @@
+/* Its entry returns no table. */
+#define TABLE NULL
+#include "hostile.h"

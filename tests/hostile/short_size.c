@@ -1,0 +1,3 @@
+/* Claims a table that ends before `close`. */
+#define SIZE 64
+#include "hostile.h"

@@ -1,0 +1,158 @@
+//! A manager over a private folder of fixtures.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use ovos_tools::plugin::{Drain, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, ToolboxConfig};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::fixture::{self, Recorder, Workshop, within};
+
+pub struct Rig {
+    pub shop: Workshop,
+    pub manager: Manager,
+    pub seen: Arc<Recorder>,
+    pub drains: Arc<Drains>,
+    pub published: Arc<Mutex<Vec<Arc<Live>>>>,
+    pub configs: Arc<Mutex<HashMap<String, ToolboxConfig>>>,
+    changed: Arc<Notify>,
+    runs: std::sync::atomic::AtomicU64,
+}
+
+/// Lets copies be drained at once, and remembers which.
+#[derive(Default)]
+pub struct Drains {
+    pub asked: Mutex<Vec<(String, u64)>>,
+}
+
+impl Drain for Drains {
+    fn drain(&self, toolbox_id: &str, generation: u64, _: Duration) -> BoxFuture<'static, ()> {
+        self.asked
+            .lock()
+            .unwrap()
+            .push((toolbox_id.to_owned(), generation));
+        std::future::ready(()).boxed()
+    }
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let shop = Workshop::new();
+        let configs: Arc<Mutex<HashMap<String, ToolboxConfig>>> = Arc::default();
+        let mut settings = Settings::new(
+            vec![shop.path().to_owned()],
+            Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools")),
+        );
+        let known = Arc::clone(&configs);
+        settings.config = Arc::new(move |id| Ok(known.lock().unwrap().get(id).cloned().unwrap_or_default()));
+        change(&mut settings);
+        let seen = Recorder::new();
+        let drains = Arc::new(Drains::default());
+        let published: Arc<Mutex<Vec<Arc<Live>>>> = Arc::default();
+        let sink = Arc::clone(&published);
+        let changed = Arc::new(Notify::new());
+        let wake = Arc::clone(&changed);
+        let publish = Arc::new(move |live| {
+            sink.lock().unwrap().push(live);
+            wake.notify_waiters();
+        });
+        let manager = Manager::new(settings, seen.clone(), drains.clone(), publish).unwrap();
+        Self {
+            shop,
+            manager,
+            seen,
+            drains,
+            published,
+            configs,
+            changed,
+            runs: 1.into(),
+        }
+    }
+
+    /// A well-behaved toolbox of this id and version.
+    pub fn add(&self, id: &str, version: &str, more: &[(&str, &str)]) -> PathBuf {
+        let (id_text, version_text) = (format!("\"{id}\""), format!("\"{version}\""));
+        let defines = [
+            &[("ID", id_text.as_str()), ("VERSION", version_text.as_str())],
+            more,
+        ]
+        .concat();
+        self.shop.build_as(id, "well_behaved", &defines)
+    }
+
+    pub fn configure(&self, id: &str, section: &Value) {
+        let config = ToolboxConfig {
+            section: section.as_object().unwrap().clone(),
+            ..ToolboxConfig::default()
+        };
+        self.configs.lock().unwrap().insert(id.to_owned(), config);
+    }
+
+    pub async fn reload(&self) -> ReloadReport {
+        within(self.manager.reload()).await
+    }
+
+    pub fn live(&self) -> Arc<Live> {
+        self.published.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+
+    /// Waits for a snapshot.
+    pub async fn published_until(&self, fits: impl Fn(&Live) -> bool) {
+        within(async {
+            loop {
+                let changed = self.changed.notified();
+                if fits(&self.live()) {
+                    return;
+                }
+                changed.await;
+            }
+        })
+        .await;
+    }
+
+    #[track_caller]
+    pub fn get(&self, id: &str) -> Arc<LiveToolbox> {
+        Arc::clone(
+            self.live()
+                .get(id)
+                .unwrap_or_else(|| panic!("toolbox {id} is not live: {:?}", self.live())),
+        )
+    }
+
+    /// Which version answers.
+    pub async fn version(&self, id: &str) -> String {
+        let run = self.runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let toolbox = Arc::clone(&self.get(id).toolbox);
+        fixture::output(&*toolbox, run).await["version"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    pub async fn output(&self, id: &str) -> Value {
+        let run = self.runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let toolbox = Arc::clone(&self.get(id).toolbox);
+        fixture::output(&*toolbox, run).await
+    }
+}
+
+/// A report as one line, for comparison.
+pub fn changes(report: &ReloadReport) -> Value {
+    json!({
+        "added": report.added,
+        "removed": report.removed,
+        "replaced": report.replaced,
+        "unchanged": report.unchanged,
+        "broken": report.broken.len(),
+    })
+}
