@@ -71,7 +71,9 @@ fn python_float(number: f64) -> String {
     let Some((digits, exponent)) = text.split_once('e') else {
         return text;
     };
-    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+    let (sign, exponent) = exponent
+        .strip_prefix('-')
+        .map_or(('+', exponent), |rest| ('-', rest));
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
@@ -224,7 +226,10 @@ mod tests {
             ("0", "0"),
             ("-0", "0"),
             ("5", "5"),
-            ("1000000000000000000000000000000", "1000000000000000000000000000000"),
+            (
+                "1000000000000000000000000000000",
+                "1000000000000000000000000000000",
+            ),
             ("0.0", "0.0"),
             ("-0.0", "-0.0"),
             ("1.5", "1.5"),

@@ -4,6 +4,13 @@ use clap::Args;
 
 use super::context::Context;
 use super::error::CliError;
+use super::serve::shut_down_on_signal;
+use crate::bus::{EmbeddedBus, ServerConfig};
+use crate::logs::LogOptions;
+use crate::service::ServiceError;
+
+/// That of OVOS.
+const DEFAULT_PORT: u16 = 8181;
 
 /// Arguments of `bus`.
 #[derive(Debug, Args)]
@@ -26,6 +33,31 @@ pub struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let config = context.config()?;
-    let _ = (arguments, config);
-    Err(CliError::Refused("this build has no bus".to_owned()))
+    let url = &config.bus.url;
+    let server = ServerConfig {
+        host: arguments
+            .host
+            .clone()
+            .unwrap_or_else(|| config.service.embedded_bus_host.clone()),
+        port: arguments
+            .port
+            .or_else(|| url.port_or_known_default())
+            .unwrap_or(DEFAULT_PORT),
+        route: arguments.route.clone().unwrap_or_else(|| url.path().to_owned()),
+        max_message: config.bus.max_message_bytes,
+        ..ServerConfig::default()
+    };
+    let options = LogOptions {
+        json: false,
+        file: false,
+    };
+    let _logs = context.start_logs(&config, options)?;
+    let shutdown = shut_down_on_signal()?;
+    let bus = EmbeddedBus::bind(server).await.map_err(ServiceError::from)?;
+    let url = bus.url();
+    context.output.result(&serde_json::json!({ "url": url }), |_| {
+        format!("A messagebus listens on {url}; Ctrl-C ends it\n")
+    })?;
+    bus.run(shutdown).await;
+    Ok(())
 }
