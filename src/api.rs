@@ -13,6 +13,7 @@ mod list;
 mod payload;
 mod plan;
 mod progress;
+mod refuse;
 mod reload;
 mod request;
 mod resolve;
@@ -190,42 +191,18 @@ impl Api {
         }
     }
 
-    /// Answers a request whose data cannot be read, so that its sender does not wait for nothing.
-    ///
-    /// # Cancel safety
-    /// The answer is lost.
-    pub async fn refuse(&self, head: &Message, reason: &str) {
-        let error = WireError::new(
-            "ValueError",
-            format!("the request's data cannot be read: {reason}"),
-        );
-        self.answer(head, &payload::ErrorResponse { error: error.text })
-            .await;
-    }
-
     async fn answer<T: Serialize + Sync>(&self, head: &Message, data: &T) {
         let kind = format!("{}.response", head.kind);
+        let limit = self.settings.max_answer_bytes;
         match frame(head, &kind, data) {
-            Ok(frame) if frame.len() <= self.settings.max_answer_bytes => self.outbox.answer(frame).await,
-            Ok(frame) => {
-                let (size, limit) = (frame.len(), self.settings.max_answer_bytes);
-                let error = WireError::new(
-                    "RuntimeError",
-                    format!(
-                        "the answer has {size} bytes, and the bus takes {limit} (websocket.max_msg_size)"
-                    ),
-                );
-                if let Ok(frame) = frame_of_error(head, &kind, error) {
-                    self.outbox.answer(frame).await;
-                }
-            }
+            Ok(frame) if frame.len() <= limit => self.outbox.answer(frame).await,
+            Ok(large) => match frame(head, &kind, &refuse::too_large(data, large.len(), limit)) {
+                Ok(small) if small.len() <= limit => self.outbox.answer(small).await,
+                _ => tracing::error!(%kind, limit, "a request's context alone is larger than the bus takes"),
+            },
             Err(error) => tracing::error!(%kind, %error, "an answer cannot be written as JSON"),
         }
     }
-}
-
-fn frame_of_error(head: &Message, kind: &str, error: WireError) -> Result<String, serde_json::Error> {
-    frame(head, kind, &payload::ErrorResponse { error: error.text })
 }
 
 /// A message back to the sender of `head`, written in one go.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::error::{ErrorDetail, WireError};
 use super::progress::Progress;
 use super::request::CallOptions;
-use super::resolve::Name;
+use super::resolve::{Name, python_text};
 use super::{Api, Request};
 use crate::engine::{CallEnd, Lease};
 use crate::registry::{Found, Tool};
@@ -118,10 +118,8 @@ impl Api {
             .to_owned();
         let snapshot = self.registry.snapshot();
         snapshot.toolbox(&toolbox_id)?;
-        let name = match Name::of(&request.data) {
-            Name::Given { name, .. } => name,
-            Name::Missing => String::new(),
-        };
+        // Here the published contract looks a name up whatever it is.
+        let name = request.data.get("name").map_or_else(String::new, python_text);
         let options = CallOptions::read(&request.data);
         let detail = request.data.get("detail") == Some(&Value::Bool(true));
         let call_id = options.as_ref().ok().and_then(|options| options.call_id.clone());

@@ -81,7 +81,10 @@ struct ReloadResponseShape {
 pub fn schemas() -> BTreeMap<String, Schema> {
     let rows = [
         ("ovos.tools.list", schema_for!(ListRequest)),
-        ("ovos.tools.list.response", schema_for!(ListResponseShape)),
+        (
+            "ovos.tools.list.response",
+            schema_for!(Either<ListResponseShape, ErrorResponse>),
+        ),
         ("ovos.tools.get", schema_for!(GetRequest)),
         (
             "ovos.tools.get.response",
@@ -91,7 +94,10 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         ("ovos.tools.invoke.response", schema_for!(InvokeResponse)),
         ("ovos.tools.invoke.progress", schema_for!(ProgressMessage)),
         ("ovos.tools.reload", schema_for!(ListRequest)),
-        ("ovos.tools.reload.response", schema_for!(ReloadResponseShape)),
+        (
+            "ovos.tools.reload.response",
+            schema_for!(Either<ReloadResponseShape, ErrorResponse>),
+        ),
         ("ovos.tools.plan", schema_for!(PlanRequest)),
         (
             "ovos.tools.plan.response",
@@ -109,12 +115,15 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         ("ovos.tools.resume", schema_for!(ResumeRequest)),
         ("ovos.tools.resume.response", schema_for!(StopResponse)),
         ("ovos.tools.status", schema_for!(EmptyRequest)),
-        ("ovos.tools.status.response", schema_for!(StatusResponse)),
+        (
+            "ovos.tools.status.response",
+            schema_for!(Either<StatusResponse, ErrorResponse>),
+        ),
         ("ovos.tools.event", schema_for!(EventMessage)),
         ("ovos.persona.tools.discover", schema_for!(EmptyRequest)),
         (
             "ovos.persona.tools.discover.response",
-            schema_for!(DiscoverResponseShape),
+            schema_for!(Either<DiscoverResponseShape, ErrorResponse>),
         ),
         ("ovos.persona.tools.call", schema_for!(CallRequest)),
         ("ovos.persona.tools.call.response", schema_for!(CallResponse)),

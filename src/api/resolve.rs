@@ -12,7 +12,7 @@ use super::request::text;
 use super::{Api, Request};
 use crate::engine::Lease;
 use crate::registry::{Found, Tool, ToolboxState};
-use crate::schema::shorten;
+use crate::schema::{python_type_name, shorten};
 
 /// How long a call waits for a toolbox that is being replaced: its old copy may drain and close first.
 const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
@@ -49,14 +49,32 @@ fn is_falsy(value: &Value) -> bool {
     }
 }
 
-/// As Python writes it into a text.
-fn python_text(value: &Value) -> String {
+/// As Python writes it into a text. A list or an object is shown as JSON: there the published service has no answer.
+pub(super) fn python_text(value: &Value) -> String {
     match value {
-        Value::String(text) => text.clone(),
+        Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::String(text) => text.clone(),
         Value::Array(_) | Value::Object(_) => shorten(value),
-        other => other.to_string(),
+        Value::Number(number) if python_type_name(value) == "int" => match number.as_str() {
+            "-0" => "0".to_owned(),
+            digits => digits.to_owned(),
+        },
+        Value::Number(number) => python_float(number.as_str().parse().unwrap_or(f64::INFINITY)),
     }
+}
+
+/// Python signs every exponent and gives it two digits at least; otherwise the shortest text that reads back is the same.
+fn python_float(number: f64) -> String {
+    let text = format!("{number:?}");
+    let Some((digits, exponent)) = text.split_once('e') else {
+        return text;
+    };
+    let (sign, exponent) = exponent
+        .strip_prefix('-')
+        .map_or(('+', exponent), |rest| ('-', rest));
+    format!("{digits}e{sign}{exponent:0>2}")
 }
 
 impl Api {
@@ -192,5 +210,41 @@ fn loaded(snapshot: &crate::registry::Snapshot) -> String {
         "none is".to_owned()
     } else {
         format!("loaded are: {}", ids.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_names_read_as_python_writes_them() {
+        for (json, text) in [
+            ("null", "None"),
+            ("true", "True"),
+            ("false", "False"),
+            ("0", "0"),
+            ("-0", "0"),
+            ("5", "5"),
+            (
+                "1000000000000000000000000000000",
+                "1000000000000000000000000000000",
+            ),
+            ("0.0", "0.0"),
+            ("-0.0", "-0.0"),
+            ("1.5", "1.5"),
+            ("1e3", "1000.0"),
+            ("1e15", "1000000000000000.0"),
+            ("1e16", "1e+16"),
+            ("1.5e300", "1.5e+300"),
+            ("0.0001", "0.0001"),
+            ("0.00001", "1e-05"),
+            ("1e400", "inf"),
+            ("\"add\"", "add"),
+            ("[1]", "[1]"),
+        ] {
+            let value: Value = serde_json::from_str(json).expect("a row of the table is JSON");
+            assert_eq!(python_text(&value), text, "{json}");
+        }
     }
 }

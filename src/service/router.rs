@@ -109,7 +109,7 @@ impl Router {
         }
     }
 
-    fn request(&self, topic: Topic, text: Utf8Bytes) {
+    fn request(&self, text: Utf8Bytes) {
         let received = Instant::now();
         let Ok(permit) = self.permits.clone().try_acquire_owned() else {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
@@ -117,7 +117,7 @@ impl Router {
             return;
         };
         let (api, deliveries) = (self.api.clone(), self.deliveries.clone());
-        let shutdown = self.shutdown.clone();
+        let (shutdown, answer_as_phal) = (self.shutdown.clone(), self.answer_as_phal);
         self.tracker.spawn(async move {
             let _permit = permit;
             let parsed = if text.len() > LARGE {
@@ -128,13 +128,21 @@ impl Router {
                 parse(&text)
             };
             let work = async {
+                // Of a type that stands twice the last one counts; the reader took the first.
+                let topic = match &parsed {
+                    Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => Topic::of(&head.kind, answer_as_phal),
+                    Parsed::Unusable => None,
+                };
+                let Some(topic) = topic else { return };
                 match parsed {
                     Parsed::Whole { head, data } => match topic {
                         Topic::ConfigurationUpdated => deliveries.configuration_updated(),
                         Topic::ConfigurationPatch => deliveries.configuration_patched(&head, &data),
                         topic => api.handle(topic, Request { head, data, received }).await,
                     },
-                    Parsed::HeadOnly { head, reason } => api.refuse(&head, &reason).await,
+                    Parsed::HeadOnly { head, reason } => {
+                        api.refuse(topic, Request { head, data: Object::new(), received }, &reason).await;
+                    }
                     Parsed::Unusable => {}
                 }
             };
@@ -156,8 +164,8 @@ impl BusHandler for Router {
         if let Some(urgent) = Urgent::of(&kind) {
             let text = text.clone();
             self.stop(urgent, text);
-        } else if let Some(topic) = Topic::of(&kind, self.answer_as_phal) {
-            self.request(topic, text.clone());
+        } else if Topic::of(&kind, self.answer_as_phal).is_some() {
+            self.request(text.clone());
         } else if self.topics.load().contains(kind.as_ref()) {
             match Message::parse(&text) {
                 Ok(message) => self.deliveries.deliver(&message),

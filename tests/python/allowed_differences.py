@@ -127,6 +127,11 @@ def not_json(d):
     return d.row.startswith("malformed/NaN") and d.path == "answers" and len(d.reference) == 1 and d.ours == []
 
 
+def unreadable(d):
+    return d.row == "malformed/lone surrogate" and d.path == "answers" and d.reference == [] and len(d.ours) == 1 \
+        and str(d.ours[0]["data"].get("error")).startswith("ValueError: the request's data cannot be read: ")
+
+
 def both_text(d):
     return isinstance(d.reference, str) and isinstance(d.ours, str) and ABSENT not in (d.reference, d.ours)
 
@@ -159,4 +164,5 @@ RULES = [
          '(own name `ovos_tools`), and `mycroft.PHAL.*` only with `"answer_as_phal": true`', status_topics),
     Rule("deep nesting", "deep nesting (1000+ levels) | disconnects Python services for 5 s | ours is untouched", deep_nesting),
     Rule("not JSON", "a malformed message is dropped and never tears down the connection (NaN is not JSON)", not_json),
+    Rule("unreadable", "a request with a usable envelope gets a clear error (design, section 4)", unreadable),
 ]

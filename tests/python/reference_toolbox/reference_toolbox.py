@@ -38,6 +38,14 @@ class Nothing(ToolArguments):
     pass
 
 
+class Reason(ToolArguments):
+    message: str = "it failed"
+
+
+class Empty(ToolOutput):
+    pass
+
+
 class Pong(ToolOutput):
     pong: bool
 
@@ -55,8 +63,8 @@ def _slow(args: Seconds) -> SecondsOutput:
     return SecondsOutput(seconds=args.seconds)
 
 
-def _fail(_args: Nothing) -> Value:
-    raise RuntimeError("this tool always fails")
+def _fail(args: Reason) -> Empty:
+    raise RuntimeError(args.message)
 
 
 class Testbed(ToolBox):
@@ -71,7 +79,7 @@ class Testbed(ToolBox):
                       lambda args: TextOutput(text=args.text)),
             AgentTool("ping", "Answer at once.", Nothing, Pong, lambda args: Pong(pong=True)),
             AgentTool("slow", "Answer after some seconds.", Seconds, SecondsOutput, _slow),
-            AgentTool("fail", "Always fail.", Nothing, Value, _fail),
+            AgentTool("fail", "Always fail.", Reason, Empty, _fail),
             AgentTool("bad_output", "Return what its own output schema refuses.", Nothing, Value,
                       lambda args: {"value": "not a number"}),
             AgentTool("dup", "A name that testbed_dup owns too.", Nothing, Owner,

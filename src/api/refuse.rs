@@ -1,0 +1,86 @@
+//! Answers to requests that cannot be read, and in place of answers that cannot be sent.
+//!
+//! They have the shape of the topic's other answers, so that a client which looks only at the published keys finds them.
+
+use std::sync::Arc;
+
+use ovos_toolbox_wire::Object;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::cancel::CancelResponse;
+use super::error::WireError;
+use super::payload::ErrorResponse;
+use super::stop::{StopResponse, StoppedToolbox};
+use super::{Api, Request, Topic};
+
+/// A key of an answer that is longer than this is not repeated in the error that takes the answer's place, in bytes.
+const LONGEST_ECHO: usize = 1024;
+
+impl Api {
+    /// Answers a request whose data cannot be read, so that its sender does not wait for nothing. What ignores its data
+    /// is answered as ever.
+    ///
+    /// # Cancel safety
+    /// The answer is lost.
+    pub async fn refuse(self: &Arc<Self>, topic: Topic, request: Request, reason: &str) {
+        let error = format!("the request's data cannot be read: {reason}");
+        let error = WireError::new("ValueError", error).text;
+        let head = &request.head;
+        match topic {
+            Topic::Invoke | Topic::Plan => self.answer(head, &json!({ "name": "", "error": error })).await,
+            Topic::Get | Topic::Export => self.answer(head, &ErrorResponse { error }).await,
+            Topic::Cancel => {
+                let answer = CancelResponse {
+                    state: "unknown".to_owned(),
+                    error: Some(error),
+                    ..CancelResponse::default()
+                };
+                self.answer(head, &answer).await;
+            }
+            Topic::Resume => {
+                let entry = StoppedToolbox {
+                    error: Some(error),
+                    ..StoppedToolbox::default()
+                };
+                let toolboxes = vec![entry];
+                self.answer(head, &StopResponse { toolboxes }).await;
+            }
+            Topic::Call { toolbox_id: Some(id) } if self.registry.snapshot().toolbox(&id).is_some() => {
+                self.answer(head, &json!({ "error": error, "toolbox_id": id }))
+                    .await;
+            }
+            // It may be meant for a toolbox that lives elsewhere, and silence is what the contract asks for then.
+            Topic::Call { .. } => tracing::warn!(error, "dropped a call whose toolbox cannot be read"),
+            Topic::List
+            | Topic::Reload
+            | Topic::Status
+            | Topic::Discover
+            | Topic::IsReady
+            | Topic::ConfigurationUpdated
+            | Topic::ConfigurationPatch => self.handle(topic, request).await,
+        }
+    }
+}
+
+/// What is sent in place of an answer that the bus would not take.
+pub(super) fn too_large<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Object {
+    let mut small = Object::new();
+    if let Ok(Value::Object(answer)) = serde_json::to_value(answer) {
+        for key in ["name", "toolbox_id", "call_id"] {
+            if let Some(value) = answer.get(key) {
+                let short = value.to_string().len() <= LONGEST_ECHO;
+                small.insert(
+                    key.to_owned(),
+                    if short { value.clone() } else { Value::from("") },
+                );
+            }
+        }
+    }
+    let error = WireError::new(
+        "RuntimeError",
+        format!("the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size)"),
+    );
+    small.insert("error".to_owned(), Value::from(error.text));
+    small
+}
