@@ -6,7 +6,7 @@ use std::time::Duration;
 use url::Url;
 
 use super::pid_file::PidFileError;
-use crate::bus::CallError;
+use crate::bus::{BindError, CallError};
 use crate::config::ConfigErrors;
 use crate::logs::LogError;
 use crate::service::ServiceError;
@@ -72,6 +72,9 @@ pub enum CliError {
         /// Why it failed.
         cause: io::Error,
     },
+    /// The port of a bus is taken, or the address is not ours.
+    #[error("{0}")]
+    Bind(#[from] BindError),
     /// Another service holds the state directory, or it cannot be written.
     #[error("{0}")]
     PidFile(#[from] PidFileError),
@@ -93,7 +96,9 @@ impl CliError {
             Self::NoBus(_) => EXIT_NO_BUS,
             Self::NoAnswer { .. } | Self::Unconfirmed(_) => EXIT_NO_ANSWER,
             Self::Service(ServiceError::Config(_)) => EXIT_USAGE,
-            Self::Machine { .. } | Self::PidFile(_) | Self::Logs(_) | Self::Service(_) => EXIT_MACHINE,
+            Self::Machine { .. } | Self::Bind(_) | Self::PidFile(_) | Self::Logs(_) | Self::Service(_) => {
+                EXIT_MACHINE
+            },
         }
     }
 
