@@ -34,13 +34,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub use error::{CliError, EXIT_MACHINE, EXIT_NO_ANSWER, EXIT_NO_BUS, EXIT_OK, EXIT_REFUSED, EXIT_USAGE};
 pub use output::Output;
 pub use paint::Paint;
 pub use pid_file::{PidFile, PidFileError, RunningService};
-
 
 use context::Context;
 
@@ -85,16 +84,16 @@ pub struct Cli {
 #[command(next_help_heading = "Global options")]
 pub struct Options {
     /// Address of the messagebus, instead of mycroft.conf's `websocket` [such as ws://127.0.0.1:8181/core]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, value_name = "URL", value_hint = ValueHint::Url)]
     pub bus: Option<String>,
     /// Configuration on top of the mycroft.conf stack, in the place of the user's file
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
     /// Print the data of the answer as JSON
     #[arg(long, global = true)]
     pub json: bool,
     /// How long to wait for the bus and for an answer [default: 5; reload: 60; invoke: as long as the call runs]
-    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds, value_hint = ValueHint::Other)]
     pub timeout: Option<Duration>,
     /// Print nothing but errors; the exit code tells
     #[arg(short, long, global = true, conflicts_with_all = ["json", "verbose"])]
@@ -183,7 +182,7 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Resume(arguments)) => resume::run(arguments, context).await,
         Some(Command::Cancel(arguments)) => cancel::run(arguments, context).await,
         Some(Command::Status(arguments)) => status::run(arguments, context).await,
-        Some(Command::Check(arguments)) => check::run(arguments, context),
+        Some(Command::Check(arguments)) => check::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(arguments, context),
         Some(Command::Completions(arguments)) => completions::run(arguments, context),
         // Done by `host_toolbox`, before there was a runtime.

@@ -17,6 +17,7 @@ mod stop;
 mod subsystem;
 mod sync;
 mod toolbox;
+mod wave;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -85,41 +86,36 @@ pub struct Engine {
     calls: Calls,
     run_ids: RunIds,
     stations: RwLock<BTreeMap<String, Arc<Station>>>,
-    /// Stops from before the service started, by toolbox, until the toolbox appears.
-    remembered: RwLock<HashMap<String, StopRecord>>,
     latches: watch::Sender<u64>,
 }
 
 impl Engine {
-    /// An engine without toolboxes. `max_calls` bounds the calls in flight; `latched` are the stops that a previous run of
-    /// the service left behind.
+    /// An engine without live toolboxes. `max_calls` bounds the calls in flight; `latched` are the stops that a previous
+    /// run of the service left behind: they hold those toolboxes before they are there, and a newer stop replaces them.
     #[must_use]
     pub fn new(max_calls: usize, latched: HashMap<String, StopRecord>) -> Self {
+        let held = |(toolbox_id, stop): (String, StopRecord)| {
+            let station = Station::new(&toolbox_id, Latch::new(Some(stop)), Limits::default());
+            (toolbox_id, Arc::new(station))
+        };
         Self {
             calls: Calls::new(max_calls),
             run_ids: RunIds::default(),
-            stations: RwLock::default(),
-            remembered: RwLock::new(latched),
+            stations: RwLock::new(latched.into_iter().map(held).collect()),
             latches: watch::Sender::new(0),
         }
     }
 
     // --- toolboxes
 
-    /// Makes a generation of a toolbox callable.
+    /// Makes a generation of a toolbox callable, also one that was drained. One that comes while its toolbox is in
+    /// emergency stop is halted at once.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
-        let station = {
-            // One look and one entry: of two first generations at once only one may take the remembered stop.
-            let mut stations = write(&self.stations);
-            let fresh = || {
-                let stop = write(&self.remembered).remove(toolbox_id);
-                Arc::new(Station::new(toolbox_id, Latch::new(stop), limits))
-            };
-            stations
-                .entry(toolbox_id.to_owned())
-                .or_insert_with(fresh)
-                .clone()
-        };
+        let fresh = || Arc::new(Station::new(toolbox_id, Latch::new(None), limits));
+        let station = write(&self.stations)
+            .entry(toolbox_id.to_owned())
+            .or_insert_with(fresh)
+            .clone();
         station.attach(generation, toolbox, limits);
     }
 
@@ -133,7 +129,7 @@ impl Engine {
     /// for once more.
     ///
     /// # Cancel safety
-    /// Dropped early, the generation still takes no new calls; [`Self::reinstate`] undoes that.
+    /// Dropped early, the generation still takes no new calls; [`Self::attach`] undoes that.
     pub async fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) {
         let Some(station) = self.station(toolbox_id) else {
             return;
@@ -156,13 +152,6 @@ impl Engine {
                 generation,
                 "calls did not end in time for the reload"
             );
-        }
-    }
-
-    /// Lets a drained generation take calls again: its replacement did not work.
-    pub fn reinstate(&self, toolbox_id: &str, generation: u64) {
-        if let Some(station) = self.station(toolbox_id) {
-            station.reinstate(generation);
         }
     }
 
@@ -389,10 +378,8 @@ impl Engine {
     /// Every toolbox that is in emergency stop, also those that are not loaded at the moment.
     #[must_use]
     pub fn latched(&self) -> BTreeMap<String, StopRecord> {
-        let mut latched: BTreeMap<_, _> = read(&self.remembered).clone().into_iter().collect();
         let held = |station: &Arc<Station>| Some((station.toolbox_id.clone(), station.latch.holder()?));
-        latched.extend(self.stations().iter().filter_map(held));
-        latched
+        self.stations().iter().filter_map(held).collect()
     }
 
     /// Changes whenever a toolbox is stopped or resumed.

@@ -90,7 +90,12 @@ pub struct Started {
 pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), ServiceError> {
     let begun = Instant::now();
     let mut emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
-    let Start { config, overrides, logs, shutdown } = start;
+    let Start {
+        config,
+        overrides,
+        logs,
+        shutdown,
+    } = start;
     let tracker = TaskTracker::new();
     // Falls after the calls have ended and been answered; the tasks below live until then.
     let end = CancellationToken::new();
@@ -118,7 +123,13 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
         operator_tools: config.service.operator_tools,
         max_answer_bytes: config.bus.max_message_bytes,
     };
-    let api = Arc::new(Api::new(engine.clone(), registry, bridge.clone(), outbox.clone(), settings));
+    let api = Arc::new(Api::new(
+        engine.clone(),
+        registry,
+        bridge.clone(),
+        outbox.clone(),
+        settings,
+    ));
     let router = Router::start(
         api.clone(),
         bridge.clone(),
@@ -129,14 +140,29 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
     );
     bridge.connect_router(router.clone());
     bridge.load().await;
-    outbox.connect(BusClient::start(client_config(&config), router, &tracker, end.clone()));
+    outbox.connect(BusClient::start(
+        client_config(&config),
+        router,
+        &tracker,
+        end.clone(),
+    ));
     if let (OnBusLoss::Halt, Some(client)) = (config.service.on_bus_loss, outbox.client()) {
         let limit = config.service.on_bus_loss_after;
-        tracker.spawn(bus_loss::watch(client.connection(), engine.clone(), limit, end.clone()));
+        tracker.spawn(bus_loss::watch(
+            client.connection(),
+            engine.clone(),
+            limit,
+            end.clone(),
+        ));
     }
     api.set_ready(true);
     let status = api.status();
-    started(&Started { status, bus: config.bus.url.clone(), embedded_bus: embedded_url, took: begun.elapsed() });
+    started(&Started {
+        status,
+        bus: config.bus.url.clone(),
+        embedded_bus: embedded_url,
+        took: begun.elapsed(),
+    });
     notify(&[sd_notify::NotifyState::Ready]);
 
     loop {
@@ -228,6 +254,9 @@ fn bus_status(client: Option<&BusClient>, url: &Url, dropped: u64) -> BusStatus 
     BusStatus {
         url: url.to_string(),
         connected: client.is_some_and(|client| client.connection_now().is_up()),
-        counters: rows.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+        counters: rows
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect(),
     }
 }

@@ -1,4 +1,9 @@
 //! The examples of the published description of tool calls, with the waves it gives for them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "support/memory_toolbox.rs"]
 mod memory_toolbox;

@@ -1,4 +1,9 @@
 //! Reservation: a call holds what it moves from first wave to last, and who waits is served in order.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "support/memory_toolbox.rs"]
 mod memory_toolbox;
@@ -110,7 +115,8 @@ async fn the_line_is_bounded_in_length() {
         "left waits in line already (1); in the way: `left` (call call-1), `both` (call call-2)"
     );
     rig.motion("base").report().await;
-    (holds.report().await, waits.report().await);
+    holds.report().await;
+    waits.report().await;
     rig.motion("left").report().await;
 }
 
@@ -248,7 +254,8 @@ async fn calls_in_flight_are_bounded_and_their_ids_unique() {
     assert_eq!(refusal, Refusal::TooManyCalls { limit: 2 });
     // What brings the machine to safety is not turned away.
     rig.effect("brake", Effect::Safe).report().await;
-    (first.report().await, second.report().await);
+    first.report().await;
+    second.report().await;
     rig.effect("ping", Effect::Read).report().await;
 }
 

@@ -1,4 +1,9 @@
 //! Safe calls: they go first, they go on to their end state, and only a stop or a newer safe call ends them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "support/memory_toolbox.rs"]
 mod memory_toolbox;
@@ -237,7 +242,8 @@ async fn safe_and_read_tools_work_while_latched_and_safe_ones_ignore_full_lines(
     }
     let first = rig.effect("hold", Effect::Safe);
     let second = rig.effect("hold", Effect::Safe);
-    (first.report().await, second.report().await);
+    first.report().await;
+    second.report().await;
 }
 
 #[tokio::test(start_paused = true)]

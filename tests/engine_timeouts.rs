@@ -1,4 +1,9 @@
 //! Timeouts and cancellation: what is asked of the toolbox, how long the engine waits, and what the report says.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "support/memory_toolbox.rs"]
 mod memory_toolbox;

@@ -1,4 +1,9 @@
 //! Waves: who runs beside whom, who waits for whom, and what is refused before anything runs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 #[path = "support/memory_toolbox.rs"]
 mod memory_toolbox;

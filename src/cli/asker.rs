@@ -78,7 +78,7 @@ impl Asker {
     /// The error of nobody answering.
     pub(super) fn silence(&self, wait: Duration) -> CliError {
         CliError::NoAnswer {
-            url: self.address.url.clone(),
+            url: self.address.url.to_string(),
             wait,
             advice: String::new(),
         }

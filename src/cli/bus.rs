@@ -1,16 +1,13 @@
 //! `ovos-tools bus`: a messagebus of our own, until SIGTERM or Ctrl-C.
 
 use clap::Args;
+use serde_json::json;
 
 use super::context::Context;
 use super::error::CliError;
 use super::serve::shut_down_on_signal;
 use crate::bus::{EmbeddedBus, ServerConfig};
 use crate::logs::LogOptions;
-use crate::service::ServiceError;
-
-/// That of OVOS.
-const DEFAULT_PORT: u16 = 8181;
 
 /// Arguments of `bus`.
 #[derive(Debug, Args)]
@@ -33,6 +30,12 @@ pub struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let config = context.config()?;
+    let options = LogOptions {
+        json: false,
+        file: false,
+    };
+    let _logs = context.start_logs(&config, options)?;
+    let defaults = ServerConfig::default();
     let url = &config.bus.url;
     let server = ServerConfig {
         host: arguments
@@ -42,21 +45,21 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         port: arguments
             .port
             .or_else(|| url.port_or_known_default())
-            .unwrap_or(DEFAULT_PORT),
+            .unwrap_or(defaults.port),
         route: arguments.route.clone().unwrap_or_else(|| url.path().to_owned()),
         max_message: config.bus.max_message_bytes,
-        ..ServerConfig::default()
+        ..defaults
     };
-    let options = LogOptions {
-        json: false,
-        file: false,
-    };
-    let _logs = context.start_logs(&config, options)?;
     let shutdown = shut_down_on_signal()?;
-    let bus = EmbeddedBus::bind(server).await.map_err(ServiceError::from)?;
-    let url = bus.url();
-    context.output.result(&serde_json::json!({ "url": url }), |_| {
-        format!("A messagebus listens on {url}; Ctrl-C ends it\n")
+    let bus = EmbeddedBus::bind(server).await?;
+    if !bus.local_addr().ip().is_loopback() {
+        context
+            .output
+            .remark("whoever reaches this address can call every tool: the bus asks nobody who they are");
+    }
+    let data = json!({"url": bus.url()});
+    context.output.result(&data, |_| {
+        format!("messagebus at {}; Ctrl-C ends it\n", bus.url())
     })?;
     bus.run(shutdown).await;
     Ok(())

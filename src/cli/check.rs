@@ -6,6 +6,9 @@ use clap::Args;
 
 use super::context::Context;
 use super::error::CliError;
+use super::paint::{Paint, Tone, count, first_line, plain};
+use super::schema;
+use crate::plugin::{Inspection, inspect};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -14,15 +17,107 @@ Examples:
   ovos-tools check target/debug/libhello.so
   ovos-tools check plugins/libmath.so --json
 
-Needs no service and no bus. The file is loaded in a child process: it runs code of the plugin.")]
+Needs no service and no bus. The file is loaded in a child process: it runs code of the plugin. Exits with 1 when \
+something keeps the plugin or one of its tools from being used; warnings alone are no failure.")]
 pub struct Arguments {
     /// The plugin
+    #[arg(value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
 }
 
-pub(super) fn run(arguments: &Arguments, _: &mut Context<'_, '_>) -> Result<(), CliError> {
-    Err(CliError::Refused(format!(
-        "{}: this build cannot inspect plugins",
-        arguments.file.display()
-    )))
+pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let program = std::env::current_exe().map_err(|cause| CliError::Machine {
+        what: "find this program".to_owned(),
+        cause,
+    })?;
+    let found = inspect(&arguments.file, program).await;
+    context.output.result(&found, |paint| render(&found, paint))?;
+    match found.errors.len() {
+        0 => Ok(()),
+        errors => Err(CliError::Refused(format!(
+            "{}: {}",
+            found.path.display(),
+            count(errors, "error", "errors")
+        ))),
+    }
+}
+
+fn render(found: &Inspection, paint: Paint) -> String {
+    let mut text = String::new();
+    match &found.manifest {
+        Some(manifest) => {
+            let or = |text: &str, none: &str| plain(if text.is_empty() { none } else { text }).into_owned();
+            text += &format!(
+                "{} {} · {}\n{}\n",
+                paint.tone(Tone::Strong, &manifest.id),
+                or(&manifest.version, "without version"),
+                or(&manifest.licence, "no licence"),
+                or(manifest.description.trim(), "No description.")
+            );
+        }
+        None => {
+            text += &format!(
+                "{}\n",
+                paint.tone(Tone::Strong, &found.path.display().to_string())
+            )
+        }
+    }
+    if !found.tools.is_empty() {
+        let rows = found.tools.iter().map(|tool| {
+            vec![
+                tool.name.as_str().into(),
+                tool.effect.as_str().into(),
+                schema::summary(&tool.argument_schema).into(),
+                first_line(&tool.description).into(),
+            ]
+        });
+        text += &format!(
+            "\n{}\n",
+            paint.table(&["NAME", "EFFECT", "ARGUMENTS", "DESCRIPTION"], rows)
+        );
+    }
+    for error in &found.errors {
+        text += &format!("{} {}\n", paint.tone(Tone::Bad, "error:"), plain(error));
+    }
+    for warning in &found.warnings {
+        text += &format!("{} {}\n", paint.tone(Tone::Warning, "warning:"), plain(warning));
+    }
+    if found.errors.is_empty() && found.warnings.is_empty() {
+        text += &format!("{}\n", paint.tone(Tone::Good, "nothing to complain about"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn findings_are_listed_below_what_the_plugin_says_of_itself() {
+        for (found, text) in [
+            (
+                json!({"path": "/p/x.so", "manifest": null, "tools": [], "warnings": [],
+                    "errors": ["/p/x.so is cut off: 12 of 4096 bytes", "bad\u{1b}[2J"]}),
+                "/p/x.so\nerror: /p/x.so is cut off: 12 of 4096 bytes\nerror: bad\\u{1b}[2J\n",
+            ),
+            (
+                json!({"path": "/p/x.so", "errors": [], "warnings": [], "tools": [{"name": "hello",
+                        "description": "Greets.\nTwice.", "effect": "write", "output_schema": {},
+                        "argument_schema": {"required": ["who"], "properties": {"who": {}, "how": {}}}}],
+                    "manifest": {"id": "hello", "version": "1.0.0", "licence": "Apache-2.0", "description": "Hi."}}),
+                "hello 1.0.0 · Apache-2.0\nHi.\n\n NAME   EFFECT  ARGUMENTS   DESCRIPTION\n hello  write   who, [how]  \
+                 Greets.\n\nnothing to complain about\n",
+            ),
+            (
+                json!({"path": "/p/x.so", "errors": [], "tools": [], "manifest": {"id": "hello"},
+                    "warnings": ["it has no tool that can be used"]}),
+                "hello without version · no licence\nNo description.\nwarning: it has no tool that can be used\n",
+            ),
+        ] {
+            let found: Inspection = serde_json::from_value(found).unwrap();
+            assert_eq!(render(&found, Paint::default()), text);
+        }
+    }
 }

@@ -3,10 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use url::Url;
-
 use super::pid_file::PidFileError;
-use crate::bus::CallError;
+use crate::bus::{BindError, CallError};
 use crate::config::ConfigErrors;
 use crate::logs::LogError;
 use crate::service::ServiceError;
@@ -47,7 +45,7 @@ pub enum CliError {
     },
     /// No bus.
     #[error("{0}")]
-    NoBus(CallError),
+    NoBus(Box<CallError>),
     /// Nobody answered.
     #[error(
         "no ovos-tools service answered on {url} within {} s: start one with `ovos-tools serve`{advice}",
@@ -55,7 +53,7 @@ pub enum CliError {
     )]
     NoAnswer {
         /// The bus.
-        url: Url,
+        url: String,
         /// How long it was waited for.
         wait: Duration,
         /// What else to know.
@@ -72,6 +70,9 @@ pub enum CliError {
         /// Why it failed.
         cause: io::Error,
     },
+    /// The port of a bus is taken, or the address is not ours.
+    #[error("{0}")]
+    Bind(#[from] BindError),
     /// Another service holds the state directory, or it cannot be written.
     #[error("{0}")]
     PidFile(#[from] PidFileError),
@@ -88,6 +89,7 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
+            Self::Bind(_) => EXIT_MACHINE,
             Self::Refused(_) | Self::Answer { .. } => EXIT_REFUSED,
             Self::Usage(_) | Self::Config(_) => EXIT_USAGE,
             Self::NoBus(_) => EXIT_NO_BUS,
@@ -110,11 +112,11 @@ impl From<CallError> for CliError {
     fn from(error: CallError) -> Self {
         match error {
             CallError::NoAnswer { url, wait, .. } => Self::NoAnswer {
-                url,
+                url: url.into(),
                 wait,
                 advice: String::new(),
             },
-            error => Self::NoBus(error),
+            error => Self::NoBus(Box::new(error)),
         }
     }
 }

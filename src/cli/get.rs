@@ -52,8 +52,8 @@ fn render(tool: &Tool, paint: Paint) -> String {
             .timeout_ms
             .map(|ms| format!("at most {}", milliseconds(ms))),
     );
-    if !tool.meta.subsystems.is_empty() {
-        facts.push(format!("uses {}", tool.meta.subsystems.join(", ")));
+    if let Some(names) = tool.meta.subsystems.as_ref().filter(|names| !names.is_empty()) {
+        facts.push(format!("uses {}", names.join(", ")));
     }
     let required: Vec<&str> = tool.argument_schema["required"]
         .as_array()

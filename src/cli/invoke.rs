@@ -146,7 +146,10 @@ async fn wait(
     let alive = Cell::new(false);
     let limit = given.or(bound).unwrap_or(FOREVER);
     let asked = asker.ask_hearing(TOPIC, request, limit, |message| {
-        alive.set(true);
+        // The bus sends our own question back to us, too.
+        if message.kind != SIGN_OF_LIFE {
+            alive.set(true);
+        }
         other(message);
     });
     let silent = async {
@@ -161,13 +164,15 @@ async fn wait(
         }
     };
     tokio::select! {
+        // First, so that Ctrl-C is listened for before the call is sent.
+        biased;
+        _ = tokio::signal::ctrl_c() => Ok(End::Interrupted),
         answer = asked => match answer {
             Ok(data) => Ok(End::Answered(data)),
             Err(error @ CliError::NoAnswer { .. }) => Ok(End::Silent(error)),
             Err(error) => Err(error),
         },
         () = silent => Ok(End::Silent(silence)),
-        _ = tokio::signal::ctrl_c() => Ok(End::Interrupted),
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) struct Meta {
     pub(super) category: Option<String>,
     pub(super) timeout_ms: Option<u64>,
     #[serde(default)]
-    pub(super) subsystems: Vec<String>,
+    pub(super) subsystems: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]

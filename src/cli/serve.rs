@@ -24,7 +24,7 @@ Examples:
 SIGTERM and Ctrl-C end the service: motion is halted first. SIGUSR1 is an emergency stop of everything.")]
 pub struct Arguments {
     /// Where plugins are looked for, instead of the configured folders; may be given several times
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     plugins: Vec<PathBuf>,
     /// Whether to open a messagebus of our own [default: embedded_bus of the configuration, else never]
     #[arg(long, value_enum, value_name = "WHEN")]

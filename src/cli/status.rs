@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::asker::{Data, read};
 use super::context::Context;
 use super::error::CliError;
-use crate::service::Started;
 use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
 use super::reload::{Failed, failures};
+use crate::service::Started;
 
 pub(super) const TOPIC: &str = "ovos.tools.status";
 
@@ -256,7 +256,11 @@ pub(super) fn started(started: &Started, paint: Paint) -> String {
             paint.tone(Tone::Strong, &it.toolbox_id),
             plain(&it.version),
             count(it.tools, "tool", "tools"),
-            if it.latched { ", in emergency stop: `ovos-tools resume`" } else { "" }
+            if it.latched {
+                ", in emergency stop: `ovos-tools resume`"
+            } else {
+                ""
+            }
         );
     }
     for it in &status.failed {

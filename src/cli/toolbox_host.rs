@@ -11,11 +11,28 @@ use clap::Args;
 Examples:
   ovos-tools toolbox-host --probe ./libhello.so")]
 pub struct Arguments {
+    #[command(flatten)]
+    task: Task,
+}
+
+/// Exactly one of these.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Task {
     /// Load this file, say on stdout what is in it, and end
     #[arg(long, value_name = "FILE")]
-    probe: PathBuf,
+    probe: Option<PathBuf>,
+    /// Load and open this file, say on stdout everything that is wrong with it, and end
+    #[arg(long, value_name = "FILE")]
+    inspect: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    crate::plugin::probe::child_main(&arguments.probe)
+    let Task { probe, inspect } = &arguments.task;
+    match (probe, inspect) {
+        (Some(file), _) => crate::plugin::probe::child_main(file),
+        (None, Some(file)) => crate::plugin::inspect::child_main(file),
+        // clap's group asks for one of them.
+        (None, None) => ExitCode::FAILURE,
+    }
 }

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::latch::{Latch, StopRecord};
 use super::plan::{Plan, PlanError};
 
-/// Where a call's progress goes. Called from the call's own task; must not block.
+/// Where a call's progress goes. Called from the call's own task, and with [`CallProgress::Update`] from any thread; must
+/// not block.
 pub type CallObserver = Arc<dyn Fn(CallProgress<'_>) + Send + Sync>;
 
 /// How far a call is.

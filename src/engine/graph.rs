@@ -28,11 +28,17 @@ impl ActionGraph {
     /// A dependency that matches nothing, a duplicate id, too many actions or dependencies.
     pub(crate) fn build(actions: &[Action]) -> Result<Self, PlanError> {
         let ids = assign_ids(actions)?;
-        let mut bearers: HashMap<&str, Vec<u32>> = HashMap::with_capacity(actions.len() * 2);
+        let mut bearers: HashMap<&str, Bearers> = HashMap::with_capacity(actions.len());
         for (index, (action, id)) in (0u32..).zip(actions.iter().zip(&ids)) {
-            bearers.entry(id).or_default().push(index);
+            if let Some(first) = bearers.entry(id).or_default().id.replace(index) {
+                return Err(PlanError::DuplicateId {
+                    id: id.clone(),
+                    first: first as usize,
+                    second: index as usize,
+                });
+            }
             if action.name != *id {
-                bearers.entry(&action.name).or_default().push(index);
+                bearers.entry(&action.name).or_default().names.push(index);
             }
         }
         let mut graph = DiGraph::with_capacity(actions.len(), actions.len());
@@ -48,13 +54,13 @@ impl ActionGraph {
                         known: known_names(&bearers),
                     });
                 };
-                if graph.edge_count() + found.len() > MAX_EDGES {
+                if graph.edge_count() + found.names.len() >= MAX_EDGES {
                     return Err(PlanError::TooLarge {
                         what: "dependencies",
                         limit: MAX_EDGES,
                     });
                 }
-                for &dependency in found {
+                for &dependency in found.id.iter().chain(&found.names) {
                     graph.add_edge(
                         NodeIndex::new(dependency as usize),
                         NodeIndex::new(index as usize),
@@ -135,12 +141,20 @@ impl ActionGraph {
     }
 }
 
+/// Who bears a word: one action as its id, any number as their name.
+#[derive(Default)]
+struct Bearers {
+    id: Option<u32>,
+    names: Vec<u32>,
+}
+
 fn assign_ids(actions: &[Action]) -> Result<Vec<String>, PlanError> {
-    let mut bearers: HashMap<&str, usize> = HashMap::with_capacity(actions.len());
-    for action in actions {
-        *bearers.entry(&action.name).or_default() += 1;
+    let mut bearers: HashMap<&str, usize> = HashMap::new();
+    if actions.iter().any(|action| action.id.is_none()) {
+        for action in actions {
+            *bearers.entry(&action.name).or_default() += 1;
+        }
     }
-    let mut owner: HashMap<String, usize> = HashMap::with_capacity(actions.len());
     let mut ids = Vec::with_capacity(actions.len());
     for (index, action) in actions.iter().enumerate() {
         let id = match &action.id {
@@ -154,19 +168,12 @@ fn assign_ids(actions: &[Action]) -> Result<Vec<String>, PlanError> {
         if id.is_empty() {
             return Err(PlanError::Unnamed { index });
         }
-        if let Some(first) = owner.insert(id.clone(), index) {
-            return Err(PlanError::DuplicateId {
-                id,
-                first,
-                second: index,
-            });
-        }
         ids.push(id);
     }
     Ok(ids)
 }
 
-fn known_names(bearers: &HashMap<&str, Vec<u32>>) -> Vec<String> {
+fn known_names(bearers: &HashMap<&str, Bearers>) -> Vec<String> {
     const SHOWN: usize = 20;
     let mut names: Vec<String> = bearers.keys().map(ToString::to_string).collect();
     names.sort_unstable();

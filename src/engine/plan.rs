@@ -131,12 +131,12 @@ impl Plan {
                 limit: MAX_ACTIONS,
             });
         }
-        let graph = ActionGraph::build(&actions)?;
+        let mut graph = ActionGraph::build(&actions)?;
         let wave_of = graph.waves()?;
         let mut planned = Vec::with_capacity(actions.len());
         for (index, action) in actions.into_iter().enumerate() {
             let effect = action.effect.unwrap_or(defaults.effect);
-            let id = graph.ids[index].clone();
+            let id = std::mem::take(&mut graph.ids[index]);
             if !allows(defaults.effect, effect) {
                 return Err(PlanError::Effect {
                     action: id,

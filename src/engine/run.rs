@@ -4,7 +4,7 @@
 //! without a bound, and gives exactly one report line for every action, whatever the toolbox does.
 //! Read [`Runner::run`], then [`Runner::drive`].
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -23,8 +23,9 @@ use super::call::{CallControl, CallObserver, CallProgress, Cause};
 use super::latch::Latch;
 use super::plan::{Plan, PlannedAction};
 use super::report::call_outcome;
-use super::subsystem::{ALL, Scope, scope};
+use super::subsystem::ALL;
 use super::toolbox::{Ended, Halt, ProgressSink, RunId, RunIds, Toolbox};
+use super::wave::{Broken, WaveQueue};
 
 /// Everything a call's actions share.
 pub(crate) struct Runner<'a> {
@@ -530,101 +531,4 @@ fn inputs(action: &PlannedAction, lines: &[Option<ActionReport>]) -> Object {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Which actions of a wave can start.
-struct WaveQueue {
-    ready: VecDeque<usize>,
-    /// By action: how many must end first.
-    waiting: HashMap<usize, usize>,
-    /// By action: who waits for it.
-    waiters: HashMap<usize, Vec<usize>>,
-}
-
-impl WaveQueue {
-    fn new(wave: &[usize], actions: &[PlannedAction]) -> Self {
-        let mut queue = Self {
-            ready: VecDeque::with_capacity(wave.len()),
-            waiting: HashMap::default(),
-            waiters: HashMap::default(),
-        };
-        for &index in wave {
-            let after = &actions[index].after;
-            if after.is_empty() {
-                queue.ready.push_back(index);
-                continue;
-            }
-            queue.waiting.insert(index, after.len());
-            for &before in after {
-                queue.waiters.entry(before).or_default().push(index);
-            }
-        }
-        queue
-    }
-
-    fn pop(&mut self) -> Option<usize> {
-        self.ready.pop_front()
-    }
-
-    fn ended(&mut self, index: usize) {
-        for waiter in self.waiters.remove(&index).unwrap_or_default() {
-            if let Some(left) = self.waiting.get_mut(&waiter) {
-                *left -= 1;
-                if *left == 0 {
-                    self.ready.push_back(waiter);
-                }
-            }
-        }
-    }
-}
-
-/// Subsystems on which an action of the wave did not complete: the rest of their actions is skipped.
-#[derive(Default)]
-struct Broken {
-    /// The first action that did not complete.
-    first: Option<String>,
-    /// Some subsystem is broken, so `all` is.
-    any: bool,
-    everything: bool,
-    /// Units that are broken as a whole.
-    units: HashSet<String>,
-    /// Units of which something is broken.
-    touched: HashSet<String>,
-    names: HashSet<String>,
-}
-
-impl Broken {
-    fn add(&mut self, id: &str, subsystems: &[String]) {
-        self.first.get_or_insert_with(|| id.to_owned());
-        self.any |= !subsystems.is_empty();
-        for name in subsystems {
-            match scope(name) {
-                Scope::Everything => self.everything = true,
-                Scope::Unit(unit) => {
-                    self.units.insert(unit.to_owned());
-                    self.touched.insert(unit.to_owned());
-                }
-                Scope::One(unit) => {
-                    self.touched.extend(unit.map(str::to_owned));
-                    self.names.insert(name.clone());
-                }
-            }
-        }
-    }
-
-    fn holds(&self, subsystems: &[String]) -> bool {
-        if !self.any {
-            return false;
-        }
-        subsystems.iter().any(|name| {
-            self.everything
-                || match scope(name) {
-                    Scope::Everything => true,
-                    Scope::Unit(unit) => self.touched.contains(unit),
-                    Scope::One(unit) => {
-                        self.names.contains(name) || unit.is_some_and(|unit| self.units.contains(unit))
-                    }
-                }
-        })
-    }
 }

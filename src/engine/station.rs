@@ -3,6 +3,7 @@
 //! A station belongs to the service and outlives every generation of its toolbox. Read [`Station`].
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use super::Limits;
 use super::call::{CallControl, CallObserver, CallProgress, Cause, Refusal};
 use super::latch::Latch;
 use super::reserve::{Request, Reservations, Ticket};
-use super::subsystem::Claim;
-use super::toolbox::Toolbox;
+use super::subsystem::{ALL, Claim};
+use super::toolbox::{Halt, Toolbox};
 
 /// One toolbox, as the engine sees it over the life of the service.
 pub(crate) struct Station {
@@ -41,7 +42,8 @@ struct Seat {
 struct Generation {
     number: u64,
     toolbox: Arc<dyn Toolbox>,
-    leases: usize,
+    /// How many calls hold it; shared with their leases, which can outlive this entry.
+    leases: Arc<AtomicUsize>,
     retired: bool,
 }
 
@@ -71,14 +73,24 @@ impl Station {
         *lock(&self.limits) = limits;
         lock(&self.seats).table.bound(limits.max_waiting);
         let mut generations = lock(&self.generations);
-        if !generations.iter().any(|g| g.number == number) {
-            generations.push(Generation {
-                number,
-                toolbox,
-                leases: 0,
-                retired: false,
-            });
+        if let Some(known) = generations.iter_mut().find(|g| g.number == number) {
+            known.retired = false;
+            return;
         }
+        if self.latch.holder().is_some() {
+            // It has not heard of the stop that holds it. Sent already; there is nobody to tell how it went.
+            drop(toolbox.halt(Halt {
+                subsystems: vec![ALL.to_owned()],
+                emergency: true,
+                stop_epoch: self.latch.epoch(),
+            }));
+        }
+        generations.push(Generation {
+            number,
+            toolbox,
+            leases: Arc::default(),
+            retired: false,
+        });
     }
 
     /// Holds a generation for a call; `None` when it takes no new calls any more.
@@ -87,11 +99,12 @@ impl Station {
         let generation = generations
             .iter_mut()
             .find(|g| g.number == number && !g.retired)?;
-        generation.leases += 1;
+        generation.leases.fetch_add(1, Ordering::SeqCst);
         Some(Lease {
             station: self.clone(),
             number,
             toolbox: generation.toolbox.clone(),
+            leases: generation.leases.clone(),
         })
     }
 
@@ -116,15 +129,8 @@ impl Station {
             .find(|g| g.number == number)
             .map_or(0, |generation| {
                 generation.retired = true;
-                generation.leases
+                generation.leases.load(Ordering::SeqCst)
             })
-    }
-
-    /// Lets a retired generation take calls again.
-    pub(crate) fn reinstate(&self, number: u64) {
-        if let Some(generation) = lock(&self.generations).iter_mut().find(|g| g.number == number) {
-            generation.retired = false;
-        }
     }
 
     pub(crate) fn detach(&self, number: u64) {
@@ -288,6 +294,7 @@ pub struct Lease {
     station: Arc<Station>,
     number: u64,
     toolbox: Arc<dyn Toolbox>,
+    leases: Arc<AtomicUsize>,
 }
 
 impl Lease {
@@ -316,11 +323,7 @@ impl std::fmt::Debug for Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut generations = lock(&self.station.generations);
-        if let Some(generation) = generations.iter_mut().find(|g| g.number == self.number) {
-            generation.leases -= 1;
-        }
-        drop(generations);
+        self.leases.fetch_sub(1, Ordering::SeqCst);
         self.station.returned.notify_waiters();
     }
 }

@@ -65,15 +65,37 @@ pub enum ResumeError {
 
 impl Engine {
     /// Stops toolboxes. By the time this returns, the toolboxes are latched, their calls are being cancelled and their
-    /// halts are on the way; the future brings the toolboxes' confirmation.
+    /// halts are on the way; the future brings the toolboxes' confirmation. May be called from any thread, also outside
+    /// the runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the confirmation and nothing else.
     pub fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
         let stations = self.stop_stations(target);
-        let stop_id = format!("stop-{}", uuid::Uuid::now_v7());
+        let record = StopRecord {
+            stop_id: format!("stop-{}", uuid::Uuid::now_v7()),
+            reason: reason.to_owned(),
+        };
+        // Every latch, then every halt, then the calls: cancelling wakes tasks, which would compete with the halts of
+        // the toolboxes that come later for the processor.
+        let epochs: Vec<u64> = stations.iter().map(|s| s.latch.stop(record.clone())).collect();
         let halts: Vec<_> = stations
             .iter()
-            .map(|station| self.stop_station(station, &stop_id, reason))
+            .zip(epochs)
+            .map(|(station, epoch)| halt(station, epoch, &record.stop_id))
             .collect();
+        for call in self.calls() {
+            if stations.iter().any(|s| s.toolbox_id == call.toolbox_id) {
+                call.end(Cause::EmergencyStop {
+                    stop_id: record.stop_id.clone(),
+                    reason: record.reason.clone(),
+                });
+            }
+        }
         self.latches_changed();
+        for station in &stations {
+            tracing::warn!(toolbox = %station.toolbox_id, stop_id = record.stop_id, reason, "emergency stop");
+        }
         Box::pin(join_all(halts))
     }
 
@@ -113,7 +135,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The stop that holds a toolbox.
+    /// The stop that holds a toolbox, also one that is not loaded at the moment.
     #[must_use]
     pub fn latch(&self, toolbox_id: &str) -> Option<StopRecord> {
         self.station(toolbox_id)?.latch.holder()
@@ -132,60 +154,36 @@ impl Engine {
                 .collect(),
         }
     }
+}
 
-    fn stop_station(
-        &self,
-        station: &Arc<Station>,
-        stop_id: &str,
-        reason: &str,
-    ) -> impl Future<Output = Stopped> + Send + use<> {
-        let record = StopRecord {
-            stop_id: stop_id.to_owned(),
-            reason: reason.to_owned(),
-        };
-        let stop_epoch = station.latch.stop(record);
-        // The halts come first: cancelling wakes tasks, and they would compete with the halt for the processor.
-        let halt = Halt {
-            subsystems: vec![ALL.to_owned()],
-            emergency: true,
-            stop_epoch,
-        };
-        let limit = station.limits().halt;
-        let halts: Vec<_> = station
-            .live()
-            .iter()
-            .map(|t| timeout(limit, t.halt(halt.clone())))
-            .collect();
-        let cause = Cause::EmergencyStop {
-            stop_id: stop_id.to_owned(),
-            reason: reason.to_owned(),
-        };
-        for call in self
-            .calls()
-            .into_iter()
-            .filter(|call| call.toolbox_id == station.toolbox_id)
-        {
-            call.end(cause.clone());
+/// Halts every live generation of a toolbox; the halts are on their way when this returns.
+fn halt(station: &Station, stop_epoch: u64, stop_id: &str) -> impl Future<Output = Stopped> + Send + use<> {
+    let halt = Halt {
+        subsystems: vec![ALL.to_owned()],
+        emergency: true,
+        stop_epoch,
+    };
+    let limit = station.limits().halt;
+    let halts: Vec<_> = station.live().iter().map(|t| t.halt(halt.clone())).collect();
+    let (toolbox_id, stop_id) = (station.toolbox_id.clone(), stop_id.to_owned());
+    async move {
+        let mut unreached = halts.is_empty().then(|| "it is not running".to_owned());
+        // The clock is touched only here: a stop may come from a thread that has none.
+        let halts = halts.into_iter().map(|halt| timeout(limit, halt));
+        for halt in join_all(halts).await {
+            unreached = match halt {
+                Ok(Ok(())) => unreached,
+                Ok(Err(failure)) => Some(failure.to_string()),
+                Err(_) => Some(format!(
+                    "its halt was not answered within {} ms",
+                    limit.as_millis()
+                )),
+            };
         }
-        tracing::warn!(toolbox = %station.toolbox_id, stop_id, reason, "emergency stop");
-        let (toolbox_id, stop_id) = (station.toolbox_id.clone(), stop_id.to_owned());
-        async move {
-            let mut unreached = halts.is_empty().then(|| "it is not running".to_owned());
-            for halt in join_all(halts).await {
-                unreached = match halt {
-                    Ok(Ok(())) => unreached,
-                    Ok(Err(failure)) => Some(failure.to_string()),
-                    Err(_) => Some(format!(
-                        "its halt was not answered within {} ms",
-                        limit.as_millis()
-                    )),
-                };
-            }
-            Stopped {
-                toolbox_id,
-                stop_id,
-                unreached,
-            }
+        Stopped {
+            toolbox_id,
+            stop_id,
+            unreached,
         }
     }
 }

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use super::gate::Gate;
 use super::in_process::InProcess;
 use super::load::Library;
 use super::services::Origin;
 use super::settings::ToolboxConfig;
 use super::stage::Fingerprint;
-use super::status::{DisabledFile, FailedFile, Live, LiveToolbox, State};
+use super::status::{DisabledFile, Draining, FailedFile, Live, LiveToolbox, State};
 use super::tools::ToolSet;
 
 /// Everything the manager knows.
@@ -22,6 +23,8 @@ pub(super) struct Book {
     pub(super) disabled: Vec<DisabledFile>,
     /// Also those that are being drained: answers to their requests still come.
     pub(super) instances: HashMap<Origin, Weak<InProcess>>,
+    /// Replaced or removed, and not closed yet.
+    pub(super) retiring: Vec<Arc<InProcess>>,
     /// Instances whose tools changed before they had a slot.
     pub(super) changed_early: HashSet<Origin>,
     /// A loaded library that is not in use, by toolbox id: what failed to open is tried again without loading it again.
@@ -46,6 +49,7 @@ pub(super) struct Slot {
     pub(super) source: Source,
     pub(super) config: ToolboxConfig,
     pub(super) instance: Arc<InProcess>,
+    pub(super) gate: Arc<Gate>,
     pub(super) tools: ToolSet,
     pub(super) state: State,
 }
@@ -83,19 +87,37 @@ impl Book {
             .map(|source| Arc::clone(&source.library))
     }
 
-    /// Puts an instance into its place; returns the one that was there.
+    /// Puts an instance into its place; returns the one that was there, which nobody enters any more.
     pub(super) fn install(&mut self, slot: Slot) -> Option<Slot> {
         let id = slot.instance.origin().toolbox_id.to_string();
         let epoch = self.stop_epoch(&id);
         slot.instance.raise_stop_epoch(epoch);
         self.spares.remove(&id);
-        self.slots.insert(id, slot)
+        let before = self.slots.insert(id, slot);
+        before.inspect(|before| self.let_go(before))
     }
 
     /// Takes a toolbox out.
     pub(super) fn remove(&mut self, id: &str) -> Option<Slot> {
         self.stop_epoch(id);
-        self.slots.remove(id)
+        let before = self.slots.remove(id);
+        before.inspect(|before| self.let_go(before))
+    }
+
+    /// Nobody enters it any more; who is in it can still be stopped.
+    fn let_go(&mut self, before: &Slot) {
+        before.gate.close();
+        // In the other states it is closed already.
+        if before.serves() {
+            self.retiring.push(Arc::clone(&before.instance));
+        }
+    }
+
+    /// A copy is closed.
+    pub(super) fn forget(&mut self, origin: &Origin) {
+        self.instances.remove(origin);
+        self.changed_early.remove(origin);
+        self.retiring.retain(|instance| instance.origin() != origin);
     }
 
     /// What the service is to see.
@@ -104,6 +126,7 @@ impl Book {
             toolboxes: self.slots.values().map(Slot::live).collect(),
             failed: self.failed.clone(),
             disabled: self.disabled.clone(),
+            draining: self.retiring.iter().map(draining).collect(),
         })
     }
 }
@@ -127,6 +150,16 @@ impl Slot {
             sha256: self.source.sha256.clone(),
             state: self.state.clone(),
             instance,
+            gate: Arc::clone(&self.gate),
         })
+    }
+}
+
+fn draining(instance: &Arc<InProcess>) -> Draining {
+    let origin = instance.origin();
+    Draining {
+        toolbox_id: Arc::clone(&origin.toolbox_id),
+        generation: origin.generation,
+        toolbox: instance.clone(),
     }
 }

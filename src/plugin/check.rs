@@ -60,7 +60,8 @@ pub enum CheckError {
     },
 }
 
-const GROUP_OR_OTHERS_WRITE: u32 = 0o022;
+const GROUP_WRITE: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
 /// Checks owner and mode of a file, of every folder on the way to it, and of a link's target; returns the real path.
@@ -145,13 +146,63 @@ fn owner(path: &Path, found: &Metadata, user: u32) -> Result<(), CheckError> {
 
 fn mode(path: &Path, found: &Metadata, sticky_is_fine: bool) -> Result<(), CheckError> {
     let mode = found.mode() & 0o7777;
-    if mode & GROUP_OR_OTHERS_WRITE == 0 || (sticky_is_fine && mode & STICKY != 0) {
+    let others = mode & OTHERS_WRITE != 0;
+    let group = mode & GROUP_WRITE != 0;
+    if (!others && !group) || (sticky_is_fine && mode & STICKY != 0) {
+        return Ok(());
+    }
+    // Where every user has a group of their own, as on Ubuntu, every folder is writable by that group.
+    if !others && is_private_group(found.gid()) {
         return Ok(());
     }
     Err(CheckError::Mode {
         path: path.to_owned(),
         mode,
     })
+}
+
+/// Whether root and the service's user are the only members of a group.
+fn is_private_group(gid: u32) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    match (
+        fs::read_to_string("/etc/passwd"),
+        fs::read_to_string("/etc/group"),
+    ) {
+        (Ok(passwd), Ok(group)) => has_no_other_member(gid, user, &passwd, &group),
+        _ => false,
+    }
+}
+
+/// Looks only into the local files: a user or a group that is not in them counts as somebody else.
+fn has_no_other_member(gid: u32, user: u32, passwd: &str, group: &str) -> bool {
+    let users: Vec<(&str, u32, u32)> = passwd
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.split(':');
+            let (name, uid, gid) = (fields.next()?, fields.nth(1)?, fields.next()?);
+            Some((name, uid.parse().ok()?, gid.parse().ok()?))
+        })
+        .collect();
+    let ours = |uid: u32| uid == 0 || uid == user;
+    let known = users.iter().any(|(_, uid, _)| *uid == user);
+    let primary = users
+        .iter()
+        .filter(|(_, _, primary)| *primary == gid)
+        .all(|(_, uid, _)| ours(*uid));
+    let listed = group.lines().find_map(|line| {
+        let mut fields = line.split(':').skip(2);
+        let found: u32 = fields.next()?.parse().ok()?;
+        (found == gid).then(|| fields.next().unwrap_or(""))
+    });
+    let is_ours = |name: &str| users.iter().any(|(known, uid, _)| *known == name && ours(*uid));
+    let members = listed.is_some_and(|names| {
+        names
+            .split(',')
+            .map(str::trim)
+            .filter(|n| !n.is_empty())
+            .all(is_ours)
+    });
+    known && primary && members
 }
 
 #[cfg(test)]
@@ -186,13 +237,13 @@ mod tests {
     fn nobody_else_can_write_a_file_that_is_loaded() {
         let (top, folder, path) = tree();
         check(&path, "fine");
-        for mode in [0o664, 0o646, 0o777] {
+        for mode in [0o646, 0o666, 0o777] {
             chmod(&path, mode);
             check(&path, &format!("a.so has mode {mode:04o}"));
             check(&path, "chmod go-w");
         }
         chmod(&path, 0o644);
-        for mode in [0o775, 0o757, 0o1777] {
+        for mode in [0o757, 0o777, 0o1777] {
             chmod(&folder, mode);
             check(&path, &format!("plugins has mode {mode:04o}"));
         }
@@ -218,6 +269,27 @@ mod tests {
         chmod(&folder, 0o777);
         check(&link, "has mode 0777");
         check(&path, "has mode 0777");
+    }
+
+    #[test]
+    fn a_group_of_ones_own_is_nobody_else() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\npi:x:1000:1000::/home/pi:/bin/sh\nada:x:1001:50::/home/ada:/bin/sh\n";
+        let group = "root:x:0:\nstaff:x:50:\npi:x:1000:\nrobots:x:60:pi,ada\narms:x:61:pi,root\n";
+        for (gid, user, private) in [
+            (1000, 1000, true),
+            (0, 1000, true),
+            (61, 1000, true),
+            (60, 1000, false), // ada is in it
+            (50, 1000, false), // ada's own
+            (99, 1000, false), // no such group
+            (0, 4242, false),  // a user that the files do not know
+        ] {
+            assert_eq!(
+                has_no_other_member(gid, user, passwd, group),
+                private,
+                "group {gid} of user {user}"
+            );
+        }
     }
 
     #[test]

@@ -109,7 +109,9 @@ impl Control {
                 let _ = resume.reply.send(Err(overtaken()));
             }
         }
-        if state.busy
+        // Another halt that waits for the thread may be the one that will hang.
+        let behind = state.busy || !state.halts.is_empty();
+        if behind
             && state.helpers < MAX_HELPERS
             && let Some(instance) = state.instance.clone()
         {

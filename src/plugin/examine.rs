@@ -10,6 +10,7 @@ use ovos_toolbox_wire::Manifest;
 use serde_json::Value;
 
 use super::check;
+use super::elf;
 use super::load::Library;
 use super::manager::Inner;
 use super::manifest::compile;
@@ -115,6 +116,15 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
     let manifest = match &library {
         Some(library) => Arc::clone(library.manifest()),
         None => {
+            let copy = staged.path.clone();
+            let whole = manager.blocking(move || match elf::File::open(&copy) {
+                Ok(Some(file)) => file.whole(),
+                // The linker has better words for what is no library.
+                Ok(None) | Err(_) => Ok(()),
+            });
+            whole
+                .await
+                .map_err(|e| (None, format!("{} {e}", path.display())))?;
             let probed = manager.settings.probe.run(&staged.path, path).await;
             Arc::new(probed.map_err(|e| (None, e.to_string()))?)
         }

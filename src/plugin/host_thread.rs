@@ -161,3 +161,54 @@ impl HostQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(job: Job) -> String {
+        match job {
+            Job::Start { run, .. } => format!("start {run}"),
+            Job::Ask { .. } => "ask".to_owned(),
+            Job::Response { request, .. } => format!("response {request}"),
+            Job::Message { json, .. } => format!("message {json}"),
+            Job::Close => "close".to_owned(),
+        }
+    }
+
+    #[test]
+    fn messages_never_delay_a_start_and_the_newest_win() {
+        let (queue, counters) = (HostQueue::new(2, 3), Counters::default());
+        for number in 1..=5 {
+            queue.push_message("t".into(), number.to_string(), &counters);
+        }
+        queue.push_response(9, 0, String::new());
+        let start = |run| Job::Start {
+            run,
+            json: String::new(),
+        };
+        assert_eq!(
+            (queue.push(start(1)), queue.push(start(2)), queue.push(start(3))),
+            (Ok(()), Ok(()), Err(Refused::Full))
+        );
+        let order: Vec<String> = (0..6).map(|_| name(queue.next())).collect();
+        assert_eq!(
+            order,
+            [
+                "start 1",
+                "start 2",
+                "response 9",
+                "message 3",
+                "message 4",
+                "message 5"
+            ]
+        );
+        assert_eq!(counters.read().dropped_messages, 2);
+        assert_eq!(queue.push(start(4)), Ok(()));
+        queue.close();
+        assert_eq!(
+            (queue.push(start(5)), name(queue.next())),
+            (Err(Refused::Closed), "close".to_owned())
+        );
+    }
+}

@@ -155,6 +155,7 @@ impl Callsite for Site {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn a_line_stays_one_line() {
@@ -167,5 +168,55 @@ mod tests {
             assert_eq!(one_line(text), shown);
         }
         assert_eq!(one_line(&"ä".repeat(MAX_LINE_BYTES)).len(), MAX_LINE_BYTES);
+    }
+
+    /// Keeps `LEVEL target field=value...` of every event.
+    struct Keeper(Arc<Mutex<Vec<String>>>);
+
+    struct Fields<'a>(&'a mut String);
+
+    impl tracing::field::Visit for Fields<'_> {
+        fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+            self.0.push_str(&format!(" {field}={value:?}"));
+        }
+    }
+
+    impl tracing::Subscriber for Keeper {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target().starts_with("toolbox::") && *metadata.level() <= Level::DEBUG
+        }
+
+        fn event(&self, event: &Event<'_>) {
+            let metadata = event.metadata();
+            let mut line = format!("{} {}", metadata.level(), metadata.target());
+            event.record(&mut Fields(&mut line));
+            self.0.lock().unwrap().push(line);
+        }
+
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[test]
+    fn a_line_has_the_target_of_its_toolbox_and_can_be_filtered() {
+        let lines = Arc::default();
+        tracing::subscriber::with_default(Keeper(Arc::clone(&lines)), || {
+            let journal = Journal::of("arm");
+            journal.write(level::WARN, "arm", 2, "grip", "slips");
+            journal.write(77, "arm", 2, "", "odd");
+            journal.write(level::TRACE, "arm", 2, "", "too much");
+        });
+        assert_eq!(
+            *lines.lock().unwrap(),
+            [
+                r#"WARN toolbox::arm message="slips" toolbox="arm" generation=2 origin="grip""#,
+                r#"INFO toolbox::arm message="odd" toolbox="arm" generation=2"#,
+            ]
+        );
     }
 }

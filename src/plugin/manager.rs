@@ -12,10 +12,12 @@ use futures_util::future::join_all;
 use ovos_toolbox_wire::{Event, Failure};
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::book::Book;
+use super::gate::Gate;
 use super::in_process::InProcess;
 use super::reload;
 use super::services::{HostServices, Origin, Request};
@@ -23,6 +25,9 @@ use super::settings::{Drain, Publish, Settings};
 use super::stage::{Stage, StageError};
 use super::status::{FailedFile, Live, ReloadReport};
 use crate::engine::{Halt, Toolbox};
+
+/// What the service has to end calls that a drain cut off.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Owns the toolboxes of a service.
 pub struct Manager {
@@ -68,7 +73,7 @@ impl Manager {
         drain: Arc<dyn Drain>,
         publish: Publish,
     ) -> Result<Self, StageError> {
-        let stage = Arc::new(Stage::new(settings.stage_dir.as_deref())?);
+        let stage = Arc::new(Stage::new(&settings.stage_dirs)?);
         let inner = Arc::new(Inner {
             settings,
             stage,
@@ -150,8 +155,9 @@ impl Manager {
         asked.is_some_and(|instance| instance.respond(request, answer))
     }
 
-    /// Halts and closes every toolbox, also those that are being drained, and removes the staged files. What does not
-    /// end before the deadline is abandoned; true when everything ended.
+    /// Halts and closes every toolbox, also those that are being drained. What does not end before the deadline is
+    /// abandoned; true when everything ended. Call it before the process exits: a toolbox that still runs then races
+    /// with its own library's destructors. Dropping the manager afterwards removes the staged files.
     ///
     /// # Cancel safety
     /// What was begun goes on; toolboxes whose turn had not come are closed when the manager is dropped.
@@ -173,7 +179,7 @@ impl Manager {
             self.inner.tracker.wait().await;
             closed.into_iter().all(|closed| closed)
         };
-        tokio::time::timeout(deadline, all).await.unwrap_or(false)
+        timeout(deadline, all).await.unwrap_or(false)
     }
 }
 
@@ -203,22 +209,45 @@ impl Inner {
         done.unwrap_or_else(|error| Err(format!("bug in the service: {error}")))
     }
 
-    /// Drains, halts and closes a copy that nobody starts anything on any more.
-    pub(super) async fn retire(&self, instance: Arc<InProcess>) {
-        let origin = instance.origin().clone();
-        let limit = self.settings.drain;
-        let drained = self.drain.drain(&origin.toolbox_id, origin.generation, limit);
+    /// Drains, halts and closes a copy that nobody enters any more.
+    pub(super) async fn retire(&self, instance: Arc<InProcess>, gate: Arc<Gate>) {
         tokio::select! {
-            // The service ends it by itself when the limit is up; past twice that it is not going to.
-            late = tokio::time::timeout(limit.saturating_mul(2) + Duration::from_secs(1), drained) => {
-                if late.is_err() {
-                    tracing::error!(toolbox = &*origin.toolbox_id, generation = origin.generation, "draining did not end; closing it now");
-                }
-            }
+            () = self.drained(instance.origin(), &gate) => {}
             () = self.stop.cancelled() => {}
         }
         rest(&instance).await;
-        self.book().instances.remove(&origin);
+        let mut book = self.book();
+        book.forget(instance.origin());
+        self.publish(&book);
+    }
+
+    /// Waits until a copy is out of use, at most a little longer than the drain may take.
+    async fn drained(&self, origin: &Origin, gate: &Gate) {
+        let limit = self.settings.drain;
+        let drain = |limit| self.drain.drain(&origin.toolbox_id, origin.generation, limit);
+        let began = Instant::now();
+        // The service ends it by itself when the limit is up; past that and a grace it is not going to.
+        let ended = timeout(limit + GRACE, drain(limit)).await.is_ok();
+        // A call that had entered and was not yet known to the service when it looked.
+        if ended
+            && timeout(limit.saturating_sub(began.elapsed()), gate.idle())
+                .await
+                .is_ok()
+        {
+            return;
+        }
+        let _ = timeout(GRACE, drain(Duration::ZERO)).await;
+        if timeout(GRACE, gate.idle()).await.is_err() {
+            let Origin {
+                toolbox_id,
+                generation,
+            } = origin;
+            tracing::error!(
+                toolbox = &**toolbox_id,
+                generation,
+                "calls still use this copy after the drain; it is closed now"
+            );
+        }
     }
 }
 

@@ -83,12 +83,19 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Probes with this very program: `toolbox-host --probe FILE`.
+    /// Probes with this very program: `toolbox-host --probe FILE`. Also after its file was replaced by an upgrade.
     ///
     /// # Errors
     /// The system does not say where the program is.
     pub fn current_exe() -> std::io::Result<Self> {
-        Ok(Self::with_program(std::env::current_exe()?))
+        // In the child this is still our program until it runs it.
+        let running = Path::new("/proc/self/exe");
+        let program = if running.exists() {
+            running.to_owned()
+        } else {
+            std::env::current_exe()?
+        };
+        Ok(Self::with_program(program))
     }
 
     /// Probes with `program toolbox-host --probe FILE`.

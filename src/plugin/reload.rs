@@ -62,7 +62,7 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
         slots.map(|(id, _)| id.clone()).collect()
     };
     let removals = join_all(gone.iter().map(|id| remove(manager, id)));
-    let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, *candidate)));
+    let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, candidate)));
     let (removed, swapped) = futures_util::future::join(removals, swaps).await;
     for removal in removed {
         match removal {
@@ -95,7 +95,7 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
 }
 
 struct Sorted {
-    candidates: Vec<Box<Candidate>>,
+    candidates: Vec<Candidate>,
     /// Toolboxes that stay as they are, whether or not their file is fine.
     keep: HashMap<String, PathBuf>,
     disabled: Vec<DisabledFile>,
@@ -162,7 +162,7 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
             }
             (None, Finding::New(candidate)) => {
                 owners.insert(candidate.id.clone(), path.clone());
-                sorted.candidates.push(candidate);
+                sorted.candidates.push(*candidate);
             }
         }
     }
@@ -235,7 +235,7 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
             manager
                 .tracker
                 .clone()
-                .spawn(async move { manager.retire(before.instance).await });
+                .spawn(async move { manager.retire(before.instance, before.gate).await });
         }
     }
     Ok(Swapped::Replaced(id))
@@ -255,11 +255,13 @@ async fn swap_exclusive(
             return Err(format!("toolbox `{id}` is gone"));
         };
         slot.state = State::Reloading;
-        let before = (slot.source.clone(), slot.config.clone());
+        slot.gate.close();
+        let before = (slot.source.clone(), slot.config.clone(), Arc::clone(&slot.gate));
         manager.publish(&book);
         before
     };
-    manager.retire(old).await;
+    let (old_source, old_config, gate) = before;
+    manager.retire(old, gate).await;
     let reason = match open(manager, &source, &config).await {
         Ok(slot) => {
             install(manager, slot);
@@ -267,7 +269,6 @@ async fn swap_exclusive(
         }
         Err(reason) => reason,
     };
-    let (old_source, old_config) = before;
     match open(manager, &old_source, &old_config).await {
         Ok(slot) => {
             install(manager, slot);
@@ -312,7 +313,7 @@ async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
         manager
             .tracker
             .clone()
-            .spawn(async move { manager.retire(slot.instance).await });
+            .spawn(async move { manager.retire(slot.instance, slot.gate).await });
     }
     Ok(id.to_owned())
 }
@@ -397,12 +398,13 @@ async fn open(manager: &Arc<Inner>, source: &Source, config: &ToolboxConfig) -> 
                 source: source.clone(),
                 config: config.clone(),
                 instance,
+                gate: Arc::default(),
                 tools,
                 state: State::Ready,
             })
         }
         Err(failure) => {
-            manager.book().instances.remove(&origin);
+            manager.book().forget(&origin);
             let stays = manager.tracker.clone();
             stays.spawn(async move { rest(&instance).await });
             Err(format!("toolbox `{id}` does not list its tools: {failure}"))

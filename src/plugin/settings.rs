@@ -16,8 +16,8 @@ use super::status::Live;
 pub struct Settings {
     /// Where `*.so` files are looked for, in this order; a folder that does not exist is passed over.
     pub plugin_dirs: Vec<PathBuf>,
-    /// Where private copies go; `None`: see `Stage::new`.
-    pub stage_dir: Option<PathBuf>,
+    /// Where private copies may go, the best place first; see `Stage::new` for what comes after these.
+    pub stage_dirs: Vec<PathBuf>,
     /// Libraries that may be loaded until a restart is needed, since none can be unloaded. Default 64.
     pub max_generations: usize,
     /// How long running calls of a replaced toolbox have. Default 10 s.
@@ -36,7 +36,7 @@ impl Settings {
     pub fn new(plugin_dirs: Vec<PathBuf>, probe: Probe) -> Self {
         Self {
             plugin_dirs,
-            stage_dir: None,
+            stage_dirs: Vec::new(),
             max_generations: 64,
             drain: Duration::from_secs(10),
             probe,
@@ -83,8 +83,9 @@ impl Default for ToolboxConfig {
 
 /// The service's side of taking a loaded copy out of use.
 pub trait Drain: Send + Sync + 'static {
-    /// Waits until no call uses this copy. When `limit` is up, cancels what is left and ends its motion, so that it
-    /// resolves soon after in any case.
+    /// Waits until no call uses this copy. When `limit` is up (at once, for zero), cancels what is left and ends its
+    /// motion, so that it resolves within a second after that in any case. Afterwards the manager waits for those that
+    /// are in (`LiveToolbox::enter`) until the limit, and asks once more with a limit of zero.
     fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()>;
 }
 

@@ -102,12 +102,12 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Makes the folder in `configured`, or in the first usable one of `$XDG_RUNTIME_DIR`, the system's temporary folder,
-    /// `~/.cache` and `/var/tmp`, and removes what dead processes left there.
+    /// Makes the folder in the first usable one of `configured`, else of `$XDG_RUNTIME_DIR`, the system's temporary
+    /// folder, `~/.cache` and `/var/tmp`, and removes what dead processes left there.
     ///
     /// # Errors
     /// [`StageError::NoFolder`].
-    pub fn new(configured: Option<&Path>) -> Result<Self, StageError> {
+    pub fn new(configured: &[PathBuf]) -> Result<Self, StageError> {
         let mut tried = Vec::new();
         for (place, base) in candidates(configured).into_iter().enumerate() {
             match Self::make(&base) {
@@ -187,6 +187,11 @@ impl Stage {
     }
 
     fn make(base: &Path) -> Result<Self, String> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(base)
+            .map_err(|e| e.to_string())?;
         let flags = statvfs(base).map_err(|e| io::Error::from(e).to_string())?.f_flag;
         if flags.contains(StatVfsMountFlags::NOEXEC) {
             return Err("is mounted noexec".to_owned());
@@ -224,7 +229,7 @@ impl Drop for Stage {
     }
 }
 
-fn candidates(configured: Option<&Path>) -> Vec<PathBuf> {
+fn candidates(configured: &[PathBuf]) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let rest = [
@@ -234,8 +239,8 @@ fn candidates(configured: Option<&Path>) -> Vec<PathBuf> {
         Some(PathBuf::from("/var/tmp")),
     ];
     configured
-        .map(Path::to_owned)
-        .into_iter()
+        .iter()
+        .cloned()
         .chain(rest.into_iter().flatten())
         .collect()
 }
@@ -315,7 +320,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let source = base.path().join("arm.so");
         fs::write(&source, "one").unwrap();
-        let stage = Stage::new(Some(base.path())).unwrap();
+        let stage = Stage::new(&[base.path().to_owned()]).unwrap();
         let folder = stage.folder().to_owned();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         let (first, second) = (stage.copy(&source).unwrap(), stage.copy(&source).unwrap());
@@ -345,8 +350,8 @@ mod tests {
         fs::write(dead.join("old.so"), "x").unwrap();
         let foreign = base.path().join("something-else");
         fs::create_dir(&foreign).unwrap();
-        let first = Stage::new(Some(base.path())).unwrap();
-        let second = Stage::new(Some(base.path())).unwrap();
+        let first = Stage::new(&[base.path().to_owned()]).unwrap();
+        let second = Stage::new(&[base.path().to_owned()]).unwrap();
         assert!(!dead.exists());
         assert!(foreign.exists() && first.folder().exists() && second.folder().exists());
         assert_ne!(first.folder(), second.folder());
@@ -354,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_used_is_passed_over() {
-        let stage = Stage::new(Some(Path::new("/proc/self/nowhere"))).unwrap();
+        let stage = Stage::new(&[PathBuf::from("/proc/self/nowhere")]).unwrap();
         assert!(!stage.folder().starts_with("/proc"));
     }
 }

@@ -9,6 +9,7 @@ use ovos_toolbox_wire::{Manifest, ToolDefinition};
 use serde::Serialize;
 
 use super::counts::Counts;
+use super::gate::{Gate, InUse};
 use super::in_process::InProcess;
 use super::tools::DroppedTool;
 use crate::engine::Toolbox;
@@ -22,6 +23,8 @@ pub struct Live {
     pub failed: Vec<FailedFile>,
     /// Files whose toolbox the configuration switches off.
     pub disabled: Vec<DisabledFile>,
+    /// Copies that were replaced or removed and still have runs: an emergency stop has to reach these too.
+    pub draining: Vec<Draining>,
 }
 
 impl Live {
@@ -33,6 +36,23 @@ impl Live {
             .binary_search_by(|toolbox| (*toolbox.id).cmp(id))
             .ok()?;
         self.toolboxes.get(place)
+    }
+}
+
+/// A copy that is on its way out.
+#[derive(Clone)]
+pub struct Draining {
+    /// Its toolbox.
+    pub toolbox_id: Arc<str>,
+    /// Which copy.
+    pub generation: u64,
+    /// What the engine drives.
+    pub toolbox: Arc<dyn Toolbox>,
+}
+
+impl std::fmt::Debug for Draining {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} generation {}", self.toolbox_id, self.generation)
     }
 }
 
@@ -58,9 +78,17 @@ pub struct LiveToolbox {
     /// Whether it serves.
     pub state: State,
     pub(super) instance: Arc<InProcess>,
+    pub(super) gate: Arc<Gate>,
 }
 
 impl LiveToolbox {
+    /// Enters this copy for the length of a call; `None` when it is being replaced or removed, and the current snapshot
+    /// has (or soon will have) what to use instead. A copy that somebody is in is closed only after it was drained.
+    #[must_use]
+    pub fn enter(&self) -> Option<InUse> {
+        self.gate.enter()
+    }
+
     /// What was dropped at the boundary so far.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -24,7 +24,11 @@ pub(super) async fn watch(
                     tokio::time::sleep_until(since + limit).await;
                     let ended = engine.bus_lost(limit);
                     if ended > 0 {
-                        tracing::error!(ended, away_ms = limit.as_millis(), "the bus is away: motion is halted");
+                        tracing::error!(
+                            ended,
+                            away_ms = limit.as_millis(),
+                            "the bus is away: motion is halted"
+                        );
                     }
                 }
                 Connection::Up { .. } => {}

@@ -25,8 +25,16 @@ struct State {
 
 impl Configuration {
     pub(super) fn new(config: Arc<Config>, overrides: Overrides, logs: Option<Logs>) -> Self {
-        let state = Mutex::new(State { newest: config.clone(), patch: Patch::default() });
-        Self { applied: config, overrides, logs, state }
+        let state = Mutex::new(State {
+            newest: config.clone(),
+            patch: Patch::default(),
+        });
+        Self {
+            applied: config,
+            overrides,
+            logs,
+            state,
+        }
     }
 
     /// In force since the start.
@@ -63,7 +71,10 @@ impl Configuration {
         let report = self.lock().patch.accept(data);
         let source = head.context.get("source").and_then(|source| source.as_str());
         if report.touches_us {
-            tracing::warn!(source, "ignored a configuration.patch of our own section: change the file instead");
+            tracing::warn!(
+                source,
+                "ignored a configuration.patch of our own section: change the file instead"
+            );
         }
         if report.touches_logging {
             self.apply_level();
@@ -75,7 +86,11 @@ impl Configuration {
         let newest = self.newest();
         let of_service = self.applied.changes(&newest).keys;
         let of_toolboxes = reloaded.changes(&newest).toolboxes;
-        of_service.into_iter().filter(|key| !key.starts_with("logging")).chain(of_toolboxes).collect()
+        of_service
+            .into_iter()
+            .filter(|key| !key.starts_with("logging"))
+            .chain(of_toolboxes)
+            .collect()
     }
 
     fn apply_level(&self) {

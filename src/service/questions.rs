@@ -32,7 +32,9 @@ impl Questions {
         let mut message = Message::new(topic, data);
         let source = format!("ovos_tools.{}", question.origin.toolbox_id);
         message.context.insert("source".to_owned(), Value::from(source));
-        message.context.insert("session".to_owned(), json!({ "session_id": session }));
+        message
+            .context
+            .insert("session".to_owned(), json!({ "session_id": session }));
         let response = format!("{topic}.response");
         self.lock().insert(session.clone(), (response, question));
         (message, session)

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use crate::bus::Utf8Bytes;
 use arc_swap::ArcSwap;
 use ovos_toolbox_wire::Object;
 use tokio::sync::{Notify, Semaphore, mpsc};
-use crate::bus::Utf8Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -71,7 +71,13 @@ impl Router {
     ) -> Arc<Self> {
         let (stops, queue) = mpsc::channel(STOPS);
         let overflow = Arc::new(Overflow::default());
-        tracker.spawn(serve_stops(api.clone(), queue, overflow.clone(), tracker.clone(), shutdown.clone()));
+        tracker.spawn(serve_stops(
+            api.clone(),
+            queue,
+            overflow.clone(),
+            tracker.clone(),
+            shutdown.clone(),
+        ));
         Arc::new(Self {
             api,
             deliveries,
@@ -115,7 +121,9 @@ impl Router {
         self.tracker.spawn(async move {
             let _permit = permit;
             let parsed = if text.len() > LARGE {
-                tokio::task::spawn_blocking(move || parse(&text)).await.unwrap_or(Parsed::Unusable)
+                tokio::task::spawn_blocking(move || parse(&text))
+                    .await
+                    .unwrap_or(Parsed::Unusable)
             } else {
                 parse(&text)
             };
@@ -197,7 +205,10 @@ fn parse(text: &str) -> Parsed {
     };
     match envelope.data_map() {
         Ok(data) => Parsed::Whole { head, data },
-        Err(error) => Parsed::HeadOnly { head, reason: error.to_string() },
+        Err(error) => Parsed::HeadOnly {
+            head,
+            reason: error.to_string(),
+        },
     }
 }
 

@@ -28,7 +28,9 @@ struct Record {
 
 impl LatchFile {
     pub(super) fn new(state_dir: &Path) -> Self {
-        Self { path: state_dir.join(FILE) }
+        Self {
+            path: state_dir.join(FILE),
+        }
     }
 
     /// The toolboxes that were latched when the service last ended.
@@ -63,7 +65,13 @@ impl LatchFile {
     /// Writes the latches; blocks for the disk.
     pub(super) fn write(&self, latched: &BTreeMap<String, StopRecord>) -> std::io::Result<()> {
         let record = |(id, stop): (&String, &StopRecord)| {
-            (id.clone(), Record { stop_id: stop.stop_id.clone(), reason: stop.reason.clone() })
+            (
+                id.clone(),
+                Record {
+                    stop_id: stop.stop_id.clone(),
+                    reason: stop.reason.clone(),
+                },
+            )
         };
         let records: BTreeMap<String, Record> = latched.iter().map(record).collect();
         if let Some(folder) = self.path.parent() {

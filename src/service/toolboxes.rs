@@ -25,7 +25,9 @@ use crate::api::{
 use crate::bus::Message;
 use crate::config::{CallLimits, Config};
 use crate::engine::{Engine, Limits, StopTarget};
-use crate::plugin::{self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State};
+use crate::plugin::{
+    self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State,
+};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 
 /// What the bridge is made of.
@@ -91,7 +93,9 @@ impl Bridge {
 
     /// Brings what is loaded in line with what is in the plugin folders.
     pub(super) async fn load(&self) -> ReloadOutcome {
-        let Some(manager) = self.manager.get() else { return ReloadOutcome::default() };
+        let Some(manager) = self.manager.get() else {
+            return ReloadOutcome::default();
+        };
         *lock(&self.loaded_with) = self.parts.configuration.newest();
         let report = manager.reload().await;
         ReloadOutcome {
@@ -120,9 +124,13 @@ impl Bridge {
         for toolbox in &live.toolboxes {
             let section = config.toolbox(&toolbox.id);
             if toolbox.state == State::Ready {
-                let limits = section.as_ref().map_or(&config.service.limits, |section| &section.limits);
+                let limits = section
+                    .as_ref()
+                    .map_or(&config.service.limits, |section| &section.limits);
                 let limits = engine_limits(limits, &config);
-                self.parts.engine.attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
+                self.parts
+                    .engine
+                    .attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
             }
             let permits = |tool: &str| section.as_ref().is_ok_and(|section| section.tools.permits(tool));
             entries.push(entry(toolbox, before.toolbox(&toolbox.id), permits));
@@ -141,9 +149,13 @@ impl Bridge {
             data: event.data,
             ts: now(),
         };
-        let Ok(Value::Object(data)) = serde_json::to_value(&data) else { return };
+        let Ok(Value::Object(data)) = serde_json::to_value(&data) else {
+            return;
+        };
         let mut message = Message::new("ovos.tools.event", data);
-        message.context.insert("source".to_owned(), Value::from("ovos_tools"));
+        message
+            .context
+            .insert("source".to_owned(), Value::from("ovos_tools"));
         let session = serde_json::json!({ "session_id": crate::bus::DEFAULT_SESSION_ID });
         message.context.insert("session".to_owned(), session);
         self.parts.outbox.notify(message.to_text());
@@ -187,12 +199,20 @@ impl HostServices for Outside {
 
     fn request(&self, origin: &Origin, request: Request) {
         let Some(bridge) = self.0.upgrade() else { return };
-        let Request { id, topic, data, timeout } = request;
+        let Request {
+            id,
+            topic,
+            data,
+            timeout,
+        } = request;
         let data = match data {
             Value::Object(data) => data,
             _ => Object::new(),
         };
-        let question = Question { origin: origin.clone(), request: id };
+        let question = Question {
+            origin: origin.clone(),
+            request: id,
+        };
         let (message, session) = bridge.questions.ask(question, &topic, data);
         bridge.parts.outbox.notify(message.to_text());
         let (tracker, end) = (bridge.parts.tracker.clone(), bridge.parts.end.clone());
@@ -255,7 +275,9 @@ impl Toolboxes for Bridge {
 
     fn toolboxes(&self) -> Vec<ToolboxStatus> {
         let backends = lock(&self.backends).clone();
-        let Some(manager) = self.manager.get() else { return Vec::new() };
+        let Some(manager) = self.manager.get() else {
+            return Vec::new();
+        };
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
                 State::Ready => ("ready", None),
@@ -282,7 +304,10 @@ impl Toolboxes for Bridge {
     }
 
     fn failed_files(&self) -> Vec<FailedFile> {
-        self.manager.get().map(|manager| manager.live().failed.iter().map(failed_file).collect()).unwrap_or_default()
+        self.manager
+            .get()
+            .map(|manager| manager.live().failed.iter().map(failed_file).collect())
+            .unwrap_or_default()
     }
 
     fn service(&self) -> ServiceStatus {
@@ -296,7 +321,11 @@ impl Toolboxes for Bridge {
 
     fn bus(&self) -> BusStatus {
         let dropped = self.router.get().map_or(0, |router| router.dropped());
-        bus_status(self.parts.outbox.client(), &self.parts.configuration.applied().bus.url, dropped)
+        bus_status(
+            self.parts.outbox.client(),
+            &self.parts.configuration.applied().bus.url,
+            dropped,
+        )
     }
 
     fn pending_config(&self) -> Vec<String> {
@@ -320,17 +349,22 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
     probe.limit = service.probe;
     let (max_result_bytes, fallback) = (service.max_result_bytes, config.clone());
     let section = move |id: &str| {
-        let config = bridge.upgrade().map_or_else(|| fallback.clone(), |bridge| lock(&bridge.loaded_with).clone());
+        let config = bridge
+            .upgrade()
+            .map_or_else(|| fallback.clone(), |bridge| lock(&bridge.loaded_with).clone());
         let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
         Ok(plugin::ToolboxConfig {
             enabled: section.enabled,
             section: section.own.clone(),
             allow_sha256: section.allow_sha256.clone(),
-            limits: plugin::Limits { max_result_bytes, ..plugin::Limits::default() },
+            limits: plugin::Limits {
+                max_result_bytes,
+                ..plugin::Limits::default()
+            },
         })
     };
     Ok(Settings {
-        stage_dir: service.stage_dirs.first().cloned(),
+        stage_dirs: service.stage_dirs.clone(),
         max_generations: service.max_generations,
         drain: service.drain,
         config: Arc::new(section),
@@ -339,10 +373,17 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
 }
 
 /// The tools of a toolbox, compiled; what did not change since the last snapshot is taken over.
-fn entry(toolbox: &LiveToolbox, before: Option<&ToolboxEntry>, permits: impl Fn(&str) -> bool) -> ToolboxEntry {
+fn entry(
+    toolbox: &LiveToolbox,
+    before: Option<&ToolboxEntry>,
+    permits: impl Fn(&str) -> bool,
+) -> ToolboxEntry {
     let known = before.filter(|before| before.generation == toolbox.generation);
     let compiled = |definition: &ToolDefinition| {
-        let known = known.iter().flat_map(|known| &known.tools).find(|tool| tool.definition == *definition);
+        let known = known
+            .iter()
+            .flat_map(|known| &known.tools)
+            .find(|tool| tool.definition == *definition);
         match known {
             Some(tool) => Some(tool.clone()),
             None => Tool::new(&toolbox.id, toolbox.generation, definition.clone())
@@ -353,20 +394,40 @@ fn entry(toolbox: &LiveToolbox, before: Option<&ToolboxEntry>, permits: impl Fn(
                 .map(Arc::new),
         }
     };
-    let tools = toolbox.tools.iter().filter(|tool| permits(&tool.name)).filter_map(compiled).collect();
+    let tools = toolbox
+        .tools
+        .iter()
+        .filter(|tool| permits(&tool.name))
+        .filter_map(compiled)
+        .collect();
     let state = match &toolbox.state {
         State::Ready => ToolboxState::Ready,
         State::Reloading => ToolboxState::Reloading,
         State::Failed(reason) => ToolboxState::Failed(reason.clone()),
     };
-    ToolboxEntry { toolbox_id: toolbox.id.to_string(), generation: toolbox.generation, state, tools }
+    ToolboxEntry {
+        toolbox_id: toolbox.id.to_string(),
+        generation: toolbox.generation,
+        state,
+        tools,
+    }
 }
 
 /// What toolboxes want to hear: their subscriptions, and the answers to what they ask.
 fn topics(live: &Live) -> HashSet<String> {
     let of_toolbox = |toolbox: &Arc<LiveToolbox>| {
-        let answers = toolbox.manifest.requests.iter().map(|topic| format!("{topic}.response"));
-        toolbox.manifest.subscribes.iter().cloned().chain(answers).collect::<Vec<_>>()
+        let answers = toolbox
+            .manifest
+            .requests
+            .iter()
+            .map(|topic| format!("{topic}.response"));
+        toolbox
+            .manifest
+            .subscribes
+            .iter()
+            .cloned()
+            .chain(answers)
+            .collect::<Vec<_>>()
     };
     live.toolboxes.iter().flat_map(of_toolbox).collect()
 }
@@ -394,7 +455,9 @@ fn engine_limits(limits: &CallLimits, config: &Config) -> Limits {
 
 /// Seconds since 1970.
 fn now() -> f64 {
-    std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |since| since.as_secs_f64())
+    std::time::SystemTime::UNIX_EPOCH
+        .elapsed()
+        .map_or(0.0, |since| since.as_secs_f64())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

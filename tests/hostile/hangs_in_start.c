@@ -14,6 +14,7 @@ static tb_status start(void *instance, uint64_t run, tb_str json, tb_bytes *erro
         pthread_mutex_lock(&s->lock);
         snprintf(out, sizeof out, "{\"output\":{\"halts\":%d,\"cancels\":%d}}", s->halts, s->cancels);
         pthread_mutex_unlock(&s->lock);
+        event(s, "ran");
         s->host->complete(s->host->ctx, run, TB_OK, owned(s, out));
         return TB_OK;
     }

@@ -3,6 +3,11 @@
 //! It stands in for the plugin side of `engine::Toolbox` and keeps that side's promises: one end a run, and no start of
 //! an epoch older than the last emergency halt. Read [`MemoryToolbox`] and [`Script`]; [`Rig`] puts it into an engine.
 #![allow(dead_code, reason = "each test file uses its own part of the support")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -541,6 +546,13 @@ pub(crate) struct Rig {
 pub(crate) const GENERATION: u64 = 1;
 
 impl Rig {
+    /// Makes a generation callable, or callable again.
+    pub(crate) fn attach(&self, generation: u64) {
+        let toolbox = Arc::new(Shared(self.toolbox.clone()));
+        self.engine
+            .attach("robot", generation, toolbox, Limits::default());
+    }
+
     pub(crate) fn new() -> Self {
         Self::with(Limits::default())
     }

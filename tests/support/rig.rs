@@ -1,5 +1,10 @@
 //! A manager over a private folder of fixtures.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -53,6 +58,9 @@ impl Rig {
             vec![shop.path().to_owned()],
             Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools")),
         );
+        let stage = shop.path().join(".stage");
+        std::fs::create_dir(&stage).unwrap();
+        settings.stage_dir = Some(stage);
         let known = Arc::clone(&configs);
         settings.config = Arc::new(move |id| Ok(known.lock().unwrap().get(id).cloned().unwrap_or_default()));
         change(&mut settings);
@@ -131,9 +139,12 @@ impl Rig {
 
     /// Which version answers.
     pub async fn version(&self, id: &str) -> String {
+        self.version_of(&self.get(id)).await
+    }
+
+    pub async fn version_of(&self, live: &LiveToolbox) -> String {
         let run = self.runs.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let toolbox = Arc::clone(&self.get(id).toolbox);
-        fixture::output(&*toolbox, run).await["version"]
+        fixture::output(&*live.toolbox, run).await["version"]
             .as_str()
             .unwrap()
             .to_owned()

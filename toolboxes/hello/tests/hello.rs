@@ -6,16 +6,10 @@ use std::process::Command;
 
 use ovos_toolbox_sdk::abi::status;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::testing::{Harness, built};
 
-/// Cargo builds the library for its integration tests, into the folder above theirs.
 fn rust() -> PathBuf {
-    std::env::current_exe()
-        .unwrap()
-        .ancestors()
-        .nth(2)
-        .unwrap()
-        .join("libhello.so")
+    built("hello")
 }
 
 fn c() -> PathBuf {

@@ -1,1 +1,265 @@
-//! placeholder
+//! Arithmetic for a voice assistant, with the argument and result names of OVOS's own math toolbox.
+//!
+//! Pure functions behind five tools; everything is bounded, so hostile input gets an error and not the machine.
+//! Results that JSON cannot hold (infinite, not a number) are errors. Read `expression` first.
+
+#![forbid(unsafe_code)]
+
+mod equation;
+mod evaluate;
+mod expression;
+mod statistics;
+mod units;
+
+use num_bigint::BigInt;
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::tokio::task::spawn_blocking;
+
+/// Why a calculation has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+enum MathError {
+    #[error("syntax error at character {at}: {expected}")]
+    Syntax { at: usize, expected: String },
+    #[error("{what}: at most {limit}, got {found}")]
+    TooLarge {
+        what: &'static str,
+        limit: usize,
+        found: usize,
+    },
+    #[error("unknown name {name}; known are {known}")]
+    UnknownName { name: String, known: &'static str },
+    #[error("{function} takes {expected}, got {found}")]
+    ArgumentCount {
+        function: String,
+        expected: &'static str,
+        found: usize,
+    },
+    #[error("{function} is not defined for {value}")]
+    Domain { function: &'static str, value: f64 },
+    #[error("division by zero")]
+    DivisionByZero,
+    #[error("the result is too large")]
+    Overflow,
+    #[error("the result is not a number")]
+    NotANumber,
+    #[error("unknown unit {unit:?}; known are {known}")]
+    UnknownUnit { unit: String, known: String },
+    #[error("{from} is a unit of {from_category} and {to} one of {to_category}")]
+    IncompatibleUnits {
+        from: String,
+        from_category: &'static str,
+        to: String,
+        to_category: &'static str,
+    },
+}
+
+/// The error of the call, with the kind that Python would raise.
+fn refuse(error: MathError) -> ToolError {
+    let kind = match error {
+        MathError::Syntax { .. } => "SyntaxError",
+        MathError::DivisionByZero => "ZeroDivisionError",
+        MathError::Overflow | MathError::NotANumber => "OverflowError",
+        _ => "ValueError",
+    };
+    ToolError::new(kind, error)
+}
+
+/// JSON has neither.
+fn finite(value: f64) -> Result<f64, MathError> {
+    if value.is_nan() {
+        return Err(MathError::NotANumber);
+    }
+    if value.is_infinite() {
+        return Err(MathError::Overflow);
+    }
+    Ok(value)
+}
+
+/// Evaluate a mathematical expression and return its numeric result. Supports arithmetic operators
+/// (+, -, *, /, //, %, **), functions and the constants pi, e and tau.
+#[derive(Deserialize, JsonSchema)]
+struct EvaluateExpressionArgs {
+    /// The expression, at most 1000 characters. Functions: abs, round, sqrt, ceil, floor, log, log10, log2, exp, sin,
+    /// cos, tan, asin, acos, atan, atan2, degrees, radians, factorial, gcd, lcm. Angles are in radians.
+    expression: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct EvaluateExpressionOutput {
+    /// Numeric result of the expression.
+    result: f64,
+    /// The expression as it was given.
+    expression: String,
+    /// Always null: what cannot be evaluated is an error of the call.
+    error: Option<String>,
+}
+
+async fn evaluate_expression(
+    _: Context<Math>,
+    args: EvaluateExpressionArgs,
+) -> Result<EvaluateExpressionOutput, ToolError> {
+    let parsed = expression::parse(&args.expression).map_err(refuse)?;
+    let result = evaluate::evaluate(&parsed, None)
+        .and_then(finite)
+        .map_err(refuse)?;
+    Ok(EvaluateExpressionOutput {
+        result,
+        expression: args.expression,
+        error: None,
+    })
+}
+
+/// Convert a value between units of length, mass, volume, time, speed, area, data and temperature.
+#[derive(Deserialize, JsonSchema)]
+struct UnitConvertArgs {
+    /// The value to convert.
+    value: f64,
+    /// Its unit, such as km, lb or celsius.
+    from_unit: String,
+    /// The wanted unit, such as mi, kg or fahrenheit.
+    to_unit: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct UnitConvertOutput {
+    /// The converted value.
+    result: f64,
+    /// The unit that was given.
+    from_unit: String,
+    /// The unit that was wanted.
+    to_unit: String,
+    /// What is measured: length, mass, volume, time, speed, area, data or temperature.
+    category: String,
+    /// Always null: what cannot be converted is an error of the call.
+    error: Option<String>,
+}
+
+async fn unit_convert(_: Context<Math>, args: UnitConvertArgs) -> Result<UnitConvertOutput, ToolError> {
+    let (result, category) = units::convert(args.value, &args.from_unit, &args.to_unit).map_err(refuse)?;
+    Ok(UnitConvertOutput {
+        result: finite(result).map_err(refuse)?,
+        from_unit: args.from_unit,
+        to_unit: args.to_unit,
+        category: category.to_string(),
+        error: None,
+    })
+}
+
+/// Compute count, mean, median, sample standard deviation, minimum, maximum and sum of a list of numbers.
+#[derive(Deserialize, JsonSchema)]
+struct StatisticsSummaryArgs {
+    /// The numbers, at most 10000.
+    numbers: Vec<f64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct StatisticsSummaryOutput {
+    /// How many numbers there are.
+    count: usize,
+    /// Arithmetic mean.
+    mean: f64,
+    /// Median.
+    median: f64,
+    /// Sample standard deviation; null for fewer than two numbers.
+    stdev: Option<f64>,
+    /// The smallest number.
+    minimum: f64,
+    /// The largest number.
+    maximum: f64,
+    /// The sum.
+    total: f64,
+    /// Why there is nothing to summarise; all values are 0 then.
+    error: Option<String>,
+}
+
+async fn statistics_summary(
+    _: Context<Math>,
+    args: StatisticsSummaryArgs,
+) -> Result<StatisticsSummaryOutput, ToolError> {
+    spawn_blocking(move || statistics::summarise(&args.numbers))
+        .await?
+        .map_err(refuse)
+}
+
+/// Solve an equation for x. Write it as an expression that equals zero (x**2 - 4) or as two sides (x**2 = 4).
+#[derive(Deserialize, JsonSchema)]
+struct SolveEquationArgs {
+    /// The equation, at most 1000 characters, in the language of `evaluate_expression`.
+    equation: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct SolveEquationOutput {
+    /// The real solutions for x, in ascending order.
+    solutions: Vec<f64>,
+    /// The equation as it was given.
+    equation: String,
+    /// "symbolic": a polynomial, and these are all its real solutions. "numeric": the sign changes between -1000 and
+    /// 1000; there may be more solutions.
+    method: String,
+    /// Why there is no answer.
+    error: Option<String>,
+}
+
+async fn solve_equation(_: Context<Math>, args: SolveEquationArgs) -> Result<SolveEquationOutput, ToolError> {
+    let text = args.equation.clone();
+    let solved = spawn_blocking(move || equation::solve(&text)).await?;
+    // As OVOS's own: an equation that cannot be read is an answer without solutions.
+    let (solutions, method, error) = match solved {
+        Ok((solutions, method)) => (solutions, method, None),
+        Err(error) => (Vec::new(), "numeric", Some(error.to_string())),
+    };
+    Ok(SolveEquationOutput {
+        solutions,
+        equation: args.equation,
+        method: method.to_string(),
+        error,
+    })
+}
+
+/// Add two integers of any size.
+#[derive(Deserialize, JsonSchema)]
+struct AddArgs {
+    /// The first integer.
+    a: Integer,
+    /// The second integer.
+    b: Integer,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct AddOutput {
+    /// The sum.
+    result: Integer,
+}
+
+async fn add(_: Context<Math>, args: AddArgs) -> Result<AddOutput, ToolError> {
+    let sum: BigInt = args.a.0 + args.b.0;
+    Ok(AddOutput { result: Integer(sum) })
+}
+
+struct Math;
+
+impl Toolbox for Math {
+    type Config = NoConfig;
+
+    fn manifest() -> Manifest {
+        manifest!("math")
+    }
+
+    async fn open(_: Host, _: NoConfig) -> Result<Self, ToolError> {
+        Ok(Self)
+    }
+
+    fn tools(&self) -> Vec<Tool<Self>> {
+        vec![
+            Tool::new("evaluate_expression", evaluate_expression).category("math"),
+            Tool::new("unit_convert", unit_convert).category("math"),
+            Tool::new("statistics_summary", statistics_summary).category("math"),
+            Tool::new("solve_equation", solve_equation).category("math"),
+            Tool::new("add", add).category("math"),
+        ]
+    }
+}
+
+export_toolbox!(Math);

@@ -1,6 +1,6 @@
 //! The C table of a toolbox: every function a host can call, each behind `catch_unwind`.
 //!
-//! Owns the pointers: what comes in is checked and turned into references here, and [`Instance`] sees only text. No
+//! Owns the pointers: what comes in is checked and turned into references here, and `Instance` sees only text. No
 //! panic leaves, no memory of the host is kept, none of ours is freed by it. Read [`Table`].
 
 use std::ffi::c_void;

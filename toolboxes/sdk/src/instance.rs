@@ -4,10 +4,12 @@
 //! code that the boundary calls; text in, text out. Read [`Instance::start`] and [`Instance::close`].
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::{CallIdentity, Effect, Failure, ToolDefinition};
 use serde::Deserialize;
@@ -26,10 +28,11 @@ use crate::run::{Completer, Run, Runs, supervise};
 use crate::{ActionHandler, Context, Halt, Host, Options, Tool, ToolError, Toolbox, log};
 
 /// The host gives `open` and `close` 10 s each; these leave it room.
-const OPEN: Duration = Duration::from_millis(9_500);
+const OPEN: Duration = Duration::from_secs(9);
 const RUNS_END: Duration = Duration::from_secs(2);
 const CLOSE_HOOK: Duration = Duration::from_secs(4);
 const THREADS_END: Duration = Duration::from_secs(2);
+const THREADS_END_AFTER_OPEN: Duration = Duration::from_millis(500);
 
 /// One open toolbox.
 pub(crate) struct Instance<T> {
@@ -105,7 +108,7 @@ impl<T: Toolbox> Instance<T> {
             Ok(toolbox) => Arc::new(toolbox),
             Err(error) => {
                 closing.cancel();
-                end_runtime(runtime, &dispatch, async {});
+                end_runtime(runtime, &dispatch, async {}, THREADS_END_AFTER_OPEN);
                 gate.shut();
                 return Err(error);
             }
@@ -128,7 +131,14 @@ impl<T: Toolbox> Instance<T> {
             dispatch,
             runtime,
         };
-        on(&instance.dispatch.clone(), || instance.read_table());
+        // An instance that cannot name its tools is closed like any other: its runtime must not outlive this call.
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            on(&instance.dispatch, || instance.read_table())
+        }));
+        if let Err(payload) = read {
+            instance.close();
+            return Err(ToolError::panic(payload));
+        }
         Ok(instance)
     }
 
@@ -281,7 +291,7 @@ impl<T: Toolbox> Instance<T> {
                 }
             }
         };
-        end_runtime(runtime, &dispatch, goodbye);
+        end_runtime(runtime, &dispatch, goodbye, THREADS_END);
         on(&dispatch, || drop((table, host, toolbox)));
     }
 
@@ -341,42 +351,41 @@ fn find<'a, T: Send + Sync + 'static>(tools: &'a [Tool<T>], name: &str) -> Resul
 fn open_on<T: Toolbox>(runtime: &Runtime, host: Host, config: T::Config) -> Result<T, ToolError> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let task = runtime.spawn(async move {
-        let opened = tokio::time::timeout(OPEN, T::open(host, config)).await;
+        let open = AssertUnwindSafe(async move { T::open(host, config).await });
+        let opened = tokio::time::timeout(OPEN, open.catch_unwind()).await;
         // Fails when the caller has stopped waiting, and then drops the instance, as it should.
         let _ = sender.send(opened);
     });
     // A little longer, for a future that blocks its thread.
     match receiver.recv_timeout(OPEN + Duration::from_millis(250)) {
-        Ok(Ok(opened)) => opened,
-        Ok(Err(_)) => Err(ToolError::new("TimeoutError", "open did not finish within 10 s")),
-        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+        Ok(Ok(Ok(opened))) => opened,
+        Ok(Ok(Err(payload))) => Err(ToolError::panic(payload)),
+        Ok(Err(_)) => Err(ToolError::new("TimeoutError", "open did not finish within 9 s")),
+        Err(_) => {
             task.abort();
             Err(ToolError::new(
                 "TimeoutError",
-                "open blocks its thread; it has 10 s",
+                "open blocks its thread; it has 9 s",
             ))
-        }
-        Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
-            // The sender was dropped without a word: the task panicked, and is finished now or in a moment.
-            let panicked = futures_util::FutureExt::now_or_never(task);
-            Err(match panicked {
-                Some(Err(error)) if error.is_panic() => ToolError::panic(error.into_panic()),
-                _ => ToolError::with_status(status::PANIC, "Panic", "open panicked"),
-            })
         }
     }
 }
 
 /// Runs the last task and joins the runtime's threads, on a thread of its own: a thread that is inside another tokio
 /// runtime may not do that.
-fn end_runtime(runtime: Runtime, dispatch: &Dispatch, last: impl Future<Output = ()> + Send) {
+fn end_runtime(
+    runtime: Runtime,
+    dispatch: &Dispatch,
+    last: impl Future<Output = ()> + Send,
+    threads_end: Duration,
+) {
     std::thread::scope(|scope| {
         let ended = scope
             .spawn(|| {
                 on(dispatch, || {
                     // A panic in `last` unwinds into the join below and drops the runtime on its way.
                     runtime.block_on(last);
-                    runtime.shutdown_timeout(THREADS_END);
+                    runtime.shutdown_timeout(threads_end);
                 });
             })
             .join();

@@ -4,7 +4,10 @@
 //! progress and logs, and plays the bus for requests. It does not plan waves, validate schemas or reserve anything;
 //! [`Harness::invoke`] runs the actions of a plan one after the other. For tests and doctests. Read [`Harness`].
 
+mod invoke;
+mod outcome;
 mod peer;
+mod run;
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,8 +17,7 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_abi as abi;
 use ovos_toolbox_abi::{Bytes, Status, status};
 use ovos_toolbox_wire::{
-    Action, ActionReport, CallOutcome, Completion, Conclusion, Effect, Event, Failure, Manifest, Object,
-    Outcome, Plan, Progress, Report, ToolDefinition, ToolList,
+    Action, Conclusion, Effect, Event, Failure, Manifest, Plan, Report, ToolDefinition, ToolList,
 };
 use serde_json::{Value, json};
 
@@ -23,8 +25,10 @@ use crate::Toolbox;
 use crate::boundary::{Table, empty};
 use crate::bytes::{lend, take, text};
 use crate::run::lock;
+pub use outcome::{Closed, Ended, Refused};
 use peer::Peer;
 pub use peer::{LogLine, Responder};
+pub use run::Run;
 
 /// An open toolbox and the host it believes to talk to. Dropping it closes the toolbox.
 ///
@@ -50,134 +54,23 @@ unsafe impl Send for Harness {}
 // SAFETY: as above.
 unsafe impl Sync for Harness {}
 
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
-    /// One of the values of [`abi::status`].
-    pub status: Status,
-    /// The completion as it came: `{"output": ...}` or `{"error": ...}`.
-    pub text: String,
-}
-
-impl Ended {
-    /// The output, or why there is none.
-    ///
-    /// # Errors
-    /// The run did not complete.
-    ///
-    /// # Panics
-    /// The completion is not what toolbox.h says.
-    pub fn result(&self) -> Result<Value, Failure> {
-        match serde_json::from_str(&self.text) {
-            Ok(Completion::Output(output)) if self.status == status::OK => Ok(output),
-            Ok(Completion::Error(failure)) if self.status != status::OK => Err(failure),
-            _ => panic!("status {} does not go with {}", self.status, self.text),
-        }
-    }
-}
-
-/// Why a start was refused, or open failed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Refused {
-    /// One of the values of [`abi::status`].
-    pub status: Status,
-    /// Why.
-    pub failure: Box<Failure>,
-}
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} (status {})", self.failure, self.status)
-    }
-}
-
-impl std::error::Error for Refused {}
-
-/// A run that was accepted.
-pub struct Run<'a> {
-    harness: &'a Harness,
-    id: u64,
-}
-
-impl Run<'_> {
-    /// The run's id.
-    #[must_use]
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Waits for the completion.
-    ///
-    /// # Panics
-    /// None came within the harness's deadline.
-    #[must_use]
-    pub fn wait(&self) -> Ended {
-        self.wait_for(self.harness.deadline).unwrap_or_else(|| {
-            panic!(
-                "run {} did not complete within {:?}",
-                self.id, self.harness.deadline
-            )
-        })
-    }
-
-    /// Waits for the completion, at most this long.
-    #[must_use]
-    pub fn wait_for(&self, at_most: Duration) -> Option<Ended> {
-        self.harness
-            .peer
-            .wait(at_most, |seen| seen.ended.get(&self.id).cloned())
-    }
-
-    /// Asks the run to end.
-    pub fn cancel(&self) {
-        self.harness.cancel(self.id);
-    }
-
-    /// The progress so far.
-    #[must_use]
-    pub fn progress(&self) -> Vec<Progress> {
-        self.harness
-            .peer
-            .see(|seen| seen.progress.get(&self.id).cloned().unwrap_or_default())
-    }
-
-    /// Waits until the run has reported progress `count` times.
-    ///
-    /// # Panics
-    /// It did not within the harness's deadline.
-    #[must_use]
-    pub fn wait_progress(&self, count: usize) -> Vec<Progress> {
-        let reports = |seen: &peer::Seen| {
-            seen.progress
-                .get(&self.id)
-                .filter(|reports| reports.len() >= count)
-                .cloned()
-        };
-        self.harness
-            .peer
-            .wait(self.harness.deadline, reports)
-            .unwrap_or_else(|| panic!("run {} did not report progress {count} times", self.id))
-    }
-}
-
-/// What a toolbox left behind when it was closed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Closed {
-    /// Runs that were accepted and never completed; must be empty.
-    pub unfinished: Vec<u64>,
-    /// Completions for a run that had completed, or was never started; must be 0.
-    pub stray_completions: usize,
-    /// Host functions that were called after close had returned, until now; must be 0.
-    pub calls_after_close: usize,
-}
-
-impl Closed {
-    /// Whether the toolbox kept the contract.
-    #[must_use]
-    pub fn is_clean(&self) -> bool {
-        self.unfinished.is_empty() && self.stray_completions == 0 && self.calls_after_close == 0
-    }
+/// Where cargo has put the library of the crate under test: `built("hello")` is libhello.so beside the test.
+///
+/// The crate needs `crate-type = ["cdylib", "rlib"]`: for a cdylib alone cargo builds no library before its tests, and
+/// an old one might be tested.
+///
+/// # Panics
+/// There is none.
+#[must_use]
+pub fn built(library: &str) -> std::path::PathBuf {
+    let test = std::env::current_exe().unwrap_or_else(|error| panic!("path of the test: {error}"));
+    let path = test.with_file_name(format!("lib{library}.so"));
+    assert!(
+        path.exists(),
+        "no {}: the crate needs crate-type = [\"cdylib\", \"rlib\"]",
+        path.display()
+    );
+    path
 }
 
 impl Harness {
@@ -410,39 +303,6 @@ impl Harness {
         run.wait().result()
     }
 
-    /// Runs a tool as the service would, but one action after the other: plan, actions in the order of their
-    /// dependencies, conclude. The first failure skips the rest.
-    ///
-    /// # Errors
-    /// The plan was refused, or the tool's answer is an error.
-    ///
-    /// # Panics
-    /// The plan has a cycle or names a dependency it does not have, or an action did not complete.
-    pub fn invoke(&self, tool: &str, args: Value) -> Result<Value, Failure> {
-        let Some(actions) = self
-            .plan(tool, args.clone())
-            .map_err(|refused| *refused.failure)?
-        else {
-            return self.call(tool, args);
-        };
-        let report = self.run_actions(tool, &actions);
-        match self.conclude(tool, args, &report)? {
-            Some(Conclusion::Output(output)) => Ok(output),
-            Some(Conclusion::Error(failure)) => Err(failure),
-            None => match report.actions.into_iter().next() {
-                Some(ActionReport {
-                    outcome: Outcome::Completed,
-                    output: Some(output),
-                    ..
-                }) => Ok(output),
-                Some(ActionReport {
-                    error: Some(failure), ..
-                }) => Err(failure),
-                _ => Err(Failure::new("ToolError", "the call did not complete")),
-            },
-        }
-    }
-
     /// What the toolbox makes of a report; `None` when it leaves that to the host.
     ///
     /// # Errors
@@ -652,72 +512,6 @@ impl Harness {
         self.peer.close();
     }
 
-    fn run_actions(&self, tool: &str, actions: &[Action]) -> Report {
-        let begun = Instant::now();
-        let ids = identify(actions);
-        let mut done: Vec<Option<ActionReport>> = vec![None; actions.len()];
-        let mut failed = false;
-        while let Some(next) = (0..actions.len()).find(|&index| {
-            done[index].is_none()
-                && dependencies(actions, &ids, index)
-                    .iter()
-                    .all(|&before| done[before].is_some())
-        }) {
-            let before = dependencies(actions, &ids, next);
-            let wave = 1 + before
-                .iter()
-                .filter_map(|&index| done[index].as_ref())
-                .map(|line| line.wave)
-                .max()
-                .unwrap_or(0);
-            let inputs: Object = before
-                .iter()
-                .filter_map(|&index| Some((ids[index].clone(), done[index].as_ref()?.output.clone()?)))
-                .collect();
-            let start = Instant::now();
-            let ended = (!failed).then(|| {
-                let action = Action {
-                    id: Some(ids[next].clone()),
-                    ..actions[next].clone()
-                };
-                match self.start_action(tool, action, Value::Object(inputs)) {
-                    Ok(run) => {
-                        let ended = run.wait();
-                        (ended.status, ended.result())
-                    }
-                    Err(refused) => (refused.status, Err(*refused.failure)),
-                }
-            });
-            let (outcome, output, error) = match ended {
-                None => (Outcome::Skipped, None, None),
-                Some((_, Ok(output))) => (Outcome::Completed, Some(output), None),
-                Some((status::CANCELLED, Err(failure))) => (Outcome::Cancelled, None, Some(failure)),
-                Some((_, Err(failure))) => (Outcome::Failed, None, Some(failure)),
-            };
-            failed |= outcome != Outcome::Completed;
-            done[next] = Some(ActionReport {
-                id: ids[next].clone(),
-                name: actions[next].name.clone(),
-                subsystems: actions[next].subsystems.clone(),
-                wave,
-                outcome,
-                duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
-                output,
-                error,
-            });
-        }
-        assert!(done.iter().all(Option::is_some), "the plan has a cycle");
-        Report {
-            outcome: if failed {
-                CallOutcome::Failed
-            } else {
-                CallOutcome::Completed
-            },
-            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            actions: done.into_iter().flatten().collect(),
-        }
-    }
-
     fn effect_of(&self, tool: &str) -> Effect {
         self.tools()
             .into_iter()
@@ -753,33 +547,4 @@ impl Drop for Harness {
     fn drop(&mut self) {
         self.shut();
     }
-}
-
-/// The ids that the service would give.
-fn identify(actions: &[Action]) -> Vec<String> {
-    let repeats = |name: &str| actions.iter().filter(|action| action.name == name).count() > 1;
-    actions
-        .iter()
-        .map(|action| match (&action.id, action.subsystems.first()) {
-            (Some(id), _) => id.clone(),
-            (None, Some(subsystem)) if repeats(&action.name) => format!("{}:{subsystem}", action.name),
-            (None, _) => action.name.clone(),
-        })
-        .collect()
-}
-
-fn dependencies(actions: &[Action], ids: &[String], of: usize) -> Vec<usize> {
-    let mut found = Vec::new();
-    for wanted in &actions[of].dependencies {
-        let matching: Vec<usize> = (0..actions.len())
-            .filter(|&index| ids[index] == *wanted || actions[index].name == *wanted)
-            .collect();
-        assert!(
-            !matching.is_empty(),
-            "{} depends on {wanted}, which is not in the plan",
-            ids[of]
-        );
-        found.extend(matching);
-    }
-    found
 }

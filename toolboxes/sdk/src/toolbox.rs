@@ -29,14 +29,14 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
         Options::default()
     }
 
-    /// Makes an instance, within 10 s: connects to the backend and brings it to rest. Never arms, homes, enables
+    /// Makes an instance, within 9 s (the host allows 10): connects to the backend and brings it to rest. Never arms, homes, enables
     /// torque or moves.
     ///
     /// # Errors
     /// The backend cannot be used, with the reason and what to do.
     ///
     /// # Cancel safety
-    /// The future is dropped when the 10 s are over.
+    /// The future is dropped when the 9 s are over.
     fn open(host: Host, config: Self::Config) -> impl Future<Output = Result<Self, ToolError>> + Send;
 
     /// The tools of this instance. Asked after `open` and again after [`Host::tools_changed`].

@@ -34,6 +34,7 @@ impl Default for Config {
 /// One toolbox with a tool for every promise.
 struct Probe {
     offset: i64,
+    tools_panic: bool,
     host: Host,
     halts: Mutex<Vec<Halt>>,
     sent: AtomicUsize,
@@ -231,12 +232,13 @@ impl Toolbox for Probe {
 
     async fn open(host: Host, config: Config) -> Result<Self, ToolError> {
         match config.how_to_open.as_str() {
-            "well" => {}
+            "well" | "without_tools" => {}
             "panicking" => panic!("no power"),
             how => return Err(ToolError::new("NoBackend", how)),
         }
         Ok(Self {
             offset: config.offset,
+            tools_panic: config.how_to_open == "without_tools",
             host,
             halts: Mutex::default(),
             sent: AtomicUsize::new(0),
@@ -246,6 +248,7 @@ impl Toolbox for Probe {
     }
 
     fn tools(&self) -> Vec<Tool<Self>> {
+        assert!(!self.tools_panic, "no tools today");
         vec![
             Tool::new("add", add).category("Arithmetic"),
             Tool::new("forever", forever)
@@ -458,6 +461,13 @@ fn a_panic_in_the_tables_functions_is_a_status() {
     assert_eq!(
         (refused.status, refused.failure.message.as_str()),
         (status::PANIC, "no power")
+    );
+    let refused = Harness::open::<Probe>(json!({"how_to_open": "without_tools"}))
+        .err()
+        .unwrap();
+    assert_eq!(
+        (refused.status, refused.failure.message.as_str()),
+        (status::PANIC, "no tools today")
     );
     let refused = open().halt(&["glass"], false).unwrap_err();
     assert_eq!(refused.status, status::PANIC);

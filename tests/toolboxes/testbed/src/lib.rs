@@ -3,6 +3,8 @@
 //! `plain` has the tools that a Python twin has, too; `assemble` moves a pretended machine; `machine` is that machine
 //! and the log that proves what was commanded and when; `probe` has what tests look in with. Read [`Testbed`].
 
+#![forbid(unsafe_code)]
+
 mod assemble;
 mod machine;
 mod plain;

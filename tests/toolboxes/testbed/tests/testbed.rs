@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ovos_toolbox_sdk::abi::status;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::testing::{Harness, built};
 
-/// Cargo builds the library for its integration tests, into the folder above theirs.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.ancestors().nth(2).unwrap().join("libtestbed.so")
+    built("testbed")
 }
 
 fn open(config: Value) -> Harness {
@@ -34,6 +32,7 @@ fn commands(log: &Path) -> Vec<Vec<String>> {
 
 #[test]
 fn plain_tools_answer() {
+    let version = option_env!("TESTBED_VERSION").unwrap_or("1");
     let testbed = open(json!({}));
     for (tool, args, expected) in [
         ("add", json!({"a": 2, "b": 3}), json!({"result": 5})),
@@ -44,7 +43,11 @@ fn plain_tools_answer() {
         ("dup", json!({}), json!({"owner": "testbed"})),
         ("count_marks", json!({}), json!({"marks": 0})),
         ("stop", json!({}), json!({"stopped": true})),
-        ("version", json!({}), json!({"version": "1", "greeting": "hello"})),
+        (
+            "version",
+            json!({}),
+            json!({"version": version, "greeting": "hello"}),
+        ),
     ] {
         assert_eq!(testbed.call(tool, args).unwrap(), expected, "{tool}");
     }

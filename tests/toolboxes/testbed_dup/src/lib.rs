@@ -1,5 +1,7 @@
 //! Owns `dup`, as testbed does: for the rule that a name owned by two toolboxes needs its toolbox named.
 
+#![forbid(unsafe_code)]
+
 use ovos_toolbox_sdk::prelude::*;
 
 /// Says which toolbox answered.

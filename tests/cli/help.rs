@@ -1,0 +1,152 @@
+//! What the program says of itself, without any bus.
+
+use crate::scripted::run;
+
+/// Every subcommand, the hidden one too.
+const SUBCOMMANDS: &[&str] = &[
+    "serve",
+    "bus",
+    "list",
+    "get",
+    "invoke",
+    "plan",
+    "export",
+    "reload",
+    "stop",
+    "resume",
+    "cancel",
+    "status",
+    "check",
+    "config",
+    "completions",
+    "toolbox-host",
+];
+
+#[tokio::test]
+async fn every_help_shows_an_example_of_its_own_command() {
+    for name in SUBCOMMANDS {
+        let help = run(&[name, "--help"]).await;
+        assert_eq!(help.code, 0, "{name}: {}", help.err);
+        let (_, examples) = help
+            .out
+            .split_once("Examples:\n")
+            .unwrap_or_else(|| panic!("{name} shows no examples: {}", help.out));
+        assert!(
+            examples.contains(&format!("ovos-tools {name}")),
+            "{name}: {examples}"
+        );
+        assert!(
+            help.out.contains("--bus <URL>"),
+            "{name} lists the global options: {}",
+            help.out
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_help_lists_all_subcommands_and_the_exit_codes() {
+    let help = run(&["--help"]).await;
+    assert_eq!(help.code, 0);
+    for name in SUBCOMMANDS {
+        let listed = help.out.contains(&format!("\n  {name} "));
+        assert_eq!(listed, *name != "toolbox-host", "{name}");
+    }
+    for code in 0..=5 {
+        assert!(
+            help.out.contains(&format!("\n  {code}  ")),
+            "exit code {code}: {}",
+            help.out
+        );
+    }
+}
+
+#[tokio::test]
+async fn completions_know_the_subcommands() {
+    for (shell, sign) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef ovos-tools"),
+        ("fish", "complete -c ovos-tools"),
+    ] {
+        let script = run(&["completions", shell]).await;
+        assert_eq!(script.code, 0, "{shell}: {}", script.err);
+        assert!(script.out.contains(sign), "{shell}: {}", script.out);
+        for name in ["invoke", "resume", "completions"] {
+            assert!(script.out.contains(name), "{shell} misses {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_told_before_anything_is_asked() {
+    for (arguments, part) in [
+        (&["fly"][..], "unrecognized subcommand 'fly'"),
+        (&["get"], "<NAME>"),
+        (
+            &["list", "--timeout", "0"],
+            "expected a number of seconds from 0.001 to 86400",
+        ),
+        (&["list", "--json", "--quiet"], "cannot be used with"),
+        (
+            &["plan", "x", "--format", "svg"],
+            "[possible values: table, json, mermaid, dot]",
+        ),
+        (
+            &["serve", "--embedded-bus", "maybe"],
+            "[possible values: never, auto, always]",
+        ),
+        (
+            &["invoke", "add", "5"],
+            "argument \"5\": expected key=value, or one JSON object",
+        ),
+        (&["invoke", "add", "a=1", "a=2"], "argument \"a\" is given twice"),
+        (&["plan", "add", "{a}"], "no valid JSON object"),
+        (&["invoke", "add", "--timeout-ms", "0"], "0 is not in 1.."),
+        (&["list", "--bus", "http://x"], "--bus: URL: found \"http://x\""),
+        (
+            &["list", "--config", "/nowhere.conf"],
+            "--config /nowhere.conf: there is no such file",
+        ),
+    ] {
+        let ran = run(arguments).await;
+        assert_eq!(ran.code, 2, "{arguments:?}: {ran:?}");
+        assert!(ran.err.contains(part), "{arguments:?}: {}", ran.err);
+        assert_eq!(ran.out, "", "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_configuration_names_its_files_and_hides_secrets() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("mine.conf");
+    let text = r#"{"PHAL": {"ovos-phal-plugin-tools": {
+        "service": {"max_calls": 7}, "drone": {"api_token": "hunter2"}}}}"#;
+    std::fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    let ran = run(&["config", "--config", path]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let line = |key: &str| {
+        ran.out
+            .lines()
+            .find(|line| line.contains(key))
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert!(
+        line("max_calls").contains(" 7 ") && line("max_calls").contains(path),
+        "{}",
+        ran.out
+    );
+    assert!(line("max_generations").contains("default"), "{}", ran.out);
+    assert!(line("api_token").contains("(hidden)"), "{}", ran.out);
+
+    let ran = run(&["config", "--json", "--config", path]).await;
+    let data: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let files = data["files"].as_array().unwrap();
+    assert!(
+        files.iter().any(|it| it["path"] == path && it["state"] == "read"),
+        "{data}"
+    );
+    assert!(!ran.out.contains("hunter2"));
+    let ran = run(&["config", "--json", "--show-secrets", "--config", path]).await;
+    assert!(ran.out.contains("hunter2"), "{}", ran.out);
+}

@@ -1,0 +1,15 @@
+//! The command line, as scripts and people meet it: the real binary against a scripted service.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "clippy knows a test by its attribute, and helpers of tests have none"
+)]
+
+mod answers;
+mod bus;
+mod emergency;
+mod help;
+mod invoke;
+mod scripted;
+mod silence;

@@ -1,0 +1,466 @@
+//! Emergency stop, latch, epoch and resume.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "support/memory_toolbox.rs"]
+mod memory_toolbox;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use memory_toolbox::{
+    Answer, Event, GENERATION, MemoryToolbox, OnCancel, Rig, Script, Shared, Tool, actions, outcomes,
+};
+use ovos_toolbox_wire::Outcome::Cancelled;
+use ovos_toolbox_wire::{CallOutcome, Effect};
+use ovos_tools::engine::{
+    CallEnd, CallRequest, Cause, Engine, Known, LiftError, Limits, Phase, Refusal, ResumeError, StopRecord,
+    StopTarget,
+};
+
+fn robot() -> StopTarget {
+    StopTarget::Toolboxes(vec!["robot".into()])
+}
+
+fn rig() -> Rig {
+    let rig = Rig::new();
+    rig.toolbox
+        .tool("swing", actions(&["swing left", "later left < swing"]));
+    rig.toolbox.script("swing", Script::hangs());
+    rig
+}
+
+async fn stop(rig: &Rig) -> String {
+    let stopped = rig.engine.stop(&robot(), "a test").await;
+    assert_eq!(stopped.len(), 1);
+    stopped[0].stop_id.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_on_its_way_before_the_first_await() {
+    let rig = rig();
+    rig.toolbox.halts(Answer::Never);
+    let call = rig.motion("swing");
+    rig.toolbox.until_started("swing").await;
+    let stopped = rig.engine.stop(&robot(), "the button");
+    assert!(rig.engine.latch("robot").is_some());
+    assert_eq!(rig.toolbox.halted(), [(vec!["all".to_owned()], true)]);
+    let Known::InFlight(control) = rig.engine.find(&call.call_id) else {
+        panic!("it runs");
+    };
+    assert!(matches!(control.cause(), Some(Cause::EmergencyStop { .. })));
+    drop(stopped);
+    let report = call.report().await;
+    assert_eq!(report.outcome, CallOutcome::Stopped);
+    assert_eq!(
+        outcomes(&report),
+        [("swing", Cancelled), ("later", Cancelled)].into()
+    );
+    assert!(rig.toolbox.cancelled("swing"));
+    assert_eq!(
+        rig.toolbox.halted().len(),
+        1,
+        "no gentle halt after the stop's own"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_may_come_from_a_thread_outside_the_runtime() {
+    let rig = rig();
+    let call = rig.motion("swing");
+    rig.toolbox.until_started("swing").await;
+    let engine = rig.engine.clone();
+    let stopped = std::thread::spawn(move || engine.stop(&StopTarget::All, "a signal")).join();
+    assert_eq!(call.report().await.outcome, CallOutcome::Stopped);
+    assert_eq!(stopped.unwrap().await[0].unreached, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_gentle_halt_follows_an_emergency_stop_whatever_ended_the_call_before() {
+    let earlier = [
+        Cause::Cancelled { by: "a test".into() },
+        Cause::UserStop,
+        Cause::Preempted {
+            tool: "hold".into(),
+            call_id: "x".into(),
+        },
+        Cause::Shutdown,
+    ];
+    for cause in earlier {
+        let rig = rig();
+        rig.toolbox.script(
+            "swing",
+            Script::hangs().on_cancel(OnCancel::Ends(Duration::from_secs(1))),
+        );
+        let call = rig.motion("swing");
+        rig.toolbox.until_started("swing").await;
+        rig.end(&call, cause.clone());
+        let halt = Event::Halted {
+            subsystems: vec!["left".into()],
+            emergency: false,
+        };
+        rig.toolbox
+            .until("the first halt", |log| log.contains(&halt))
+            .await;
+        rig.engine.stop(&robot(), "a test").await;
+        let report = call.report().await;
+        assert_eq!(report.outcome, CallOutcome::Stopped, "{cause}");
+        assert!(
+            rig.toolbox.halted().last().unwrap().1,
+            "{cause}: {:?}",
+            rig.toolbox.halted()
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_calls_fail_and_new_ones_are_refused() {
+    let rig = rig();
+    let runs = rig.motion("swing");
+    rig.toolbox.until_started("swing").await;
+    let waits = rig.motion("swing");
+    rig.phase(&waits, Phase::Queued).await;
+    let plans = Tool {
+        plan_takes: Duration::from_millis(500),
+        ..Tool::default()
+    };
+    rig.toolbox.tool_with("think", plans);
+    let thinks = rig.motion("think");
+    let planned = Event::Planned("think".into());
+    rig.toolbox.until("the plan", |log| log.contains(&planned)).await;
+    let stop_id = stop(&rig).await;
+    let cause = Cause::EmergencyStop {
+        stop_id: stop_id.clone(),
+        reason: "a test".into(),
+    };
+    assert_eq!(waits.refusal().await, Refusal::Ended(cause.clone()));
+    assert_eq!(thinks.refusal().await, Refusal::Ended(cause));
+    runs.report().await;
+    let stop = StopRecord {
+        stop_id,
+        reason: "a test".into(),
+    };
+    for effect in [Effect::Motion, Effect::Write] {
+        let refusal = rig.effect("swing", effect).refusal().await;
+        let toolbox_id = "robot".into();
+        assert_eq!(
+            refusal,
+            Refusal::Latched {
+                toolbox_id,
+                stop: stop.clone()
+            },
+            "{effect}"
+        );
+    }
+    assert_eq!(rig.toolbox.started(), ["swing"]);
+    rig.toolbox.script("swing", Script::takes(1));
+    for effect in [Effect::Read, Effect::Safe] {
+        assert_eq!(
+            rig.effect("swing", effect).report().await.outcome,
+            CallOutcome::Completed,
+            "{effect}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_comes_while_a_wave_is_being_started_lets_no_more_of_it_start() {
+    let rig = rig();
+    let lines: Vec<_> = (0..300).map(|n| format!("a{n} s{n}")).collect();
+    rig.toolbox.tool(
+        "t",
+        actions(&lines.iter().map(String::as_str).collect::<Vec<_>>()),
+    );
+    let engine = rig.engine.clone();
+    rig.toolbox.hook(move |event| {
+        if matches!(event, Event::Started { action, .. } if action == "a7") {
+            drop(engine.stop(&StopTarget::All, "a test"));
+        }
+    });
+    let report = rig.motion("t").report().await;
+    assert_eq!(report.outcome, CallOutcome::Stopped);
+    assert_eq!(rig.toolbox.started().len(), 8);
+    // The toolbox would have dropped the others by their epoch; they are not even sent.
+    let dropped = |event: &Event| matches!(event, Event::Dropped { .. });
+    assert!(!rig.toolbox.log().iter().any(dropped));
+    assert_eq!(report.actions.len(), 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_is_never_refused() {
+    let all = ["arm", "robot"];
+    let named = |ids: &[&str]| StopTarget::Toolboxes(ids.iter().map(ToString::to_string).collect());
+    let rows = [
+        (StopTarget::All, &all[..]),
+        (named(&["arm"]), &["arm"]),
+        (named(&["arm", "robot"]), &all),
+        (named(&["arm", "arm"]), &["arm"]),
+        (named(&["nobody"]), &all),
+        (named(&["arm", "nobody"]), &all),
+        (named(&[""]), &all),
+    ];
+    for (target, expected) in rows {
+        let rig = rig();
+        let arm = MemoryToolbox::new();
+        rig.engine
+            .attach("arm", 7, Arc::new(Shared(arm.clone())), Limits::default());
+        let stopped = rig.engine.stop(&target, "a test").await;
+        let ids: Vec<_> = stopped
+            .iter()
+            .map(|stopped| stopped.toolbox_id.as_str())
+            .collect();
+        assert_eq!(ids, expected, "{target:?}");
+        assert!(stopped.iter().all(|s| s.unreached.is_none()));
+        assert!(rig.engine.latched().keys().eq(expected), "{target:?}");
+        for (toolbox, id) in [(&arm, "arm"), (&rig.toolbox, "robot")] {
+            assert_eq!(
+                toolbox.halted().len(),
+                usize::from(expected.contains(&id)),
+                "{target:?}, {id}"
+            );
+        }
+        // And once more while latched.
+        assert_eq!(rig.engine.stop(&target, "again").await.len(), expected.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_toolbox_is_latched_and_halted_before_the_first_call_is_told() {
+    let rig = rig();
+    let arm = MemoryToolbox::new();
+    rig.engine
+        .attach("arm", 7, Arc::new(Shared(arm.clone())), Limits::default());
+    let lease = rig.engine.lease("arm", 7).unwrap();
+    let (engine, request) = (
+        rig.engine.clone(),
+        CallRequest {
+            toolbox_id: "arm".into(),
+            ..rig.request("swing")
+        },
+    );
+    arm.script("swing", Script::hangs());
+    let call_id = request.call_id.clone();
+    let call = tokio::spawn(async move { engine.call(&lease, request).await });
+    arm.until_started("swing").await;
+    let Known::InFlight(control) = rig.engine.find(&call_id) else {
+        panic!("it runs");
+    };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    for toolbox in [&arm, &rig.toolbox] {
+        let (engine, control, seen) = (rig.engine.clone(), control.clone(), seen.clone());
+        toolbox.hook(move |event| {
+            if matches!(event, Event::Halted { emergency: true, .. }) {
+                seen.lock()
+                    .unwrap()
+                    .push((engine.latched().len(), control.cause().is_some()));
+            }
+        });
+    }
+    rig.engine.stop(&StopTarget::All, "a test").await;
+    assert_eq!(*seen.lock().unwrap(), [(2, false), (2, false)]);
+    assert!(matches!(call.await.unwrap(), CallEnd::Ran { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_answer_says_what_could_not_be_reached() {
+    let rows = [
+        (Answer::Yes, None),
+        (Answer::No, Some("BackendError: the button is still pressed")),
+        (Answer::Never, Some("its halt was not answered within 200 ms")),
+    ];
+    for (answer, expected) in rows {
+        let rig = rig();
+        rig.toolbox.halts(answer);
+        let stopped = rig.engine.stop(&robot(), "a test").await;
+        assert_eq!(stopped[0].unreached.as_deref(), expected);
+        assert_eq!(
+            rig.engine.latch("robot").unwrap().stop_id,
+            stopped[0].stop_id,
+            "latched all the same"
+        );
+    }
+    let rig = rig();
+    rig.engine.detach("robot", GENERATION);
+    let stopped = rig.engine.stop(&robot(), "a test").await;
+    assert_eq!(stopped[0].unreached.as_deref(), Some("it is not running"));
+    assert!(rig.engine.latch("robot").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resume_lifts_only_the_stop_it_names() {
+    let rig = rig();
+    rig.toolbox.script("swing", Script::takes(1));
+    let nothing = rig.engine.resume("robot", "stop-0").await.unwrap_err();
+    let latch = |source| ResumeError::Latch {
+        toolbox_id: "robot".into(),
+        source,
+    };
+    assert_eq!(nothing, latch(LiftError::NotLatched));
+    assert_eq!(
+        rig.engine.resume("nobody", "stop-0").await.unwrap_err(),
+        ResumeError::UnknownToolbox("nobody".into())
+    );
+    let older = stop(&rig).await;
+    let newer = stop(&rig).await;
+    assert_ne!(older, newer);
+    let refused = rig.engine.resume("robot", &older).await.unwrap_err();
+    assert_eq!(
+        refused,
+        latch(LiftError::OtherStop {
+            given: older,
+            current: newer.clone()
+        })
+    );
+    assert!(rig.engine.latch("robot").is_some());
+    rig.engine.resume("robot", &newer).await.unwrap();
+    assert_eq!(rig.engine.latch("robot"), None);
+    assert_eq!(rig.motion("swing").report().await.outcome, CallOutcome::Completed);
+    assert!(rig.engine.resume("robot", &newer).await.is_err(), "and only once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_toolbox_may_refuse_to_be_resumed() {
+    for (answer, expected) in [
+        (Answer::No, "the button is still pressed"),
+        (Answer::Never, "it did not answer"),
+    ] {
+        let rig = rig();
+        rig.toolbox.resumes(answer);
+        let stop_id = stop(&rig).await;
+        let error = rig.engine.resume("robot", &stop_id).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("toolbox `robot` refuses: {expected}"));
+        assert_eq!(rig.engine.latch("robot").unwrap().stop_id, stop_id);
+    }
+    let rig = rig();
+    let stop_id = stop(&rig).await;
+    rig.engine.detach("robot", GENERATION);
+    assert_eq!(
+        rig.engine.resume("robot", &stop_id).await,
+        Err(ResumeError::NotRunning("robot".into()))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_comes_while_the_toolbox_is_asked_is_not_lifted() {
+    let rig = rig();
+    let older = stop(&rig).await;
+    let engine = rig.engine.clone();
+    rig.toolbox.hook(move |event| {
+        if *event == Event::Resumed {
+            drop(engine.stop(&StopTarget::All, "pressed again"));
+        }
+    });
+    let error = rig.engine.resume("robot", &older).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ResumeError::Latch {
+                source: LiftError::OtherStop { .. },
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert_eq!(rig.engine.latch("robot").unwrap().reason, "pressed again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_from_before_a_stop_starts_nothing_after_the_resume() {
+    let rig = rig();
+    rig.toolbox.script(
+        "swing",
+        Script::hangs().on_cancel(OnCancel::Completes(Duration::from_secs(1))),
+    );
+    let call = rig.motion("swing");
+    rig.toolbox.until_started("swing").await;
+    let stop_id = stop(&rig).await;
+    rig.engine.resume("robot", &stop_id).await.unwrap();
+    let report = call.report().await;
+    assert_eq!(rig.toolbox.started(), ["swing"], "{report:?}");
+    assert_eq!(report.outcome, CallOutcome::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_latch_outlives_reloads_and_restarts() {
+    let rig = rig();
+    let stop_id = stop(&rig).await;
+    rig.engine.attach(
+        "robot",
+        2,
+        Arc::new(Shared(rig.toolbox.clone())),
+        Limits::default(),
+    );
+    rig.engine.detach("robot", GENERATION);
+    let lease = rig.engine.lease("robot", 2).unwrap();
+    let end = rig.engine.call(&lease, rig.request("swing")).await;
+    assert!(
+        matches!(end, CallEnd::Refused(Refusal::Latched { .. })),
+        "{end:?}"
+    );
+
+    // The next run of the service is given what this one left behind.
+    let left: HashMap<_, _> = rig.engine.latched().into_iter().collect();
+    let engine = Engine::new(8, left.clone());
+    assert_eq!(
+        engine.latched().into_iter().collect::<HashMap<_, _>>(),
+        left,
+        "also while it is not loaded"
+    );
+    engine.attach(
+        "robot",
+        1,
+        Arc::new(Shared(rig.toolbox.clone())),
+        Limits::default(),
+    );
+    let lease = engine.lease("robot", 1).unwrap();
+    let end = engine.call(&lease, rig.request("swing")).await;
+    assert!(
+        matches!(end, CallEnd::Refused(Refusal::Latched { .. })),
+        "{end:?}"
+    );
+    engine.resume("robot", &stop_id).await.unwrap();
+    assert!(engine.latched().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_toolbox_that_is_not_loaded_yet_is_held_like_any_other() {
+    let record = |stop_id: &str| StopRecord {
+        stop_id: stop_id.into(),
+        reason: "before the restart".into(),
+    };
+    let engine = Engine::new(8, HashMap::from([("arm".to_owned(), record("stop-1"))]));
+    assert_eq!(engine.latch("arm"), Some(record("stop-1")));
+    let not_running = Err(ResumeError::NotRunning("arm".into()));
+    assert_eq!(engine.resume("arm", "stop-1").await, not_running);
+    let stopped = engine.stop(&StopTarget::All, "a test").await;
+    assert_eq!(stopped[0].unreached.as_deref(), Some("it is not running"));
+    let arm = Shared(MemoryToolbox::new());
+    engine.attach("arm", 1, Arc::new(arm), Limits::default());
+    assert!(
+        engine.resume("arm", "stop-1").await.is_err(),
+        "a newer stop holds it"
+    );
+    engine.resume("arm", &stopped[0].stop_id).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_of_a_latch_can_be_watched() {
+    let rig = rig();
+    let mut changes = rig.engine.watch_latches();
+    let mut changed = || {
+        let changed = changes.has_changed().unwrap();
+        changes.mark_unchanged();
+        changed
+    };
+    assert!(!changed());
+    let stop_id = stop(&rig).await;
+    assert!(changed());
+    rig.engine.resume("robot", "stop-0").await.unwrap_err();
+    assert!(!changed());
+    rig.engine.resume("robot", &stop_id).await.unwrap();
+    assert!(changed());
+}

@@ -1,0 +1,68 @@
+//! How runs, starts and toolboxes end, as a test sees it.
+
+use ovos_toolbox_abi::{Status, status};
+use ovos_toolbox_wire::{Completion, Failure};
+use serde_json::Value;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// One of the values of [`ovos_toolbox_abi::status`].
+    pub status: Status,
+    /// The completion as it came: `{"output": ...}` or `{"error": ...}`.
+    pub text: String,
+}
+
+impl Ended {
+    /// The output, or why there is none.
+    ///
+    /// # Errors
+    /// The run did not complete.
+    ///
+    /// # Panics
+    /// The completion is not what toolbox.h says.
+    pub fn result(&self) -> Result<Value, Failure> {
+        match serde_json::from_str(&self.text) {
+            Ok(Completion::Output(output)) if self.status == status::OK => Ok(output),
+            Ok(Completion::Error(failure)) if self.status != status::OK => Err(failure),
+            _ => panic!("status {} does not go with {}", self.status, self.text),
+        }
+    }
+}
+
+/// Why a start was refused, or open failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    /// One of the values of [`ovos_toolbox_abi::status`].
+    pub status: Status,
+    /// Why.
+    pub failure: Box<Failure>,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (status {})", self.failure, self.status)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// What a toolbox left behind when it was closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Closed {
+    /// Runs that were accepted and never completed; must be empty.
+    pub unfinished: Vec<u64>,
+    /// Completions for a run that had completed, or was never started; must be 0.
+    pub stray_completions: usize,
+    /// Host functions that were called after close had returned, until now; must be 0.
+    pub calls_after_close: usize,
+}
+
+impl Closed {
+    /// Whether the toolbox kept the contract.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.unfinished.is_empty() && self.stray_completions == 0 && self.calls_after_close == 0
+    }
+}
