@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use support::client::Client;
 use support::process::Process;
 use support::python::python;
-use support::scene::{Scene, assert_still, from_first, monotonic_ns};
+use support::scene::{Scene, assert_halted, from_first, monotonic_ns};
 use support::service::BusKind;
 
 const SEED: u64 = 0x000b_0550_0106;
@@ -129,10 +129,7 @@ fn motion_is_halted(kind: BusKind) {
     let after_ms = (halted[0].at - killed_at) / 1_000_000;
     // Half a second of slack for a busy machine; that it does not halt at once is the other half of the promise.
     assert!((limit_ms..limit_ms + 500).contains(&after_ms), "halted {after_ms} ms after the bus was lost");
-    // A command that was given before the halt may be in the log just behind it: the four arms have threads of their
-    // own. Once the last of them was halted nothing moves.
-    let last = motors.iter().rposition(|motor| motor.kind == "halt").unwrap();
-    assert_still(&motors[last..]);
+    assert_halted(&motors);
     let moved: Vec<&str> = motors.iter().map(|motor| motor.run.as_str()).filter(|run| *run != "-").collect();
     assert!(moved.iter().all(|run| run.starts_with("motion-0/")), "a queued call moved: {moved:?}");
     // Nothing is latched: it moves again.

@@ -3,6 +3,7 @@
 //! Everything a scene writes is in one sandbox, which outlives the processes, as a disk outlives a power cut.
 //! Read [`Scene`].
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -30,6 +31,12 @@ pub(crate) struct Motor {
     pub(crate) subsystem: String,
     /// `<call id>/<action id>`.
     pub(crate) run: String,
+}
+
+impl Motor {
+    fn moves(&self) -> bool {
+        matches!(self.kind.as_str(), "start" | "step")
+    }
 }
 
 impl Scene {
@@ -148,8 +155,21 @@ pub(crate) fn from_first<'a>(motors: &'a [Motor], kinds: &[&str]) -> Option<&'a 
 /// Fails when one of these moves something.
 #[track_caller]
 pub(crate) fn assert_still(motors: &[Motor]) {
-    let moves: Vec<_> = motors.iter().filter(|motor| matches!(motor.kind.as_str(), "start" | "step")).collect();
+    let moves: Vec<_> = motors.iter().filter(|motor| motor.moves()).collect();
     assert!(moves.is_empty(), "moved after it was halted: {moves:?}");
+}
+
+/// Fails when something that has been moved was not halted, or was moved after that.
+#[track_caller]
+pub(crate) fn assert_halted(motors: &[Motor]) {
+    let moved: BTreeSet<&str> = motors.iter().filter(|motor| motor.moves()).map(|motor| motor.subsystem.as_str()).collect();
+    assert!(!moved.is_empty(), "nothing was moved");
+    for subsystem in moved {
+        let of_it = |motor: &&Motor| motor.subsystem == subsystem || motor.subsystem == "all";
+        let of_it: Vec<Motor> = motors.iter().filter(of_it).cloned().collect();
+        let Some(halted) = from_first(&of_it, &["halt", "emergency"]) else { panic!("{subsystem} was never halted") };
+        assert_still(halted);
+    }
 }
 
 /// The monotonic clock of the motor log.
