@@ -81,8 +81,13 @@ impl Scene {
 
     /// Our program in this scene.
     pub(crate) fn ours(&self, name: &str, args: &[&str]) -> Process {
+        self.ours_with(name, args, &[])
+    }
+
+    /// The same with environment variables.
+    pub(crate) fn ours_with(&self, name: &str, args: &[&str], variables: &[(&str, &str)]) -> Process {
         let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
-        command.args(args);
+        command.args(args).envs(variables.iter().copied());
         Process::start(name, &self.sandbox, command)
     }
 
