@@ -30,6 +30,7 @@ plugins: setup  ## the toolboxes that come with the service, into plugins/
 
 testbed: setup  ## the toolboxes only tests use
 	scripts/plugins.sh debug $(TARGET)/testbed-plugins $(TESTBED)
+	scripts/testbed-versions.sh 4 $(TARGET)/testbed-versions
 
 venv:  ## the Python packages the tests talk to, in .venv
 	scripts/setup.sh --with-python

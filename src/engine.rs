@@ -365,8 +365,9 @@ impl Engine {
         moving.len()
     }
 
-    /// Ends every call, because the service is going down.
+    /// Ends every call and takes no more, because the service is going down.
     pub fn shut_down(&self) {
+        self.calls.close();
         self.calls
             .in_flight()
             .iter()

@@ -32,8 +32,17 @@ use router::Router;
 use state::LatchFile;
 use toolboxes::Bridge;
 
-/// How long calls have to end, and answers to be written, once the service goes down.
+/// How long all of it may take once the service goes down.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The part of it that calls have to end: the machine's to come to rest (settle_ms), and a toolbox's to say so.
+const CALLS_PATIENCE: Duration = Duration::from_millis(3500);
+
+/// The part of it that is left for answers to be written after the toolboxes have closed.
+const WRITING_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long the service's own bus may take to part with its clients.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Why the service cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -102,8 +111,11 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
 
     let embedded = embedded_bus(&config).await?;
     let embedded_url = embedded.as_ref().map(EmbeddedBus::url);
+    // The service's own bus goes last: the answers have to get through it.
+    let (bus_tracker, bus_end) = (TaskTracker::new(), CancellationToken::new());
+    let _bus_end = bus_end.clone().drop_guard();
     if let Some(bus) = embedded {
-        tracker.spawn(bus.run(end.clone()));
+        bus_tracker.spawn(bus.run(bus_end.clone()));
     }
 
     let latches = LatchFile::new(&config.service.state_dir);
@@ -142,7 +154,7 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
     bridge.load().await;
     outbox.connect(BusClient::start(
         client_config(&config),
-        router,
+        router.clone(),
         &tracker,
         end.clone(),
     ));
@@ -178,9 +190,16 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
     tracing::info!("shutting down");
     notify(&[sd_notify::NotifyState::Stopping]);
     api.set_ready(false);
-    engine.shut_down();
     let deadline = tokio::time::Instant::now() + SHUTDOWN_PATIENCE;
-    bridge.shut_down(SHUTDOWN_PATIENCE).await;
+    engine.shut_down();
+    // A toolbox that closes loses its calls; first they end and are answered.
+    if tokio::time::timeout(CALLS_PATIENCE, router.answered()).await.is_err() {
+        tracing::warn!(calls = engine.calls_in_flight(), "some requests are still under way; closing the toolboxes");
+    }
+    bridge.shut_down(deadline.saturating_duration_since(tokio::time::Instant::now() + WRITING_PATIENCE)).await;
+    if tokio::time::timeout_at(deadline, router.answered()).await.is_err() {
+        tracing::error!(calls = engine.calls_in_flight(), "some requests were not answered");
+    }
     if let Some(client) = outbox.client()
         && client.connection_now().is_up()
     {
@@ -190,6 +209,11 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
     tracker.close();
     if tokio::time::timeout_at(deadline, tracker.wait()).await.is_err() {
         tracing::warn!("some tasks did not end in time");
+    }
+    bus_end.cancel();
+    bus_tracker.close();
+    if tokio::time::timeout(FAREWELL, bus_tracker.wait()).await.is_err() {
+        tracing::warn!("the embedded bus did not end in time");
     }
     Ok(())
 }

@@ -41,7 +41,8 @@ pub(super) struct Router {
     deliveries: Arc<dyn Deliveries>,
     stops: mpsc::Sender<Stop>,
     overflow: Arc<Overflow>,
-    tracker: TaskTracker,
+    /// Everything that owes an answer: requests, and stops whose toolboxes have not confirmed yet.
+    owed: TaskTracker,
     shutdown: CancellationToken,
     answer_as_phal: bool,
     /// Topics that toolboxes want to hear.
@@ -80,11 +81,12 @@ impl Router {
     ) -> Arc<Self> {
         let (stops, queue) = mpsc::channel(STOPS);
         let overflow = Arc::new(Overflow::default());
+        let owed = TaskTracker::new();
         tracker.spawn(serve_stops(
             api.clone(),
             queue,
             overflow.clone(),
-            tracker.clone(),
+            owed.clone(),
             shutdown.clone(),
         ));
         Arc::new(Self {
@@ -92,7 +94,7 @@ impl Router {
             deliveries,
             stops,
             overflow,
-            tracker,
+            owed,
             shutdown,
             answer_as_phal,
             topics: ArcSwap::default(),
@@ -109,6 +111,16 @@ impl Router {
     /// Requests that were dropped because far too many were under way.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Waits until every request that was taken in has been answered.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(super) async fn answered(&self) {
+        // A closed tracker still takes tasks; it only lets the wait end when there are none.
+        self.owed.close();
+        self.owed.wait().await;
     }
 
     fn stop(&self, urgent: Urgent, text: Utf8Bytes) {
@@ -132,7 +144,7 @@ impl Router {
         };
         let (api, deliveries) = (self.api.clone(), self.deliveries.clone());
         let (shutdown, answer_as_phal) = (self.shutdown.clone(), self.answer_as_phal);
-        self.tracker.spawn(async move {
+        self.owed.spawn(async move {
             let _permit = permit;
             let parsed = if text.len() > LARGE {
                 tokio::task::spawn_blocking(move || parse(&text))
@@ -241,7 +253,7 @@ async fn serve_stops(
     api: Arc<Api>,
     mut queue: mpsc::Receiver<Stop>,
     overflow: Arc<Overflow>,
-    tracker: TaskTracker,
+    owed: TaskTracker,
     shutdown: CancellationToken,
 ) {
     loop {
@@ -259,7 +271,7 @@ async fn serve_stops(
                     let api = api.clone();
                     let mut served = Box::pin(async move { api.urgent(urgent, &text).await });
                     if futures_util::poll!(&mut served).is_pending() {
-                        tracker.spawn(served);
+                        owed.spawn(served);
                     }
                     tracing::info!(read_ns, "a stop was served");
                 }

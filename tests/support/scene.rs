@@ -3,6 +3,7 @@
 //! Everything a scene writes is in one sandbox, which outlives the processes, as a disk outlives a power cut.
 //! Read [`Scene`].
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -32,13 +33,16 @@ pub(crate) struct Motor {
     pub(crate) run: String,
 }
 
+impl Motor {
+    fn moves(&self) -> bool {
+        matches!(self.kind.as_str(), "start" | "step")
+    }
+}
+
 impl Scene {
     /// A scene whose service has these keys, beside quick reconnects.
     pub(crate) fn new(service: &Value) -> Self {
-        let scene = Self {
-            sandbox: Sandbox::new(),
-            port: free_port(),
-        };
+        let scene = Self { sandbox: Sandbox::new(), port: free_port() };
         scene.configure(service, &json!({}));
         scene
     }
@@ -77,8 +81,13 @@ impl Scene {
 
     /// Our program in this scene.
     pub(crate) fn ours(&self, name: &str, args: &[&str]) -> Process {
+        self.ours_with(name, args, &[])
+    }
+
+    /// The same with environment variables.
+    pub(crate) fn ours_with(&self, name: &str, args: &[&str], variables: &[(&str, &str)]) -> Process {
         let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
-        command.args(args);
+        command.args(args).envs(variables.iter().copied());
         Process::start(name, &self.sandbox, command)
     }
 
@@ -119,11 +128,7 @@ impl Scene {
                 return value;
             }
             let last = &motors[motors.len().saturating_sub(20)..];
-            assert!(
-                Instant::now() < end,
-                "motors: no {what} in {} lines that end in {last:?}",
-                motors.len()
-            );
+            assert!(Instant::now() < end, "motors: no {what} in {} lines that end in {last:?}", motors.len());
             // A file that grows: look again soon.
             std::thread::park_timeout(Duration::from_millis(2));
         }
@@ -133,10 +138,7 @@ impl Scene {
     #[track_caller]
     pub(crate) fn until_moving(&self, call_id: &str) {
         self.until_motors("step", |motors| {
-            motors
-                .iter()
-                .any(|motor| motor.kind == "step" && motor.run.starts_with(call_id))
-                .then_some(())
+            motors.iter().any(|motor| motor.kind == "step" && motor.run.starts_with(call_id)).then_some(())
         });
     }
 }
@@ -144,31 +146,35 @@ impl Scene {
 /// Waits until a service says that it is ready.
 pub(crate) fn ready(service: &mut Process, client: &mut Client) {
     service.until("readiness", |_| {
-        let answer = client.ask_within(
-            "mycroft.ovos_tools.is_ready",
-            &json!({}),
-            Duration::from_millis(100),
-        )?;
+        let answer = client.ask_within("mycroft.ovos_tools.is_ready", &json!({}), Duration::from_millis(100))?;
         (answer["status"] == true).then_some(())
     });
 }
 
 /// The first motor command of one of these kinds, and everything after it.
 pub(crate) fn from_first<'a>(motors: &'a [Motor], kinds: &[&str]) -> Option<&'a [Motor]> {
-    let first = motors
-        .iter()
-        .position(|motor| kinds.contains(&motor.kind.as_str()))?;
+    let first = motors.iter().position(|motor| kinds.contains(&motor.kind.as_str()))?;
     motors.get(first..)
 }
 
 /// Fails when one of these moves something.
 #[track_caller]
 pub(crate) fn assert_still(motors: &[Motor]) {
-    let moves: Vec<_> = motors
-        .iter()
-        .filter(|motor| matches!(motor.kind.as_str(), "start" | "step"))
-        .collect();
+    let moves: Vec<_> = motors.iter().filter(|motor| motor.moves()).collect();
     assert!(moves.is_empty(), "moved after it was halted: {moves:?}");
+}
+
+/// Fails when something that has been moved was not halted, or was moved after that.
+#[track_caller]
+pub(crate) fn assert_halted(motors: &[Motor]) {
+    let moved: BTreeSet<&str> = motors.iter().filter(|motor| motor.moves()).map(|motor| motor.subsystem.as_str()).collect();
+    assert!(!moved.is_empty(), "nothing was moved");
+    for subsystem in moved {
+        let of_it = |motor: &&Motor| motor.subsystem == subsystem || motor.subsystem == "all";
+        let of_it: Vec<Motor> = motors.iter().filter(of_it).cloned().collect();
+        let Some(halted) = from_first(&of_it, &["halt", "emergency"]) else { panic!("{subsystem} was never halted") };
+        assert_still(halted);
+    }
 }
 
 /// The monotonic clock of the motor log.
@@ -179,9 +185,7 @@ pub(crate) fn monotonic_ns() -> u64 {
 
 fn motor(line: &str) -> Motor {
     let words: Vec<&str> = line.splitn(4, ' ').collect();
-    let [at, kind, subsystem, run] = words.as_slice() else {
-        panic!("motor log: {line:?}")
-    };
+    let [at, kind, subsystem, run] = words.as_slice() else { panic!("motor log: {line:?}") };
     Motor {
         at: at.parse().unwrap(),
         kind: (*kind).to_owned(),
