@@ -18,8 +18,9 @@ check:  ## what a change has to pass before it is committed
 	cargo fmt --check && cargo clippy --locked --all-targets -- -D warnings
 	if command -v cargo-deny >/dev/null; then cargo deny --log-level error check licenses; else echo "skipped: cargo deny is not installed"; fi
 
-bench: setup plugins venv  ## one table of ratios, goals beside them
-	cargo bench --locked
+bench: setup venv  ## tables of ratios, goals beside them
+	scripts/plugins.sh release $(TARGET)/bench-toolboxes $(TOOLBOXES) && scripts/plugins.sh release $(TARGET)/bench-plugins $(TESTBED)
+	cargo bench --locked --bench '*'
 
 soak: venv testbed  ## the long tests: cargo's ignored ones
 	cargo test --locked --release -- --ignored --nocapture

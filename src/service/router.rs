@@ -39,7 +39,7 @@ pub(super) trait Deliveries: Send + Sync + 'static {
 pub(super) struct Router {
     api: Arc<Api>,
     deliveries: Arc<dyn Deliveries>,
-    stops: mpsc::Sender<(Urgent, Utf8Bytes)>,
+    stops: mpsc::Sender<Stop>,
     overflow: Arc<Overflow>,
     tracker: TaskTracker,
     shutdown: CancellationToken,
@@ -50,6 +50,15 @@ pub(super) struct Router {
     /// limit, which answers, before this one, which cannot.
     permits: Arc<Semaphore>,
     dropped: AtomicU64,
+}
+
+/// A stop request as it came in.
+struct Stop {
+    urgent: Urgent,
+    text: Utf8Bytes,
+    /// When its frame was read, in nanoseconds of CLOCK_MONOTONIC: comparable with what a toolbox writes down when its
+    /// `halt` is entered, also across processes.
+    read_ns: u64,
 }
 
 /// Stops that did not fit into the queue.
@@ -103,7 +112,12 @@ impl Router {
     }
 
     fn stop(&self, urgent: Urgent, text: Utf8Bytes) {
-        if self.stops.try_send((urgent, text)).is_err() {
+        let stop = Stop {
+            urgent,
+            text,
+            read_ns: monotonic_ns(),
+        };
+        if self.stops.try_send(stop).is_err() {
             self.overflow.happened.store(true, Ordering::Release);
             self.overflow.wake.notify_one();
         }
@@ -130,7 +144,9 @@ impl Router {
             let work = async {
                 // Of a type that stands twice the last one counts; the reader took the first.
                 let topic = match &parsed {
-                    Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => Topic::of(&head.kind, answer_as_phal),
+                    Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => {
+                        Topic::of(&head.kind, answer_as_phal)
+                    }
                     Parsed::Unusable => None,
                 };
                 let Some(topic) = topic else { return };
@@ -141,7 +157,16 @@ impl Router {
                         topic => api.handle(topic, Request { head, data, received }).await,
                     },
                     Parsed::HeadOnly { head, reason } => {
-                        api.refuse(topic, Request { head, data: Object::new(), received }, &reason).await;
+                        api.refuse(
+                            topic,
+                            Request {
+                                head,
+                                data: Object::new(),
+                                received,
+                            },
+                            &reason,
+                        )
+                        .await;
                     }
                     Parsed::Unusable => {}
                 }
@@ -214,7 +239,7 @@ fn parse(text: &str) -> Parsed {
 
 async fn serve_stops(
     api: Arc<Api>,
-    mut queue: mpsc::Receiver<(Urgent, Utf8Bytes)>,
+    mut queue: mpsc::Receiver<Stop>,
     overflow: Arc<Overflow>,
     tracker: TaskTracker,
     shutdown: CancellationToken,
@@ -228,7 +253,7 @@ async fn serve_stops(
                 }
             }
             stop = queue.recv() => match stop {
-                Some((urgent, text)) => {
+                Some(Stop { urgent, text, read_ns }) => {
                     // Polled once here, which is all that latch, cancel and halt need; the confirmation and the answer
                     // are waited for elsewhere, so that the next stop does not wait for this one's toolboxes.
                     let api = api.clone();
@@ -236,10 +261,17 @@ async fn serve_stops(
                     if futures_util::poll!(&mut served).is_pending() {
                         tracker.spawn(served);
                     }
+                    tracing::info!(read_ns, "a stop was served");
                 }
                 None => return,
             },
             () = shutdown.cancelled() => return,
         }
     }
+}
+
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    // Counted from the start of the machine: neither is negative nor are they near the end of the range.
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }

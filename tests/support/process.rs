@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// How long anything a test waits for may take; generous, because it only matters when something is broken.
@@ -157,6 +158,33 @@ impl Process {
             self.log()
         );
         self.output()
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end, however it ends.
+    pub(crate) fn end_within(&mut self, limit: Duration) -> ExitStatus {
+        let end = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.ended() {
+                return status;
+            }
+            assert!(
+                Instant::now() < end,
+                "{} did not end within {limit:?}\n{}",
+                self.name,
+                self.log()
+            );
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
     }
 
     /// Kills it at once, as a crash would.

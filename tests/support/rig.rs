@@ -60,7 +60,7 @@ impl Rig {
         );
         let stage = shop.path().join(".stage");
         std::fs::create_dir(&stage).unwrap();
-        settings.stage_dir = Some(stage);
+        settings.stage_dirs = vec![stage];
         let known = Arc::clone(&configs);
         settings.config = Arc::new(move |id| Ok(known.lock().unwrap().get(id).cloned().unwrap_or_default()));
         change(&mut settings);

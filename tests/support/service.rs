@@ -135,7 +135,7 @@ fn ovos_tools(sandbox: &Sandbox) -> Command {
 }
 
 /// Where `make testbed` puts the toolboxes that only tests use.
-fn testbed_plugins() -> PathBuf {
+pub(crate) fn testbed_plugins() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
     let dir = binary.ancestors().nth(2).unwrap().join("testbed-plugins");
     assert!(

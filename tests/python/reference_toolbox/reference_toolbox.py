@@ -3,6 +3,7 @@
 The differential test sends one list of requests to ovos-PHAL-plugin-tools with these toolboxes and to
 ovos-tools with the Rust ones, so names, arguments, results and failures here and there must agree.
 """
+import os
 import time
 from typing import List
 
@@ -72,7 +73,10 @@ class Testbed(ToolBox):
         super().__init__("testbed", config=config, bus=bus)
 
     def discover_tools(self) -> List[AgentTool]:
-        return [
+        # As many more as the bench asks for, like the Rust twin's setting `grown`.
+        grown = [AgentTool(f"grown_{n}", "Grew on request.", Nothing, Value, lambda args: Value(value=0))
+                 for n in range(1, 1 + int(os.environ.get("REFERENCE_TOOLBOX_GROWN", 0)))]
+        return grown + [
             AgentTool("add", "Add two integers.", AddArgs, AddOutput,
                       lambda args: AddOutput(result=args.a + args.b)),
             AgentTool("echo", "Give back the text.", Text, TextOutput,

@@ -1,0 +1,352 @@
+//! What the service and the bus cost, end to end: one table of ratios from one run, with the goals beside them.
+//!
+//! Buses, services and responders are processes of their own; this one is the client. What is compared takes turns, round
+//! by round, so that a ratio holds on a busy machine where its parts do not. `make bench` builds what it needs and runs
+//! it; it takes about three minutes.
+#![allow(clippy::print_stdout, reason = "a bench prints its figures")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a bench that cannot run has no figures"
+)]
+#![allow(clippy::print_stderr, reason = "it says what it does meanwhile")]
+
+mod support {
+    pub(crate) mod measure;
+    pub(crate) mod peers;
+    #[allow(dead_code, reason = "serves the tests, too")]
+    #[path = "../../tests/support/process.rs"]
+    pub(crate) mod process;
+    #[allow(dead_code, reason = "serves the tests, too")]
+    #[path = "../../tests/support/python.rs"]
+    pub(crate) mod python;
+    pub(crate) mod start;
+    pub(crate) mod stop;
+    pub(crate) mod table;
+    pub(crate) mod wire;
+}
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use support::measure::{Rounds, latency, quantile, throughput};
+use support::peers::{self, Bus, BusKind, ECHO, Question, blob};
+use support::table::Table;
+use support::wire::Wire;
+use support::{python, start, stop};
+
+const ROUNDS: usize = 7;
+
+/// Questions a turn where they are asked one by one.
+const ONE_BY_ONE: usize = 500;
+
+/// How long a turn takes where many are under way.
+const TURN: Duration = Duration::from_millis(600);
+
+/// Questions under way then.
+const MANY: usize = 64;
+
+/// Questions for a list under way: the reference serves them one after the other.
+const LISTS: usize = 8;
+
+/// Tools of the services whose lists are compared.
+const TOOLS: usize = 100;
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == peers::ROLE) {
+        return peers::play(
+            &arguments[at + 1],
+            arguments[at + 2].parse().map_err(io::Error::other)?,
+        );
+    }
+    if arguments.iter().any(|argument| argument == "--test") {
+        // `cargo test --benches` only wants to know that it starts.
+        return Ok(());
+    }
+    let wanted = |name: &str| {
+        let mut names = arguments[1..]
+            .iter()
+            .filter(|argument| !argument.starts_with('-'))
+            .peekable();
+        names.peek().is_none() || names.any(|wanted| wanted == name)
+    };
+    let begun = Instant::now();
+    let mut table = Table::default();
+    if wanted("stop") {
+        stops(&mut table)?;
+    }
+    if wanted("embedded") {
+        embedded(&mut table)?;
+    }
+    if wanted("python") {
+        match python::python() {
+            Some(_) => published(&mut table)?,
+            None => {
+                table.heading("compared with the published packages: SKIPPED, there are none on this machine")
+            }
+        }
+    }
+    if wanted("start") {
+        started(&mut table)?;
+    }
+    println!("\n{}\n\n{table}", machine());
+    println!(
+        "a figure before a slash is ours; took {} s",
+        begun.elapsed().as_secs()
+    );
+    Ok(())
+}
+
+fn stops(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: emergency stops");
+    let stops = stop::measure()?;
+    let figure = |times: &Vec<f64>| {
+        let at = |share| quantile(times.clone(), share);
+        (
+            at(0.99),
+            format!("{:.2} / {:.2} / {:.2} ms", at(0.5), at(0.99), at(1.0)),
+        )
+    };
+    table.heading(format!(
+        "emergency stop ({} of them, {} calls queued, {:.0} messages/s on the bus), p50 / p99 / worst",
+        stops.in_service.len(),
+        stops.queued,
+        stops.noise
+    ));
+    let (p99, text) = figure(&stops.in_service);
+    table.goal("  frame read -> halt entered", text, "p99 < 10 ms", p99 < 10.0);
+    table.note("  client sends -> halt entered", figure(&stops.end_to_end).1);
+    Ok(())
+}
+
+fn add() -> Question {
+    Question::invoke("add", &json!({"a": 20, "b": 22}))
+}
+
+/// Two contestants, one question each, on buses of their own: neither has to read the other's messages.
+struct Contest {
+    ours: (Wire, Question),
+    theirs: (Wire, Question),
+}
+
+impl Contest {
+    fn one_by_one(&mut self) -> io::Result<Rounds> {
+        let Self { ours, theirs } = self;
+        Rounds::play(
+            ROUNDS,
+            &mut [&mut || latency(&mut ours.0, &ours.1, ONE_BY_ONE), &mut || {
+                latency(&mut theirs.0, &theirs.1, ONE_BY_ONE)
+            }],
+        )
+    }
+
+    fn many(&mut self, under_way: usize) -> io::Result<Rounds> {
+        let Self { ours, theirs } = self;
+        Rounds::play(
+            ROUNDS,
+            &mut [
+                &mut || throughput(&mut ours.0, &ours.1, under_way, TURN),
+                &mut || throughput(&mut theirs.0, &theirs.1, under_way, TURN),
+            ],
+        )
+    }
+}
+
+fn micros(rounds: &Rounds) -> String {
+    format!(
+        "{:.2}x ({:.0} / {:.0} µs)",
+        rounds.ratio(0, 1),
+        rounds.figure(0),
+        rounds.figure(1)
+    )
+}
+
+fn per_second(rounds: &Rounds) -> String {
+    format!(
+        "{:.2}x ({:.0} / {:.0} /s)",
+        rounds.ratio(0, 1),
+        rounds.figure(0),
+        rounds.figure(1)
+    )
+}
+
+fn embedded(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: invoke over the embedded bus");
+    let (bus, echo_bus) = (Bus::start(BusKind::Embedded), Bus::start(BusKind::Embedded));
+    let (_service, _responder) = (bus.service(&json!({})), echo_bus.responder());
+    let mut contest = Contest {
+        ours: (bus.join(), add()),
+        theirs: (echo_bus.join(), ECHO.clone()),
+    };
+    contest.many(MANY)?;
+    let one = contest.one_by_one()?;
+    let many = contest.many(MANY)?;
+    table.heading("invoke `add`, in process, against a bare responder on the same kind of bus");
+    let met = one.ratio(0, 1) <= 1.25;
+    table.goal(
+        "  embedded bus, time of one at a time (p50)",
+        micros(&one),
+        "<= 1.25x",
+        met,
+    );
+    let met = many.ratio(0, 1) >= 0.7;
+    table.goal(
+        format!("  embedded bus, throughput, {MANY} under way"),
+        per_second(&many),
+        ">= 0.70x",
+        met,
+    );
+    Ok(())
+}
+
+fn published(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: the published bus and service");
+    let [our_bus, their_bus, echo_bus] = [(); 3].map(|()| Bus::start(BusKind::Python));
+    let own = {
+        let _service = our_bus.service(&json!({}));
+        tools(&mut our_bus.join())?
+    };
+    let _ours = our_bus.service(&json!({"grown": TOOLS - own}));
+    let theirs = their_bus.reference(0);
+    let own = tools(&mut their_bus.join())?;
+    drop(theirs);
+    let _theirs = their_bus.reference(TOOLS - own);
+    let _responder = echo_bus.responder();
+    for bus in [&our_bus, &their_bus] {
+        assert_eq!(tools(&mut bus.join())?, TOOLS, "both list as many tools");
+    }
+
+    let mut contest = Contest {
+        ours: (our_bus.join(), add()),
+        theirs: (echo_bus.join(), ECHO.clone()),
+    };
+    contest.many(MANY)?;
+    let one = contest.one_by_one()?;
+    let many = contest.many(MANY)?;
+    table.note("  Python bus, time of one at a time (p50)", micros(&one));
+    // 7 rounds of a second on a shared machine do not tell more than this.
+    let met = many.ratio(0, 1) >= 0.9;
+    let goal = ">= 1x, within 10 %";
+    table.goal(
+        format!("  Python bus, throughput, {MANY} under way (its ceiling)"),
+        per_second(&many),
+        goal,
+        met,
+    );
+
+    eprintln!("bench: against the published service");
+    let mut contest = Contest {
+        ours: (our_bus.join(), add()),
+        theirs: (their_bus.join(), add()),
+    };
+    table.heading("against ovos-PHAL-plugin-tools, each on a Python bus");
+    table.note(
+        "  invoke `add`, time of one at a time (p50)",
+        micros(&contest.one_by_one()?),
+    );
+    table.note(
+        format!("  invoke `add`, throughput, {MANY} under way"),
+        per_second(&contest.many(MANY)?),
+    );
+    let list = Question::new("ovos.tools.list", &json!({}));
+    let bytes = answer(&mut our_bus.join(), &list)?.len();
+    let their_bytes = answer(&mut their_bus.join(), &list)?.len();
+    let mut contest = Contest {
+        ours: (our_bus.join(), list.clone()),
+        theirs: (their_bus.join(), list.clone()),
+    };
+    let many = contest.many(LISTS)?;
+    let (ratio, goal) = (many.ratio(0, 1), ">= 50x");
+    let what = format!("  list of {TOOLS} tools, throughput, {LISTS} under way");
+    table.goal(what, per_second(&many), goal, ratio >= 50.0);
+    let mut contest = Contest {
+        ours: (our_bus.join(), list),
+        theirs: (echo_bus.join(), blob(bytes)),
+    };
+    let what = format!("    the bus's ceiling for its {bytes} bytes (theirs has {their_bytes})");
+    table.note(what, per_second(&contest.many(LISTS)?));
+
+    eprintln!("bench: bus against bus");
+    let fast_bus = Bus::start(BusKind::Embedded);
+    let _fast = fast_bus.responder();
+    let mut contest = Contest {
+        ours: (fast_bus.join(), ECHO.clone()),
+        theirs: (echo_bus.join(), ECHO.clone()),
+    };
+    contest.many(MANY)?;
+    let many = contest.many(MANY)?;
+    table.heading("embedded bus against the Python bus, a bare responder on each");
+    let met = many.ratio(0, 1) >= 5.0;
+    table.goal(
+        format!("  round trips, {MANY} under way"),
+        per_second(&many),
+        ">= 5x",
+        met,
+    );
+    table.note("  time of one at a time (p50)", micros(&contest.one_by_one()?));
+    Ok(())
+}
+
+fn answer(wire: &mut Wire, question: &Question) -> io::Result<Vec<u8>> {
+    wire.send(question.request.as_bytes())?;
+    wire.until(&question.answer, <[u8]>::to_vec)
+}
+
+/// How many tools a service lists.
+fn tools(wire: &mut Wire) -> io::Result<usize> {
+    let list = answer(wire, &Question::new("ovos.tools.list", &json!({})))?;
+    let list: Value = serde_json::from_slice(&list)?;
+    Ok(list["data"]["tools"].as_array().map_or(0, Vec::len))
+}
+
+fn started(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: starts");
+    let start = start::measure()?;
+    table.heading(format!(
+        "the service with hello, hello_c and math ({} threads)",
+        start.threads
+    ));
+    table.goal(
+        "  start to ready",
+        format!("{:.0} ms", start.ready),
+        "< 150 ms",
+        start.ready < 150.0,
+    );
+    let resident = format!("{:.1} MB", start.resident);
+    table.goal(
+        "  resident memory, ready",
+        resident,
+        "< 20 MB",
+        start.resident < 20.0,
+    );
+    table.note(
+        "    of it the process's own (the rest are pages of files)",
+        format!("{:.1} MB", start.anonymous),
+    );
+    table.note(
+        "  resident memory after two seconds of calls",
+        format!("{:.1} MB", start.resident_later),
+    );
+    Ok(())
+}
+
+fn machine() -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let cpu = read("/proc/cpuinfo");
+    let model = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    format!(
+        "{cores} cores ({}), Linux {}, load {}",
+        model.map_or("unknown", |(_, name)| name),
+        read("/proc/sys/kernel/osrelease").trim(),
+        read("/proc/loadavg")
+            .split_whitespace()
+            .next()
+            .unwrap_or("unknown"),
+    )
+}

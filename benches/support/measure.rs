@@ -1,0 +1,106 @@
+//! How fast an answer comes, how many come, and what two contestants' figures say about each other.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::peers::Question;
+use super::wire::{Wire, is};
+
+/// Median of what a contestant reached in each round, and of its ratio to another one of the same round.
+///
+/// The machine's mood changes from round to round; both contestants of one round see the same.
+pub(crate) struct Rounds(Vec<Vec<f64>>);
+
+impl Rounds {
+    /// Lets every contestant play once in each round, in turn.
+    pub(crate) fn play(
+        rounds: usize,
+        contestants: &mut [&mut dyn FnMut() -> io::Result<f64>],
+    ) -> io::Result<Self> {
+        let mut figures = vec![Vec::new(); contestants.len()];
+        for round in 0..rounds {
+            for turn in 0..contestants.len() {
+                // Nobody is always the first one.
+                let who = (turn + round) % contestants.len();
+                figures[who].push(contestants[who]()?);
+            }
+        }
+        Ok(Self(figures))
+    }
+
+    pub(crate) fn figure(&self, who: usize) -> f64 {
+        median(self.0[who].clone())
+    }
+
+    pub(crate) fn ratio(&self, who: usize, to: usize) -> f64 {
+        median(
+            self.0[who]
+                .iter()
+                .zip(&self.0[to])
+                .map(|(one, other)| one / other)
+                .collect(),
+        )
+    }
+}
+
+/// The middle one.
+pub(crate) fn median(figures: Vec<f64>) -> f64 {
+    quantile(figures, 0.5)
+}
+
+/// The smallest figure that this share of all does not exceed.
+pub(crate) fn quantile(mut figures: Vec<f64>, share: f64) -> f64 {
+    figures.sort_unstable_by(f64::total_cmp);
+    let rank = (figures.len() as f64 * share).ceil() as usize;
+    figures.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+}
+
+/// Median time of an answer in microseconds, one question at a time.
+pub(crate) fn latency(wire: &mut Wire, question: &Question, questions: usize) -> io::Result<f64> {
+    let mut times = Vec::with_capacity(questions);
+    for _ in 0..questions {
+        let asked = Instant::now();
+        wire.send(question.request.as_bytes())?;
+        wire.until(&question.answer, |_| ())?;
+        times.push(asked.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(median(times))
+}
+
+/// Answers a second, with so many questions under way.
+pub(crate) fn throughput(
+    wire: &mut Wire,
+    question: &Question,
+    under_way: usize,
+    time: Duration,
+) -> io::Result<f64> {
+    (0..under_way).for_each(|_| wire.put(question.request.as_bytes()));
+    let begun = Instant::now();
+    wire.flush()?;
+    let (mut answers, mut owed) = (0_u32, under_way);
+    let figure = loop {
+        let came = answers_read(wire, question)?;
+        answers += came as u32;
+        let elapsed = begun.elapsed();
+        if elapsed >= time {
+            owed -= came;
+            break f64::from(answers) / elapsed.as_secs_f64();
+        }
+        (0..came).for_each(|_| wire.put(question.request.as_bytes()));
+        wire.flush()?;
+        wire.read()?;
+    };
+    while owed > 0 {
+        wire.read()?;
+        owed -= answers_read(wire, question)?;
+    }
+    Ok(figure)
+}
+
+fn answers_read(wire: &mut Wire, question: &Question) -> io::Result<usize> {
+    let mut came = 0;
+    while let Some(text) = wire.take()? {
+        came += usize::from(is(text, &question.answer));
+    }
+    Ok(came)
+}

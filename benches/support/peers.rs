@@ -1,0 +1,258 @@
+//! The processes a bench talks to: buses, services and a responder that does nothing but answer.
+//!
+//! A bus and a responder of our own are this program once more, under another role, so that each is a process like the
+//! one it is compared with. All are gone when their values are.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ovos_tools::bus::{EmbeddedBus, ServerConfig};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::process::{Process, Sandbox, free_port};
+use super::python;
+use super::wire::{Wire, is};
+
+/// First argument of this program when it is a peer.
+pub(crate) const ROLE: &str = "--role";
+
+/// Which bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BusKind {
+    Embedded,
+    Python,
+}
+
+/// A process and the home it runs in.
+pub(crate) struct Peer {
+    pub(crate) process: Process,
+    _sandbox: Sandbox,
+}
+
+/// A bus on a port of its own.
+pub(crate) struct Bus {
+    pub(crate) port: u16,
+    _peer: Peer,
+}
+
+impl Bus {
+    pub(crate) fn start(kind: BusKind) -> Self {
+        let port = free_port();
+        let sandbox = Sandbox::with_bus(port);
+        let mut process = match kind {
+            BusKind::Embedded => role("bus", port, &sandbox),
+            BusKind::Python => python::module("ovos_messagebus", &sandbox),
+        };
+        process.until("bus that answers", |_| Wire::join(port).ok());
+        let _peer = Peer {
+            process,
+            _sandbox: sandbox,
+        };
+        Self { port, _peer }
+    }
+
+    pub(crate) fn join(&self) -> Wire {
+        Wire::join(self.port).expect("the bus was there a moment ago")
+    }
+
+    /// A responder on this bus.
+    pub(crate) fn responder(&self) -> Peer {
+        let sandbox = Sandbox::with_bus(self.port);
+        let mut process = role("responder", self.port, &sandbox);
+        let mut asking = self.join();
+        asking
+            .send(ECHO.request.as_bytes())
+            .expect("the bus takes a message");
+        process.until("responder", |process| {
+            process.output().contains("ready").then_some(())
+        });
+        Peer {
+            process,
+            _sandbox: sandbox,
+        }
+    }
+
+    /// The published service with the Python twin of testbed, which has `grown` tools more.
+    pub(crate) fn reference(&self, grown: usize) -> Peer {
+        let sandbox = Sandbox::with_bus(self.port);
+        let mut command = sandbox.command(python::python().expect("was looked for before"));
+        command
+            .args(["-m", "ovos_PHAL"])
+            .env("REFERENCE_TOOLBOX_GROWN", grown.to_string());
+        let process = Process::start("ovos_PHAL", &sandbox, command);
+        self.ready(
+            "PHAL",
+            Peer {
+                process,
+                _sandbox: sandbox,
+            },
+        )
+    }
+
+    /// Our service with testbed, under this section of the configuration.
+    pub(crate) fn service(&self, testbed: &Value) -> Peer {
+        let sandbox = Sandbox::new();
+        let conf = json!({
+            "websocket": {"host": "127.0.0.1", "port": self.port},
+            "PHAL": {"ovos-phal-plugin-tools": {"testbed": testbed}},
+        });
+        std::fs::write(sandbox.path("config/mycroft/mycroft.conf"), conf.to_string())
+            .expect("a sandbox can be written");
+        let mut command = service_command(&sandbox);
+        command.arg("--plugins").arg(plugins("bench-plugins"));
+        let process = Process::start("ovos-tools", &sandbox, command);
+        self.ready(
+            "ovos_tools",
+            Peer {
+                process,
+                _sandbox: sandbox,
+            },
+        )
+    }
+
+    fn ready(&self, name: &str, mut peer: Peer) -> Peer {
+        let topic = format!("mycroft.{name}.is_ready");
+        let question = format!(r#"{{"type":"{topic}","data":{{}},"context":{{}}}}"#);
+        let answer = format!("{topic}.response");
+        let mut asking = self.join();
+        let mut writing = asking.writer().expect("a socket can be cloned");
+        let (told, tells) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let ready = |text: &[u8]| {
+                serde_json::from_slice::<Value>(text).is_ok_and(|answer| answer["data"]["status"] == true)
+            };
+            while let Ok(ready) = asking.until(&answer, ready) {
+                if told.send(ready).is_err() {
+                    return;
+                }
+            }
+        });
+        peer.process.until("readiness", |_| {
+            writing
+                .send(question.as_bytes())
+                .expect("the bus takes a message");
+            tells.try_iter().any(|ready| ready).then_some(())
+        });
+        peer
+    }
+}
+
+/// `ovos-tools serve` in a sandbox; where its plugins are is still to be said.
+pub(crate) fn service_command(sandbox: &Sandbox) -> Command {
+    let mut command = sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
+    command.arg("serve");
+    command
+}
+
+/// A folder of toolboxes, built without debugging in mind.
+pub(crate) fn plugins(name: &str) -> PathBuf {
+    let binary = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
+    let target = binary.ancestors().nth(2).unwrap_or(Path::new("target"));
+    let dir = target.join(name);
+    assert!(
+        dir.is_dir(),
+        "no toolboxes in {}: run `make bench`",
+        dir.display()
+    );
+    dir
+}
+
+fn role(name: &str, port: u16, sandbox: &Sandbox) -> Process {
+    let program = std::env::current_exe().expect("a program knows where it is");
+    let mut command = sandbox.command(program);
+    command.args([ROLE, name, &port.to_string()]);
+    Process::start(name, sandbox, command)
+}
+
+/// What this process does when it is a peer.
+pub(crate) fn play(role: &str, port: u16) -> io::Result<()> {
+    match role {
+        "bus" => embedded_bus(port),
+        _ => respond(port),
+    }
+}
+
+/// As `ovos-tools bus`.
+fn embedded_bus(port: u16) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let config = ServerConfig {
+            port,
+            ..ServerConfig::default()
+        };
+        let bus = EmbeddedBus::bind(config).await.map_err(io::Error::other)?;
+        bus.run(CancellationToken::new()).await;
+        Ok(())
+    })
+}
+
+/// A request, and the type of its answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) request: String,
+    pub(crate) answer: String,
+}
+
+impl Question {
+    pub(crate) fn new(topic: &str, data: &Value) -> Self {
+        let context = json!({"source": "bench", "destination": "tools", "session": {"session_id": "bench"}});
+        Self {
+            request: format!(r#"{{"type":"{topic}","data":{data},"context":{context}}}"#),
+            answer: format!("{topic}.response"),
+        }
+    }
+
+    pub(crate) fn invoke(tool: &str, args: &Value) -> Self {
+        Self::new("ovos.tools.invoke", &json!({"name": tool, "args": args}))
+    }
+}
+
+/// Asked of the responder, which answers with the bytes our service answers `add` with.
+pub(crate) static ECHO: std::sync::LazyLock<Question> = std::sync::LazyLock::new(|| {
+    Question::new(
+        "bench.tools.echo",
+        &json!({"name": "add", "args": {"a": 20, "b": 22}}),
+    )
+});
+
+/// Asked of the responder, which answers with as many bytes.
+pub(crate) fn blob(bytes: usize) -> Question {
+    Question::new("bench.blob", &json!({ "bytes": bytes }))
+}
+
+fn respond(port: u16) -> io::Result<()> {
+    let mut wire = Wire::join(port)?;
+    let context = json!({"source": "tools", "destination": "bench", "session": {"session_id": "bench"}});
+    let answer = format!(
+        r#"{{"type":"{}","data":{{"name":"add","result":{{"result":42}}}},"context":{context}}}"#,
+        ECHO.answer
+    );
+    println!("ready");
+    let mut large = Vec::new();
+    loop {
+        let (mut echoes, mut blobs) = (0, 0);
+        while let Some(text) = wire.take()? {
+            if is(text, "bench.tools.echo") {
+                echoes += 1;
+            } else if is(text, "bench.blob") {
+                let request: Value = serde_json::from_slice(text)?;
+                let bytes = request["data"]["bytes"].as_u64().unwrap_or(0) as usize;
+                if large.len() != bytes {
+                    let head = br#"{"type":"bench.blob.response","data":{"text":""#;
+                    let tail = br#""},"context":{}}"#;
+                    large = head.to_vec();
+                    large.resize(bytes.saturating_sub(tail.len()).max(head.len()), b'x');
+                    large.extend_from_slice(tail);
+                }
+                blobs += 1;
+            }
+        }
+        // All that was asked at once is answered at once, as any good client would.
+        (0..echoes).for_each(|_| wire.put(answer.as_bytes()));
+        (0..blobs).for_each(|_| wire.put(&large));
+        wire.flush()?;
+        wire.read()?;
+    }
+}

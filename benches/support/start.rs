@@ -1,0 +1,111 @@
+//! How long the service takes to be ready, and how much memory it takes.
+
+use std::io;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use super::measure::throughput;
+use super::peers::{Bus, BusKind, Question, plugins, service_command};
+use super::process::Sandbox;
+
+const STARTS: usize = 11;
+
+/// What a start costs.
+pub(crate) struct Start {
+    /// Milliseconds from before the process exists until it tells systemd that it is ready.
+    pub(crate) ready: f64,
+    /// MB in memory then.
+    pub(crate) resident: f64,
+    /// MB of these that are the process's own; the rest are pages of files.
+    pub(crate) anonymous: f64,
+    /// MB in memory after ten thousand calls or so.
+    pub(crate) resident_later: f64,
+    pub(crate) threads: usize,
+}
+
+/// The service with hello, hello_c and math, as a client of a bus.
+pub(crate) fn measure() -> io::Result<Start> {
+    let bus = Bus::start(BusKind::Embedded);
+    let (mut ready, mut resident, mut anonymous) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut resident_later, mut threads) = (Vec::new(), 0);
+    for round in 0..=STARTS {
+        let (service, took) = Service::start(&bus)?;
+        let status = service.status()?;
+        // The first one warms the machine's caches.
+        if round > 0 {
+            ready.push(took.as_secs_f64() * 1e3);
+            resident.push(field(&status, "VmRSS") / 1e3);
+            anonymous.push(field(&status, "RssAnon") / 1e3);
+            threads = field(&status, "Threads") as usize;
+        }
+        if round == STARTS {
+            let question = Question::invoke("add", &serde_json::json!({"a": 20, "b": 22}));
+            let mut wire = bus.join();
+            throughput(&mut wire, &question, 64, Duration::from_secs(2))?;
+            resident_later.push(field(&service.status()?, "VmRSS") / 1e3);
+        }
+    }
+    Ok(Start {
+        ready: super::measure::median(ready),
+        resident: super::measure::median(resident),
+        anonymous: super::measure::median(anonymous),
+        resident_later: super::measure::median(resident_later),
+        threads,
+    })
+}
+
+/// A line of `/proc/<pid>/status`: kB, or a plain number.
+fn field(status: &str, name: &str) -> f64 {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or(f64::NAN)
+}
+
+struct Service {
+    child: Child,
+    _sandbox: Sandbox,
+}
+
+impl Service {
+    fn start(bus: &Bus) -> io::Result<(Self, Duration)> {
+        let sandbox = Sandbox::with_bus(bus.port);
+        let socket = sandbox.path("run/notify");
+        let notify = UnixDatagram::bind(&socket)?;
+        notify.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let log = std::fs::File::create(sandbox.path("service.log"))?;
+        let mut command = service_command(&sandbox);
+        command
+            .arg("--plugins")
+            .arg(plugins("bench-toolboxes"))
+            .env("NOTIFY_SOCKET", &socket)
+            .stdout(Stdio::null())
+            .stderr(log);
+        let begun = Instant::now();
+        let service = Self {
+            child: command.spawn()?,
+            _sandbox: sandbox,
+        };
+        let mut text = [0; 4096];
+        loop {
+            let size = notify.recv(&mut text)?;
+            if text[..size].windows(7).any(|part| part == b"READY=1") {
+                return Ok((service, begun.elapsed()));
+            }
+        }
+    }
+
+    fn status(&self) -> io::Result<String> {
+        std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,110 @@
+//! Which bus the service ends up on: it waits for one that is not there and says what to do, and it opens one of its
+//! own only where it is told to.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+mod support {
+    pub(crate) mod client;
+    pub(crate) mod process;
+    pub(crate) mod python;
+    pub(crate) mod scene;
+    pub(crate) mod service;
+}
+
+use serde_json::json;
+use support::client::Client;
+use support::process::{DEADLINE, Process};
+use support::scene::{Scene, ready};
+use support::service::BusKind;
+
+fn until_said(service: &mut Process, what: &str) {
+    service.until(what, |service| service.output().contains(what).then_some(()));
+}
+
+#[test]
+fn without_a_bus_it_says_what_to_do_and_waits_for_one() {
+    let scene = Scene::new(&json!({}));
+    let mut service = scene.service_started(&[]);
+    until_said(&mut service, "Try: ");
+    let said = service.output();
+    for part in [scene.url().as_str(), "ovos-messagebus", "--embedded-bus auto"] {
+        assert!(said.contains(part), "no {part:?} in\n{said}");
+    }
+    until_said(&mut service, "connecting again later");
+    for round in 0..2 {
+        let bus = scene.bus(BusKind::Embedded);
+        let mut client = Client::connect(scene.port);
+        ready(&mut service, &mut client);
+        let answer = client.invoke("add", &json!({ "a": round, "b": 0 }));
+        assert_eq!(answer["result"]["result"], round, "{answer}");
+        drop(bus);
+    }
+}
+
+#[test]
+fn auto_opens_a_bus_where_there_is_none() {
+    let scene = Scene::new(&json!({}));
+    let mut service = scene.service_started(&["--embedded-bus", "auto"]);
+    until_said(&mut service, "Try: ");
+    assert!(
+        service
+            .output()
+            .contains(&format!("our own, listening on {}", scene.url())),
+        "{}",
+        service.log()
+    );
+    let mut client = Client::connect(scene.port);
+    ready(&mut service, &mut client);
+    assert_eq!(client.invoke("ping", &json!({}))["result"]["pong"], true);
+}
+
+#[test]
+fn auto_takes_the_bus_that_is_there() {
+    let scene = Scene::new(&json!({}));
+    let bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let mut service = scene.service_started(&["--embedded-bus", "auto"]);
+    ready(&mut service, &mut client);
+    assert!(
+        !service.output().contains("our own, listening"),
+        "{}",
+        service.log()
+    );
+    // What it would say of a bus of its own would not outlive the other one's client.
+    drop(bus);
+    assert!(
+        Client::try_connect(scene.port).is_none(),
+        "somebody else listens there"
+    );
+}
+
+#[test]
+fn never_is_the_default() {
+    let scene = Scene::new(&json!({}));
+    let mut service = scene.service_started(&[]);
+    until_said(&mut service, "Try: ");
+    assert!(
+        Client::try_connect(scene.port).is_none(),
+        "it listens although nobody told it to"
+    );
+}
+
+#[test]
+fn always_fails_where_the_port_is_taken() {
+    let scene = Scene::new(&json!({}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut service = scene.service_started(&["--embedded-bus", "always"]);
+    let status = service.end_within(DEADLINE);
+    assert_eq!(status.code(), Some(5), "{}", service.log());
+    let expected = format!("cannot listen on 127.0.0.1:{}", scene.port);
+    assert!(
+        service.output().contains(&expected),
+        "no {expected:?} in {}",
+        service.log()
+    );
+}

@@ -1,0 +1,160 @@
+//! The end of the service: asked to, it ends its calls, halts, answers and goes in order; killed, it leaves nothing that
+//! the next start trips over.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+mod support {
+    pub(crate) mod client;
+    pub(crate) mod process;
+    pub(crate) mod python;
+    pub(crate) mod scene;
+    pub(crate) mod service;
+}
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use support::client::Client;
+use support::process::{DEADLINE, Process};
+use support::scene::{Scene, assert_still, from_first};
+use support::service::BusKind;
+
+/// What it may take to go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn moves() -> Value {
+    json!({ "step_ms": 2, "steps": 100_000, "timeout_ms": 300_000 })
+}
+
+/// A motion under way, one that waits for it, and two hundred calls of `slow`.
+fn busy(scene: &Scene) -> (Process, Client, Process, Vec<String>) {
+    let bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let service = scene.service(&mut client);
+    let mut calls: Vec<String> = (0..200).map(|n| format!("slow-{n}")).collect();
+    for call_id in &calls {
+        client.call(call_id, "slow", &json!({ "seconds": 300 }));
+    }
+    for call_id in ["motion-0", "motion-1"] {
+        client.call(call_id, "assemble", &moves());
+        calls.push(call_id.to_owned());
+    }
+    client.until_phases(&[("running", 201), ("queued", 1)]);
+    scene.until_moving("motion-");
+    (bus, client, service, calls)
+}
+
+fn ends_in_order(signal: Signal) {
+    let scene = Scene::new(&json!({}));
+    let (_bus, mut client, mut service, calls) = busy(&scene);
+    service.signal(signal);
+    client.until_answered(&calls);
+    let status = service.end_within(PATIENCE);
+    assert_eq!(status.code(), Some(0), "{status}\n{}", service.log());
+    // Everything it sent is in front of this on the bus.
+    client.send("test.marker", &json!({}));
+    client.until("the marker", |frame| {
+        (frame["type"] == "test.marker").then_some(())
+    });
+    for call_id in &calls {
+        let answer = client.only_answer(call_id);
+        let moved = answer["result"]["success"] == false;
+        let said = answer["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("the service is shutting down"));
+        assert!(moved || said, "{call_id}: {answer}");
+    }
+    let motors = scene.motors();
+    assert_still(from_first(&motors, &["halt", "emergency"]).expect("motion is halted"));
+}
+
+#[test]
+fn sigterm_ends_it_in_order() {
+    ends_in_order(Signal::TERM);
+}
+
+#[test]
+fn ctrl_c_ends_it_in_order() {
+    ends_in_order(Signal::INT);
+}
+
+/// A bus that takes nothing does not hold it up.
+#[test]
+fn a_frozen_bus_does_not_hold_it_up() {
+    let scene = Scene::new(&json!({}));
+    let (bus, _client, mut service, _) = busy(&scene);
+    bus.signal(Signal::STOP);
+    service.signal(Signal::TERM);
+    let status = service.end_within(PATIENCE + Duration::from_secs(1));
+    assert_eq!(status.code(), Some(0), "{status}\n{}", service.log());
+    assert_still(from_first(&scene.motors(), &["halt", "emergency"]).expect("motion is halted"));
+}
+
+/// Nor does one that is not there.
+#[test]
+fn it_ends_without_a_bus() {
+    let scene = Scene::new(&json!({}));
+    let mut service = scene.service_started(&[]);
+    service.until("its summary", |service| {
+        service.output().contains("Try: ").then_some(())
+    });
+    service.signal(Signal::TERM);
+    assert_eq!(service.end_within(PATIENCE).code(), Some(0), "{}", service.log());
+}
+
+#[test]
+fn after_kill_nine_the_next_start_is_whole() {
+    let scene = Scene::new(&json!({}));
+    let (_bus, mut client, mut service, calls) = busy(&scene);
+    for round in 0..3 {
+        service.kill();
+        let still = scene.motors().len();
+        service = scene.service(&mut client);
+        assert_eq!(scene.motors().len(), still, "a start moves nothing");
+        assert!(client.calls().is_empty(), "nothing is left of the calls before");
+        let answer = client.invoke("add", &json!({ "a": round, "b": 1 }));
+        assert_eq!(
+            answer["result"]["result"],
+            round + 1,
+            "{answer}\n{}",
+            service.log()
+        );
+        let again = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
+        assert_eq!(again["result"]["success"], true, "{again}");
+        // The same ids are free again.
+        client.call(
+            &format!("{}-{round}", calls[0]),
+            "slow",
+            &json!({ "seconds": 300 }),
+        );
+        client.until_phases(&[("running", 1)]);
+    }
+    // Private copies of plugins do not pile up: those of the dead are gone, or there is one set for each that lives.
+    service.signal(Signal::TERM);
+    assert!(service.end_within(DEADLINE).success());
+    let left: Vec<_> = stages(&scene);
+    assert!(left.len() <= 1, "left behind: {left:?}");
+}
+
+/// Whatever lies where staged plugins are put.
+fn stages(scene: &Scene) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut dirs = vec![scene.sandbox.path("run"), scene.sandbox.path("cache")];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(dir).unwrap().flatten() {
+            if entry.path().is_dir() {
+                dirs.push(entry.path());
+            } else if entry.path().extension().is_some_and(|end| end == "so") {
+                found.push(entry.path().display().to_string());
+            }
+        }
+    }
+    found
+}
