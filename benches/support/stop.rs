@@ -22,8 +22,8 @@ const QUEUED: usize = 1000;
 const NOISE: u32 = 1000;
 
 /// Stops at most, and for how long: the 99th percentile wants at least a hundred.
-const STOPS: usize = 200;
-const TIME: Duration = Duration::from_secs(60);
+const STOPS: usize = 120;
+const TIME: Duration = Duration::from_secs(45);
 
 /// Each in milliseconds, one a stop.
 pub(crate) struct Stops {
