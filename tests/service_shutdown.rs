@@ -163,7 +163,10 @@ fn after_kill_nine_the_next_start_is_whole() {
     }
     // Private copies of plugins do not pile up: those of the dead are gone.
     let own = format!("ovos-tools-{}/", service.pid());
-    let left: Vec<_> = stages(&scene).into_iter().filter(|path| !path.contains(&own)).collect();
+    let left: Vec<_> = stages(&scene)
+        .into_iter()
+        .filter(|path| !path.contains(&own))
+        .collect();
     assert!(left.is_empty(), "left behind by services that are gone: {left:?}");
 }
 

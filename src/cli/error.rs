@@ -94,7 +94,9 @@ impl CliError {
             Self::NoBus(_) => EXIT_NO_BUS,
             Self::NoAnswer { .. } | Self::Unconfirmed(_) => EXIT_NO_ANSWER,
             Self::Service(ServiceError::Config(_)) => EXIT_USAGE,
-            Self::Machine { .. } | Self::PidFile(_) | Self::Logs(_) | Self::Service(_) => EXIT_MACHINE,
+            Self::Machine { .. } | Self::Bind(_) | Self::PidFile(_) | Self::Logs(_) | Self::Service(_) => {
+                EXIT_MACHINE
+            }
         }
     }
 

@@ -232,7 +232,11 @@ impl Client {
     pub(crate) fn until_any_answered(&mut self, call_ids: &[String]) {
         let end = Instant::now() + DEADLINE;
         while !call_ids.iter().any(|call_id| self.answers.contains_key(call_id)) {
-            assert!(self.next(end).is_some(), "none of {} calls has an answer", call_ids.len());
+            assert!(
+                self.next(end).is_some(),
+                "none of {} calls has an answer",
+                call_ids.len()
+            );
         }
     }
 
