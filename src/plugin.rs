@@ -26,6 +26,8 @@ pub mod probe;
 mod rate;
 mod reload;
 mod runs;
+#[cfg(test)]
+mod runs_tests;
 mod scan;
 mod services;
 mod settings;

@@ -1,5 +1,11 @@
 //! Who may know whom. The rules of ARCHITECTURE.md that no compiler and no lint checks.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
 use std::path::{Path, PathBuf};
 
 /// The modules of a folder's files may not name these.

@@ -32,6 +32,7 @@ mod counts;
 #[allow(
     dead_code,
     unreachable_pub,
+    clippy::result_large_err,
     reason = "the file belongs to the library, which uses all of it"
 )]
 mod runs;

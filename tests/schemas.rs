@@ -1,6 +1,12 @@
 //! The JSON Schemas in `schemas/` are what the types say. They are committed so that a reader, a client generator and a
 //! review see every change of the wire; this test keeps them honest.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
