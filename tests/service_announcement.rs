@@ -1,6 +1,10 @@
 //! How the service makes itself known on its machine: to systemd, by its pid file, and to a second service.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
@@ -64,14 +68,22 @@ fn a_second_service_is_refused_and_the_first_does_not_notice() {
     for part in [format!("process {}", first.pid()), "state_dir".to_owned()] {
         assert!(said.contains(&part), "no {part:?} in {said}");
     }
-    assert_eq!(fs::read_to_string(&file).unwrap(), named, "it still names the first");
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        named,
+        "it still names the first"
+    );
     assert_eq!(client.invoke("ping", &json!({}))["result"]["pong"], true);
     assert!(first.ended().is_none());
 
     // After a crash of the first nobody is in the way.
     first.kill();
     let third = scene.service(&mut client);
-    assert!(fs::read_to_string(&file).unwrap().starts_with(&format!("{}\n", third.pid())));
+    assert!(
+        fs::read_to_string(&file)
+            .unwrap()
+            .starts_with(&format!("{}\n", third.pid()))
+    );
 }
 
 /// Another home is another service: it has a state directory of its own.

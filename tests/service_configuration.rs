@@ -1,7 +1,11 @@
 //! The configuration while the service runs: files that changed are read again when the bus says so, and what the bus
 //! itself says changes the log level at most.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
@@ -32,7 +36,12 @@ fn stage() -> Stage {
     let bus = scene.bus(BusKind::Embedded);
     let mut client = Client::connect(scene.port);
     let service = scene.service(&mut client);
-    Stage { scene, client, service, _bus: bus }
+    Stage {
+        scene,
+        client,
+        service,
+        _bus: bus,
+    }
 }
 
 fn greeting(client: &mut Client) -> Value {
@@ -65,32 +74,56 @@ fn pending(client: &mut Client) -> Vec<String> {
 
 #[test]
 fn changed_files_are_read_again() {
-    let Stage { scene, mut client, mut service, _bus } = stage();
+    let Stage {
+        scene,
+        mut client,
+        mut service,
+        _bus,
+    } = stage();
     assert_eq!(greeting(&mut client), "hello");
     assert_eq!(pending(&mut client), [""; 0]);
 
     scene.configure(&json!({ "max_calls": 7 }), &greets("good day"));
-    assert_eq!(pending(&mut client), [""; 0], "nobody said that the files changed");
+    assert_eq!(
+        pending(&mut client),
+        [""; 0],
+        "nobody said that the files changed"
+    );
     client.send("configuration.updated", &json!({}));
     until_logged(&mut service, "the configuration changed");
     let keys = pending(&mut client);
     for part in ["testbed", "max_calls"] {
         assert!(keys.iter().any(|key| key.contains(part)), "no {part} in {keys:?}");
     }
-    assert_eq!(greeting(&mut client), "hello", "a section takes effect when its toolbox is reloaded");
+    assert_eq!(
+        greeting(&mut client),
+        "hello",
+        "a section takes effect when its toolbox is reloaded"
+    );
 
     client.ask("ovos.tools.reload", &json!({}));
     assert_eq!(greeting(&mut client), "good day");
     let keys = pending(&mut client);
-    assert!(keys.iter().all(|key| key.contains("max_calls")), "what waits for a restart: {keys:?}");
+    assert!(
+        keys.iter().all(|key| key.contains("max_calls")),
+        "what waits for a restart: {keys:?}"
+    );
     assert!(!keys.is_empty());
 }
 
 #[test]
 fn the_log_level_of_a_file_applies_at_once() {
-    let Stage { scene, mut client, mut service, _bus } = stage();
+    let Stage {
+        scene,
+        mut client,
+        mut service,
+        _bus,
+    } = stage();
     client.invoke("ping", &json!({}));
-    assert!(!service.output().contains("call runs"), "it is DEBUG from the start");
+    assert!(
+        !service.output().contains("call runs"),
+        "it is DEBUG from the start"
+    );
     scene.configure(&json!({}), &json!({ "logging": { "log_level": "DEBUG" } }));
     client.send("configuration.updated", &json!({}));
     until_debug(&mut service, &mut client);
@@ -98,7 +131,12 @@ fn the_log_level_of_a_file_applies_at_once() {
 
 #[test]
 fn a_broken_file_changes_nothing() {
-    let Stage { scene, mut client, mut service, _bus } = stage();
+    let Stage {
+        scene,
+        mut client,
+        mut service,
+        _bus,
+    } = stage();
     let conf = scene.sandbox.path("config/mycroft/mycroft.conf");
     scene.configure(&json!({ "max_calls": -1 }), &greets("good day"));
     client.send("configuration.updated", &json!({}));
@@ -120,7 +158,12 @@ fn a_broken_file_changes_nothing() {
 
 #[test]
 fn a_patch_never_reaches_our_section() {
-    let Stage { scene: _scene, mut client, mut service, _bus } = stage();
+    let Stage {
+        scene: _scene,
+        mut client,
+        mut service,
+        _bus,
+    } = stage();
     let ours = json!({ "service": { "operator_tools": true }, "testbed": { "greeting": "patched" } });
     let patch = json!({ "config": { "PHAL": { "ovos-phal-plugin-tools": ours }, "logging": { "log_level": "DEBUG" } } });
     let message = json!({ "type": "configuration.patch", "data": patch, "context": { "source": "mallory" } });
@@ -128,12 +171,17 @@ fn a_patch_never_reaches_our_section() {
     // Of the same patch the level applies, so all of it has been seen by then.
     until_debug(&mut service, &mut client);
     let said = service.output();
-    let warning = said.lines().find(|line| line.contains("ignored a configuration.patch"));
+    let warning = said
+        .lines()
+        .find(|line| line.contains("ignored a configuration.patch"));
     assert!(warning.is_some_and(|line| line.contains("mallory")), "{said}");
 
     client.ask("ovos.tools.reload", &json!({}));
     assert_eq!(greeting(&mut client), "hello");
     let reset = client.invoke("reset_stop", &json!({}));
-    assert!(reset["error"].as_str().unwrap().starts_with("PermissionError: "), "{reset}");
+    assert!(
+        reset["error"].as_str().unwrap().starts_with("PermissionError: "),
+        "{reset}"
+    );
     assert_eq!(pending(&mut client), [""; 0]);
 }

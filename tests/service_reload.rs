@@ -4,7 +4,12 @@
 //! testbed_dup comes and goes. No call of a tool that was there all along fails, is answered wrongly or twice; and once a
 //! reload is answered, the new build is what answers.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a failed test panics and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a failed test panics and prints"
+)]
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
@@ -42,7 +47,11 @@ impl Shelf {
     fn new(scene: &Scene) -> Self {
         let dir = scene.sandbox.path("plugins");
         fs::create_dir(&dir).unwrap();
-        Self { dir, broken: false, dup: false }
+        Self {
+            dir,
+            broken: false,
+            dup: false,
+        }
     }
 
     /// Written beside and renamed, as an installer does.
@@ -67,7 +76,13 @@ fn caller(number: usize, port: u16, over: &AtomicBool, made: &AtomicUsize) -> Se
     let mut seen = Seen::default();
     while !over.load(Ordering::Relaxed) {
         let batch: Vec<(String, u8, i64)> = (0..8)
-            .map(|n| (format!("c{number}-{}", seen.calls + n), random.u8(..4), random.i64(-1_000_000..1_000_000)))
+            .map(|n| {
+                (
+                    format!("c{number}-{}", seen.calls + n),
+                    random.u8(..4),
+                    random.i64(-1_000_000..1_000_000),
+                )
+            })
             .collect();
         for (call_id, kind, number) in &batch {
             match kind {
@@ -121,10 +136,12 @@ fn a_hundred_changes_under_load() {
     let (mut live, mut replaced) = (0, 0);
     let seen: Vec<Seen> = thread::scope(|threads| {
         let callers: Vec<_> = (0..CLIENTS)
-            .map(|number| threads.spawn({
-                let (over, made) = (&over, &made);
-                move || caller(number, scene.port, over, made)
-            }))
+            .map(|number| {
+                threads.spawn({
+                    let (over, made) = (&over, &made);
+                    move || caller(number, scene.port, over, made)
+                })
+            })
             .collect();
         let mut random = fastrand::Rng::with_seed(SEED);
         // However a change fails, the callers end.
@@ -157,17 +174,25 @@ fn a_hundred_changes_under_load() {
             check_reload(change, what, &answer, &shelf);
             // The change is in force when the answer comes.
             let found = client.invoke("version", &json!({}));
-            assert_eq!(found["result"]["version"], builds[live].0, "after change {change}: {answer} {found}");
+            assert_eq!(
+                found["result"]["version"], builds[live].0,
+                "after change {change}: {answer} {found}"
+            );
             if callers.iter().any(thread::ScopedJoinHandle::is_finished) {
                 break;
             }
             // And the callers have been at work meanwhile: each change meets calls.
-            while made.load(Ordering::Relaxed) == before && !callers.iter().any(thread::ScopedJoinHandle::is_finished) {
+            while made.load(Ordering::Relaxed) == before
+                && !callers.iter().any(thread::ScopedJoinHandle::is_finished)
+            {
                 client.invoke("ping", &json!({}));
             }
         }
         over.store(true, Ordering::Relaxed);
-        callers.into_iter().map(|caller| caller.join().expect("a caller saw something wrong")).collect()
+        callers
+            .into_iter()
+            .map(|caller| caller.join().expect("a caller saw something wrong"))
+            .collect()
     });
 
     check_answers_per_request(scene.port, if shelf.dup { 2 } else { 1 });
@@ -175,7 +200,11 @@ fn a_hundred_changes_under_load() {
     let mut versions: Vec<&String> = seen.iter().flat_map(|seen| &seen.versions).collect();
     versions.sort_unstable();
     versions.dedup();
-    assert_eq!(versions.len(), builds.len(), "every build answered at some time: {versions:?}");
+    assert_eq!(
+        versions.len(),
+        builds.len(),
+        "every build answered at some time: {versions:?}"
+    );
     let status = client.ask("ovos.tools.status", &json!({}));
     assert_eq!(status["calls"], json!([]), "nothing is left under way");
     println!("{CHANGES} changes, {replaced} of them replacements, met {calls} calls");
@@ -194,9 +223,17 @@ impl Drop for SetOnDrop<'_> {
 fn check_reload(change: usize, what: u8, answer: &Value, shelf: &Shelf) {
     assert!(answer.get("error").is_none(), "change {change}: {answer}");
     let failed = answer["failed"].as_array().map_or(0, Vec::len);
-    assert_eq!(failed, usize::from(shelf.broken), "change {change} ({what}): {}", answer["failed"]);
+    assert_eq!(
+        failed,
+        usize::from(shelf.broken),
+        "change {change} ({what}): {}",
+        answer["failed"]
+    );
     let loaded = answer["tools"].to_string();
-    assert!(loaded.contains("add"), "a broken file takes nothing away: {answer}");
+    assert!(
+        loaded.contains("add"),
+        "a broken file takes nothing away: {answer}"
+    );
 }
 
 /// How many answers a question gets does not grow with the reloads: one, and one a toolbox where the contract says so.
@@ -206,9 +243,17 @@ fn check_answers_per_request(port: u16, toolboxes: usize) {
     let rows = [
         ("ovos.tools.list", json!({}), 1),
         ("ovos.tools.get", json!({ "name": "add" }), 1),
-        ("ovos.tools.invoke", json!({ "name": "add", "args": { "a": 1, "b": 1 } }), 1),
+        (
+            "ovos.tools.invoke",
+            json!({ "name": "add", "args": { "a": 1, "b": 1 } }),
+            1,
+        ),
         ("ovos.persona.tools.discover", json!({}), toolboxes),
-        ("ovos.persona.tools.call", json!({ "toolbox_id": "testbed", "name": "ping", "kwargs": {} }), 1),
+        (
+            "ovos.persona.tools.call",
+            json!({ "toolbox_id": "testbed", "name": "ping", "kwargs": {} }),
+            1,
+        ),
         ("mycroft.ovos_tools.is_ready", json!({}), 1),
     ];
     for (topic, data, expected) in &rows {
@@ -227,7 +272,8 @@ fn check_answers_per_request(port: u16, toolboxes: usize) {
             if frame["type"] == response && frame["context"]["ident"] == ident {
                 answers += 1;
             }
-            (frame["type"] == "ovos.tools.cancel.response" && frame["context"]["ident"] == later).then_some(())
+            (frame["type"] == "ovos.tools.cancel.response" && frame["context"]["ident"] == later)
+                .then_some(())
         });
         assert_eq!(answers, *expected, "answers to {topic}");
     }

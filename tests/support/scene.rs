@@ -42,14 +42,18 @@ impl Motor {
 impl Scene {
     /// A scene whose service has these keys, beside quick reconnects.
     pub(crate) fn new(service: &Value) -> Self {
-        let scene = Self { sandbox: Sandbox::new(), port: free_port() };
+        let scene = Self {
+            sandbox: Sandbox::new(),
+            port: free_port(),
+        };
         scene.configure(service, &json!({}));
         scene
     }
 
     /// Writes the configuration anew; `top` are top-level keys beside ours.
     pub(crate) fn configure(&self, service: &Value, top: &Value) {
-        let mut keys = json!({ "reconnect_first_ms": 100, "reconnect_max_ms": 400 });
+        // A plan waits for its turn in the toolbox, and a machine full of tests may stand still for a second.
+        let mut keys = json!({ "reconnect_first_ms": 100, "reconnect_max_ms": 400, "plan_ms": 30_000 });
         merge(&mut keys, service);
         let testbed = json!({ "motor_log": self.motor_log() });
         let mut conf = json!({
@@ -128,7 +132,11 @@ impl Scene {
                 return value;
             }
             let last = &motors[motors.len().saturating_sub(20)..];
-            assert!(Instant::now() < end, "motors: no {what} in {} lines that end in {last:?}", motors.len());
+            assert!(
+                Instant::now() < end,
+                "motors: no {what} in {} lines that end in {last:?}",
+                motors.len()
+            );
             // A file that grows: look again soon.
             std::thread::park_timeout(Duration::from_millis(2));
         }
@@ -138,7 +146,10 @@ impl Scene {
     #[track_caller]
     pub(crate) fn until_moving(&self, call_id: &str) {
         self.until_motors("step", |motors| {
-            motors.iter().any(|motor| motor.kind == "step" && motor.run.starts_with(call_id)).then_some(())
+            motors
+                .iter()
+                .any(|motor| motor.kind == "step" && motor.run.starts_with(call_id))
+                .then_some(())
         });
     }
 }
@@ -146,14 +157,20 @@ impl Scene {
 /// Waits until a service says that it is ready.
 pub(crate) fn ready(service: &mut Process, client: &mut Client) {
     service.until("readiness", |_| {
-        let answer = client.ask_within("mycroft.ovos_tools.is_ready", &json!({}), Duration::from_millis(100))?;
+        let answer = client.ask_within(
+            "mycroft.ovos_tools.is_ready",
+            &json!({}),
+            Duration::from_millis(100),
+        )?;
         (answer["status"] == true).then_some(())
     });
 }
 
 /// The first motor command of one of these kinds, and everything after it.
 pub(crate) fn from_first<'a>(motors: &'a [Motor], kinds: &[&str]) -> Option<&'a [Motor]> {
-    let first = motors.iter().position(|motor| kinds.contains(&motor.kind.as_str()))?;
+    let first = motors
+        .iter()
+        .position(|motor| kinds.contains(&motor.kind.as_str()))?;
     motors.get(first..)
 }
 
@@ -167,12 +184,18 @@ pub(crate) fn assert_still(motors: &[Motor]) {
 /// Fails when something that has been moved was not halted, or was moved after that.
 #[track_caller]
 pub(crate) fn assert_halted(motors: &[Motor]) {
-    let moved: BTreeSet<&str> = motors.iter().filter(|motor| motor.moves()).map(|motor| motor.subsystem.as_str()).collect();
+    let moved: BTreeSet<&str> = motors
+        .iter()
+        .filter(|motor| motor.moves())
+        .map(|motor| motor.subsystem.as_str())
+        .collect();
     assert!(!moved.is_empty(), "nothing was moved");
     for subsystem in moved {
         let of_it = |motor: &&Motor| motor.subsystem == subsystem || motor.subsystem == "all";
         let of_it: Vec<Motor> = motors.iter().filter(of_it).cloned().collect();
-        let Some(halted) = from_first(&of_it, &["halt", "emergency"]) else { panic!("{subsystem} was never halted") };
+        let Some(halted) = from_first(&of_it, &["halt", "emergency"]) else {
+            panic!("{subsystem} was never halted")
+        };
         assert_still(halted);
     }
 }
@@ -185,7 +208,9 @@ pub(crate) fn monotonic_ns() -> u64 {
 
 fn motor(line: &str) -> Motor {
     let words: Vec<&str> = line.splitn(4, ' ').collect();
-    let [at, kind, subsystem, run] = words.as_slice() else { panic!("motor log: {line:?}") };
+    let [at, kind, subsystem, run] = words.as_slice() else {
+        panic!("motor log: {line:?}")
+    };
     Motor {
         at: at.parse().unwrap(),
         kind: (*kind).to_owned(),
