@@ -1,14 +1,25 @@
 #!/bin/sh
-# Fills .venv with the Python packages the interop tests talk to. Runs in no time when nothing changed.
+# Fills .venv with the Python packages the interop tests talk to, and .venv-vendors with the vendors' types that exports
+# are held against (apart, because their dependencies need not agree). Runs in no time when nothing changed.
 set -eu
 cd "$(dirname "$0")/.."
 
 python=${PYTHON:-python3}
-stamp=.venv/.ready
-want=$(cat tests/python/requirements.txt tests/python/constraints.txt tests/python/reference_toolbox/pyproject.toml \
-    | cksum; pwd)
 
-[ "$(cat $stamp 2>/dev/null || true)" = "$want" ] && exit 0
+# fill VENV FILE...: a fresh venv when one of the files changed; pip's arguments come on standard input, a call a line.
+fill() {
+    venv=$1
+    shift
+    want=$(cat "$@" | cksum; pwd)
+    [ "$(cat "$venv/.ready" 2>/dev/null || true)" = "$want" ] && return
+    echo "venv: installing Python packages into $venv" >&2
+    $python -m venv --clear "$venv"
+    while read -r arguments; do
+        # shellcheck disable=SC2086 # the line is a list of arguments
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $arguments </dev/null
+    done
+    echo "$want" >"$venv/.ready"
+}
 
 if ! $python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
     echo "skipped: .venv needs Python 3.10 or newer with venv: apt-get install -y python3 python3-venv" >&2
@@ -19,12 +30,11 @@ fi
 mkdir -p .cache
 exec 9>.cache/venv.lock
 if command -v flock >/dev/null; then flock 9; fi
-[ "$(cat $stamp 2>/dev/null || true)" = "$want" ] && exit 0
 
-echo "venv: installing the Python packages of the interop tests into .venv" >&2
-$python -m venv --clear .venv
-.venv/bin/python -m pip install --quiet --disable-pip-version-check \
-    -r tests/python/requirements.txt -c tests/python/constraints.txt
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-    -e tests/python/reference_toolbox
-echo "$want" >$stamp
+fill .venv tests/python/requirements.txt tests/python/constraints.txt tests/python/reference_toolbox/pyproject.toml <<END
+-r tests/python/requirements.txt -c tests/python/constraints.txt
+--no-deps --no-build-isolation -e tests/python/reference_toolbox
+END
+fill .venv-vendors tests/python/requirements-export.txt <<END
+-r tests/python/requirements-export.txt
+END

@@ -31,6 +31,7 @@ mod services;
 mod settings;
 pub mod stage;
 mod status;
+mod sync;
 mod table;
 pub mod tools;
 mod watchdog;

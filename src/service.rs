@@ -193,12 +193,26 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
     let deadline = tokio::time::Instant::now() + SHUTDOWN_PATIENCE;
     engine.shut_down();
     // A toolbox that closes loses its calls; first they end and are answered.
-    if tokio::time::timeout(CALLS_PATIENCE, router.answered()).await.is_err() {
-        tracing::warn!(calls = engine.calls_in_flight(), "some requests are still under way; closing the toolboxes");
+    if tokio::time::timeout(CALLS_PATIENCE, router.answered())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            calls = engine.calls_in_flight(),
+            "some requests are still under way; closing the toolboxes"
+        );
     }
-    bridge.shut_down(deadline.saturating_duration_since(tokio::time::Instant::now() + WRITING_PATIENCE)).await;
-    if tokio::time::timeout_at(deadline, router.answered()).await.is_err() {
-        tracing::error!(calls = engine.calls_in_flight(), "some requests were not answered");
+    bridge
+        .shut_down(deadline.saturating_duration_since(tokio::time::Instant::now() + WRITING_PATIENCE))
+        .await;
+    if tokio::time::timeout_at(deadline, router.answered())
+        .await
+        .is_err()
+    {
+        tracing::error!(
+            calls = engine.calls_in_flight(),
+            "some requests were not answered"
+        );
     }
     if let Some(client) = outbox.client()
         && client.connection_now().is_up()

@@ -287,6 +287,75 @@ fn a_waiting_call_is_seen_bounded_and_cancelled() {
 }
 
 #[test]
+fn a_safe_call_takes_the_place_of_motion_and_is_not_cancelled() {
+    let (_world, mut client) = world();
+    let moving = start_assemble(&mut client, "moving");
+    let safe = client.send(
+        INVOKE,
+        json!({"name": "brake", "args": {"ms": 1500}, "call_id": "safe", "progress": true}),
+    );
+    expect(
+        "its place is taken",
+        &json!({"...": 0, "call_id": "moving", "result": {"...": 0, "success": false}}),
+        &client.answer(moving),
+    );
+    client.progress("safe", "action_started");
+    let cancelled = client.ask("ovos.tools.cancel", json!({"call_id": "safe"}));
+    expect(
+        "cancel",
+        &json!({"call_id": "safe", "cancelled": true, "state": "running"}),
+        &cancelled,
+    );
+    expect(
+        "it goes on to its end state",
+        &json!({"name": "brake", "call_id": "safe", "result": {"held_ms": 1500}}),
+        &client.answer(safe),
+    );
+}
+
+#[test]
+fn what_is_too_much_is_refused_and_says_who_is_in_the_way() {
+    let service = json!({"max_calls": 3, "max_waiting": 1, "max_wait_ms": 2000, "answer_as_phal": true});
+    let world = World::start(&json!({ "service": service }));
+    let mut client = world.client();
+    let holder = start_assemble(&mut client, "holder");
+    let waiting = assemble(&mut client, "waiting", &json!({}));
+    client.progress("waiting", "queued");
+    let full = assemble(&mut client, "full", &json!({"detail": true}));
+    expect(
+        "the queue is full",
+        &json!({"...": 0, "error": "~holder", "error_detail": {"kind": "BusyError"}}),
+        &client.answer(full),
+    );
+    expect(
+        "waited too long",
+        &json!({"...": 0, "error": "~left_arm did not become free within 2000 ms; held by "}),
+        &client.answer(waiting),
+    );
+    let slow = [start_slow(&mut client, "a"), start_slow(&mut client, "b")];
+    expect(
+        "too many calls",
+        &json!({"name": "ping", "error": "~BusyError: 3 calls are in flight, which is the limit (service.max_calls)"}),
+        &client.invoke("ping", json!({})),
+    );
+    expect(
+        "what brings it to safety is not turned away",
+        &json!({"name": "brake", "result": {"held_ms": 1}}),
+        &client.invoke("brake", json!({"ms": 1})),
+    );
+    client.answer(holder);
+    client.send("ovos.stop", json!({}));
+    for n in slow {
+        client.answer(n);
+    }
+    expect(
+        "answer_as_phal",
+        &json!({"status": true}),
+        &client.ask("mycroft.PHAL.is_ready", json!({})),
+    );
+}
+
+#[test]
 fn a_call_that_is_too_slow_times_out() {
     let (_world, mut client) = world();
     let answer = client.ask(
@@ -443,6 +512,8 @@ fn what_cannot_be_understood_stops_everything() {
         json!({"toolbox_id": "nope"}),
         json!({"toolbox_id": ""}),
         json!({"toolbox": "testbed"}),
+        // Nobody reads this much before the machine stands still.
+        json!({"padding": "x".repeat(100 << 10), "toolbox_id": "testbed"}),
     ] {
         expect(&data.to_string(), &both, &client.ask("ovos.tools.stop", data));
         resume_all(&mut client);
@@ -630,6 +701,11 @@ fn requests_that_cannot_be_read_get_an_error() {
         ("ovos.tools.list", json!({"tools": "*"})),
         ("ovos.tools.status", json!({"...": 0, "calls": []})),
         ("mycroft.ovos_tools.is_alive", json!({"status": true})),
+        // A stop is a stop.
+        (
+            "ovos.tools.stop",
+            json!({"toolboxes": [{"...": 0, "toolbox_id": "testbed"}, {"...": 0, "toolbox_id": "testbed_dup"}]}),
+        ),
     ];
     for (topic, expected) in rows {
         let context = client.context();

@@ -72,8 +72,8 @@ pub struct ErrorDetail {
 pub struct WireError {
     /// The `error` string.
     pub text: String,
-    /// Its details.
-    pub detail: ErrorDetail,
+    /// Its details; boxed, because most requests have none to tell.
+    pub detail: Box<ErrorDetail>,
 }
 
 impl WireError {
@@ -91,7 +91,7 @@ impl WireError {
         };
         Self {
             text: text.into(),
-            detail,
+            detail: Box::new(detail),
         }
     }
 

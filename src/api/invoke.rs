@@ -74,7 +74,7 @@ impl Answered {
             Err(error) => Self {
                 result: None,
                 error: Some(error.text),
-                error_detail: detail.then_some(error.detail),
+                error_detail: detail.then_some(*error.detail),
             },
         }
     }

@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
 use ovos_toolbox_wire::{Completion, Failure};
 use tokio::sync::oneshot;
 
 use super::counts::Counters;
+use super::sync::{Mutex, MutexGuard};
 use crate::engine::{Ended, Halt, ProgressSink, RunId};
 
 /// Past this many different halts during one `start`, everything is halted instead.
