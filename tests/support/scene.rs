@@ -52,7 +52,8 @@ impl Scene {
 
     /// Writes the configuration anew; `top` are top-level keys beside ours.
     pub(crate) fn configure(&self, service: &Value, top: &Value) {
-        let mut keys = json!({ "reconnect_first_ms": 100, "reconnect_max_ms": 400 });
+        // A plan waits for its turn in the toolbox, and a machine full of tests may stand still for a second.
+        let mut keys = json!({ "reconnect_first_ms": 100, "reconnect_max_ms": 400, "plan_ms": 30_000 });
         merge(&mut keys, service);
         let testbed = json!({ "motor_log": self.motor_log() });
         let mut conf = json!({
