@@ -137,9 +137,10 @@ impl Contest {
         let Self { ours, theirs } = self;
         Rounds::play(
             ROUNDS,
-            &mut [&mut || latency(&mut ours.0, &ours.1, ONE_BY_ONE), &mut || {
-                latency(&mut theirs.0, &theirs.1, ONE_BY_ONE)
-            }],
+            &mut [
+                &mut || latency(&mut ours.0, &ours.1, ONE_BY_ONE, TURN),
+                &mut || latency(&mut theirs.0, &theirs.1, ONE_BY_ONE, TURN),
+            ],
         )
     }
 
