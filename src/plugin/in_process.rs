@@ -69,13 +69,19 @@ struct Without(RwLock<HashSet<String>>);
 
 impl Without {
     fn has(&self, tool: &str) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(tool)
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(tool)
     }
 
     /// Remembers what a tool answered.
     fn note<T>(&self, tool: String, answer: &Result<Option<T>, Failure>) {
         if matches!(answer, Ok(None)) {
-            self.0.write().unwrap_or_else(PoisonError::into_inner).insert(tool);
+            self.0
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(tool);
         }
     }
 
