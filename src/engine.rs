@@ -249,28 +249,41 @@ impl Engine {
             latch.epoch()
         };
 
-        let ended = if request.effect == Effect::Safe {
-            control.hard()
-        } else {
-            control.soft()
+        let planned = {
+            let ended = if request.effect == Effect::Safe {
+                control.hard()
+            } else {
+                control.soft()
+            };
+            let planned = async {
+                // What reads reserves nothing, and what brings the machine to safety waits for nobody.
+                let turn = if needs_open_latch {
+                    Some(station.turn.lock().await)
+                } else {
+                    None
+                };
+                let plan = self.plan(lease, &request).await?;
+                control.claims(&plan);
+                let claim = plan.claim();
+                let claimed = if request.effect == Effect::Read || claim.is_empty() {
+                    None
+                } else {
+                    control.enter(Phase::Queued);
+                    Some(station.claim(control, claim, request.effect == Effect::Safe)?)
+                };
+                drop(turn);
+                Ok((plan, claimed))
+            };
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+                planned = planned => planned,
+            }
         };
-        let plan = tokio::select! {
-            biased;
-            () = ended.cancelled() => return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
-            plan = self.plan(lease, &request) => plan?,
-        };
-        control.claims(&plan);
-        let claim = plan.claim();
-        let reserved = if request.effect == Effect::Read || claim.is_empty() {
-            None
-        } else {
-            control.enter(Phase::Queued);
-            let safe = request.effect == Effect::Safe;
-            Some(
-                station
-                    .reserve(control, claim, safe, request.observer.as_ref())
-                    .await?,
-            )
+        let (plan, claimed) = planned?;
+        let reserved = match claimed {
+            Some(claimed) => Some(claimed.held(control, request.observer.as_ref()).await?),
+            None => None,
         };
         if needs_open_latch && !latch.is_current(epoch) {
             return Err(Refusal::Ended(Cause::stopped(latch)));

@@ -6,6 +6,7 @@
 mod bus_loss;
 mod bus_outbox;
 mod configuration;
+mod desk;
 mod own_bus;
 mod questions;
 mod router;
@@ -15,7 +16,7 @@ mod toolboxes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -98,23 +99,33 @@ pub struct Started {
 pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), ServiceError> {
     let begun = Instant::now();
     // Caught before anything is loaded: without a handler the signal would end the process.
-    let mut emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
+    let emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
     let shutdown = start.shutdown.clone();
     let running = Running::start(start).await?;
+    running.tracker.spawn(stop_on_signal(
+        emergency,
+        running.api.clone(),
+        running.end.clone(),
+    ));
     started(&running.summary(begun.elapsed()));
     notify(&[sd_notify::NotifyState::Ready]);
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => break,
-            _ = emergency.recv() => {
-                tracing::warn!("SIGUSR1: emergency stop of everything");
-                running.api.stop(&StopTarget::All, "SIGUSR1").await;
-            }
-        }
-    }
+    shutdown.cancelled().await;
     notify(&[sd_notify::NotifyState::Stopping]);
     running.shut_down().await;
     Ok(())
+}
+
+/// SIGUSR1 is an emergency stop of everything, also while the service goes down.
+async fn stop_on_signal(mut emergency: Signal, api: Arc<Api>, end: CancellationToken) {
+    loop {
+        tokio::select! {
+            _ = emergency.recv() => {
+                tracing::warn!("SIGUSR1: emergency stop of everything");
+                api.stop(&StopTarget::All, "SIGUSR1").await;
+            }
+            () = end.cancelled() => return,
+        }
+    }
 }
 
 /// The parts of a service that is up.
@@ -173,7 +184,7 @@ impl Running {
             config.service.max_calls,
             config.service.answer_as_phal,
         );
-        bridge.connect_router(router.clone());
+        bridge.connect_router(&router);
         let running = Self {
             config,
             engine,

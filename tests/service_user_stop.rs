@@ -89,10 +89,7 @@ fn check(stop: &str, session: Option<&str>, ended: &[&str]) {
         .into_iter()
         .filter(|call| !ended.contains(call))
         .collect();
-    assert_eq!(
-        left, expected,
-        "still under way after {stop} of {session:?}"
-    );
+    assert_eq!(left, expected, "still under way after {stop} of {session:?}");
     for call in &expected {
         // And it does move on.
         let before = stage.scene.motors().len();

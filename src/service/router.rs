@@ -1,7 +1,7 @@
 //! What comes in from the bus, sorted by its type alone.
 //!
-//! The reader of the bus runs this, so it never waits: stops go to a task of their own, requests each to a task, messages
-//! for toolboxes to the toolboxes. Large frames are taken apart elsewhere. Read [`Router::frame`].
+//! The reader of the bus runs this, so it never waits: stops go to a task of their own, requests to the desk, messages
+//! for toolboxes to the toolboxes. Read [`Router::frame`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,12 +14,10 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api::{Api, Request, Topic, Urgent};
+use super::desk::{Arrived, Desk, serve_requests};
+use crate::api::{Api, Topic, Urgent};
 use crate::bus::{BusHandler, Envelope, Message};
 use crate::engine::StopTarget;
-
-/// Frames above this are taken apart on a blocking thread: parsing them would hold up the tasks beside them.
-const LARGE: usize = 64 << 10;
 
 /// Stops that may wait to be served. Each takes microseconds to serve; when a flood outruns that, one stop of everything
 /// stands for all that did not fit.
@@ -37,19 +35,15 @@ pub(super) trait Deliveries: Send + Sync + 'static {
 
 /// Sorts frames.
 pub(super) struct Router {
-    api: Arc<Api>,
     deliveries: Arc<dyn Deliveries>,
+    requests: mpsc::Sender<Arrived>,
     stops: mpsc::Sender<Stop>,
     overflow: Arc<Overflow>,
     /// Everything that owes an answer: requests, and stops whose toolboxes have not confirmed yet.
     owed: TaskTracker,
-    shutdown: CancellationToken,
     answer_as_phal: bool,
     /// Topics that toolboxes want to hear.
     topics: ArcSwap<std::collections::HashSet<String>>,
-    /// Bounds the requests under way, list and get included: four times the calls, so that calls run into their own
-    /// limit, which answers, before this one, which cannot.
-    permits: Arc<Semaphore>,
     dropped: AtomicU64,
 }
 
@@ -89,16 +83,25 @@ impl Router {
             owed.clone(),
             shutdown.clone(),
         ));
-        Arc::new(Self {
+        // As many may wait as may be under way; past that the service is flooded.
+        let bound = max_calls.saturating_mul(4).max(64);
+        let (requests, arrivals) = mpsc::channel(bound);
+        let desk = Arc::new(Desk {
             api,
+            deliveries: deliveries.clone(),
+            shutdown: shutdown.clone(),
+            answer_as_phal,
+            permits: Arc::new(Semaphore::new(bound)),
+        });
+        tracker.spawn(serve_requests(desk, arrivals, owed.clone()));
+        Arc::new(Self {
             deliveries,
+            requests,
             stops,
             overflow,
             owed,
-            shutdown,
             answer_as_phal,
             topics: ArcSwap::default(),
-            permits: Arc::new(Semaphore::new(max_calls.saturating_mul(4).max(64))),
             dropped: AtomicU64::new(0),
         })
     }
@@ -136,59 +139,15 @@ impl Router {
     }
 
     fn request(&self, text: Utf8Bytes) {
-        let received = Instant::now();
-        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
+        let arrived = Arrived {
+            text,
+            received: Instant::now(),
+            owed: self.owed.token(),
+        };
+        if self.requests.try_send(arrived).is_err() {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::error!(dropped, "far too many requests are under way; one was dropped");
-            return;
-        };
-        let (api, deliveries) = (self.api.clone(), self.deliveries.clone());
-        let (shutdown, answer_as_phal) = (self.shutdown.clone(), self.answer_as_phal);
-        self.owed.spawn(async move {
-            let _permit = permit;
-            let parsed = if text.len() > LARGE {
-                tokio::task::spawn_blocking(move || parse(&text))
-                    .await
-                    .unwrap_or(Parsed::Unusable)
-            } else {
-                parse(&text)
-            };
-            let work = async {
-                // Of a type that stands twice the last one counts; the reader took the first.
-                let topic = match &parsed {
-                    Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => {
-                        Topic::of(&head.kind, answer_as_phal)
-                    }
-                    Parsed::Unusable => None,
-                };
-                let Some(topic) = topic else { return };
-                match parsed {
-                    Parsed::Whole { head, data } => match topic {
-                        Topic::ConfigurationUpdated => deliveries.configuration_updated(),
-                        Topic::ConfigurationPatch => deliveries.configuration_patched(&head, &data),
-                        topic => api.handle(topic, Request { head, data, received }).await,
-                    },
-                    Parsed::HeadOnly { head, reason } => {
-                        api.refuse(
-                            topic,
-                            Request {
-                                head,
-                                data: Object::new(),
-                                received,
-                            },
-                            &reason,
-                        )
-                        .await;
-                    }
-                    Parsed::Unusable => {}
-                }
-            };
-            // Calls are ended and answered before this token falls; what is left then has nobody to answer to.
-            tokio::select! {
-                () = work => {}
-                () = shutdown.cancelled() => {}
-            }
-        });
+        }
     }
 }
 
@@ -215,37 +174,6 @@ impl BusHandler for Router {
 
     fn disconnected(&self, reason: &str) {
         tracing::warn!(reason, "the bus is away");
-    }
-}
-
-/// A request, as far as it could be read.
-enum Parsed {
-    Whole { head: Message, data: Object },
-    HeadOnly { head: Message, reason: String },
-    Unusable,
-}
-
-fn parse(text: &str) -> Parsed {
-    let envelope = match Envelope::parse(text) {
-        Ok(envelope) => envelope,
-        Err(error) => {
-            tracing::warn!(%error, "dropped a malformed request");
-            return Parsed::Unusable;
-        }
-    };
-    let head = match envelope.head() {
-        Ok(head) => head,
-        Err(error) => {
-            tracing::warn!(kind = %envelope.kind, %error, "dropped a request with a malformed context");
-            return Parsed::Unusable;
-        }
-    };
-    match envelope.data_map() {
-        Ok(data) => Parsed::Whole { head, data },
-        Err(error) => Parsed::HeadOnly {
-            head,
-            reason: error.to_string(),
-        },
     }
 }
 
