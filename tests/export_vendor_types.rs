@@ -19,7 +19,11 @@ fn vendors_accept_what_we_export() {
         return;
     }
     let python = checkout.join(".venv-vendors/bin/python");
-    assert!(python.is_file(), "no interpreter at {}: run `make venv`", python.display());
+    assert!(
+        python.is_file(),
+        "no interpreter at {}: run `make venv`",
+        python.display()
+    );
 
     let mut child = Command::new(&python)
         .arg(checkout.join("tests/python/export_types.py"))

@@ -1,7 +1,11 @@
 //! Which bus the service ends up on: it waits for one that is not there and says what to do, and it opens one of its
 //! own only where it is told to.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
@@ -47,7 +51,13 @@ fn auto_opens_a_bus_where_there_is_none() {
     let scene = Scene::new(&json!({}));
     let mut service = scene.service_started(&["--embedded-bus", "auto"]);
     until_said(&mut service, "Try: ");
-    assert!(service.output().contains(&format!("our own, listening on {}", scene.url())), "{}", service.log());
+    assert!(
+        service
+            .output()
+            .contains(&format!("our own, listening on {}", scene.url())),
+        "{}",
+        service.log()
+    );
     let mut client = Client::connect(scene.port);
     ready(&mut service, &mut client);
     assert_eq!(client.invoke("ping", &json!({}))["result"]["pong"], true);
@@ -60,10 +70,17 @@ fn auto_takes_the_bus_that_is_there() {
     let mut client = Client::connect(scene.port);
     let mut service = scene.service_started(&["--embedded-bus", "auto"]);
     ready(&mut service, &mut client);
-    assert!(!service.output().contains("our own, listening"), "{}", service.log());
+    assert!(
+        !service.output().contains("our own, listening"),
+        "{}",
+        service.log()
+    );
     // What it would say of a bus of its own would not outlive the other one's client.
     drop(bus);
-    assert!(Client::try_connect(scene.port).is_none(), "somebody else listens there");
+    assert!(
+        Client::try_connect(scene.port).is_none(),
+        "somebody else listens there"
+    );
 }
 
 #[test]
@@ -71,7 +88,10 @@ fn never_is_the_default() {
     let scene = Scene::new(&json!({}));
     let mut service = scene.service_started(&[]);
     until_said(&mut service, "Try: ");
-    assert!(Client::try_connect(scene.port).is_none(), "it listens although nobody told it to");
+    assert!(
+        Client::try_connect(scene.port).is_none(),
+        "it listens although nobody told it to"
+    );
 }
 
 #[test]
@@ -82,5 +102,9 @@ fn always_fails_where_the_port_is_taken() {
     let status = service.end_within(DEADLINE);
     assert_eq!(status.code(), Some(5), "{}", service.log());
     let expected = format!("cannot listen on 127.0.0.1:{}", scene.port);
-    assert!(service.output().contains(&expected), "no {expected:?} in {}", service.log());
+    assert!(
+        service.output().contains(&expected),
+        "no {expected:?} in {}",
+        service.log()
+    );
 }

@@ -5,7 +5,12 @@
 //! no client can know. The service is frozen while the bus starts, so that the client is back before the answers come:
 //! a bus keeps nothing for those who are away.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, reason = "a failed test panics and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a failed test panics and prints"
+)]
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
@@ -67,7 +72,10 @@ fn slow_calls_survive(kind: BusKind) {
     client.until_phases(&[("running", 201)]);
     outage(&scene, kind, &mut bus, &service, &mut client, || {
         scene.until_motors("end of the motion", |motors| {
-            motors.iter().any(|motor| motor.kind == "stop" && motor.run == "motion/retract:base").then_some(())
+            motors
+                .iter()
+                .any(|motor| motor.kind == "stop" && motor.run == "motion/retract:base")
+                .then_some(())
         });
     });
 
@@ -75,9 +83,17 @@ fn slow_calls_survive(kind: BusKind) {
     client.invoke("ping", &json!({}));
     for call_id in &calls {
         let answer = client.only_answer(call_id);
-        assert!(answer["result"]["seconds"].is_f64(), "{answer}\n{}", service.log());
+        assert!(
+            answer["result"]["seconds"].is_f64(),
+            "{answer}\n{}",
+            service.log()
+        );
     }
-    assert_eq!(client.only_answer("motion")["result"]["success"], true, "on_bus_loss: continue");
+    assert_eq!(
+        client.only_answer("motion")["result"]["success"],
+        true,
+        "on_bus_loss: continue"
+    );
     assert!(from_first(&scene.motors(), &["halt", "emergency"]).is_none());
 }
 
@@ -103,7 +119,11 @@ fn motion_is_halted(kind: BusKind) {
 
     let calls: Vec<String> = (0..5).map(|n| format!("motion-{n}")).collect();
     for call_id in &calls {
-        client.call(call_id, "assemble", &json!({ "step_ms": 20, "steps": 5000, "timeout_ms": 100_000 }));
+        client.call(
+            call_id,
+            "assemble",
+            &json!({ "step_ms": 20, "steps": 5000, "timeout_ms": 100_000 }),
+        );
     }
     // Reads are left alone.
     client.call("slow", "slow", &json!({ "seconds": 2.0 }));
@@ -120,7 +140,10 @@ fn motion_is_halted(kind: BusKind) {
     for call_id in &calls {
         let answer = client.only_answer(call_id);
         let said = answer.to_string();
-        assert!(answer["result"]["success"] == false || said.contains("the bus has been away"), "{said}");
+        assert!(
+            answer["result"]["success"] == false || said.contains("the bus has been away"),
+            "{said}"
+        );
     }
     assert_eq!(client.only_answer("slow")["result"]["seconds"], 2.0);
 
@@ -128,13 +151,23 @@ fn motion_is_halted(kind: BusKind) {
     let halted = from_first(&motors, &["halt"]).unwrap();
     let after_ms = (halted[0].at - killed_at) / 1_000_000;
     // Half a second of slack for a busy machine; that it does not halt at once is the other half of the promise.
-    assert!((limit_ms..limit_ms + 500).contains(&after_ms), "halted {after_ms} ms after the bus was lost");
+    assert!(
+        (limit_ms..limit_ms + 500).contains(&after_ms),
+        "halted {after_ms} ms after the bus was lost"
+    );
     // A command that was given before the halt may be in the log just behind it: the four arms have threads of their
     // own. Once the last of them was halted nothing moves.
     let last = motors.iter().rposition(|motor| motor.kind == "halt").unwrap();
     assert_still(&motors[last..]);
-    let moved: Vec<&str> = motors.iter().map(|motor| motor.run.as_str()).filter(|run| *run != "-").collect();
-    assert!(moved.iter().all(|run| run.starts_with("motion-0/")), "a queued call moved: {moved:?}");
+    let moved: Vec<&str> = motors
+        .iter()
+        .map(|motor| motor.run.as_str())
+        .filter(|run| *run != "-")
+        .collect();
+    assert!(
+        moved.iter().all(|run| run.starts_with("motion-0/")),
+        "a queued call moved: {moved:?}"
+    );
     // Nothing is latched: it moves again.
     let again = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
     assert_eq!(again["result"]["success"], true, "{again}");

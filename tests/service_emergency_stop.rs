@@ -1,7 +1,11 @@
 //! Emergency stop, by each of the ways to it: nothing is commanded after it, every call is answered once, and the latch
 //! holds until just this stop is lifted, also across a restart of the service.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
@@ -35,34 +39,65 @@ fn stage() -> Stage {
     let bus = scene.bus(BusKind::Embedded);
     let mut client = Client::connect(scene.port);
     let service = scene.service(&mut client);
-    let calls = ["motion-0", "motion-1", "motion-2", "slow"].map(str::to_owned).to_vec();
+    let calls = ["motion-0", "motion-1", "motion-2", "slow"]
+        .map(str::to_owned)
+        .to_vec();
     for call_id in &calls[..3] {
-        client.call(call_id, "assemble", &json!({ "step_ms": 2, "steps": 100_000, "timeout_ms": 300_000 }));
+        client.call(
+            call_id,
+            "assemble",
+            &json!({ "step_ms": 2, "steps": 100_000, "timeout_ms": 300_000 }),
+        );
         let waiting = call_id != "motion-0";
         client.until_call(call_id, if waiting { "queued" } else { "running" });
     }
     client.call("slow", "slow", &json!({ "seconds": 300 }));
     client.until_call("slow", "running");
     scene.until_moving("motion-0");
-    Stage { scene, bus, client, service, calls }
+    Stage {
+        scene,
+        bus,
+        client,
+        service,
+        calls,
+    }
 }
 
 /// What is true after every emergency stop; gives the stop that holds testbed.
 fn check_stopped(stage: &mut Stage) -> String {
-    let Stage { scene, client, service, calls, .. } = stage;
+    let Stage {
+        scene,
+        client,
+        service,
+        calls,
+        ..
+    } = stage;
     client.until_answered(calls.iter());
     client.invoke("ping", &json!({}));
     // Not by one of them: motion-0 has a report, and the toolbox makes an output of it.
     for call_id in &calls[1..] {
         let answer = client.only_answer(call_id);
         let error = answer["error"].as_str().unwrap_or_default();
-        assert!(error.starts_with("EmergencyStop: "), "{call_id}: {answer}\n{}", service.log());
+        assert!(
+            error.starts_with("EmergencyStop: "),
+            "{call_id}: {answer}\n{}",
+            service.log()
+        );
     }
     assert_eq!(client.only_answer("motion-0")["result"]["success"], false);
     let motors = scene.motors();
     let stopped = from_first(&motors, &["emergency"]).expect("an emergency halt");
-    assert_eq!(stopped.len(), 1, "commanded after the emergency halt: {stopped:?}");
-    assert!(motors.iter().all(|motor| motor.run == "-" || motor.run.starts_with("motion-0/")), "a queued call moved");
+    assert_eq!(
+        stopped.len(),
+        1,
+        "commanded after the emergency halt: {stopped:?}"
+    );
+    assert!(
+        motors
+            .iter()
+            .all(|motor| motor.run == "-" || motor.run.starts_with("motion-0/")),
+        "a queued call moved"
+    );
     latch(client).expect("testbed is latched")
 }
 
@@ -70,7 +105,10 @@ fn check_stopped(stage: &mut Stage) -> String {
 fn latch(client: &mut Client) -> Option<String> {
     let status = client.ask("ovos.tools.status", &json!({}));
     let toolboxes = status["toolboxes"].as_array().unwrap();
-    let testbed = toolboxes.iter().find(|toolbox| toolbox["toolbox_id"] == "testbed").expect("testbed");
+    let testbed = toolboxes
+        .iter()
+        .find(|toolbox| toolbox["toolbox_id"] == "testbed")
+        .expect("testbed");
     assert_eq!(testbed["latched"], testbed.get("stop_id").is_some(), "{testbed}");
     testbed["stop_id"].as_str().map(str::to_owned)
 }
@@ -80,16 +118,33 @@ fn check_latched(client: &mut Client) {
     for (name, args) in [("assemble", json!({})), ("set_mark", json!({}))] {
         let answer = client.invoke(name, &args);
         let error = answer["error"].as_str().unwrap_or_default();
-        assert!(error.contains("Robot is in emergency stop state. Reset required."), "{name}: {answer}");
+        assert!(
+            error.contains("Robot is in emergency stop state. Reset required."),
+            "{name}: {answer}"
+        );
     }
-    assert_eq!(client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"]["result"], 3, "a read");
-    assert_eq!(client.invoke("brake", &json!({ "ms": 1 }))["result"]["held_ms"], 1, "a safe tool");
+    assert_eq!(
+        client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"]["result"],
+        3,
+        "a read"
+    );
+    assert_eq!(
+        client.invoke("brake", &json!({ "ms": 1 }))["result"]["held_ms"],
+        1,
+        "a safe tool"
+    );
     let reset = client.invoke("reset_stop", &json!({}));
-    assert!(reset["error"].as_str().unwrap().starts_with("PermissionError: "), "{reset}");
+    assert!(
+        reset["error"].as_str().unwrap().starts_with("PermissionError: "),
+        "{reset}"
+    );
 }
 
 fn resume(client: &mut Client, stop_id: &str) -> Value {
-    let answer = client.ask("ovos.tools.resume", &json!({ "toolbox_id": "testbed", "stop_id": stop_id }));
+    let answer = client.ask(
+        "ovos.tools.resume",
+        &json!({ "toolbox_id": "testbed", "stop_id": stop_id }),
+    );
     answer["toolboxes"][0].clone()
 }
 
@@ -110,10 +165,16 @@ fn over_the_bus() {
 #[test]
 fn with_a_request_that_makes_no_sense() {
     let mut stage = stage();
-    stage.client.send_text(r#"{"type": "ovos.tools.stop", "data": [1, "x"], "context": 7}"#);
+    stage
+        .client
+        .send_text(r#"{"type": "ovos.tools.stop", "data": [1, "x"], "context": 7}"#);
     check_stopped(&mut stage);
     // Neither an unknown name nor a wrong type of one is a reason to stop nothing.
-    for data in [json!({ "toolbox_id": "nobody" }), json!({ "toolbox_id": 5 }), json!({ "toolbox_id": null })] {
+    for data in [
+        json!({ "toolbox_id": "nobody" }),
+        json!({ "toolbox_id": 5 }),
+        json!({ "toolbox_id": null }),
+    ] {
         let before = latch(&mut stage.client);
         ask_to_stop(&mut stage, &data);
         assert_ne!(latch(&mut stage.client), before, "{data}: a stop of its own");
@@ -143,8 +204,14 @@ fn from_the_command_line_while_the_bus_is_frozen() {
     stage.bus.signal(Signal::STOP);
     let mut stop = stage.scene.ours("stop", &["stop", "--timeout", "2"]);
     // The motors stand long before the command gives up on the bus.
-    stage.scene.until_motors("emergency", |motors| from_first(motors, &["emergency"]).map(|_| ()));
-    assert!(stop.ended().is_none(), "it still waits for a confirmation: {}", stop.log());
+    stage.scene.until_motors("emergency", |motors| {
+        from_first(motors, &["emergency"]).map(|_| ())
+    });
+    assert!(
+        stop.ended().is_none(),
+        "it still waits for a confirmation: {}",
+        stop.log()
+    );
     let status = stop.end_within(DEADLINE);
     assert_eq!(status.code(), Some(4), "nobody confirmed it: {}", stop.log());
     assert!(stop.output().contains("not confirmed"), "{}", stop.log());
@@ -166,44 +233,86 @@ fn the_latch_outlives_the_service_and_only_its_own_resume_lifts_it() {
     let mut stage = stage();
     ask_to_stop(&mut stage, &json!({}));
     let first = check_stopped(&mut stage);
-    let Stage { scene, mut client, mut service, bus, .. } = stage;
+    let Stage {
+        scene,
+        mut client,
+        mut service,
+        bus,
+        ..
+    } = stage;
 
     service.kill();
     let mut service = scene.service(&mut client);
-    assert_eq!(latch(&mut client).as_ref(), Some(&first), "after a crash\n{}", service.log());
+    assert_eq!(
+        latch(&mut client).as_ref(),
+        Some(&first),
+        "after a crash\n{}",
+        service.log()
+    );
     check_latched(&mut client);
     service.signal(Signal::TERM);
     assert!(service.end_within(DEADLINE).success());
     let mut service = scene.service(&mut client);
-    assert_eq!(latch(&mut client).as_ref(), Some(&first), "after a restart\n{}", service.log());
+    assert_eq!(
+        latch(&mut client).as_ref(),
+        Some(&first),
+        "after a restart\n{}",
+        service.log()
+    );
 
     ask_for_another(&mut client);
     let second = latch(&mut client).unwrap();
     assert_ne!(first, second);
     let refused = resume(&mut client, &first);
-    assert_eq!(refused["ok"], false, "an old resume against a newer stop: {refused}");
-    assert!(refused["error"].as_str().unwrap().contains(&second), "it names the stop that holds: {refused}");
+    assert_eq!(
+        refused["ok"], false,
+        "an old resume against a newer stop: {refused}"
+    );
+    assert!(
+        refused["error"].as_str().unwrap().contains(&second),
+        "it names the stop that holds: {refused}"
+    );
     assert_eq!(latch(&mut client).as_ref(), Some(&second));
 
     client.invoke("configure", &json!({ "refuse_resume": true }));
     let refused = resume(&mut client, &second);
-    assert!(refused["error"].as_str().unwrap().contains("the button is still pressed"), "{refused}");
-    assert_eq!(latch(&mut client).as_ref(), Some(&second), "the toolbox may refuse");
+    assert!(
+        refused["error"]
+            .as_str()
+            .unwrap()
+            .contains("the button is still pressed"),
+        "{refused}"
+    );
+    assert_eq!(
+        latch(&mut client).as_ref(),
+        Some(&second),
+        "the toolbox may refuse"
+    );
     client.invoke("configure", &json!({ "refuse_resume": false }));
 
     let before = scene.motors().len();
     assert_eq!(resume(&mut client, &second)["ok"], true);
     assert_eq!(latch(&mut client), None);
     assert_eq!(scene.motors().len(), before, "a resume moves nothing");
-    assert_eq!(client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }))["result"]["success"], true);
+    assert_eq!(
+        client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }))["result"]["success"],
+        true
+    );
 
     service.kill();
     let service = scene.service(&mut client);
-    assert_eq!(latch(&mut client), None, "what was lifted stays lifted\n{}", service.log());
+    assert_eq!(
+        latch(&mut client),
+        None,
+        "what was lifted stays lifted\n{}",
+        service.log()
+    );
     drop(bus);
 }
 
 fn ask_for_another(client: &mut Client) {
-    let answer = client.ask_within("ovos.tools.stop", &json!({}), Duration::from_secs(5)).expect("a further stop");
+    let answer = client
+        .ask_within("ovos.tools.stop", &json!({}), Duration::from_secs(5))
+        .expect("a further stop");
     assert_eq!(answer["toolboxes"][0]["ok"], true, "{answer}");
 }

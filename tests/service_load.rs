@@ -1,6 +1,10 @@
 //! A thousand calls under way do not delay what is asked beside them, nor a stop; and each of them is answered once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
@@ -51,15 +55,25 @@ fn a_thousand_slow_calls_delay_nothing() {
         for _ in 0..5 {
             let asked = Instant::now();
             let answer = other.ask_within(topic, data, PROMPT);
-            assert!(answer.is_some(), "{topic}: no answer within {PROMPT:?}\n{}", service.log());
+            assert!(
+                answer.is_some(),
+                "{topic}: no answer within {PROMPT:?}\n{}",
+                service.log()
+            );
             assert!(asked.elapsed() < PROMPT, "{topic} took {:?}", asked.elapsed());
         }
     }
 
-    other.call("motion", "assemble", &json!({ "step_ms": 5, "steps": 100_000, "timeout_ms": 300_000 }));
+    other.call(
+        "motion",
+        "assemble",
+        &json!({ "step_ms": 5, "steps": 100_000, "timeout_ms": 300_000 }),
+    );
     scene.until_moving("motion");
     let asked_at = monotonic_ns();
-    let stopped = other.ask_within("ovos.tools.stop", &json!({}), PROMPT).expect("a prompt answer to a stop");
+    let stopped = other
+        .ask_within("ovos.tools.stop", &json!({}), PROMPT)
+        .expect("a prompt answer to a stop");
     assert_eq!(stopped["toolboxes"][0]["ok"], true, "{stopped}");
     let motors = scene.motors();
     let stopped = from_first(&motors, &["emergency"]).expect("the emergency halt");
@@ -71,7 +85,10 @@ fn a_thousand_slow_calls_delay_nothing() {
     client.invoke("ping", &json!({}));
     for call_id in &calls[1..] {
         let answer = client.only_answer(call_id);
-        assert!(answer["error"].as_str().unwrap().starts_with("EmergencyStop: "), "{answer}");
+        assert!(
+            answer["error"].as_str().unwrap().starts_with("EmergencyStop: "),
+            "{answer}"
+        );
     }
     let first = client.only_answer(&calls[0])["error"].as_str().unwrap();
     assert!(first.starts_with("CancelledError: "), "{first}");

@@ -1,7 +1,11 @@
 //! The end of the service: asked to, it ends its calls, halts, answers and goes in order; killed, it leaves nothing that
 //! the next start trips over.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
@@ -56,11 +60,15 @@ fn ends_in_order(signal: Signal) {
     assert_eq!(status.code(), Some(0), "{status}\n{}", service.log());
     // Everything it sent is in front of this on the bus.
     client.send("test.marker", &json!({}));
-    client.until("the marker", |frame| (frame["type"] == "test.marker").then_some(()));
+    client.until("the marker", |frame| {
+        (frame["type"] == "test.marker").then_some(())
+    });
     for call_id in &calls {
         let answer = client.only_answer(call_id);
         let moved = answer["result"]["success"] == false;
-        let said = answer["error"].as_str().is_some_and(|error| error.contains("the service is shutting down"));
+        let said = answer["error"]
+            .as_str()
+            .is_some_and(|error| error.contains("the service is shutting down"));
         assert!(moved || said, "{call_id}: {answer}");
     }
     let motors = scene.motors();
@@ -94,7 +102,9 @@ fn a_frozen_bus_does_not_hold_it_up() {
 fn it_ends_without_a_bus() {
     let scene = Scene::new(&json!({}));
     let mut service = scene.service_started(&[]);
-    service.until("its summary", |service| service.output().contains("Try: ").then_some(()));
+    service.until("its summary", |service| {
+        service.output().contains("Try: ").then_some(())
+    });
     service.signal(Signal::TERM);
     assert_eq!(service.end_within(PATIENCE).code(), Some(0), "{}", service.log());
 }
@@ -110,11 +120,20 @@ fn after_kill_nine_the_next_start_is_whole() {
         assert_eq!(scene.motors().len(), still, "a start moves nothing");
         assert!(client.calls().is_empty(), "nothing is left of the calls before");
         let answer = client.invoke("add", &json!({ "a": round, "b": 1 }));
-        assert_eq!(answer["result"]["result"], round + 1, "{answer}\n{}", service.log());
+        assert_eq!(
+            answer["result"]["result"],
+            round + 1,
+            "{answer}\n{}",
+            service.log()
+        );
         let again = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
         assert_eq!(again["result"]["success"], true, "{again}");
         // The same ids are free again.
-        client.call(&format!("{}-{round}", calls[0]), "slow", &json!({ "seconds": 300 }));
+        client.call(
+            &format!("{}-{round}", calls[0]),
+            "slow",
+            &json!({ "seconds": 300 }),
+        );
         client.until_phases(&[("running", 1)]);
     }
     // Private copies of plugins do not pile up: those of the dead are gone, or there is one set for each that lives.

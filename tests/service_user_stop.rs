@@ -1,7 +1,11 @@
 //! `ovos.stop` and `mycroft.stop`: the user said "stop". The calls of that session end and what they move is halted;
 //! nothing is latched.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test panics and prints")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 mod support {
@@ -40,7 +44,13 @@ fn stage() -> Stage {
     other.until_phases(&[("running", 2)]);
     scene.until_moving("mine");
     scene.until_moving("other");
-    Stage { scene, _bus: bus, _service: service, mine, other }
+    Stage {
+        scene,
+        _bus: bus,
+        _service: service,
+        mine,
+        other,
+    }
 }
 
 fn moves(subsystem: &str) -> Value {
@@ -55,7 +65,11 @@ fn check(stop: &str, session: Option<&str>, ended: &[&str]) {
     let said = json!({ "type": stop, "data": {}, "context": context });
     stage.mine.send_text(&said.to_string());
     for (call_id, subsystem) in [("mine", "left_arm"), ("other", "right_arm")] {
-        let client = if call_id == "mine" { &mut stage.mine } else { &mut stage.other };
+        let client = if call_id == "mine" {
+            &mut stage.mine
+        } else {
+            &mut stage.other
+        };
         if !ended.contains(&call_id) {
             continue;
         }
@@ -63,25 +77,44 @@ fn check(stop: &str, session: Option<&str>, ended: &[&str]) {
         client.invoke("ping", &json!({}));
         assert_eq!(client.only_answer(call_id)["result"]["success"], false);
         let motors = stage.scene.motors();
-        let of_arm: Vec<_> = motors.iter().filter(|motor| motor.subsystem == subsystem).cloned().collect();
+        let of_arm: Vec<_> = motors
+            .iter()
+            .filter(|motor| motor.subsystem == subsystem)
+            .cloned()
+            .collect();
         assert_still(from_first(&of_arm, &["halt"]).expect("it is halted"));
     }
     let left: Vec<String> = stage.mine.calls().into_keys().collect();
-    let expected: Vec<&str> = ["mine", "other"].into_iter().filter(|call| !ended.contains(call)).collect();
-    assert_eq!(left, expected, "still under way after {stop} of {session:?} ({EVERY})");
+    let expected: Vec<&str> = ["mine", "other"]
+        .into_iter()
+        .filter(|call| !ended.contains(call))
+        .collect();
+    assert_eq!(
+        left, expected,
+        "still under way after {stop} of {session:?} ({EVERY})"
+    );
     for call in &expected {
         // And it does move on.
         let before = stage.scene.motors().len();
         let run = format!("{call}/");
         stage.scene.until_motors("another step", |motors| {
-            motors[before..].iter().any(|motor| motor.run.starts_with(&run)).then_some(())
+            motors[before..]
+                .iter()
+                .any(|motor| motor.run.starts_with(&run))
+                .then_some(())
         });
     }
-    assert!(from_first(&stage.scene.motors(), &["emergency"]).is_none(), "this is no emergency");
+    assert!(
+        from_first(&stage.scene.motors(), &["emergency"]).is_none(),
+        "this is no emergency"
+    );
     // Not latched: the same arm moves again at once.
     if let Some(call) = ended.first() {
         let arm = if *call == "mine" { "left_arm" } else { "right_arm" };
-        let again = stage.mine.invoke("assemble", &json!({ "subsystems": [arm], "step_ms": 1, "steps": 1 }));
+        let again = stage.mine.invoke(
+            "assemble",
+            &json!({ "subsystems": [arm], "step_ms": 1, "steps": 1 }),
+        );
         assert_eq!(again["result"]["success"], true, "{again}");
     }
 }

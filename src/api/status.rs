@@ -95,6 +95,9 @@ pub struct ToolboxStatus {
     pub stop_reason: Option<String>,
     /// How often it was restarted after it had died.
     pub restarts: u64,
+    /// How its process died last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_death: Option<String>,
     /// What it last said about its backend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<Value>,

@@ -97,7 +97,7 @@ impl CliError {
             Self::Service(ServiceError::Config(_)) => EXIT_USAGE,
             Self::Machine { .. } | Self::Bind(_) | Self::PidFile(_) | Self::Logs(_) | Self::Service(_) => {
                 EXIT_MACHINE
-            },
+            }
         }
     }
 

@@ -112,7 +112,11 @@ impl Router {
     }
 
     fn stop(&self, urgent: Urgent, text: Utf8Bytes) {
-        let stop = Stop { urgent, text, read_ns: monotonic_ns() };
+        let stop = Stop {
+            urgent,
+            text,
+            read_ns: monotonic_ns(),
+        };
         if self.stops.try_send(stop).is_err() {
             self.overflow.happened.store(true, Ordering::Release);
             self.overflow.wake.notify_one();
@@ -140,7 +144,9 @@ impl Router {
             let work = async {
                 // Of a type that stands twice the last one counts; the reader took the first.
                 let topic = match &parsed {
-                    Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => Topic::of(&head.kind, answer_as_phal),
+                    Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => {
+                        Topic::of(&head.kind, answer_as_phal)
+                    }
                     Parsed::Unusable => None,
                 };
                 let Some(topic) = topic else { return };
@@ -151,7 +157,16 @@ impl Router {
                         topic => api.handle(topic, Request { head, data, received }).await,
                     },
                     Parsed::HeadOnly { head, reason } => {
-                        api.refuse(topic, Request { head, data: Object::new(), received }, &reason).await;
+                        api.refuse(
+                            topic,
+                            Request {
+                                head,
+                                data: Object::new(),
+                                received,
+                            },
+                            &reason,
+                        )
+                        .await;
                     }
                     Parsed::Unusable => {}
                 }

@@ -23,7 +23,7 @@ use crate::api::{
     BusStatus, EventMessage, FailedFile, Outbox, ReloadOutcome, ServiceStatus, ToolboxStatus, Toolboxes,
 };
 use crate::bus::Message;
-use crate::config::{CallLimits, Config};
+use crate::config::{self, CallLimits, Config};
 use crate::engine::{Engine, Limits, StopTarget};
 use crate::plugin::{
     self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State,
@@ -287,8 +287,9 @@ impl Toolboxes for Bridge {
             ToolboxStatus {
                 toolbox_id: toolbox.id.to_string(),
                 state: state.to_owned(),
-                // The only kind there is; the isolation issue adds the other.
-                isolation: "in_process".to_owned(),
+                isolation: toolbox.isolation.as_str().to_owned(),
+                restarts: toolbox.restarts,
+                last_death: toolbox.last_death.clone(),
                 generation: toolbox.generation,
                 version: toolbox.manifest.version.clone(),
                 path: toolbox.path.display().to_string(),
@@ -361,11 +362,18 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
                 max_result_bytes,
                 ..plugin::Limits::default()
             },
+            isolation: match section.isolation {
+                config::Isolation::Process => plugin::Isolation::Process,
+                config::Isolation::InProcess => plugin::Isolation::InProcess,
+            },
+            memory_mb: section.memory_mb,
+            env: section.env.clone(),
         })
     };
     Ok(Settings {
         stage_dirs: service.stage_dirs.clone(),
         max_generations: service.max_generations,
+        max_failures: service.max_failures,
         drain: service.drain,
         config: Arc::new(section),
         ..Settings::new(service.plugins_dir.clone(), probe)

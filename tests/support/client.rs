@@ -37,7 +37,13 @@ impl Client {
     }
 
     fn new(socket: WebSocket<TcpStream>, port: u16) -> Self {
-        Self { socket, port, session: None, asked: 0, answers: HashMap::new() }
+        Self {
+            socket,
+            port,
+            session: None,
+            asked: 0,
+            answers: HashMap::new(),
+        }
     }
 
     /// Speaks for a session of its own from now on.
@@ -66,12 +72,17 @@ impl Client {
 
     /// Sends a frame as it is.
     pub(crate) fn send_text(&mut self, text: &str) {
-        self.socket.send(Message::text(text)).expect("the bus takes a frame");
+        self.socket
+            .send(Message::text(text))
+            .expect("the bus takes a frame");
     }
 
     /// Calls a tool without waiting for the answer.
     pub(crate) fn call(&mut self, call_id: &str, name: &str, args: &Value) {
-        self.send("ovos.tools.invoke", &json!({ "name": name, "args": args, "call_id": call_id, "toolbox_id": "testbed" }));
+        self.send(
+            "ovos.tools.invoke",
+            &json!({ "name": name, "args": args, "call_id": call_id, "toolbox_id": "testbed" }),
+        );
     }
 
     /// The next message of anybody's, entered into the books; none when the time is up or the bus is gone.
@@ -84,7 +95,8 @@ impl Client {
                     return Some(frame);
                 }
                 Ok(_) => {}
-                Err(Error::Io(error)) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(Error::Io(error))
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 Err(_) => return None,
             }
             if Instant::now() >= until {
@@ -96,9 +108,15 @@ impl Client {
     fn book(&mut self, frame: &Value) {
         let kind = frame["type"].as_str().unwrap_or_default();
         // Other answers name calls too, such as that of a cancel.
-        let of_call = matches!(kind, "ovos.tools.invoke.response" | "ovos.persona.tools.call.response");
+        let of_call = matches!(
+            kind,
+            "ovos.tools.invoke.response" | "ovos.persona.tools.call.response"
+        );
         if let (true, Some(call_id)) = (of_call, frame["data"]["call_id"].as_str()) {
-            self.answers.entry(call_id.to_owned()).or_default().push(frame["data"].clone());
+            self.answers
+                .entry(call_id.to_owned())
+                .or_default()
+                .push(frame["data"].clone());
         }
     }
 
@@ -117,7 +135,8 @@ impl Client {
     /// Asks and waits for the answer to just this question.
     #[track_caller]
     pub(crate) fn ask(&mut self, topic: &str, data: &Value) -> Value {
-        self.ask_within(topic, data, DEADLINE).unwrap_or_else(|| panic!("{topic} {data}: no answer"))
+        self.ask_within(topic, data, DEADLINE)
+            .unwrap_or_else(|| panic!("{topic} {data}: no answer"))
     }
 
     /// The same, for a question that may stay without an answer.
@@ -136,7 +155,10 @@ impl Client {
     /// Runs a tool of testbed to its answer.
     #[track_caller]
     pub(crate) fn invoke(&mut self, name: &str, args: &Value) -> Value {
-        self.ask("ovos.tools.invoke", &json!({ "name": name, "args": args, "toolbox_id": "testbed" }))
+        self.ask(
+            "ovos.tools.invoke",
+            &json!({ "name": name, "args": args, "toolbox_id": "testbed" }),
+        )
     }
 
     /// The phases of the calls under way, by call id.
@@ -145,7 +167,10 @@ impl Client {
         let status = self.ask("ovos.tools.status", &json!({}));
         let calls = status["calls"].as_array().expect("a list of calls");
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        calls.iter().map(|call| (text(&call["call_id"]), text(&call["phase"]))).collect()
+        calls
+            .iter()
+            .map(|call| (text(&call["call_id"]), text(&call["phase"])))
+            .collect()
     }
 
     /// Asks for the status until exactly this many calls are in these phases, and none in any other.
@@ -168,7 +193,11 @@ impl Client {
     pub(crate) fn until_call(&mut self, call_id: &str, phase: &str) {
         let end = Instant::now() + DEADLINE;
         while self.calls().get(call_id).is_none_or(|found| found != phase) {
-            assert!(Instant::now() < end, "{call_id}: expected {phase}, found {:?}", self.calls());
+            assert!(
+                Instant::now() < end,
+                "{call_id}: expected {phase}, found {:?}",
+                self.calls()
+            );
         }
     }
 
@@ -182,7 +211,12 @@ impl Client {
             if left.is_empty() {
                 return;
             }
-            assert!(self.next(end).is_some(), "{} calls without an answer, such as {}", left.len(), left[0]);
+            assert!(
+                self.next(end).is_some(),
+                "{} calls without an answer, such as {}",
+                left.len(),
+                left[0]
+            );
         }
     }
 

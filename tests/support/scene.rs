@@ -35,7 +35,10 @@ pub(crate) struct Motor {
 impl Scene {
     /// A scene whose service has these keys, beside quick reconnects.
     pub(crate) fn new(service: &Value) -> Self {
-        let scene = Self { sandbox: Sandbox::new(), port: free_port() };
+        let scene = Self {
+            sandbox: Sandbox::new(),
+            port: free_port(),
+        };
         scene.configure(service, &json!({}));
         scene
     }
@@ -116,7 +119,11 @@ impl Scene {
                 return value;
             }
             let last = &motors[motors.len().saturating_sub(20)..];
-            assert!(Instant::now() < end, "motors: no {what} in {} lines that end in {last:?}", motors.len());
+            assert!(
+                Instant::now() < end,
+                "motors: no {what} in {} lines that end in {last:?}",
+                motors.len()
+            );
             // A file that grows: look again soon.
             std::thread::park_timeout(Duration::from_millis(2));
         }
@@ -126,7 +133,10 @@ impl Scene {
     #[track_caller]
     pub(crate) fn until_moving(&self, call_id: &str) {
         self.until_motors("step", |motors| {
-            motors.iter().any(|motor| motor.kind == "step" && motor.run.starts_with(call_id)).then_some(())
+            motors
+                .iter()
+                .any(|motor| motor.kind == "step" && motor.run.starts_with(call_id))
+                .then_some(())
         });
     }
 }
@@ -134,21 +144,30 @@ impl Scene {
 /// Waits until a service says that it is ready.
 pub(crate) fn ready(service: &mut Process, client: &mut Client) {
     service.until("readiness", |_| {
-        let answer = client.ask_within("mycroft.ovos_tools.is_ready", &json!({}), Duration::from_millis(100))?;
+        let answer = client.ask_within(
+            "mycroft.ovos_tools.is_ready",
+            &json!({}),
+            Duration::from_millis(100),
+        )?;
         (answer["status"] == true).then_some(())
     });
 }
 
 /// The first motor command of one of these kinds, and everything after it.
 pub(crate) fn from_first<'a>(motors: &'a [Motor], kinds: &[&str]) -> Option<&'a [Motor]> {
-    let first = motors.iter().position(|motor| kinds.contains(&motor.kind.as_str()))?;
+    let first = motors
+        .iter()
+        .position(|motor| kinds.contains(&motor.kind.as_str()))?;
     motors.get(first..)
 }
 
 /// Fails when one of these moves something.
 #[track_caller]
 pub(crate) fn assert_still(motors: &[Motor]) {
-    let moves: Vec<_> = motors.iter().filter(|motor| matches!(motor.kind.as_str(), "start" | "step")).collect();
+    let moves: Vec<_> = motors
+        .iter()
+        .filter(|motor| matches!(motor.kind.as_str(), "start" | "step"))
+        .collect();
     assert!(moves.is_empty(), "moved after it was halted: {moves:?}");
 }
 
@@ -160,7 +179,9 @@ pub(crate) fn monotonic_ns() -> u64 {
 
 fn motor(line: &str) -> Motor {
     let words: Vec<&str> = line.splitn(4, ' ').collect();
-    let [at, kind, subsystem, run] = words.as_slice() else { panic!("motor log: {line:?}") };
+    let [at, kind, subsystem, run] = words.as_slice() else {
+        panic!("motor log: {line:?}")
+    };
     Motor {
         at: at.parse().unwrap(),
         kind: (*kind).to_owned(),
