@@ -69,6 +69,9 @@ pub struct ToolboxStatus {
     pub state: String,
     /// `in_process` or `process`.
     pub isolation: String,
+    /// Its process, where it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Which loaded copy serves.
     pub generation: u64,
     /// What its manifest says.

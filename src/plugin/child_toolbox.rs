@@ -257,12 +257,6 @@ impl ChildToolbox {
         failure
     }
 
-    /// The process, for those who want to hurt it.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.shared.pid
-    }
-
     /// Sends a question; the future brings the answer.
     fn ask<T: DeserializeOwned + Send + 'static>(
         &self,
@@ -355,6 +349,10 @@ impl Hosted for ChildToolbox {
 
     fn counts(&self) -> Counts {
         self.shared.core.counters.read() + self.shared.lock().counts
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Some(self.shared.pid)
     }
 
     fn open_runs(&self) -> usize {

@@ -25,6 +25,9 @@ pub trait Hosted: Toolbox {
     /// What was dropped so far.
     fn counts(&self) -> Counts;
 
+    /// Its process, where it has one of its own.
+    fn pid(&self) -> Option<u32>;
+
     /// Runs that have not ended and that somebody waits for.
     fn open_runs(&self) -> usize;
 

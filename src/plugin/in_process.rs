@@ -379,6 +379,10 @@ impl Hosted for InProcess {
         self.counts()
     }
 
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
     fn open_runs(&self) -> usize {
         self.open_runs()
     }

@@ -36,6 +36,9 @@ const CLOSE_LOOK: Duration = Duration::from_millis(20);
 const MEMORY_LOOK: Duration = Duration::from_secs(1);
 /// How long a process has to end after its toolbox was closed, and after it was killed.
 const EXIT: Duration = Duration::from_millis(500);
+/// A process that dies closes its connections a moment before it is gone; one that is there after this long has closed
+/// them while it lives.
+const LAST_MOMENT: Duration = Duration::from_millis(50);
 /// How long `safe_stop` may take.
 const SAFE_STOP: Duration = Duration::from_secs(5);
 
@@ -65,6 +68,8 @@ pub(super) struct Keeper {
     beat: Option<Instant>,
     unanswered: Option<Instant>,
     memory: Instant,
+    /// Why nothing comes from it any more, and since when.
+    broken: Option<(String, Instant)>,
     /// Why it is being ended, and since when.
     killed: Option<(String, Instant)>,
 }
@@ -114,6 +119,7 @@ impl Keeper {
             beat: None,
             unanswered: None,
             memory: Instant::now(),
+            broken: None,
             killed: None,
         };
         thread::Builder::new()
@@ -130,8 +136,10 @@ impl Keeper {
             self.shared.control.flush();
             self.shared.data.flush();
             // Before anything is judged: what the child said may have waited for this thread rather than the reverse.
-            if let Err(reason) = self.read_control() {
-                self.kill(&reason);
+            if self.broken.is_none()
+                && let Err(reason) = self.read_control()
+            {
+                self.broken = Some((reason, Instant::now()));
             }
             self.read_stderr();
             match self.child.try_wait() {
@@ -170,7 +178,7 @@ impl Keeper {
             PollFd::new(&self.process, PollFlags::IN),
             PollFd::new(&*self.shared.bell, PollFlags::IN),
         ];
-        if self.killed.is_none() {
+        if self.killed.is_none() && self.broken.is_none() {
             fds.push(PollFd::new(&self.control, control));
             if self.shared.data.is_behind() {
                 fds.push(PollFd::new(&self.shared.data, PollFlags::OUT));
@@ -184,7 +192,7 @@ impl Keeper {
 
     /// How long nothing has to be looked at by itself.
     fn next_look(&self) -> Option<Duration> {
-        if self.killed.is_some() {
+        if self.killed.is_some() || self.broken.is_some() {
             return Some(CLOSE_LOOK);
         }
         let outlook = self.shared.outlook();
@@ -203,9 +211,16 @@ impl Keeper {
 
     /// Looks at the limits.
     fn judge(&mut self, outlook: &Outlook) {
-        if let Ok(reason) = self.reader.try_recv()
-            && outlook.closed.is_none()
+        if self.broken.is_none()
+            && let Ok(reason) = self.reader.try_recv()
         {
+            self.broken = Some((reason, Instant::now()));
+        }
+        if let Some((reason, since)) = &self.broken
+            && outlook.closed.is_none()
+            && since.elapsed() > LAST_MOMENT
+        {
+            let reason = reason.clone();
             return self.kill(&reason);
         }
         let limits = &self.shared.core.limits;

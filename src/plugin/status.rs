@@ -96,6 +96,12 @@ impl LiveToolbox {
         self.gate.enter()
     }
 
+    /// Its process, where it has one of its own.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.instance.pid()
+    }
+
     /// What was dropped at the boundary so far.
     #[must_use]
     pub fn counts(&self) -> Counts {

@@ -288,6 +288,7 @@ impl Toolboxes for Bridge {
                 toolbox_id: toolbox.id.to_string(),
                 state: state.to_owned(),
                 isolation: toolbox.isolation.as_str().to_owned(),
+                pid: toolbox.pid(),
                 restarts: toolbox.restarts,
                 last_death: toolbox.last_death.clone(),
                 generation: toolbox.generation,

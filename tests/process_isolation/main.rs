@@ -5,11 +5,18 @@
     reason = "a test that cannot go on fails"
 )]
 
-#[path = "support/fixture.rs"]
+#[path = "../support/fixture.rs"]
 mod fixture;
-#[path = "support/lifecycle.rs"]
+mod hostile;
+#[path = "../support/lifecycle.rs"]
 mod lifecycle;
-#[path = "support/rig.rs"]
+mod motion;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod process;
+mod restarts;
+#[path = "../support/rig.rs"]
 mod rig;
+mod service;
 
 const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::Process;
