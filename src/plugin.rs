@@ -45,7 +45,7 @@ mod table;
 pub mod tools;
 mod watchdog;
 
-pub use child_toolbox::{ChildToolbox, ProcessSettings};
+pub use child_toolbox::{ChildToolbox, ProcessSettings, is_never_begun};
 pub use counts::Counts;
 pub use gate::InUse;
 pub use hosted::{Death, Hosted};

@@ -782,12 +782,16 @@ impl Shared {
             ),
             End::Died(death) => Failure::new("ToolboxCrashed", format!("toolbox `{id}`: {}", death.reason)),
         };
+        let later = match &end {
+            End::Closed(_) => Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed")),
+            End::Died(_) => Failure {
+                data: Some(never_begun()),
+                ..failure.clone()
+            },
+        };
         let (asks, words) = {
             let mut state = self.lock();
-            state.gone = Some(match &end {
-                End::Closed(_) => Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed")),
-                End::Died(_) => failure.clone(),
-            });
+            state.gone = Some(later.clone());
             state.moving.clear();
             state.requests.clear();
             // Dropped: whoever opens it learns of the end by that.
@@ -796,7 +800,7 @@ impl Shared {
             (std::mem::take(&mut state.asks), std::mem::take(&mut state.words))
         };
         self.end.send_replace(Some(end));
-        self.core.runs.lose(&failure);
+        self.core.runs.lose_and_refuse(&failure, &later);
         for (_, reply) in asks {
             _ = reply.send(Err(failure.clone()));
         }
@@ -827,6 +831,17 @@ impl Sockets {
             their_control,
         })
     }
+}
+
+/// Marks the failure of what was asked of a toolbox that had died before: it has not begun and may be tried again.
+fn never_begun() -> Value {
+    serde_json::json!({ "begun": false })
+}
+
+/// Whether the toolbox had died before this was asked of it, so that its next copy can be asked instead.
+#[must_use]
+pub fn is_never_begun(failure: &Failure) -> bool {
+    failure.kind == "ToolboxCrashed" && failure.data == Some(never_begun())
 }
 
 fn millis(duration: Duration) -> u64 {

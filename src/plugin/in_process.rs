@@ -199,9 +199,8 @@ impl InProcess {
         progress: Option<ProgressSink>,
         tell: Box<dyn FnOnce(Ended) + Send>,
     ) {
-        let reply = Reply::Sink(tell);
-        if let Err((reply, ended)) = self.core.runs.register_for(run, epoch, progress, reply) {
-            return reply.send(ended);
+        if !self.core.runs.register_for(run, epoch, progress, Reply::Sink(tell)) {
+            return;
         }
         if let Err(refused) = self.core.queue.push(Job::Start { run: run.0, json }) {
             let ended = match refused {

@@ -305,10 +305,9 @@ impl Keeper {
             }
             self.unanswered = None;
             while let Some(frame) = self.decoder.next().map_err(|e| e.to_string())? {
-                match Word::read(frame).map_err(|e| e.to_string())? {
-                    Word::Said { id, said } => self.shared.said(id, said),
-                    // Heard is all it means.
-                    _ => {}
+                // Of the others it means only that the child was heard.
+                if let Word::Said { id, said } = Word::read(frame).map_err(|e| e.to_string())? {
+                    self.shared.said(id, said);
                 }
             }
         }

@@ -115,9 +115,9 @@ impl Runs {
         epoch: u64,
         progress: Option<ProgressSink>,
     ) -> Result<Waiting, Ended> {
-        let (reply, ended) = oneshot::channel();
-        if let Err((_, ended)) = self.register_for(run, epoch, progress, Reply::Waiting(reply)) {
-            return Err(ended);
+        let (reply, mut ended) = oneshot::channel();
+        if !self.register_for(run, epoch, progress, Reply::Waiting(reply)) {
+            return Err(ended.try_recv().unwrap_or_else(|_| lost()));
         }
         Ok(Waiting {
             runs: Arc::clone(self),
@@ -127,25 +127,26 @@ impl Runs {
         })
     }
 
-    /// As [`Runs::register`], for a run that nobody gives up.
-    ///
-    /// # Errors
-    /// How the run ended, when it cannot begin at all, and who has to be told.
+    /// As [`Runs::register`], for a run that nobody gives up; false when it cannot begin, which `reply` was told.
     pub(super) fn register_for(
         &self,
         run: RunId,
         epoch: u64,
         progress: Option<ProgressSink>,
         reply: Reply,
-    ) -> Result<(), (Reply, Ended)> {
+    ) -> bool {
         let mut inner = self.lock();
-        if let Some(failure) = &inner.closed {
-            return Err((reply, Ended::Lost(failure.clone())));
+        if let Some(failure) = inner.closed.clone() {
+            drop(inner);
+            reply.send(Ended::Lost(failure));
+            return false;
         }
         if inner.runs.contains_key(&run.0) {
+            drop(inner);
             let text = format!("run {} is under way; a run id is used once", run.0);
             let failure = Failure::new("InternalError", text);
-            return Err((reply, Ended::Reported(Completion::Error(failure))));
+            reply.send(Ended::Reported(Completion::Error(failure)));
+            return false;
         }
         inner.newest = inner.newest.max(run.0);
         inner.runs.insert(
@@ -157,7 +158,7 @@ impl Runs {
                 progress,
             },
         );
-        Ok(())
+        true
     }
 
     /// Called right before `start`: whether the run may begin. One that may not has been ended.
@@ -341,10 +342,14 @@ impl Runs {
 
     /// The toolbox is gone: ends every run with the reason, and every later one too.
     pub(super) fn lose(&self, why: &Failure) {
+        self.lose_and_refuse(why, why);
+    }
+
+    /// As [`Runs::lose`], with another reason for those that come later.
+    pub(super) fn lose_and_refuse(&self, why: &Failure, later: &Failure) {
         let mut inner = self.lock();
-        let first = inner.closed.is_none();
-        if first {
-            inner.closed = Some(why.clone());
+        if inner.closed.is_none() {
+            inner.closed = Some(later.clone());
         }
         let runs = std::mem::take(&mut inner.runs);
         drop(inner);
@@ -362,6 +367,11 @@ impl Runs {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Every way out of the table sends; losing the sender would be a bug, and must not hang the call.
+fn lost() -> Ended {
+    Ended::Lost(Failure::new("InternalError", "the run was lost by the service"))
 }
 
 /// The right to end a run, which exists once.
@@ -392,10 +402,7 @@ impl Future for Waiting {
         let polled = Pin::new(&mut self.ended).poll(cx);
         polled.map(|ended| {
             self.done = true;
-            ended.unwrap_or_else(|_| {
-                // Every way out of the table sends; losing the sender would be a bug, and must not hang the call.
-                Ended::Lost(Failure::new("InternalError", "the run was lost by the service"))
-            })
+            ended.unwrap_or_else(|_| lost())
         })
     }
 }

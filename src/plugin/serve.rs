@@ -615,12 +615,10 @@ impl Control {
             ])
             .stdin(Stdio::piped())
             .spawn();
-        if let Ok(mut child) = spawned {
-            if let Some(mut stdin) = child.stdin.take() {
-                let config = lock(&self.host.config).clone();
-                _ = std::io::Write::write_all(&mut stdin, config.as_bytes());
-            }
-            // It goes on by itself; nobody is left to hear what became of it.
+        // It goes on by itself; nobody is left to hear what became of it.
+        if let Some(mut stdin) = spawned.ok().and_then(|mut child| child.stdin.take()) {
+            let config = lock(&self.host.config).clone();
+            _ = std::io::Write::write_all(&mut stdin, config.as_bytes());
         }
     }
 }

@@ -16,24 +16,24 @@ use crate::fixture::{Recorder, Workshop, action, all, opening, process_of, withi
 const AT_REST: Duration = Duration::from_secs(1);
 
 /// The motor, as the test sees it.
-pub struct Motor(pub PathBuf);
+pub(crate) struct Motor(pub(crate) PathBuf);
 
 impl Motor {
     fn new(shop: &Workshop, name: &str) -> Self {
         Self(shop.path().join(name))
     }
 
-    pub fn config(&self) -> String {
+    pub(crate) fn config(&self) -> String {
         json!({ "motor": self.0 }).to_string()
     }
 
-    pub fn commands(&self) -> Vec<String> {
+    pub(crate) fn commands(&self) -> Vec<String> {
         let text = std::fs::read_to_string(&self.0).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
     /// Waits until the last command is a stop, and checks that it came in time and stays the last.
-    pub fn rests(&self, since: Instant, what: &str) {
+    pub(crate) fn rests(&self, since: Instant, what: &str) {
         while self.commands().last().is_none_or(|last| last != "stop") {
             assert!(
                 since.elapsed() < 10 * AT_REST,
@@ -48,7 +48,7 @@ impl Motor {
     }
 }
 
-pub fn signal(toolbox: &dyn Hosted, signal: Signal) {
+pub(crate) fn signal(toolbox: &dyn Hosted, signal: Signal) {
     let pid = toolbox.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     kill_process(pid.unwrap(), signal).unwrap();
 }
@@ -173,7 +173,7 @@ fn spin() -> Start {
 }
 
 /// Kills a toolbox of a manager.
-pub fn signal_live(toolbox: &LiveToolbox) {
+pub(crate) fn signal_live(toolbox: &LiveToolbox) {
     let pid = toolbox.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     kill_process(pid.unwrap(), Signal::KILL).unwrap();
 }

@@ -162,7 +162,7 @@ async fn dropping_a_toolbox_closes_it() {
 
 /// What a reload should say: every list that is not given is empty.
 #[track_caller]
-pub fn check(report: &ReloadReport, expected: Value) {
+pub(crate) fn check(report: &ReloadReport, expected: Value) {
     let mut all = json!({"added": [], "removed": [], "replaced": [], "unchanged": [], "broken": 0});
     all.as_object_mut()
         .unwrap()
