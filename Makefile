@@ -1,6 +1,7 @@
 # Thin on purpose: what takes more than two commands is in scripts/.
 PREFIX ?= /usr/local
 DESTDIR ?=
+MINUTES ?= 20
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLBOXES := toolboxes/hello toolboxes/hello_c toolboxes/math
 TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
@@ -22,14 +23,15 @@ bench: setup venv  ## tables of ratios, goals beside them
 	scripts/plugins.sh release $(TARGET)/bench-toolboxes $(TOOLBOXES) && scripts/plugins.sh release $(TARGET)/bench-plugins $(TESTBED)
 	cargo bench --locked --bench '*'
 
-soak: venv testbed  ## the long tests: cargo's ignored ones
-	cargo test --locked --release -- --ignored --nocapture
+soak: venv testbed  ## the fault tests again and again, for MINUTES (20)
+	scripts/soak.sh $(MINUTES)
 
 plugins: setup  ## the toolboxes that come with the service, into plugins/
 	scripts/plugins.sh release plugins $(TOOLBOXES)
 
 testbed: setup  ## the toolboxes only tests use
 	scripts/plugins.sh debug $(TARGET)/testbed-plugins $(TESTBED)
+	scripts/testbed-versions.sh 4 $(TARGET)/testbed-versions
 
 venv:  ## the Python packages the tests talk to, in .venv
 	scripts/setup.sh --with-python

@@ -137,9 +137,10 @@ impl Contest {
         let Self { ours, theirs } = self;
         Rounds::play(
             ROUNDS,
-            &mut [&mut || latency(&mut ours.0, &ours.1, ONE_BY_ONE), &mut || {
-                latency(&mut theirs.0, &theirs.1, ONE_BY_ONE)
-            }],
+            &mut [
+                &mut || latency(&mut ours.0, &ours.1, ONE_BY_ONE, TURN),
+                &mut || latency(&mut theirs.0, &theirs.1, ONE_BY_ONE, TURN),
+            ],
         )
     }
 
@@ -203,6 +204,10 @@ fn embedded(table: &mut Table) -> io::Result<()> {
 }
 
 fn published(table: &mut Table) -> io::Result<()> {
+    if python::python().is_none() {
+        table.heading("compared with the published packages: SKIPPED, there are none on this machine");
+        return Ok(());
+    }
     eprintln!("bench: the published bus and service");
     let [our_bus, their_bus, echo_bus] = [(); 3].map(|()| Bus::start(BusKind::Python));
     let own = {

@@ -11,10 +11,10 @@ fi
 command -v cargo-deny >/dev/null || skipped="$skipped\n  cargo deny (cargo install cargo-deny); tests/licences.rs read the licences"
 
 if command -v cargo-nextest >/dev/null; then
-    cargo nextest run --locked "$@"
+    cargo nextest run --locked --no-fail-fast "$@"
     cargo test --locked --doc --quiet
 else
-    cargo test --locked "$@"
+    cargo test --locked --no-fail-fast "$@"
 fi
 if command -v cargo-deny >/dev/null; then cargo deny --log-level error check licenses; fi
 

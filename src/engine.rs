@@ -137,13 +137,12 @@ impl Engine {
         if timeout(limit, station.drained(generation)).await.is_ok() {
             return;
         }
-        for call in self.calls.in_flight() {
-            if call.toolbox_id == toolbox_id && call.generation == generation {
-                call.end(Cause::Reloaded {
-                    toolbox_id: toolbox_id.to_owned(),
-                });
-            }
-        }
+        let cause = Cause::Reloaded {
+            toolbox_id: toolbox_id.to_owned(),
+        };
+        self.end_all(&cause, |call| {
+            call.toolbox_id == toolbox_id && call.generation == generation
+        });
         let limits = station.limits();
         let patience = limits.settle + limits.grace + 2 * limits.halt + 2 * limits.plan;
         if timeout(patience, station.drained(generation)).await.is_err() {
@@ -250,28 +249,41 @@ impl Engine {
             latch.epoch()
         };
 
-        let ended = if request.effect == Effect::Safe {
-            control.hard()
-        } else {
-            control.soft()
+        let planned = {
+            let ended = if request.effect == Effect::Safe {
+                control.hard()
+            } else {
+                control.soft()
+            };
+            let planned = async {
+                // What reads reserves nothing, and what brings the machine to safety waits for nobody.
+                let turn = if needs_open_latch {
+                    Some(station.turn.lock().await)
+                } else {
+                    None
+                };
+                let plan = self.plan(lease, &request).await?;
+                control.claims(&plan);
+                let claim = plan.claim();
+                let claimed = if request.effect == Effect::Read || claim.is_empty() {
+                    None
+                } else {
+                    control.enter(Phase::Queued);
+                    Some(station.claim(control, claim, request.effect == Effect::Safe)?)
+                };
+                drop(turn);
+                Ok((plan, claimed))
+            };
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+                planned = planned => planned,
+            }
         };
-        let plan = tokio::select! {
-            biased;
-            () = ended.cancelled() => return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
-            plan = self.plan(lease, &request) => plan?,
-        };
-        control.claims(&plan);
-        let claim = plan.claim();
-        let reserved = if request.effect == Effect::Read || claim.is_empty() {
-            None
-        } else {
-            control.enter(Phase::Queued);
-            let safe = request.effect == Effect::Safe;
-            Some(
-                station
-                    .reserve(control, claim, safe, request.observer.as_ref())
-                    .await?,
-            )
+        let (plan, claimed) = planned?;
+        let reserved = match claimed {
+            Some(claimed) => Some(claimed.held(control, request.observer.as_ref()).await?),
+            None => None,
         };
         if needs_open_latch && !latch.is_current(epoch) {
             return Err(Refusal::Ended(Cause::stopped(latch)));
@@ -346,31 +358,33 @@ impl Engine {
 
     /// The user said "stop": ends the calls of that session, or all of them when it is `None`. Returns how many.
     pub fn user_stop(&self, session_id: Option<&str>) -> usize {
-        let concerned =
-            |call: &&Arc<CallControl>| session_id.is_none() || call.session_id.as_deref() == session_id;
-        let calls = self.calls.in_flight();
-        let calls: Vec<_> = calls.iter().filter(concerned).collect();
-        calls.iter().for_each(|call| call.end(Cause::UserStop));
-        calls.len()
+        self.end_all(&Cause::UserStop, |call| {
+            session_id.is_none() || call.session_id.as_deref() == session_id
+        })
     }
 
     /// The bus has been away for `limit`: ends the calls that move something. Returns how many.
     pub fn bus_lost(&self, limit: Duration) -> usize {
-        let calls = self.calls.in_flight();
-        let moving: Vec<_> = calls
-            .iter()
-            .filter(|call| call.effect == Effect::Motion)
-            .collect();
-        moving.iter().for_each(|call| call.end(Cause::BusLost { limit }));
-        moving.len()
+        self.end_all(&Cause::BusLost { limit }, |call| call.effect == Effect::Motion)
     }
 
-    /// Ends every call, because the service is going down.
+    /// Ends every call and takes no more, because the service is going down.
     pub fn shut_down(&self) {
-        self.calls
-            .in_flight()
-            .iter()
-            .for_each(|call| call.end(Cause::Shutdown));
+        self.calls.close();
+        self.end_all(&Cause::Shutdown, |_| true);
+    }
+
+    /// Ends calls, those that wait first: otherwise one that ends would hand its subsystems to one that is about to, and
+    /// that one would move for a moment. Returns how many.
+    fn end_all(&self, cause: &Cause, concerned: impl Fn(&CallControl) -> bool) -> usize {
+        let mut calls = self.calls.in_flight();
+        calls.retain(|call| concerned(call));
+        let (running, waiting): (Vec<_>, Vec<_>) =
+            calls.iter().partition(|call| call.phase() == Phase::Running);
+        for call in waiting.into_iter().chain(running) {
+            call.end(cause.clone());
+        }
+        calls.len()
     }
 
     // --- latches

@@ -1,4 +1,19 @@
 //! ovos-tools: gives a voice assistant hands.
+//!
+//! # The story of a call
+//!
+//! 1. A frame comes from the bus. [`bus::BusClient`] reads it; the service's router looks at its type only and hands it
+//!    to a task. A stop goes to a task of its own instead and waits behind nothing.
+//! 2. [`api::Api::handle`] parses the request, finds the tool in the [`registry`]'s snapshot, and prepares the arguments
+//!    with the tool's [`schema`]: coerced, defaults filled in, validated.
+//! 3. [`engine::Engine::call`] asks the toolbox for a plan, checks its graph ([`engine::Plan`]), takes the call's
+//!    subsystems ([`engine::Reservations`]) and runs wave after wave against [`engine::Toolbox`].
+//! 4. [`plugin::InProcess`] is that toolbox: it turns the engine's calls into calls of a C table in a library that the
+//!    [`plugin::Manager`] staged, probed and loaded.
+//! 5. The report goes back through the toolbox's `conclude` and the output schema into one answer, in the context of the
+//!    request, and [`bus::BusClient`] keeps it until it has arrived.
+//!
+//! Each arrow is a type, and each type has tests that need nothing to the left of it. `ARCHITECTURE.md` is the map.
 #![deny(unsafe_code)]
 
 pub mod api;

@@ -33,6 +33,8 @@ mod process_log;
 mod rate;
 mod reload;
 mod runs;
+#[cfg(test)]
+mod runs_tests;
 mod scan;
 pub mod serve;
 mod services;
@@ -40,7 +42,11 @@ mod settings;
 mod spawner;
 pub mod stage;
 mod status;
+<<<<<<< HEAD
 mod supervise;
+=======
+mod sync;
+>>>>>>> main
 mod table;
 pub mod tools;
 mod watchdog;

@@ -6,6 +6,8 @@
 mod bus_loss;
 mod bus_outbox;
 mod configuration;
+mod desk;
+mod own_bus;
 mod questions;
 mod router;
 mod state;
@@ -14,26 +16,33 @@ mod toolboxes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 
 use crate::api::{Api, BusStatus, Settings, StatusResponse};
-use crate::bus::{BindError, BusClient, ClientConfig, EmbeddedBus, ServerConfig, reachable};
-use crate::config::{Config, ConfigErrors, EmbeddedBus as EmbeddedBusMode, OnBusLoss, Overrides};
+use crate::bus::{BindError, BusClient, ClientConfig};
+use crate::config::{Config, ConfigErrors, OnBusLoss, Overrides};
 use crate::engine::{Engine, StopTarget};
 use crate::logs::Logs;
 use crate::registry::Registry;
 
 use bus_outbox::BusOutbox;
 use configuration::Configuration;
+use own_bus::OwnBus;
 use router::Router;
 use state::LatchFile;
 use toolboxes::Bridge;
 
-/// How long calls have to end, and answers to be written, once the service goes down.
+/// How long all of it may take once the service goes down.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The part of it that calls have to end: the machine's to come to rest (settle_ms), and a toolbox's to say so.
+const CALLS_PATIENCE: Duration = Duration::from_millis(3500);
+
+/// The part of it that is left for answers to be written after the toolboxes have closed.
+const WRITING_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Why the service cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -78,8 +87,8 @@ pub struct Started {
     pub took: Duration,
 }
 
-/// Runs the service until `start.shutdown`; SIGUSR1 is an emergency stop of everything. `started` is called once, when the toolboxes are loaded; the
-/// bus may come later.
+/// Runs the service until `start.shutdown`; SIGUSR1 is an emergency stop of everything. `started` is called once, when the
+/// toolboxes are loaded; the bus may come later.
 ///
 /// # Errors
 /// See [`ServiceError`]. A toolbox that cannot be loaded and a bus that is away are no errors: both are reported and
@@ -89,109 +98,172 @@ pub struct Started {
 /// Dropping it leaves toolboxes open; cancel `start.shutdown` instead.
 pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), ServiceError> {
     let begun = Instant::now();
-    let mut emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
-    let Start {
-        config,
-        overrides,
-        logs,
-        shutdown,
-    } = start;
-    let tracker = TaskTracker::new();
-    // Falls after the calls have ended and been answered; the tasks below live until then.
-    let end = CancellationToken::new();
-
-    let embedded = embedded_bus(&config).await?;
-    let embedded_url = embedded.as_ref().map(EmbeddedBus::url);
-    if let Some(bus) = embedded {
-        tracker.spawn(bus.run(end.clone()));
-    }
-
-    let latches = LatchFile::new(&config.service.state_dir);
-    let engine = Arc::new(Engine::new(config.service.max_calls, latches.read()));
-    let registry = Arc::new(Registry::default());
-    let outbox = Arc::new(BusOutbox::default());
-    let bridge = Bridge::start(toolboxes::Parts {
-        configuration: Configuration::new(config.clone(), overrides, logs),
-        engine: engine.clone(),
-        registry: registry.clone(),
-        outbox: outbox.clone(),
-        latches,
-        tracker: tracker.clone(),
-        end: end.clone(),
-    })?;
-    let settings = Settings {
-        operator_tools: config.service.operator_tools,
-        max_answer_bytes: config.bus.max_message_bytes,
-    };
-    let api = Arc::new(Api::new(
-        engine.clone(),
-        registry,
-        bridge.clone(),
-        outbox.clone(),
-        settings,
+    // Caught before anything is loaded: without a handler the signal would end the process.
+    let emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
+    let shutdown = start.shutdown.clone();
+    let running = Running::start(start).await?;
+    running.tracker.spawn(stop_on_signal(
+        emergency,
+        running.api.clone(),
+        running.end.clone(),
     ));
-    let router = Router::start(
-        api.clone(),
-        bridge.clone(),
-        tracker.clone(),
-        end.clone(),
-        config.service.max_calls,
-        config.service.answer_as_phal,
-    );
-    bridge.connect_router(router.clone());
-    bridge.load().await;
-    outbox.connect(BusClient::start(
-        client_config(&config),
-        router,
-        &tracker,
-        end.clone(),
-    ));
-    if let (OnBusLoss::Halt, Some(client)) = (config.service.on_bus_loss, outbox.client()) {
-        let limit = config.service.on_bus_loss_after;
-        tracker.spawn(bus_loss::watch(
-            client.connection(),
-            engine.clone(),
-            limit,
-            end.clone(),
-        ));
-    }
-    api.set_ready(true);
-    let status = api.status();
-    started(&Started {
-        status,
-        bus: config.bus.url.clone(),
-        embedded_bus: embedded_url,
-        took: begun.elapsed(),
-    });
+    started(&running.summary(begun.elapsed()));
     notify(&[sd_notify::NotifyState::Ready]);
+    shutdown.cancelled().await;
+    notify(&[sd_notify::NotifyState::Stopping]);
+    running.shut_down().await;
+    Ok(())
+}
 
+/// SIGUSR1 is an emergency stop of everything, also while the service goes down.
+async fn stop_on_signal(mut emergency: Signal, api: Arc<Api>, end: CancellationToken) {
     loop {
         tokio::select! {
-            () = shutdown.cancelled() => break,
             _ = emergency.recv() => {
                 tracing::warn!("SIGUSR1: emergency stop of everything");
                 api.stop(&StopTarget::All, "SIGUSR1").await;
             }
+            () = end.cancelled() => return,
+        }
+    }
+}
+
+/// The parts of a service that is up.
+struct Running {
+    config: Arc<Config>,
+    engine: Arc<Engine>,
+    api: Arc<Api>,
+    router: Arc<Router>,
+    bridge: Arc<Bridge>,
+    outbox: Arc<BusOutbox>,
+    own_bus: OwnBus,
+    tracker: TaskTracker,
+    /// Falls after the calls have ended and been answered; the tasks live until then.
+    end: CancellationToken,
+}
+
+impl Running {
+    async fn start(start: Start) -> Result<Self, ServiceError> {
+        let Start {
+            config,
+            overrides,
+            logs,
+            shutdown: _,
+        } = start;
+        let (tracker, end) = (TaskTracker::new(), CancellationToken::new());
+        let own_bus = OwnBus::start(&config).await?;
+        let latches = LatchFile::new(&config.service.state_dir);
+        let engine = Arc::new(Engine::new(config.service.max_calls, latches.read()));
+        let registry = Arc::new(Registry::default());
+        let outbox = Arc::new(BusOutbox::default());
+        let bridge = Bridge::start(toolboxes::Parts {
+            configuration: Configuration::new(config.clone(), overrides, logs),
+            engine: engine.clone(),
+            registry: registry.clone(),
+            outbox: outbox.clone(),
+            latches,
+            tracker: tracker.clone(),
+            end: end.clone(),
+        })?;
+        let settings = Settings {
+            operator_tools: config.service.operator_tools,
+            max_answer_bytes: config.bus.max_message_bytes,
+        };
+        let api = Arc::new(Api::new(
+            engine.clone(),
+            registry,
+            bridge.clone(),
+            outbox.clone(),
+            settings,
+        ));
+        let router = Router::start(
+            api.clone(),
+            bridge.clone(),
+            tracker.clone(),
+            end.clone(),
+            config.service.max_calls,
+            config.service.answer_as_phal,
+        );
+        bridge.connect_router(&router);
+        let running = Self {
+            config,
+            engine,
+            api,
+            router,
+            bridge,
+            outbox,
+            own_bus,
+            tracker,
+            end,
+        };
+        // Before the bus: a client that finds the service finds its tools too.
+        running.bridge.load().await;
+        running.connect();
+        running.api.set_ready(true);
+        Ok(running)
+    }
+
+    /// Starts the bus client, and what watches over it.
+    fn connect(&self) {
+        let config = client_config(&self.config);
+        let client = BusClient::start(config, self.router.clone(), &self.tracker, self.end.clone());
+        if self.config.service.on_bus_loss == OnBusLoss::Halt {
+            let limit = self.config.service.on_bus_loss_after;
+            let watch = bus_loss::watch(client.connection(), self.engine.clone(), limit, self.end.clone());
+            self.tracker.spawn(watch);
+        }
+        self.outbox.connect(client);
+    }
+
+    fn summary(&self, took: Duration) -> Started {
+        Started {
+            status: self.api.status(),
+            bus: self.config.bus.url.clone(),
+            embedded_bus: self.own_bus.url(),
+            took,
         }
     }
 
-    tracing::info!("shutting down");
-    notify(&[sd_notify::NotifyState::Stopping]);
-    api.set_ready(false);
-    engine.shut_down();
-    let deadline = tokio::time::Instant::now() + SHUTDOWN_PATIENCE;
-    bridge.shut_down(SHUTDOWN_PATIENCE).await;
-    if let Some(client) = outbox.client()
-        && client.connection_now().is_up()
-    {
-        client.flush(deadline).await;
+    /// Ends the calls, then the toolboxes, then the connection; every request is answered on the way.
+    async fn shut_down(self) {
+        tracing::info!("shutting down");
+        self.api.set_ready(false);
+        let deadline = tokio::time::Instant::now() + SHUTDOWN_PATIENCE;
+        self.engine.shut_down();
+        // A toolbox that closes loses its calls; first they end and are answered.
+        if tokio::time::timeout(CALLS_PATIENCE, self.router.answered())
+            .await
+            .is_err()
+        {
+            let calls = self.engine.calls_in_flight();
+            tracing::warn!(calls, "some requests are still under way; closing the toolboxes");
+        }
+        let rest = deadline.saturating_duration_since(tokio::time::Instant::now() + WRITING_PATIENCE);
+        self.bridge.shut_down(rest).await;
+        if tokio::time::timeout_at(deadline, self.router.answered())
+            .await
+            .is_err()
+        {
+            tracing::error!(
+                calls = self.engine.calls_in_flight(),
+                "some requests were not answered"
+            );
+        }
+        if let Some(client) = self.outbox.client()
+            && client.connection_now().is_up()
+        {
+            client.flush(deadline).await;
+        }
+        self.end.cancel();
+        self.tracker.close();
+        if tokio::time::timeout_at(deadline, self.tracker.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("some tasks did not end in time");
+        }
+        self.own_bus.shut_down().await;
     }
-    end.cancel();
-    tracker.close();
-    if tokio::time::timeout_at(deadline, tracker.wait()).await.is_err() {
-        tracing::warn!("some tasks did not end in time");
-    }
-    Ok(())
 }
 
 fn client_config(config: &Config) -> ClientConfig {
@@ -202,35 +274,6 @@ fn client_config(config: &Config) -> ClientConfig {
         answer_queue: config.service.max_calls,
         extra_ca: config.bus.ssl_cert.clone(),
         ..ClientConfig::new(config.bus.url.clone())
-    }
-}
-
-async fn embedded_bus(config: &Config) -> Result<Option<EmbeddedBus>, ServiceError> {
-    let url = &config.bus.url;
-    let wanted = match config.service.embedded_bus {
-        EmbeddedBusMode::Never => false,
-        EmbeddedBusMode::Always => true,
-        EmbeddedBusMode::Auto => is_local(url) && !reachable(url).await,
-    };
-    if !wanted {
-        return Ok(None);
-    }
-    let server = ServerConfig {
-        host: config.service.embedded_bus_host.clone(),
-        port: url.port_or_known_default().unwrap_or(8181),
-        route: url.path().to_owned(),
-        max_message: config.bus.max_message_bytes,
-        ..ServerConfig::default()
-    };
-    Ok(Some(EmbeddedBus::bind(server).await?))
-}
-
-fn is_local(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback() || address.is_unspecified(),
-        None => false,
     }
 }
 

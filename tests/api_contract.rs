@@ -345,7 +345,9 @@ fn what_is_too_much_is_refused_and_says_who_is_in_the_way() {
     );
     client.answer(holder);
     client.send("ovos.stop", json!({}));
-    slow.map(|n| client.answer(n));
+    for n in slow {
+        client.answer(n);
+    }
     expect(
         "answer_as_phal",
         &json!({"status": true}),
@@ -510,6 +512,8 @@ fn what_cannot_be_understood_stops_everything() {
         json!({"toolbox_id": "nope"}),
         json!({"toolbox_id": ""}),
         json!({"toolbox": "testbed"}),
+        // Nobody reads this much before the machine stands still.
+        json!({"padding": "x".repeat(100 << 10), "toolbox_id": "testbed"}),
     ] {
         expect(&data.to_string(), &both, &client.ask("ovos.tools.stop", data));
         resume_all(&mut client);
@@ -697,6 +701,11 @@ fn requests_that_cannot_be_read_get_an_error() {
         ("ovos.tools.list", json!({"tools": "*"})),
         ("ovos.tools.status", json!({"...": 0, "calls": []})),
         ("mycroft.ovos_tools.is_alive", json!({"status": true})),
+        // A stop is a stop.
+        (
+            "ovos.tools.stop",
+            json!({"toolboxes": [{"...": 0, "toolbox_id": "testbed"}, {"...": 0, "toolbox_id": "testbed_dup"}]}),
+        ),
     ];
     for (topic, expected) in rows {
         let context = client.context();

@@ -1,14 +1,15 @@
-//! Every interleaving of stops, resumes and starts, explored with loom on the latch itself.
+//! Every interleaving of stops, resumes and starts on the latch itself, and of everything that ends a run on the table of
+//! runs itself, explored with loom.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a test fails by panicking"
 )]
 
-/// What the latch names as `super::sync`, as loom's types.
+/// What the files below name as `super::sync`, as loom's types.
 mod sync {
-    pub(crate) use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
 }
 
 #[path = "../src/engine/latch.rs"]
@@ -18,6 +19,23 @@ mod sync {
     reason = "the file belongs to the library, which uses all of it"
 )]
 mod latch;
+
+#[path = "../src/plugin/counts.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the file belongs to the library, which uses all of it"
+)]
+mod counts;
+
+#[path = "../src/plugin/runs.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    clippy::result_large_err,
+    reason = "the file belongs to the library, which uses all of it"
+)]
+mod runs;
 
 use latch::{Latch, LiftError, StopRecord};
 use loom::sync::Arc;
@@ -139,4 +157,96 @@ fn two_stops_at_once_raise_two_epochs_and_one_of_them_holds() {
         assert_eq!(latch.holder(), Some(record(last)));
         assert_eq!(latch.epoch(), mine.max(theirs));
     });
+}
+
+/// What the runs name as the engine's.
+mod engine {
+    pub(crate) use ovos_tools::engine::{Ended, Halt, ProgressSink, RunId};
+}
+
+mod completions {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt;
+    use loom::thread;
+    use ovos_toolbox_wire::{Completion, Failure};
+
+    use crate::counts::Counters;
+    use crate::engine::{Ended, RunId};
+    use crate::runs::Runs;
+
+    const RUN: u64 = 1;
+
+    /// Something that ends a run, or tries to; true when it took the right to.
+    type Ender = fn(&Runs) -> bool;
+
+    fn complete(runs: &Runs) -> bool {
+        let ending = runs.take(RUN);
+        let taken = ending.is_some();
+        if let Some(ending) = ending {
+            ending.send(Ended::Reported(Completion::Output(serde_json::Value::Null)));
+        }
+        taken
+    }
+
+    fn cancel(runs: &Runs) -> bool {
+        runs.cancel(RUN);
+        false
+    }
+
+    fn lose(runs: &Runs) -> bool {
+        runs.lose(&Failure::new("ToolboxCrashed", "a test"));
+        false
+    }
+
+    fn begin(runs: &Runs) -> bool {
+        if runs.begin(RUN) {
+            runs.returned(RUN, Ok(()));
+        }
+        false
+    }
+
+    /// However these interleave, the run ends at most once, and it has ended when one of them was bound to end it.
+    fn check(enders: &[Ender], begun: bool) {
+        let enders = enders.to_vec();
+        loom::model(move || {
+            let runs = Runs::new(0, Arc::new(Counters::default()));
+            let waiting = runs.register(RunId(RUN), 0, None).expect("a fresh run");
+            if begun {
+                assert!(runs.begin(RUN));
+                runs.returned(RUN, Ok(()));
+            }
+            let threads: Vec<_> = enders
+                .iter()
+                .map(|&ender| {
+                    let runs = runs.clone();
+                    thread::spawn(move || ender(&runs))
+                })
+                .collect();
+            let taken = threads.into_iter().map(|thread| thread.join().unwrap());
+            let taken = taken.filter(|taken| *taken).count();
+            assert!(taken <= 1, "the run was completed {taken} times");
+            complete(&runs);
+            runs.lose(&Failure::new("ToolboxClosed", "the end of the test"));
+            assert_eq!(runs.open(), 0, "the run is still open");
+            assert!(
+                waiting.now_or_never().is_some(),
+                "nobody told the call that its run has ended"
+            );
+        });
+    }
+
+    #[test]
+    fn a_run_ends_exactly_once_however_its_ends_race() {
+        let rows: [(&[Ender], bool); 5] = [
+            (&[complete, complete], true),
+            (&[complete, cancel, lose], true),
+            (&[complete, lose], true),
+            (&[begin, cancel, complete], false),
+            (&[begin, lose], false),
+        ];
+        for (enders, begun) in rows {
+            check(enders, begun);
+        }
+    }
 }

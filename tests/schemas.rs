@@ -1,6 +1,12 @@
 //! The JSON Schemas in `schemas/` are what the types say. They are committed so that a reader, a client generator and a
 //! review see every change of the wire; this test keeps them honest.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -91,4 +97,43 @@ fn every_schema_is_one() {
             path.display()
         );
     }
+}
+
+/// The tools of the toolboxes that ship, as a client sees them.
+#[tokio::test]
+async fn committed_tools_are_what_the_toolboxes_list() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let plugins = tempfile::tempdir().expect("a temporary folder");
+    let toolboxes = ["toolboxes/hello", "toolboxes/hello_c", "toolboxes/math"];
+    let script = root.join("scripts/plugins.sh");
+    let built = std::process::Command::new(script)
+        .arg("debug")
+        .arg(plugins.path())
+        .args(toolboxes)
+        .status();
+    assert!(
+        built.expect("scripts/plugins.sh runs").success(),
+        "the toolboxes that ship do not build"
+    );
+    let update = std::env::var_os("UPDATE_SCHEMAS").is_some();
+    let mut differing = Vec::new();
+    for name in ["hello", "hello_c", "math"] {
+        let file = plugins.path().join(format!("{name}.so"));
+        let found = ovos_tools::plugin::inspect(&file, env!("CARGO_BIN_EXE_ovos-tools")).await;
+        assert_eq!(found.errors, Vec::<String>::new(), "{name}");
+        let listed = ToolList { tools: found.tools };
+        let expected = format!("{:#}\n", serde_json::to_value(&listed).expect("JSON"));
+        let committed = root.join("schemas/toolboxes").join(format!("{name}.json"));
+        if update {
+            std::fs::create_dir_all(committed.parent().expect("a folder")).expect("the folder can be made");
+            std::fs::write(&committed, &expected).expect("the tools can be written");
+        }
+        if std::fs::read_to_string(&committed).unwrap_or_default() != expected {
+            differing.push(committed);
+        }
+    }
+    assert!(
+        differing.is_empty(),
+        "these are not what the toolboxes list: {differing:?}\nrefresh them with `UPDATE_SCHEMAS=1 cargo test --test schemas`"
+    );
 }

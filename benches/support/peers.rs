@@ -249,10 +249,13 @@ fn respond(port: u16) -> io::Result<()> {
                 blobs += 1;
             }
         }
-        // All that was asked at once is answered at once, as any good client would.
-        (0..echoes).for_each(|_| wire.put(answer.as_bytes()));
-        (0..blobs).for_each(|_| wire.put(&large));
-        wire.flush()?;
+        // One write an answer, as bus clients do.
+        for _ in 0..echoes {
+            wire.send(answer.as_bytes())?;
+        }
+        for _ in 0..blobs {
+            wire.send(&large)?;
+        }
         wire.read()?;
     }
 }

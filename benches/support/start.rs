@@ -11,6 +11,8 @@ use super::process::Sandbox;
 
 const STARTS: usize = 11;
 
+const MB_A_KIB: f64 = 1024.0 / 1e6;
+
 /// What a start costs.
 pub(crate) struct Start {
     /// Milliseconds from before the process exists until it tells systemd that it is ready.
@@ -35,15 +37,16 @@ pub(crate) fn measure() -> io::Result<Start> {
         // The first one warms the machine's caches.
         if round > 0 {
             ready.push(took.as_secs_f64() * 1e3);
-            resident.push(field(&status, "VmRSS") / 1e3);
-            anonymous.push(field(&status, "RssAnon") / 1e3);
+            resident.push(field(&status, "VmRSS") * MB_A_KIB);
+            anonymous.push(field(&status, "RssAnon") * MB_A_KIB);
             threads = field(&status, "Threads") as usize;
         }
         if round == STARTS {
+            service.connected()?;
             let question = Question::invoke("add", &serde_json::json!({"a": 20, "b": 22}));
             let mut wire = bus.join();
             throughput(&mut wire, &question, 64, Duration::from_secs(2))?;
-            resident_later.push(field(&service.status()?, "VmRSS") / 1e3);
+            resident_later.push(field(&service.status()?, "VmRSS") * MB_A_KIB);
         }
     }
     Ok(Start {
@@ -66,7 +69,7 @@ fn field(status: &str, name: &str) -> f64 {
 
 struct Service {
     child: Child,
-    _sandbox: Sandbox,
+    sandbox: Sandbox,
 }
 
 impl Service {
@@ -86,7 +89,7 @@ impl Service {
         let begun = Instant::now();
         let service = Self {
             child: command.spawn()?,
-            _sandbox: sandbox,
+            sandbox,
         };
         let mut text = [0; 4096];
         loop {
@@ -95,6 +98,19 @@ impl Service {
                 return Ok((service, begun.elapsed()));
             }
         }
+    }
+
+    /// It is ready before it is on the bus, which may come later.
+    fn connected(&self) -> io::Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(10) {
+            let log = std::fs::read_to_string(self.sandbox.path("service.log"))?;
+            if log.contains("connected to the bus") {
+                return Ok(());
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        Err(io::Error::other("the service does not find the bus"))
     }
 
     fn status(&self) -> io::Result<String> {

@@ -22,8 +22,11 @@ const QUEUED: usize = 1000;
 const NOISE: u32 = 1000;
 
 /// Stops at most, and for how long: the 99th percentile wants at least a hundred.
-const STOPS: usize = 200;
-const TIME: Duration = Duration::from_secs(60);
+const STOPS: usize = 120;
+const TIME: Duration = Duration::from_secs(45);
+
+/// Past it an answer is lost.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Each in milliseconds, one a stop.
 pub(crate) struct Stops {
@@ -112,6 +115,7 @@ fn stop(wire: &mut Wire) -> io::Result<(u64, usize)> {
     };
     let sent = monotonic_ns();
     wire.send(stop.request.as_bytes())?;
+    let begun = Instant::now();
     let (mut answered, mut stopped) = (0, None);
     while answered < QUEUED || stopped.is_none() {
         while let Some(text) = wire.take()? {
@@ -122,6 +126,12 @@ fn stop(wire: &mut Wire) -> io::Result<(u64, usize)> {
             }
         }
         if answered < QUEUED || stopped.is_none() {
+            // The noise goes on whatever happens, so no read takes long enough to tell.
+            if begun.elapsed() > PATIENCE {
+                let text =
+                    format!("{answered} of {QUEUED} calls were answered within {PATIENCE:?} of a stop");
+                return Err(io::Error::other(text));
+            }
             wire.read()?;
         }
     }

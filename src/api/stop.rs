@@ -18,6 +18,9 @@ use crate::bus::{Envelope, Message};
 use crate::engine::{StopTarget, Stopped, Verdict};
 use crate::registry::Tool;
 
+/// A stop request above this, in bytes, stops everything before it is read: reading megabytes takes longer than stopping.
+const LARGEST: usize = 64 << 10;
+
 /// The answer to `ovos.tools.stop` and `ovos.tools.resume`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StopResponse {
@@ -63,8 +66,8 @@ impl Api {
     /// # Cancel safety
     /// The stop itself has happened when this first yields; only its answer would be lost.
     pub async fn urgent(self: &Arc<Self>, urgent: Urgent, text: &str) {
-        let envelope = Envelope::parse(text).ok();
-        let head = envelope.as_ref().and_then(|envelope| envelope.head().ok());
+        let large = text.len() > LARGEST;
+        let (head, data) = if large { (None, Object::new()) } else { read(text) };
         match urgent {
             Urgent::UserStop => {
                 let session = head.as_ref().and_then(Message::session_id);
@@ -72,10 +75,6 @@ impl Api {
                 tracing::info!(session, ended, "the user said stop");
             }
             Urgent::EmergencyStop => {
-                let data = envelope
-                    .as_ref()
-                    .and_then(|envelope| envelope.data_map().ok())
-                    .unwrap_or_default();
                 let target = match data.get("toolbox_id") {
                     Some(Value::String(id)) => StopTarget::Toolboxes(vec![id.clone()]),
                     _ => StopTarget::All,
@@ -86,6 +85,14 @@ impl Api {
                 let reason = format!("ovos.tools.stop from {}", source.unwrap_or("a bus client"));
                 let answer = StopResponse {
                     toolboxes: self.stop(&target, &reason).await,
+                };
+                let head = if large {
+                    let text = text.to_owned();
+                    tokio::task::spawn_blocking(move || read(&text).0)
+                        .await
+                        .unwrap_or(None)
+                } else {
+                    head
                 };
                 if let Some(head) = head {
                     self.answer(&head, &answer).await;
@@ -226,4 +233,12 @@ impl Api {
             }
         }
     }
+}
+
+/// What can be read of a stop request.
+fn read(text: &str) -> (Option<Message>, Object) {
+    let Ok(envelope) = Envelope::parse(text) else {
+        return (None, Object::new());
+    };
+    (envelope.head().ok(), envelope.data_map().unwrap_or_default())
 }

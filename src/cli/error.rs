@@ -89,7 +89,6 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Bind(_) => EXIT_MACHINE,
             Self::Refused(_) | Self::Answer { .. } => EXIT_REFUSED,
             Self::Usage(_) | Self::Config(_) => EXIT_USAGE,
             Self::NoBus(_) => EXIT_NO_BUS,

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call::{CallControl, Refusal};
+use super::call::{CallControl, Cause, Refusal};
 
 /// How many ended calls are remembered, so that cancelling one a moment too late says so.
 const REMEMBERED: usize = 4096;
@@ -25,6 +25,7 @@ pub enum Known {
 struct Table {
     in_flight: HashMap<String, Arc<CallControl>>,
     ended: VecDeque<String>,
+    closed: bool,
 }
 
 /// The calls under way.
@@ -45,6 +46,9 @@ impl Calls {
     /// Enters a call, until the guard is dropped.
     pub(crate) fn enter(&self, control: Arc<CallControl>, bounded: bool) -> Result<Entered<'_>, Refusal> {
         let mut table = self.lock();
+        if table.closed {
+            return Err(Refusal::Ended(Cause::Shutdown));
+        }
         if table.in_flight.contains_key(&control.call_id) {
             return Err(Refusal::DuplicateCallId {
                 call_id: control.call_id.clone(),
@@ -56,6 +60,11 @@ impl Calls {
         let call_id = control.call_id.clone();
         table.in_flight.insert(call_id.clone(), control);
         Ok(Entered { calls: self, call_id })
+    }
+
+    /// Lets no more calls in, for ever.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
     }
 
     pub(crate) fn find(&self, call_id: &str) -> Known {

@@ -24,6 +24,9 @@ pub(crate) struct Station {
     limits: Mutex<Limits>,
     seats: Mutex<Seats>,
     generations: Mutex<Vec<Generation>>,
+    /// Held by a call from before it is planned until it has its place in the queue, so that calls that are planned at the
+    /// same time keep the order in which they came. Fair: it is handed on in the order in which it was asked for.
+    pub(crate) turn: tokio::sync::Mutex<()>,
     /// A lease was given back.
     returned: Notify,
 }
@@ -59,6 +62,7 @@ impl Station {
                 calls: HashMap::new(),
             }),
             generations: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
             returned: Notify::new(),
         }
     }
@@ -148,21 +152,16 @@ impl Station {
 
     // --- reservations
 
-    /// Takes the claim, waiting for it if need be.
+    /// Takes the claim, or a place in the queue for it.
     ///
     /// # Errors
-    /// The queue is full, the wait took too long, or the call was ended meanwhile.
-    ///
-    /// # Cancel safety
-    /// Dropping the future gives up the place in the queue.
-    pub(crate) async fn reserve(
+    /// The queue is full.
+    pub(crate) fn claim(
         self: &Arc<Self>,
         control: &Arc<CallControl>,
         claim: Claim,
         safe: bool,
-        observer: Option<&CallObserver>,
-    ) -> Result<Reserved, Refusal> {
-        let limits = self.limits();
+    ) -> Result<Claimed, Refusal> {
         let wanted = claim.clone();
         let (granted, grant) = oneshot::channel();
         let (ticket, request) = self.take_seat(control, claim, safe, granted);
@@ -170,34 +169,25 @@ impl Station {
             station: self.clone(),
             ticket,
         };
-        let ahead = match request {
-            Request::Granted => return Ok(reserved),
-            Request::Refused(holders) => {
-                let holders = self.describe(&holders);
-                return Err(Refusal::QueueFull {
-                    subsystems: wanted.to_vec(),
-                    limit: limits.max_waiting,
-                    holders,
-                });
-            }
-            Request::Queued(ahead) => ahead,
-        };
-        if let Some(observer) = observer {
-            observer(CallProgress::Queued { ahead });
-        }
-        // A call that brings the machine to safety keeps its place, whatever would end other calls.
-        let ended = if safe { control.hard() } else { control.soft() };
-        let ended = async {
-            ended.cancelled().await;
-            Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))
-        };
-        tokio::select! {
-            biased;
-            refusal = ended => Err(refusal),
-            granted = timeout(limits.max_wait, grant) => match granted {
-                Ok(_) => Ok(reserved),
-                Err(_) => Err(self.waited_too_long(&wanted, limits.max_wait)),
-            }
+        match request {
+            Request::Granted => Ok(Claimed {
+                reserved,
+                queued: None,
+            }),
+            Request::Queued(ahead) => Ok(Claimed {
+                reserved,
+                queued: Some(Queued {
+                    wanted,
+                    ahead,
+                    grant,
+                    safe,
+                }),
+            }),
+            Request::Refused(holders) => Err(Refusal::QueueFull {
+                subsystems: wanted.to_vec(),
+                limit: self.limits().max_waiting,
+                holders: self.describe(&holders),
+            }),
         }
     }
 
@@ -274,6 +264,59 @@ impl Seats {
         let (holders, waiting) = (self.table.holders(claim), self.table.waiting_for(claim));
         let control = |ticket| Some(self.calls.get(ticket)?.control.clone());
         holders.iter().chain(&waiting).filter_map(control).collect()
+    }
+}
+
+/// What a call has claimed: held already, or a place in the queue.
+pub(crate) struct Claimed {
+    reserved: Reserved,
+    queued: Option<Queued>,
+}
+
+struct Queued {
+    wanted: Claim,
+    ahead: usize,
+    grant: oneshot::Receiver<()>,
+    safe: bool,
+}
+
+impl Claimed {
+    /// Waits until it is held.
+    ///
+    /// # Errors
+    /// The wait took too long, or the call was ended meanwhile.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the place in the queue.
+    pub(crate) async fn held(
+        self,
+        control: &CallControl,
+        observer: Option<&CallObserver>,
+    ) -> Result<Reserved, Refusal> {
+        let Some(Queued {
+            wanted,
+            ahead,
+            grant,
+            safe,
+        }) = self.queued
+        else {
+            return Ok(self.reserved);
+        };
+        if let Some(observer) = observer {
+            observer(CallProgress::Queued { ahead });
+        }
+        let station = &self.reserved.station;
+        let limit = station.limits().max_wait;
+        // A call that brings the machine to safety keeps its place, whatever would end other calls.
+        let ended = if safe { control.hard() } else { control.soft() };
+        tokio::select! {
+            biased;
+            () = ended.cancelled() => Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+            granted = timeout(limit, grant) => match granted {
+                Ok(_) => Ok(self.reserved),
+                Err(_) => Err(station.waited_too_long(&wanted, limit)),
+            }
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! cancels, halts and resumes beside it. Knows nothing of reloads or the registry, so the same type serves inside
 //! `ovos-tools toolbox-host`. Read [`InProcess`] first.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -57,7 +58,38 @@ pub struct InProcess {
     core: Arc<Core>,
     control: Arc<Control>,
     library: Arc<Library>,
+    /// Tools that said they have no plan, and no conclusion, of their own.
+    planless: Arc<Without>,
+    conclusionless: Arc<Without>,
     closed: watch::Receiver<bool>,
+}
+
+/// Names of tools that need not be asked: a question costs a call two switches of threads. Written on the host thread
+/// only, so that an answer from before the tools changed never outlives the change.
+#[derive(Debug, Default)]
+struct Without(RwLock<HashSet<String>>);
+
+impl Without {
+    fn has(&self, tool: &str) -> bool {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(tool)
+    }
+
+    /// Remembers what a tool answered.
+    fn note<T>(&self, tool: String, answer: &Result<Option<T>, Failure>) {
+        if matches!(answer, Ok(None)) {
+            self.0
+                .write()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(tool);
+        }
+    }
+
+    fn forget(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 impl std::fmt::Debug for InProcess {
@@ -114,6 +146,8 @@ impl InProcess {
                 core,
                 control,
                 library,
+                planless: Arc::default(),
+                conclusionless: Arc::default(),
                 closed,
             }),
             Ok(Ok(Err(failure))) => Err(failure),
@@ -186,6 +220,7 @@ impl InProcess {
     /// The tools as the toolbox lists them.
     pub(super) async fn tool_list(&self) -> Result<String, Failure> {
         let limit = self.core.limits.max_result_bytes;
+<<<<<<< HEAD
         self.ask_in_time("tools()", Calling::Tools, move |toolbox| toolbox.tools(limit))
             .await
     }
@@ -209,6 +244,16 @@ impl InProcess {
             };
             self.core.runs.end_queued(run.0, ended);
         }
+=======
+        let (planless, conclusionless) = (self.planless.clone(), self.conclusionless.clone());
+        let question = move |toolbox: &Instance| {
+            planless.forget();
+            conclusionless.forget();
+            toolbox.tools(limit)
+        };
+        let list = self.ask_in_time("tools()", Calling::Tools, question).await?;
+        tools::read(&list)
+>>>>>>> main
     }
 
     /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` has no say.
@@ -425,7 +470,7 @@ impl Toolbox for InProcess {
         tool: &'a str,
         args: &'a Object,
     ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
-        if !self.library.table.has_plan() {
+        if !self.library.table.has_plan() || self.planless.has(tool) {
             return ready(Ok(None)).boxed();
         }
         let args = match to_json(args) {
@@ -433,7 +478,12 @@ impl Toolbox for InProcess {
             Err(failure) => return ready(Err(failure)).boxed(),
         };
         let (tool, limit) = (tool.to_owned(), self.core.limits.max_result_bytes);
-        self.ask(Calling::Plan, move |toolbox| toolbox.plan(&tool, &args, limit))
+        let planless = self.planless.clone();
+        self.ask(Calling::Plan, move |toolbox| {
+            let plan = toolbox.plan(&tool, &args, limit);
+            planless.note(tool, &plan);
+            plan
+        })
     }
 
     fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
@@ -464,7 +514,7 @@ impl Toolbox for InProcess {
         args: &'a Object,
         report: &'a Report,
     ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
-        if !self.library.table.has_conclude() {
+        if !self.library.table.has_conclude() || self.conclusionless.has(tool) {
             return ready(Ok(None)).boxed();
         }
         let (args, report) = match (to_json(args), to_json(report)) {
@@ -472,8 +522,11 @@ impl Toolbox for InProcess {
             (Err(failure), _) | (_, Err(failure)) => return ready(Err(failure)).boxed(),
         };
         let (tool, limit) = (tool.to_owned(), self.core.limits.max_result_bytes);
+        let conclusionless = self.conclusionless.clone();
         self.ask(Calling::Conclude, move |toolbox| {
-            toolbox.conclude(&tool, &args, &report, limit)
+            let conclusion = toolbox.conclude(&tool, &args, &report, limit);
+            conclusionless.note(tool, &conclusion);
+            conclusion
         })
     }
 

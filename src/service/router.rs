@@ -1,7 +1,7 @@
 //! What comes in from the bus, sorted by its type alone.
 //!
-//! The reader of the bus runs this, so it never waits: stops go to a task of their own, requests each to a task, messages
-//! for toolboxes to the toolboxes. Large frames are taken apart elsewhere. Read [`Router::frame`].
+//! The reader of the bus runs this, so it never waits: stops go to a task of their own, requests to the desk, messages
+//! for toolboxes to the toolboxes. Read [`Router::frame`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,12 +14,10 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api::{Api, Request, Topic, Urgent};
+use super::desk::{Arrived, Desk, serve_requests};
+use crate::api::{Api, Topic, Urgent};
 use crate::bus::{BusHandler, Envelope, Message};
 use crate::engine::StopTarget;
-
-/// Frames above this are taken apart on a blocking thread: parsing them would hold up the tasks beside them.
-const LARGE: usize = 64 << 10;
 
 /// Stops that may wait to be served. Each takes microseconds to serve; when a flood outruns that, one stop of everything
 /// stands for all that did not fit.
@@ -37,18 +35,15 @@ pub(super) trait Deliveries: Send + Sync + 'static {
 
 /// Sorts frames.
 pub(super) struct Router {
-    api: Arc<Api>,
     deliveries: Arc<dyn Deliveries>,
+    requests: mpsc::Sender<Arrived>,
     stops: mpsc::Sender<Stop>,
     overflow: Arc<Overflow>,
-    tracker: TaskTracker,
-    shutdown: CancellationToken,
+    /// Everything that owes an answer: requests, and stops whose toolboxes have not confirmed yet.
+    owed: TaskTracker,
     answer_as_phal: bool,
     /// Topics that toolboxes want to hear.
     topics: ArcSwap<std::collections::HashSet<String>>,
-    /// Bounds the requests under way, list and get included: four times the calls, so that calls run into their own
-    /// limit, which answers, before this one, which cannot.
-    permits: Arc<Semaphore>,
     dropped: AtomicU64,
 }
 
@@ -80,23 +75,33 @@ impl Router {
     ) -> Arc<Self> {
         let (stops, queue) = mpsc::channel(STOPS);
         let overflow = Arc::new(Overflow::default());
+        let owed = TaskTracker::new();
         tracker.spawn(serve_stops(
             api.clone(),
             queue,
             overflow.clone(),
-            tracker.clone(),
+            owed.clone(),
             shutdown.clone(),
         ));
-        Arc::new(Self {
+        // As many may wait as may be under way; past that the service is flooded.
+        let bound = max_calls.saturating_mul(4).max(64);
+        let (requests, arrivals) = mpsc::channel(bound);
+        let desk = Arc::new(Desk {
             api,
+            deliveries: deliveries.clone(),
+            shutdown: shutdown.clone(),
+            answer_as_phal,
+            permits: Arc::new(Semaphore::new(bound)),
+        });
+        tracker.spawn(serve_requests(desk, arrivals, owed.clone()));
+        Arc::new(Self {
             deliveries,
+            requests,
             stops,
             overflow,
-            tracker,
-            shutdown,
+            owed,
             answer_as_phal,
             topics: ArcSwap::default(),
-            permits: Arc::new(Semaphore::new(max_calls.saturating_mul(4).max(64))),
             dropped: AtomicU64::new(0),
         })
     }
@@ -109,6 +114,16 @@ impl Router {
     /// Requests that were dropped because far too many were under way.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Waits until every request that was taken in has been answered.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(super) async fn answered(&self) {
+        // A closed tracker still takes tasks; it only lets the wait end when there are none.
+        self.owed.close();
+        self.owed.wait().await;
     }
 
     fn stop(&self, urgent: Urgent, text: Utf8Bytes) {
@@ -124,10 +139,15 @@ impl Router {
     }
 
     fn request(&self, text: Utf8Bytes) {
-        let received = Instant::now();
-        let Ok(permit) = self.permits.clone().try_acquire_owned() else {
+        let arrived = Arrived {
+            text,
+            received: Instant::now(),
+            owed: self.owed.token(),
+        };
+        if self.requests.try_send(arrived).is_err() {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::error!(dropped, "far too many requests are under way; one was dropped");
+<<<<<<< HEAD
             return;
         };
         let (api, deliveries) = (self.api.clone(), self.deliveries.clone());
@@ -177,6 +197,9 @@ impl Router {
                 () = shutdown.cancelled() => {}
             }
         });
+=======
+        }
+>>>>>>> main
     }
 }
 
@@ -206,42 +229,11 @@ impl BusHandler for Router {
     }
 }
 
-/// A request, as far as it could be read.
-enum Parsed {
-    Whole { head: Message, data: Object },
-    HeadOnly { head: Message, reason: String },
-    Unusable,
-}
-
-fn parse(text: &str) -> Parsed {
-    let envelope = match Envelope::parse(text) {
-        Ok(envelope) => envelope,
-        Err(error) => {
-            tracing::warn!(%error, "dropped a malformed request");
-            return Parsed::Unusable;
-        }
-    };
-    let head = match envelope.head() {
-        Ok(head) => head,
-        Err(error) => {
-            tracing::warn!(kind = %envelope.kind, %error, "dropped a request with a malformed context");
-            return Parsed::Unusable;
-        }
-    };
-    match envelope.data_map() {
-        Ok(data) => Parsed::Whole { head, data },
-        Err(error) => Parsed::HeadOnly {
-            head,
-            reason: error.to_string(),
-        },
-    }
-}
-
 async fn serve_stops(
     api: Arc<Api>,
     mut queue: mpsc::Receiver<Stop>,
     overflow: Arc<Overflow>,
-    tracker: TaskTracker,
+    owed: TaskTracker,
     shutdown: CancellationToken,
 ) {
     loop {
@@ -259,7 +251,7 @@ async fn serve_stops(
                     let api = api.clone();
                     let mut served = Box::pin(async move { api.urgent(urgent, &text).await });
                     if futures_util::poll!(&mut served).is_pending() {
-                        tracker.spawn(served);
+                        owed.spawn(served);
                     }
                     tracing::info!(read_ns, "a stop was served");
                 }

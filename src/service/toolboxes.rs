@@ -45,7 +45,8 @@ pub(super) struct Parts {
 pub(super) struct Bridge {
     parts: Parts,
     begun: Instant,
-    router: OnceLock<Arc<Router>>,
+    /// Weakly: the router leads back here through the API.
+    router: OnceLock<Weak<Router>>,
     manager: OnceLock<Manager>,
     questions: Questions,
     backends: Mutex<BTreeMap<String, Value>>,
@@ -85,8 +86,8 @@ impl Bridge {
         Ok(bridge)
     }
 
-    pub(super) fn connect_router(&self, router: Arc<Router>) {
-        if self.router.set(router).is_err() {
+    pub(super) fn connect_router(&self, router: &Arc<Router>) {
+        if self.router.set(Arc::downgrade(router)).is_err() {
             tracing::error!("the router was connected twice");
         }
     }
@@ -136,7 +137,7 @@ impl Bridge {
             entries.push(entry(toolbox, before.toolbox(&toolbox.id), permits));
         }
         self.parts.registry.swap(Snapshot::new(entries));
-        if let Some(router) = self.router.get() {
+        if let Some(router) = self.router.get().and_then(Weak::upgrade) {
             router.listen_to(topics(live));
         }
     }
@@ -322,7 +323,11 @@ impl Toolboxes for Bridge {
     }
 
     fn bus(&self) -> BusStatus {
-        let dropped = self.router.get().map_or(0, |router| router.dropped());
+        let dropped = self
+            .router
+            .get()
+            .and_then(Weak::upgrade)
+            .map_or(0, |router| router.dropped());
         bus_status(
             self.parts.outbox.client(),
             &self.parts.configuration.applied().bus.url,

@@ -184,7 +184,14 @@ impl Client {
             if calls.len() == total && wanted.iter().all(|(phase, number)| count(phase) == *number) {
                 return;
             }
-            assert!(Instant::now() < end, "expected {wanted:?}, found {calls:?}");
+            let answers = self.answers.iter().take(3);
+            assert!(
+                Instant::now() < end,
+                "expected {wanted:?}, found {} calls; answered were {} calls, such as {:?}",
+                calls.len(),
+                self.answers.len(),
+                answers.collect::<Vec<_>>()
+            );
         }
     }
 
@@ -217,6 +224,22 @@ impl Client {
                 left.len(),
                 left[0]
             );
+<<<<<<< HEAD
+=======
+        }
+    }
+
+    /// Reads until one of these calls has an answer.
+    #[track_caller]
+    pub(crate) fn until_any_answered(&mut self, call_ids: &[String]) {
+        let end = Instant::now() + DEADLINE;
+        while !call_ids.iter().any(|call_id| self.answers.contains_key(call_id)) {
+            assert!(
+                self.next(end).is_some(),
+                "none of {} calls has an answer",
+                call_ids.len()
+            );
+>>>>>>> main
         }
     }
 

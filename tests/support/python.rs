@@ -1,6 +1,10 @@
 //! The published Python packages: the bus, the service we stand in for, and scripts that use the bus client.
 //!
 //! They live in `.venv`, which `scripts/venv.sh` fills; versions are pinned in `tests/python`.
+#![allow(
+    clippy::print_stderr,
+    reason = "whoever reads a test's output has to know what was skipped"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,6 +3,7 @@
 //! Everything a scene writes is in one sandbox, which outlives the processes, as a disk outlives a power cut.
 //! Read [`Scene`].
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -32,6 +33,12 @@ pub(crate) struct Motor {
     pub(crate) run: String,
 }
 
+impl Motor {
+    fn moves(&self) -> bool {
+        matches!(self.kind.as_str(), "start" | "step")
+    }
+}
+
 impl Scene {
     /// A scene whose service has these keys, beside quick reconnects.
     pub(crate) fn new(service: &Value) -> Self {
@@ -45,7 +52,8 @@ impl Scene {
 
     /// Writes the configuration anew; `top` are top-level keys beside ours.
     pub(crate) fn configure(&self, service: &Value, top: &Value) {
-        let mut keys = json!({ "reconnect_first_ms": 100, "reconnect_max_ms": 400 });
+        // A plan waits for its turn in the toolbox, and a machine full of tests may stand still for a second.
+        let mut keys = json!({ "reconnect_first_ms": 100, "reconnect_max_ms": 400, "plan_ms": 30_000 });
         merge(&mut keys, service);
         let testbed = json!({ "motor_log": self.motor_log() });
         let mut conf = json!({
@@ -77,8 +85,13 @@ impl Scene {
 
     /// Our program in this scene.
     pub(crate) fn ours(&self, name: &str, args: &[&str]) -> Process {
+        self.ours_with(name, args, &[])
+    }
+
+    /// The same with environment variables.
+    pub(crate) fn ours_with(&self, name: &str, args: &[&str], variables: &[(&str, &str)]) -> Process {
         let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
-        command.args(args);
+        command.args(args).envs(variables.iter().copied());
         Process::start(name, &self.sandbox, command)
     }
 
@@ -164,11 +177,27 @@ pub(crate) fn from_first<'a>(motors: &'a [Motor], kinds: &[&str]) -> Option<&'a 
 /// Fails when one of these moves something.
 #[track_caller]
 pub(crate) fn assert_still(motors: &[Motor]) {
-    let moves: Vec<_> = motors
-        .iter()
-        .filter(|motor| matches!(motor.kind.as_str(), "start" | "step"))
-        .collect();
+    let moves: Vec<_> = motors.iter().filter(|motor| motor.moves()).collect();
     assert!(moves.is_empty(), "moved after it was halted: {moves:?}");
+}
+
+/// Fails when something that has been moved was not halted, or was moved after that.
+#[track_caller]
+pub(crate) fn assert_halted(motors: &[Motor]) {
+    let moved: BTreeSet<&str> = motors
+        .iter()
+        .filter(|motor| motor.moves())
+        .map(|motor| motor.subsystem.as_str())
+        .collect();
+    assert!(!moved.is_empty(), "nothing was moved");
+    for subsystem in moved {
+        let of_it = |motor: &&Motor| motor.subsystem == subsystem || motor.subsystem == "all";
+        let of_it: Vec<Motor> = motors.iter().filter(of_it).cloned().collect();
+        let Some(halted) = from_first(&of_it, &["halt", "emergency"]) else {
+            panic!("{subsystem} was never halted")
+        };
+        assert_still(halted);
+    }
 }
 
 /// The monotonic clock of the motor log.

@@ -90,7 +90,8 @@ typedef struct tb_toolbox {
     /* [host thread] *out: {"tools": [...]}. Asked after open and after the event `tools_changed`. */
     tb_status (*tools)(void *instance, tb_bytes *out);
     /* [host thread] optional. *out: {"actions": [...]}, at least one; or a failure. Pure, fast, no IO: it has 1 s.
-     * TB_UNKNOWN_TOOL: this tool needs no plan of its own. */
+     * TB_UNKNOWN_TOOL: this tool needs no plan of its own, whatever its arguments; it is not asked again until the
+     * host asks for tools(). */
     tb_status (*plan)(void *instance, tb_str tool, tb_str args, tb_bytes *out);
     /* [host thread] Starts an action and returns at once. TB_OK: the result comes through host.complete. Anything else:
      * refused, nothing was started, no complete follows, *error says why. Run ids are never used again. */
@@ -98,7 +99,8 @@ typedef struct tb_toolbox {
     /* [any thread] Asks a run to end. Idempotent, never blocks, an unknown run is fine. The run still completes. */
     void (*cancel)(void *instance, uint64_t run);
     /* [host thread] optional. report -> *out: {"output": ...} or {"error": {...}}. It has 1 s.
-     * TB_UNKNOWN_TOOL: the host makes the answer from the report itself. */
+     * TB_UNKNOWN_TOOL: for this tool the host makes the answer from every report itself; it is not asked again until
+     * the host asks for tools(). */
     tb_status (*conclude)(void *instance, tb_str tool, tb_str args, tb_str report, tb_bytes *out);
     /* [any thread] Sends the command that ends motion of these subsystems (JSON array of names) and returns within
      * 50 ms. emergency 0: hold position with power. emergency 1: as the configuration says. */

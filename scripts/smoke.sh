@@ -1,0 +1,24 @@
+#!/bin/sh
+# smoke.sh: `make run` as a newcomer types it, in a home of its own, until the service has answered a call.
+set -eu
+cd "$(dirname "$0")/.."
+
+home=$(mktemp -d)
+toolchain=${CARGO_HOME:-$HOME/.cargo}
+rustup=${RUSTUP_HOME:-$HOME/.rustup}
+setsid env HOME="$home" CARGO_HOME="$toolchain" RUSTUP_HOME="$rustup" make run >"$home/log" 2>&1 &
+service=$!
+trap 'kill -- -$service 2>/dev/null || true; rm -rf "$home"' EXIT
+
+# The build decides how long this takes; the service itself is up in a moment.
+tries=0
+until grep -q '^Try: ' "$home/log"; do
+    kill -0 $service 2>/dev/null && [ $tries -lt 1800 ] || { cat "$home/log"; echo "make run did not come up" >&2; exit 1; }
+    tries=$((tries + 1))
+    sleep 1
+done
+answer=$(HOME="$home" "${CARGO_TARGET_DIR:-target}/release/ovos-tools" --json invoke add a=10 b=32)
+case $answer in
+    *'"result":{"result":42}'*) echo "make run: $answer" ;;
+    *) cat "$home/log"; echo "make run answered: $answer" >&2; exit 1 ;;
+esac

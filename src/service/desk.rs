@@ -1,0 +1,132 @@
+//! Where requests are served, in the order in which they came.
+//!
+//! Owns the way from a frame to the API: parsing, the order of calls, the bound on requests under way. Read
+//! [`serve_requests`].
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ovos_toolbox_wire::Object;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::router::Deliveries;
+use crate::api::{Api, Request, Topic};
+use crate::bus::{Envelope, Message, Utf8Bytes};
+
+/// Frames above this are taken apart on a blocking thread: parsing them would hold up the tasks beside them.
+const LARGE: usize = 64 << 10;
+
+/// A request that was read and not yet looked at.
+pub(super) struct Arrived {
+    pub(super) text: Utf8Bytes,
+    pub(super) received: Instant,
+    /// The service does not end before it is answered.
+    pub(super) owed: TaskTrackerToken,
+}
+
+/// What a request needs to be served.
+pub(super) struct Desk {
+    pub(super) api: Arc<Api>,
+    pub(super) deliveries: Arc<dyn Deliveries>,
+    pub(super) shutdown: CancellationToken,
+    pub(super) answer_as_phal: bool,
+    /// Bounds the requests under way, list and get included: four times the calls, so that calls run into their own
+    /// limit, which answers, before this one, which makes the queue wait.
+    pub(super) permits: Arc<Semaphore>,
+}
+
+impl Desk {
+    async fn serve(&self, text: Utf8Bytes, received: Instant) {
+        let parsed = if text.len() > LARGE {
+            tokio::task::spawn_blocking(move || parse(&text))
+                .await
+                .unwrap_or(Parsed::Unusable)
+        } else {
+            parse(&text)
+        };
+        // Of a type that stands twice the last one counts; the reader took the first.
+        let topic = match &parsed {
+            Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => {
+                Topic::of(&head.kind, self.answer_as_phal)
+            }
+            Parsed::Unusable => None,
+        };
+        let Some(topic) = topic else { return };
+        match parsed {
+            Parsed::Whole { head, data } => match topic {
+                Topic::ConfigurationUpdated => self.deliveries.configuration_updated(),
+                Topic::ConfigurationPatch => self.deliveries.configuration_patched(&head, &data),
+                topic => self.api.handle(topic, Request { head, data, received }).await,
+            },
+            Parsed::HeadOnly { head, reason } => {
+                let data = Object::new();
+                self.api
+                    .refuse(topic, Request { head, data, received }, &reason)
+                    .await;
+            }
+            Parsed::Unusable => {}
+        }
+    }
+}
+
+/// Serves requests in the order in which they came: each is taken as far as it gets without waiting, which is past the
+/// point where a call takes its turn, before the next one is looked at. What has to wait then goes on in a task of its own.
+pub(super) async fn serve_requests(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived>, owed: TaskTracker) {
+    loop {
+        let arrived = tokio::select! {
+            arrived = queue.recv() => arrived,
+            () = desk.shutdown.cancelled() => return,
+        };
+        let Some(arrived) = arrived else { return };
+        let Ok(permit) = desk.permits.clone().acquire_owned().await else {
+            return;
+        };
+        let desk = desk.clone();
+        let mut served = Box::pin(async move {
+            let Arrived { text, received, owed } = arrived;
+            // Calls are ended and answered before this token falls; what is left then has nobody to answer to.
+            tokio::select! {
+                () = desk.serve(text, received) => {}
+                () = desk.shutdown.cancelled() => {}
+            }
+            drop((permit, owed));
+        });
+        if futures_util::poll!(&mut served).is_pending() {
+            owed.spawn(served);
+        }
+    }
+}
+
+/// A request, as far as it could be read.
+enum Parsed {
+    Whole { head: Message, data: Object },
+    HeadOnly { head: Message, reason: String },
+    Unusable,
+}
+
+fn parse(text: &str) -> Parsed {
+    let envelope = match Envelope::parse(text) {
+        Ok(envelope) => envelope,
+        Err(error) => {
+            tracing::warn!(%error, "dropped a malformed request");
+            return Parsed::Unusable;
+        }
+    };
+    let head = match envelope.head() {
+        Ok(head) => head,
+        Err(error) => {
+            tracing::warn!(kind = %envelope.kind, %error, "dropped a request with a malformed context");
+            return Parsed::Unusable;
+        }
+    };
+    match envelope.data_map() {
+        Ok(data) => Parsed::Whole { head, data },
+        Err(error) => Parsed::HeadOnly {
+            head,
+            reason: error.to_string(),
+        },
+    }
+}

@@ -1,0 +1,175 @@
+//! Who may know whom. The rules of ARCHITECTURE.md that no compiler and no lint checks.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+use std::path::{Path, PathBuf};
+
+/// The modules of a folder's files may not name these.
+const RULES: &[(&str, &[&str], &str)] = &[
+    (
+        "src/engine",
+        &["bus", "plugin", "api", "service", "registry", "config", "cli"],
+        "the engine runs against its Toolbox trait",
+    ),
+    (
+        "src/bus",
+        &[
+            "api", "engine", "plugin", "registry", "schema", "service", "config", "cli",
+        ],
+        "the bus knows no tool",
+    ),
+    (
+        "src/schema",
+        &[
+            "api", "bus", "engine", "plugin", "registry", "service", "config", "cli",
+        ],
+        "schemas are pure",
+    ),
+    (
+        "src/export",
+        &[
+            "api", "bus", "engine", "plugin", "registry", "service", "config", "cli",
+        ],
+        "exports are pure",
+    ),
+    (
+        "src/registry.rs",
+        &["api", "bus", "engine", "plugin", "service", "config", "cli"],
+        "the registry is a snapshot",
+    ),
+    (
+        "src/plugin",
+        &["api", "bus", "service", "registry", "config", "cli"],
+        "plugins know neither calls nor the bus",
+    ),
+    (
+        "src/api",
+        &["plugin", "service", "config", "cli"],
+        "the API loads no library and runs no task of the service",
+    ),
+    (
+        "src/config",
+        &["api", "bus", "engine", "plugin", "service", "registry", "cli"],
+        "the configuration says, others do",
+    ),
+];
+
+/// Where unsafe code may be.
+const UNSAFE: &[&str] = &["src/plugin", "toolboxes/abi", "toolboxes/sdk"];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every Rust file below `place`, and `place.rs` beside a folder.
+fn files(place: &str) -> Vec<PathBuf> {
+    let path = root().join(place);
+    let mut found = Vec::new();
+    let beside = path.with_extension("rs");
+    if beside.is_file() {
+        found.push(beside);
+    }
+    collect(&path, &mut found);
+    assert!(
+        !found.is_empty(),
+        "{place} has no Rust file: the rule is out of date"
+    );
+    found
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.map(|entry| entry.expect("a readable folder").path()) {
+        if entry.is_dir() && entry.file_name().is_some_and(|name| name != "target") {
+            collect(&entry, found);
+        } else if entry.extension().is_some_and(|extension| extension == "rs") {
+            found.push(entry);
+        }
+    }
+}
+
+/// A file without comments, which may name whatever they like.
+fn code(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).expect("a readable file");
+    text.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn modules_know_only_whom_they_may() {
+    let mut broken = Vec::new();
+    for (place, strangers, because) in RULES {
+        for file in files(place) {
+            let code = code(&file);
+            for stranger in *strangers {
+                let named = [
+                    format!("crate::{stranger}::"),
+                    format!("crate::{stranger};"),
+                    format!("crate::{{{stranger}"),
+                ];
+                if named.iter().any(|path| code.contains(path)) {
+                    broken.push(format!("{} names `{stranger}`: {because}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn unsafe_code_stays_at_the_boundary() {
+    let allowed: Vec<PathBuf> = UNSAFE.iter().flat_map(|place| files(place)).collect();
+    let mut broken = Vec::new();
+    for place in ["src", "toolboxes", "tests", "benches"] {
+        let mut found = Vec::new();
+        collect(&root().join(place), &mut found);
+        for file in found.into_iter().filter(|file| !allowed.contains(file)) {
+            let uses = |line: &str| {
+                line.contains("unsafe {") || line.contains("unsafe fn") || line.contains("unsafe impl")
+            };
+            if code(&file).lines().any(uses) && file.file_name().is_some_and(|name| name != "dependencies.rs")
+            {
+                broken.push(file.display().to_string());
+            }
+        }
+    }
+    assert!(
+        broken.is_empty(),
+        "unsafe code outside {UNSAFE:?}:\n{}",
+        broken.join("\n")
+    );
+}
+
+#[test]
+fn toolboxes_depend_on_the_sdk_alone() {
+    let mut checked = 0;
+    for place in ["toolboxes", "tests/toolboxes"] {
+        for entry in std::fs::read_dir(root().join(place)).expect("a readable folder") {
+            let folder = entry.expect("a readable folder").path();
+            let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) else {
+                continue;
+            };
+            let ours = manifest.lines().filter(|line| line.starts_with("ovos-tool"));
+            let is_library = folder.ends_with("sdk") || folder.ends_with("wire") || folder.ends_with("abi");
+            let may = |line: &str| {
+                line.starts_with("ovos-toolbox-sdk") || (is_library && line.starts_with("ovos-toolbox-"))
+            };
+            let strangers: Vec<&str> = ours.filter(|line| !may(line)).collect();
+            assert!(
+                strangers.is_empty(),
+                "{} depends on {strangers:?}: a toolbox depends on the SDK",
+                folder.display()
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked >= 6, "only {checked} manifests were found");
+}

@@ -1,0 +1,153 @@
+//! What README.md shows is what happens: its `console` blocks are run against a service with the toolboxes that ship, and
+//! its listings are the files they say they are. Its `sh` blocks are run by `.ci/run`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+mod support {
+    pub(crate) mod process;
+}
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::process::{Process, Sandbox, free_port};
+
+const OURS: &str = env!("CARGO_BIN_EXE_ovos-tools");
+
+fn checkout() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The fenced blocks of a language.
+fn blocks(language: &str) -> Vec<String> {
+    let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
+    let fence = format!("```{language}\n");
+    let blocks: Vec<String> = readme
+        .split(&fence)
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap_or_default().to_owned())
+        .collect();
+    assert!(!blocks.is_empty(), "README.md has no ```{language} block");
+    blocks
+}
+
+/// Whether a line is what the README shows; `...` there stands for anything.
+fn fits(shown: &str, line: &str) -> bool {
+    let mut rest = line;
+    for (index, part) in shown.split("...").enumerate() {
+        match rest.find(part) {
+            Some(at) if index > 0 || at == 0 => rest = &rest[at + part.len()..],
+            _ => return false,
+        }
+    }
+    rest.trim_end().is_empty() || shown.ends_with("...")
+}
+
+#[test]
+fn listings_are_the_files_they_say_they_are() {
+    for (language, file) in [
+        ("rust", "toolboxes/hello/src/lib.rs"),
+        ("c", "toolboxes/hello_c/hello_c.c"),
+    ] {
+        let source = std::fs::read_to_string(checkout().join(file)).unwrap();
+        assert_eq!(blocks(language)[0], source, "README.md shows another {file}");
+    }
+}
+
+#[test]
+fn configuration_is_one() {
+    for block in blocks("json") {
+        serde_json::from_str::<serde_json::Value>(&block).unwrap_or_else(|error| panic!("{error}: {block}"));
+    }
+}
+
+#[test]
+fn console_blocks_show_what_happens() {
+    let sandbox = Sandbox::with_bus(free_port());
+    // `plugins/hello.so` and its siblings, as `make plugins` leaves them.
+    let plugins = sandbox.path("plugins");
+    let script = checkout().join("scripts/plugins.sh");
+    let toolboxes = ["toolboxes/hello", "toolboxes/hello_c", "toolboxes/math"];
+    let built = Command::new(script)
+        .arg("debug")
+        .arg(&plugins)
+        .args(toolboxes)
+        .status()
+        .unwrap();
+    assert!(built.success(), "the toolboxes that ship do not build");
+    let mut serve = sandbox.command(OURS);
+    serve
+        .args(["serve", "--embedded-bus", "auto", "--plugins"])
+        .arg(&plugins);
+    let mut service = Process::start("serve", &sandbox, serve);
+    service.until("the summary", |service| {
+        service.output().contains("Try: ").then_some(())
+    });
+
+    for block in blocks("console") {
+        for step in block.split("$ ").filter(|step| !step.is_empty()) {
+            let (command, shown) = step.split_once('\n').unwrap();
+            let printed = run(&sandbox, command);
+            check(command, shown, &printed);
+        }
+    }
+}
+
+/// Runs a line as a shell would; without quotes there is nothing more to it.
+fn run(sandbox: &Sandbox, line: &str) -> String {
+    let mut words = line.split_whitespace();
+    assert_eq!(
+        words.next(),
+        Some("ovos-tools"),
+        "README.md runs something else: {line}"
+    );
+    let output = sandbox.command(OURS).args(words).output().unwrap();
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+}
+
+fn check(command: &str, shown: &str, printed: &str) {
+    let mut printed_lines = printed.lines().peekable();
+    let mut shown_lines = shown.lines().peekable();
+    while let Some(line) = shown_lines.next() {
+        if line == "..." {
+            let next = shown_lines.peek();
+            while printed_lines
+                .peek()
+                .is_some_and(|line| next.is_none_or(|next| !fits(next, line)))
+            {
+                printed_lines.next();
+            }
+            continue;
+        }
+        let found = printed_lines.next().unwrap_or("(nothing)");
+        assert!(
+            fits(line, found),
+            "`{command}` shows\n  {line}\nbut printed\n  {found}\nin\n{printed}"
+        );
+    }
+    let more: Vec<&str> = printed_lines.filter(|line| !line.trim().is_empty()).collect();
+    assert!(
+        more.is_empty(),
+        "`{command}` printed more than README.md shows: {more:?}"
+    );
+}
+
+#[test]
+fn files_the_readme_names_exist() {
+    let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();
+    let links = readme
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next());
+    for link in links.filter(|link| !link.starts_with("http")) {
+        assert!(
+            Path::new(&checkout().join(link)).exists(),
+            "README.md links to {link}, which is not there"
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! First come, first served: what one client asks for back to back runs in the order in which it asked.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+mod support {
+    pub(crate) mod client;
+    pub(crate) mod process;
+    pub(crate) mod python;
+    pub(crate) mod scene;
+    pub(crate) mod service;
+}
+
+use serde_json::json;
+use support::client::Client;
+use support::scene::Scene;
+use support::service::BusKind;
+
+#[test]
+fn calls_of_one_client_on_one_arm_keep_their_order() {
+    let scene = Scene::new(&json!({}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let _service = scene.service(&mut client);
+    let mut asked = Vec::new();
+    for round in 0..20 {
+        let calls: Vec<String> = (0..8).map(|n| format!("burst-{round}-{n}")).collect();
+        for call_id in &calls {
+            client.call(
+                call_id,
+                "assemble",
+                &json!({ "subsystems": ["base"], "steps": 0 }),
+            );
+        }
+        client.until_answered(&calls);
+        asked.extend(calls);
+    }
+    let mut ran: Vec<String> = Vec::new();
+    for motor in scene.motors() {
+        let call_id = motor.run.split('/').next().unwrap_or_default().to_owned();
+        if motor.kind == "start" && ran.last() != Some(&call_id) {
+            ran.push(call_id);
+        }
+    }
+    assert_eq!(ran, asked);
+}
