@@ -42,16 +42,13 @@ mod settings;
 mod spawner;
 pub mod stage;
 mod status;
-<<<<<<< HEAD
 mod supervise;
-=======
 mod sync;
->>>>>>> main
 mod table;
 pub mod tools;
 mod watchdog;
 
-pub use child_toolbox::{ChildToolbox, ProcessSettings, is_never_begun};
+pub use child_toolbox::{ChildToolbox, ProcessSettings};
 pub use counts::Counts;
 pub use gate::InUse;
 pub use hosted::{Death, Hosted};

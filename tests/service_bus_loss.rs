@@ -124,12 +124,9 @@ fn motion_is_halted(kind: BusKind) {
             "assemble",
             &json!({ "step_ms": 20, "steps": 5000, "timeout_ms": 100_000 }),
         );
-<<<<<<< HEAD
-=======
         if call_id == "motion-0" {
             client.until_call(call_id, "running");
         }
->>>>>>> main
     }
     // Reads are left alone.
     client.call("slow", "slow", &json!({ "seconds": 2.0 }));
@@ -156,24 +153,12 @@ fn motion_is_halted(kind: BusKind) {
     let motors = scene.motors();
     let halted = from_first(&motors, &["halt"]).unwrap();
     let after_ms = (halted[0].at - killed_at) / 1_000_000;
-<<<<<<< HEAD
-    // Half a second of slack for a busy machine; that it does not halt at once is the other half of the promise.
-    assert!(
-        (limit_ms..limit_ms + 500).contains(&after_ms),
-        "halted {after_ms} ms after the bus was lost"
-    );
-    // A command that was given before the halt may be in the log just behind it: the four arms have threads of their
-    // own. Once the last of them was halted nothing moves.
-    let last = motors.iter().rposition(|motor| motor.kind == "halt").unwrap();
-    assert_still(&motors[last..]);
-=======
     // Slack for a busy machine; that it does not halt at once is the other half of the promise.
     assert!(
         (limit_ms..limit_ms + 2000).contains(&after_ms),
         "halted {after_ms} ms after the bus was lost"
     );
     assert_halted(&motors);
->>>>>>> main
     let moved: Vec<&str> = motors
         .iter()
         .map(|motor| motor.run.as_str())

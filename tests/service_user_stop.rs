@@ -82,25 +82,14 @@ fn check(stop: &str, session: Option<&str>, ended: &[&str]) {
             .collect();
         assert_still(from_first(&of_arm, &["halt"]).expect("it is halted"));
     }
-<<<<<<< HEAD
-    let left: Vec<String> = stage.mine.calls().into_keys().collect();
-=======
     let mut left: Vec<String> = stage.mine.calls().into_keys().collect();
     // They came over two connections: either may have been first.
     left.sort();
->>>>>>> main
     let expected: Vec<&str> = ["mine", "other"]
         .into_iter()
         .filter(|call| !ended.contains(call))
         .collect();
-<<<<<<< HEAD
-    assert_eq!(
-        left, expected,
-        "still under way after {stop} of {session:?} ({EVERY})"
-    );
-=======
     assert_eq!(left, expected, "still under way after {stop} of {session:?}");
->>>>>>> main
     for call in &expected {
         // And it does move on.
         let before = stage.scene.motors().len();

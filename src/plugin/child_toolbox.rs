@@ -29,7 +29,7 @@ use super::outlet::{Bell, Outlet};
 use super::services::{HostServices, Origin, Request};
 use super::spawner::{self, Program};
 use super::tools::{self, ToolSet};
-use crate::engine::{Ended, Halt, ProgressSink, RunId, Toolbox};
+use crate::engine::{Ended, Halt, ProgressSink, RunId, Toolbox, never_begun};
 
 /// Lines of a process that are told when it dies.
 const LAST_LINES: usize = 5;
@@ -100,12 +100,35 @@ struct State {
     /// Bounded by the child's own limit, which is checked again here.
     requests: HashSet<u64>,
     counts: Counts,
+    planless: Without,
+    conclusionless: Without,
     lines: VecDeque<String>,
     closing: Option<Instant>,
     /// The child's last word, and when it came.
     closed: Option<(bool, Instant)>,
     /// Why there is nobody to ask any more.
     gone: Option<Failure>,
+}
+
+/// Names of tools that need not be asked for a plan or a conclusion of their own.
+#[derive(Default)]
+struct Without {
+    names: HashSet<String>,
+    /// Of the tool list. An answer from before it changed must not outlive the change.
+    version: u64,
+}
+
+impl Without {
+    fn forget(&mut self) {
+        self.names.clear();
+        self.version += 1;
+    }
+
+    fn note(&mut self, tool: String, version: u64) {
+        if self.version == version {
+            self.names.insert(tool);
+        }
+    }
 }
 
 struct PendingWord {
@@ -370,6 +393,11 @@ impl Hosted for ChildToolbox {
 
     fn tools(&self) -> BoxFuture<'_, Result<ToolSet, Failure>> {
         async move {
+            {
+                let mut state = self.shared.lock();
+                state.planless.forget();
+                state.conclusionless.forget();
+            }
             let list: String = self.ask_in_time("tools()", |ask| Order::Tools { ask }).await?;
             tools::read(&list)
         }
@@ -459,8 +487,27 @@ impl Toolbox for ChildToolbox {
         if !self.shared.has(|f| f.plan) {
             return ready(Ok(None)).boxed();
         }
-        let (tool, args) = (tool.to_owned(), args.clone());
-        self.ask(|ask| Order::Plan { ask, tool, args })
+        let version = {
+            let state = self.shared.lock();
+            if state.planless.names.contains(tool) {
+                return ready(Ok(None)).boxed();
+            }
+            state.planless.version
+        };
+        let (name, args) = (tool.to_owned(), args.clone());
+        let answer = self.ask(|ask| Order::Plan {
+            ask,
+            tool: name,
+            args,
+        });
+        async move {
+            let plan: Option<Vec<Action>> = answer.await?;
+            if plan.is_none() {
+                self.shared.lock().planless.note(tool.to_owned(), version);
+            }
+            Ok(plan)
+        }
+        .boxed()
     }
 
     fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
@@ -520,13 +567,28 @@ impl Toolbox for ChildToolbox {
         if !self.shared.has(|f| f.conclude) {
             return ready(Ok(None)).boxed();
         }
-        let (tool, args, report) = (tool.to_owned(), args.clone(), Box::new(report.clone()));
-        self.ask(|ask| Order::Conclude {
+        let version = {
+            let state = self.shared.lock();
+            if state.conclusionless.names.contains(tool) {
+                return ready(Ok(None)).boxed();
+            }
+            state.conclusionless.version
+        };
+        let (name, args, report) = (tool.to_owned(), args.clone(), Box::new(report.clone()));
+        let answer = self.ask(|ask| Order::Conclude {
             ask,
-            tool,
+            tool: name,
             args,
             report,
-        })
+        });
+        async move {
+            let conclusion: Option<Conclusion> = answer.await?;
+            if conclusion.is_none() {
+                self.shared.lock().conclusionless.note(tool.to_owned(), version);
+            }
+            Ok(conclusion)
+        }
+        .boxed()
     }
 
     fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {
@@ -784,10 +846,7 @@ impl Shared {
         };
         let later = match &end {
             End::Closed(_) => Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed")),
-            End::Died(_) => Failure {
-                data: Some(never_begun()),
-                ..failure.clone()
-            },
+            End::Died(_) => never_begun(failure.clone()),
         };
         let (asks, words) = {
             let mut state = self.lock();
@@ -831,17 +890,6 @@ impl Sockets {
             their_control,
         })
     }
-}
-
-/// Marks the failure of what was asked of a toolbox that had died before: it has not begun and may be tried again.
-fn never_begun() -> Value {
-    serde_json::json!({ "begun": false })
-}
-
-/// Whether the toolbox had died before this was asked of it, so that its next copy can be asked instead.
-#[must_use]
-pub fn is_never_begun(failure: &Failure) -> bool {
-    failure.kind == "ToolboxCrashed" && failure.data == Some(never_begun())
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -220,9 +220,13 @@ impl InProcess {
     /// The tools as the toolbox lists them.
     pub(super) async fn tool_list(&self) -> Result<String, Failure> {
         let limit = self.core.limits.max_result_bytes;
-<<<<<<< HEAD
-        self.ask_in_time("tools()", Calling::Tools, move |toolbox| toolbox.tools(limit))
-            .await
+        let (planless, conclusionless) = (self.planless.clone(), self.conclusionless.clone());
+        let question = move |toolbox: &Instance| {
+            planless.forget();
+            conclusionless.forget();
+            toolbox.tools(limit)
+        };
+        self.ask_in_time("tools()", Calling::Tools, question).await
     }
 
     /// Starts an action whose end is told on the thread that ends it. Nobody gives such a run up.
@@ -244,16 +248,6 @@ impl InProcess {
             };
             self.core.runs.end_queued(run.0, ended);
         }
-=======
-        let (planless, conclusionless) = (self.planless.clone(), self.conclusionless.clone());
-        let question = move |toolbox: &Instance| {
-            planless.forget();
-            conclusionless.forget();
-            toolbox.tools(limit)
-        };
-        let list = self.ask_in_time("tools()", Calling::Tools, question).await?;
-        tools::read(&list)
->>>>>>> main
     }
 
     /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` has no say.

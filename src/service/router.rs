@@ -147,59 +147,7 @@ impl Router {
         if self.requests.try_send(arrived).is_err() {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::error!(dropped, "far too many requests are under way; one was dropped");
-<<<<<<< HEAD
-            return;
-        };
-        let (api, deliveries) = (self.api.clone(), self.deliveries.clone());
-        let (shutdown, answer_as_phal) = (self.shutdown.clone(), self.answer_as_phal);
-        self.tracker.spawn(async move {
-            let _permit = permit;
-            let parsed = if text.len() > LARGE {
-                tokio::task::spawn_blocking(move || parse(&text))
-                    .await
-                    .unwrap_or(Parsed::Unusable)
-            } else {
-                parse(&text)
-            };
-            let work = async {
-                // Of a type that stands twice the last one counts; the reader took the first.
-                let topic = match &parsed {
-                    Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => {
-                        Topic::of(&head.kind, answer_as_phal)
-                    }
-                    Parsed::Unusable => None,
-                };
-                let Some(topic) = topic else { return };
-                match parsed {
-                    Parsed::Whole { head, data } => match topic {
-                        Topic::ConfigurationUpdated => deliveries.configuration_updated(),
-                        Topic::ConfigurationPatch => deliveries.configuration_patched(&head, &data),
-                        topic => api.handle(topic, Request { head, data, received }).await,
-                    },
-                    Parsed::HeadOnly { head, reason } => {
-                        api.refuse(
-                            topic,
-                            Request {
-                                head,
-                                data: Object::new(),
-                                received,
-                            },
-                            &reason,
-                        )
-                        .await;
-                    }
-                    Parsed::Unusable => {}
-                }
-            };
-            // Calls are ended and answered before this token falls; what is left then has nobody to answer to.
-            tokio::select! {
-                () = work => {}
-                () = shutdown.cancelled() => {}
-            }
-        });
-=======
         }
->>>>>>> main
     }
 }
 

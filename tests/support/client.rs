@@ -224,8 +224,6 @@ impl Client {
                 left.len(),
                 left[0]
             );
-<<<<<<< HEAD
-=======
         }
     }
 
@@ -239,7 +237,6 @@ impl Client {
                 "none of {} calls has an answer",
                 call_ids.len()
             );
->>>>>>> main
         }
     }
 
