@@ -238,7 +238,11 @@ impl InProcess {
         progress: Option<ProgressSink>,
         tell: Box<dyn FnOnce(Ended) + Send>,
     ) {
-        if !self.core.runs.register_for(run, epoch, progress, Reply::Sink(tell)) {
+        if !self
+            .core
+            .runs
+            .register_for(run, epoch, progress, Reply::Sink(tell))
+        {
             return;
         }
         if let Err(refused) = self.core.queue.push(Job::Start { run: run.0, json }) {
