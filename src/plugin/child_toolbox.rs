@@ -91,7 +91,8 @@ pub(super) enum End {
 struct State {
     /// Known once it is open.
     functions: Option<Functions>,
-    hello: Option<oneshot::Sender<Result<(), Failure>>>,
+    greeted: bool,
+    hello: Option<oneshot::Sender<()>>,
     opened: Option<oneshot::Sender<Result<Functions, Failure>>>,
     asks: HashMap<u64, oneshot::Sender<Result<String, Failure>>>,
     words: HashMap<u64, PendingWord>,
@@ -103,6 +104,8 @@ struct State {
     planless: Without,
     conclusionless: Without,
     lines: VecDeque<String>,
+    /// Why its process is to be ended.
+    given_up: Option<String>,
     closing: Option<Instant>,
     /// The child's last word, and when it came.
     closed: Option<(bool, Instant)>,
@@ -144,6 +147,7 @@ pub(super) struct Outlook {
     pub(super) busy: bool,
     /// The oldest halt without an answer.
     pub(super) halted: Option<Instant>,
+    pub(super) given_up: Option<String>,
     pub(super) closing: Option<Instant>,
     pub(super) closed: Option<(bool, Instant)>,
     pub(super) functions: Option<Functions>,
@@ -218,8 +222,6 @@ impl ChildToolbox {
         let limit = limits.open;
         let core = Core::new(origin, manifest, limits, stop_epoch, services);
         let bell = Bell::new().map_err(|e| trouble(&e))?;
-        let (hello, said_hello) = oneshot::channel();
-        let (opened, is_open) = oneshot::channel();
         let ours = |stream: &UnixStream| stream.try_clone();
         let shared = Arc::new(Shared {
             core,
@@ -229,11 +231,7 @@ impl ChildToolbox {
             armed: AtomicBool::new(false),
             end: watch::Sender::new(None),
             rested: watch::Sender::new(false),
-            state: Mutex::new(State {
-                hello: Some(hello),
-                opened: Some(opened),
-                ..State::default()
-            }),
+            state: Mutex::default(),
             ids: AtomicU64::new(1),
             pid: child.id(),
         });
@@ -249,35 +247,64 @@ impl ChildToolbox {
         };
         Keeper::start(shared.clone(), child, sockets.data, sockets.control, keeping)
             .map_err(|e| trouble(&e))?;
-        let late = |what: &str, limit: Duration| {
-            Failure::new(
-                "TimeoutError",
-                format!(
-                    "{what} of toolbox `{id}` did not return within {} s",
-                    limit.as_secs_f64()
-                ),
-            )
-        };
-        let gone = || shared.gone_failure();
-        match tokio::time::timeout(process.hello, said_hello).await {
-            Ok(Ok(said)) => said?,
-            Ok(Err(_)) => return Err(gone()),
-            Err(_) => return Err(toolbox.give_up(late("the start of the process", process.hello))),
+        match toolbox.greet_and_open(&opening, process.hello, limit).await {
+            Ok(()) => Ok(toolbox),
+            Err(failure) => {
+                shared.begin_close();
+                // Its device is free again, and its hardware at rest, when whoever asked hears of it.
+                let mut rested = shared.rested.subscribe();
+                _ = rested.wait_for(|rested| *rested).await;
+                Err(failure)
+            }
         }
-        shared.data.send(&Order::Open(opening).frame().encode());
-        // The child keeps the limit too and knows more about what happened, so it has a moment more.
-        let patience = limit + Duration::from_millis(500);
-        match tokio::time::timeout(patience, is_open).await {
-            Ok(Ok(opened)) => shared.lock().functions = Some(opened?),
-            Ok(Err(_)) => return Err(gone()),
-            Err(_) => return Err(toolbox.give_up(late("open()", limit))),
-        }
-        Ok(toolbox)
     }
 
-    fn give_up(&self, failure: Failure) -> Failure {
-        self.shared.begin_close();
-        failure
+    async fn greet_and_open(
+        &self,
+        opening: &Opening,
+        hello: Duration,
+        limit: Duration,
+    ) -> Result<(), Failure> {
+        let shared = &self.shared;
+        let (said_hello, is_open) = {
+            let mut state = shared.lock();
+            let (told, said_hello) = oneshot::channel();
+            let (opened, is_open) = oneshot::channel();
+            if let Some(failure) = state.gone.clone() {
+                return Err(failure);
+            }
+            state.opened = Some(opened);
+            if !state.greeted {
+                state.hello = Some(told);
+            }
+            (said_hello, is_open)
+        };
+        match tokio::time::timeout(hello, said_hello).await {
+            // Dropped: it was greeted before anybody waited, or it is gone.
+            Ok(_) if shared.lock().greeted => {}
+            Ok(_) => return Err(shared.gone_failure()),
+            Err(_) => return Err(self.give_up("did not say hello", hello)),
+        }
+        shared.data.send(&Order::Open(opening.clone()).frame().encode());
+        // Whether it lives is not asked here: the dynamic linker may take a processor for a while.
+        // The child keeps the limit too and knows more about what happened, so it has a moment more.
+        match tokio::time::timeout(limit + Duration::from_millis(500), is_open).await {
+            Ok(Ok(opened)) => {
+                shared.lock().functions = Some(opened?);
+                Ok(())
+            }
+            Ok(Err(_)) => Err(shared.gone_failure()),
+            Err(_) => Err(self.give_up("did not return from open()", limit)),
+        }
+    }
+
+    /// Has the keeper end a process that does not do what it is there for.
+    fn give_up(&self, what: &str, limit: Duration) -> Failure {
+        let id = &self.shared.core.origin.toolbox_id;
+        let text = format!("its process {what} within {} s", limit.as_secs_f64());
+        self.shared.lock().given_up = Some(text.clone());
+        self.shared.bell.ring();
+        Failure::new("TimeoutError", format!("toolbox `{id}`: {text}"))
     }
 
     /// Sends a question; the future brings the answer.
@@ -694,6 +721,7 @@ impl Shared {
             busy: !(state.asks.is_empty() && state.words.is_empty() && state.moving.is_empty())
                 || self.core.runs.open() > 0,
             halted,
+            given_up: state.given_up.clone(),
             closing: state.closing,
             closed: state.closed,
             functions: state.functions,
@@ -737,8 +765,8 @@ impl Shared {
     /// # Errors
     /// What it should not have said; the process cannot be used after it.
     pub(super) fn hear(&self, word: Word) -> Result<(), String> {
-        let greeting = self.lock().hello.take();
-        if let Some(reply) = greeting {
+        let greeted = std::mem::replace(&mut self.lock().greeted, true);
+        if !greeted {
             let Word::Hello(hello) = word else {
                 return Err("its first word was not hello".to_owned());
             };
@@ -748,7 +776,8 @@ impl Shared {
                     hello.version, hello.abi
                 ));
             }
-            _ = reply.send(Ok(()));
+            // Dropped, or not there yet: `greeted` says it to those who come later.
+            self.lock().hello = None;
             return Ok(());
         }
         let core = &self.core;

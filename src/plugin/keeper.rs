@@ -223,6 +223,9 @@ impl Keeper {
             let reason = reason.clone();
             return self.kill(&reason);
         }
+        if let Some(reason) = &outlook.given_up {
+            return self.kill(reason);
+        }
         let limits = &self.shared.core.limits;
         let (silence, halt, close) = (limits.silence, limits.halt, limits.close);
         if outlook.halted.is_some_and(|since| since.elapsed() > halt) {

@@ -20,9 +20,9 @@ struct Service {
 }
 
 impl Service {
-    fn start() -> Self {
+    fn start(fixture: &str) -> Self {
         let shop = Workshop::new();
-        shop.build("moves", &[]);
+        shop.build(fixture, &[]);
         let port = free_port();
         let sandbox = Sandbox::with_bus(port);
         let motor = Motor(sandbox.path("motor"));
@@ -74,12 +74,12 @@ impl Service {
     }
 
     /// Sets the machine in motion.
-    fn drive(&mut self) -> Process {
+    fn drive(&mut self, tool: &str) -> Process {
         let moved = self.motor.commands().len();
-        let call = Process::start("call", &self.sandbox, self.command(&["invoke", "drive"]));
+        let call = Process::start("call", &self.sandbox, self.command(&["invoke", tool]));
         let motor = &self.motor;
         self.process
-            .until("motion", |_| (motor.commands().len() > moved + 3).then_some(()));
+            .until("motion", |_| (motor.commands().len() > moved).then_some(()));
         call
     }
 }
@@ -90,10 +90,10 @@ fn pid(toolbox: &Value) -> Pid {
 
 #[test]
 fn a_toolbox_that_dies_in_motion_is_latched_and_moves_again_only_after_a_resume() {
-    let mut service = Service::start();
+    let mut service = Service::start("moves");
     let toolbox = service.toolbox_until("readiness", |_| true);
     assert_eq!(toolbox["isolation"], "process");
-    let mut call = service.drive();
+    let mut call = service.drive("drive");
     let since = Instant::now();
     kill_process(pid(&toolbox), Signal::KILL).unwrap();
     service.motor.rests(since, "SIGKILL of the toolbox");
@@ -133,14 +133,14 @@ fn a_toolbox_that_dies_in_motion_is_latched_and_moves_again_only_after_a_resume(
     let stop_id = toolbox["stop_id"].as_str().unwrap().to_owned();
     let resumed = service.ask(&["resume", "hostile", &stop_id]).unwrap();
     assert_eq!(resumed["toolboxes"][0]["ok"], true, "{resumed}");
-    drop(service.drive());
+    drop(service.drive("drive"));
 }
 
 #[test]
 fn a_service_that_is_killed_leaves_nothing_in_motion() {
-    let mut service = Service::start();
+    let mut service = Service::start("moves");
     let toolbox = service.toolbox_until("readiness", |_| true);
-    let call = service.drive();
+    let call = service.drive("drive");
     let since = Instant::now();
     service.process.signal(Signal::KILL);
     service.motor.rests(since, "SIGKILL of the service");
@@ -153,5 +153,30 @@ fn a_service_that_is_killed_leaves_nothing_in_motion() {
         std::thread::park_timeout(std::time::Duration::from_millis(5));
     }
     assert_eq!(service.motor.commands().last().unwrap(), "stop");
+    drop(call);
+}
+
+#[test]
+fn a_service_that_is_killed_while_a_halt_hangs_leaves_nothing_in_motion() {
+    let mut service = Service::start("sleeps_in_halt");
+    let call = service.drive("move");
+    let since = Instant::now();
+    service.process.signal(Signal::KILL);
+    service
+        .motor
+        .rests(since, "SIGKILL of the service of a toolbox that hangs");
+    drop(call);
+}
+
+#[test]
+fn a_toolbox_whose_process_is_told_to_end_comes_to_rest_by_itself() {
+    let mut service = Service::start("moves");
+    let toolbox = service.toolbox_until("readiness", |_| true);
+    let call = service.drive("drive");
+    let since = Instant::now();
+    kill_process(pid(&toolbox), Signal::TERM).unwrap();
+    service.motor.rests(since, "SIGTERM of the toolbox");
+    let toolbox = service.toolbox_until("a restart", |toolbox| toolbox["generation"] == 2);
+    assert_eq!(toolbox["latched"], true, "{toolbox}");
     drop(call);
 }
