@@ -5,6 +5,7 @@
 //! the control socket by a thread that does nothing else. Read [`child_main`] and [`Control::run`].
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -16,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::{Effect, Event, Failure, Progress, Start};
+use ovos_toolbox_wire::{Effect, Event, Failure, Progress, Severity, Start};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use tokio::runtime::Handle;
@@ -44,7 +45,7 @@ const LAST_CLOSE: Duration = Duration::from_secs(2);
 #[must_use]
 pub fn child_main(file: &Path) -> ExitCode {
     match serve(file) {
-        Ok(never) => never,
+        Ok(never) => match never {},
         Err(error) => fail(&format!("host {}: {error}", file.display())),
     }
 }
@@ -71,7 +72,7 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn serve(file: &Path) -> std::io::Result<ExitCode> {
+fn serve(file: &Path) -> std::io::Result<Infallible> {
     let (data, control) = take_sockets()?;
     let bell = Bell::new()?;
     let host = Arc::new(Host {
@@ -210,8 +211,17 @@ impl Host {
         self.toolbox.get().cloned()
     }
 
-    /// Reads the data socket until the toolbox is closed; never returns otherwise than by the end of the process.
-    async fn read_data(self: Arc<Self>, stream: UnixStream) -> std::io::Result<ExitCode> {
+    /// Reads the data socket until the process ends.
+    async fn read_data(self: Arc<Self>, stream: UnixStream) -> ! {
+        let Err(error) = self.try_read_data(stream).await;
+        // Whatever it is (a service that dies resets the connection), what moves is brought to rest first.
+        self.log(2, "toolbox_host".to_owned(), format!("the data connection ended: {error}"));
+        self.leave();
+        // The control thread ends the process, and needs the runtime until then.
+        std::future::pending().await
+    }
+
+    async fn try_read_data(self: &Arc<Self>, stream: UnixStream) -> std::io::Result<Infallible> {
         let stream = tokio::net::UnixStream::from_std(stream)?;
         let mut asked_to_end = signal(SignalKind::terminate())?;
         let mut decoder = Decoder::new(MAX_DATA);
@@ -219,17 +229,10 @@ impl Host {
         loop {
             tokio::select! {
                 ready = stream.readable() => ready?,
-                _ = asked_to_end.recv() => {
-                    self.leave();
-                    continue;
-                }
+                _ = asked_to_end.recv() => return Err(std::io::Error::other("SIGTERM")),
             }
             match stream.try_read(&mut bytes) {
-                Ok(0) => {
-                    self.leave();
-                    // The control thread ends the process.
-                    std::future::pending::<()>().await;
-                }
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => decoder.push(&bytes[..count]),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
                 Err(e) => return Err(e),
@@ -582,6 +585,14 @@ impl Control {
     /// Brings everything to rest and ends the process.
     fn end(&self, reason: &str) -> ! {
         self.host.log(2, "toolbox_host".to_owned(), reason.to_owned());
+        if self.host.moving.load(Ordering::SeqCst) > 0 {
+            // Should the service be there after all: this is an emergency stop, and nothing moves after it until a resume.
+            self.host.say(&Word::Event(Event {
+                kind: "latched".to_owned(),
+                severity: Severity::Error,
+                data: Some(serde_json::json!({ "reason": reason })),
+            }));
+        }
         if let Some(toolbox) = self.host.toolbox() {
             let epoch = toolbox.stop_epoch();
             let halted = toolbox.halt(Halt {

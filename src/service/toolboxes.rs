@@ -360,6 +360,13 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
             .upgrade()
             .map_or_else(|| fallback.clone(), |bridge| lock(&bridge.loaded_with).clone());
         let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
+        if section.confine.is_some() {
+            // To load it without the protection that somebody counts on would be worse than not to load it.
+            return Err(format!(
+                "the configuration of toolbox `{id}` asks for `confine`, which this version cannot do; take it out to load \
+                 the toolbox without"
+            ));
+        }
         Ok(plugin::ToolboxConfig {
             enabled: section.enabled,
             section: section.own.clone(),
