@@ -9,7 +9,7 @@ TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
 .PHONY: run test check bench soak plugins testbed venv install setup
 
 run: setup plugins  ## build everything and serve, with a bus of its own where none listens
-	cargo build --release --locked
+	cargo build --release --locked --package ovos-tools
 	$(TARGET)/release/ovos-tools serve --embedded-bus auto --plugins plugins
 
 test: venv testbed  ## every test
@@ -41,5 +41,5 @@ setup:
 	@scripts/setup.sh
 
 install: plugins  ## PREFIX and DESTDIR as usual
-	cargo build --release --locked
+	cargo build --release --locked --package ovos-tools
 	scripts/install.sh "$(DESTDIR)" "$(PREFIX)"

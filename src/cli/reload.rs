@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Deserialize;
+use serde_json::json;
 
-use super::asker::{Data, accepted, read};
+use super::asker::{accepted, object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined};
@@ -55,7 +56,9 @@ pub(super) struct Failed {
 
 pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let wait = context.options.timeout.unwrap_or(WAIT);
-    let data = context.asker().await?.ask(TOPIC, Data::new(), wait).await?;
+    // Without it the answer is the published one, which says nothing of what failed.
+    let request = object(json!({"detail": true}));
+    let data = context.asker().await?.ask(TOPIC, request, wait).await?;
     let answer: Answer = read(TOPIC, &data)?;
     let failed = answer.failed.len();
     context.output.result(&data, |paint| render(&answer, paint))?;

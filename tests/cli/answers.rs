@@ -191,7 +191,8 @@ async fn reload_tells_what_changed_and_fails_for_a_broken_plugin() {
     let good = json!({"loaded": ["hello", "math"], "total_tools": 6, "tools": [], "added": ["math"], "removed": [],
         "replaced": [], "unchanged": ["hello"], "failed": []});
     let text = "2 toolboxes with 6 tools: hello, math\nadded      math\nunchanged  hello\n";
-    check(&["reload"], json!({}), good, text, None).await;
+    let asked = json!({"detail": true});
+    check(&["reload"], asked.clone(), good, text, None).await;
     let bad = json!({"loaded": ["hello"], "total_tools": 1, "unchanged": ["hello"],
         "failed": [{"path": "/p/x.so", "reason": "no symbol toolbox_entry_v1"}]});
     let text = "\
@@ -203,7 +204,7 @@ unchanged  hello
 ";
     check(
         &["reload"],
-        json!({}),
+        asked.clone(),
         bad,
         text,
         Some("1 plugin could not be loaded"),
@@ -213,7 +214,7 @@ unchanged  hello
     let reference = json!({"loaded": ["a-tools"], "total_tools": 2});
     check(
         &["reload"],
-        json!({}),
+        asked,
         reference,
         "1 toolbox with 2 tools: a-tools\n",
         None,

@@ -1,6 +1,6 @@
 //! The JSON that crosses the toolbox boundary, as Rust types.
 //!
-//! Owns the shapes (DESIGN: one JSON Schema each in `schemas/abi/`), and nothing else: no IO, no threads, no
+//! Owns the shapes (one JSON Schema each in `schemas/abi/`), and nothing else: no IO, no threads, no
 //! policy. The service and the SDK both speak these types, so neither can drift from the other. Unknown keys are
 //! ignored and a missing optional key means its default, so either side may be older than the other.
 //! Read [`Action`] and [`Report`] first.
