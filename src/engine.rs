@@ -43,7 +43,7 @@ pub use stop::{ResumeError, StopTarget, Stopped};
 use subsystem::ALL;
 pub use subsystem::Claim;
 use toolbox::RunIds;
-pub use toolbox::{Ended, Halt, ProgressSink, RunId, Toolbox};
+pub use toolbox::{Ended, Halt, ProgressSink, RunId, Toolbox, is_never_begun, never_begun};
 
 /// The engine's bounds for one toolbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

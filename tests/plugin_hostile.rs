@@ -12,6 +12,9 @@ mod fixture;
 #[path = "support/rig.rs"]
 mod rig;
 
+/// Of the fixtures that do not ask for another one.
+const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::InProcess;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,17 +5,19 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ovos_toolbox_wire::{Effect, Object};
+use ovos_toolbox_wire::{ActionReport, Effect, Object, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::error::{ErrorDetail, WireError};
 use super::progress::Progress;
 use super::request::CallOptions;
-use super::resolve::{Name, python_text};
+use super::resolve::{Name, python_text, unavailable};
 use super::{Api, Request};
-use crate::engine::{CallEnd, Lease};
+use crate::engine::{CallEnd, Cause, Lease, Refusal, is_never_begun};
 use crate::registry::{Found, Tool};
 
 /// The answer to `ovos.tools.invoke`: exactly one of `result` and `error`.
@@ -186,15 +188,33 @@ impl Api {
         args: Option<&Value>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Value, WireError> {
-        let (tool, lease) = self.lease(tool).await?;
+        let mut changed = self.registry.watch();
+        let (mut tool, mut lease) = self.lease(tool).await?;
         let args = prepare(&tool, args)?;
         let options = options?;
         let call_id = options.call_id.clone().unwrap_or_else(|| self.new_call_id());
         let progress = options
             .progress
             .then(|| Progress::new(self.outbox.clone(), request, &tool, &call_id));
-        let call = engine_request(request, &tool, &lease, args, call_id, &options, progress.as_ref());
-        let end = self.engine.call(&lease, call).await;
+        let end = loop {
+            let (args, call_id) = (args.clone(), call_id.clone());
+            let call = engine_request(request, &tool, &lease, args, call_id, &options, progress.as_ref());
+            let end = self.engine.call(&lease, call).await;
+            if !has_never_begun(&end) {
+                break end;
+            }
+            // Its toolbox died before anything of it had begun: it waits for the next copy.
+            drop(lease);
+            match self.next_copy(tool, &mut changed, request, &options).await {
+                Ok(next) => (tool, lease) = next,
+                Err(error) => {
+                    if let Some(progress) = progress {
+                        progress.close();
+                    }
+                    return Err(error);
+                }
+            }
+        };
         if let Some(progress) = progress {
             // Nothing about a call is told after its answer.
             progress.close();
@@ -208,8 +228,50 @@ impl Api {
         }
     }
 
+    /// Waits for the copy of a toolbox that comes after one that died, within the call's own time.
+    async fn next_copy(
+        &self,
+        tool: Arc<Tool>,
+        changed: &mut watch::Receiver<u64>,
+        request: &Request,
+        options: &CallOptions,
+    ) -> Result<(Arc<Tool>, Lease), WireError> {
+        let limit = options.timeout();
+        let next = async {
+            // The dead copy is taken out of the registry a moment after it died.
+            let looked = changed.changed().await;
+            looked.map_err(|_| unavailable(&tool.toolbox_id, "the service is shutting down"))?;
+            self.lease(tool.clone()).await
+        };
+        match limit {
+            None => next.await,
+            Some(limit) => {
+                let left = limit.saturating_sub(request.received.elapsed());
+                let late = || WireError::refused(&Refusal::Ended(Cause::TimedOut { limit }));
+                timeout(left, next).await.unwrap_or_else(|_| Err(late()))
+            }
+        }
+    }
+
     fn new_call_id(&self) -> String {
         format!("call-{}", self.call_ids.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// Whether a call ended because its toolbox had died before anything of it began.
+fn has_never_begun(end: &CallEnd) -> bool {
+    match end {
+        CallEnd::Refused(Refusal::PlanFailed(failure)) => is_never_begun(failure),
+        CallEnd::Refused(_) => false,
+        CallEnd::Ran { report, cause, .. } => {
+            let never = |line: &ActionReport| line.error.as_ref().is_some_and(is_never_begun);
+            cause.is_none()
+                && report.actions.iter().any(never)
+                && report
+                    .actions
+                    .iter()
+                    .all(|line| never(line) || line.outcome == Outcome::Skipped)
+        }
     }
 }
 

@@ -69,6 +69,9 @@ pub struct ToolboxStatus {
     pub state: String,
     /// `in_process` or `process`.
     pub isolation: String,
+    /// Its process, where it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Which loaded copy serves.
     pub generation: u64,
     /// What its manifest says.
@@ -95,6 +98,9 @@ pub struct ToolboxStatus {
     pub stop_reason: Option<String>,
     /// How often it was restarted after it had died.
     pub restarts: u64,
+    /// How its process died last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_death: Option<String>,
     /// What it last said about its backend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<Value>,

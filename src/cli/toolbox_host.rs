@@ -25,14 +25,31 @@ struct Task {
     /// Load and open this file, say on stdout everything that is wrong with it, and end
     #[arg(long, value_name = "FILE")]
     inspect: Option<PathBuf>,
+    /// Host this file for a service whose data and control sockets are stdin and stdout
+    #[arg(long, value_name = "FILE")]
+    serve: Option<PathBuf>,
+    /// Bring the hardware of this file's toolbox to rest, whose configuration comes through stdin, and end
+    #[arg(long, value_name = "FILE")]
+    safe_stop: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let Task { probe, inspect } = &arguments.task;
-    match (probe, inspect) {
-        (Some(file), _) => crate::plugin::probe::child_main(file),
-        (None, Some(file)) => crate::plugin::inspect::child_main(file),
+    let Task {
+        probe,
+        inspect,
+        serve,
+        safe_stop,
+    } = &arguments.task;
+    if let Some(file) = probe {
+        crate::plugin::probe::child_main(file)
+    } else if let Some(file) = inspect {
+        crate::plugin::inspect::child_main(file)
+    } else if let Some(file) = serve {
+        crate::plugin::serve::child_main(file)
+    } else if let Some(file) = safe_stop {
+        crate::plugin::serve::safe_stop_main(file)
+    } else {
         // clap's group asks for one of them.
-        (None, None) => ExitCode::FAILURE,
+        ExitCode::FAILURE
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Object, Progress, Report, Start};
+use serde_json::Value;
 
 /// Names one run of one action, for the life of the service. Never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,6 +48,26 @@ pub enum Ended {
     Cancelled,
     /// The toolbox went away (crash, close); the failure says what happened.
     Lost(Failure),
+}
+
+/// Marks the failure of something that never reached its toolbox, because the toolbox had died before. The next copy can
+/// be asked instead.
+#[must_use]
+pub fn never_begun(failure: Failure) -> Failure {
+    Failure {
+        data: Some(never_begun_mark()),
+        ..failure
+    }
+}
+
+/// Whether a failure bears the mark of [`never_begun`].
+#[must_use]
+pub fn is_never_begun(failure: &Failure) -> bool {
+    failure.data.as_ref() == Some(&never_begun_mark())
+}
+
+fn never_begun_mark() -> Value {
+    serde_json::json!({ "begun": false })
 }
 
 /// A live toolbox.

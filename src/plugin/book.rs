@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use super::code::Code;
 use super::gate::Gate;
-use super::in_process::InProcess;
-use super::load::Library;
+use super::hosted::Hosted;
 use super::services::Origin;
 use super::settings::ToolboxConfig;
 use super::stage::Fingerprint;
 use super::status::{DisabledFile, Draining, FailedFile, Live, LiveToolbox, State};
+use super::supervise::Health;
 use super::tools::ToolSet;
 
 /// Everything the manager knows.
@@ -22,15 +23,17 @@ pub(super) struct Book {
     pub(super) failed: Vec<FailedFile>,
     pub(super) disabled: Vec<DisabledFile>,
     /// Also those that are being drained: answers to their requests still come.
-    pub(super) instances: HashMap<Origin, Weak<InProcess>>,
+    pub(super) instances: HashMap<Origin, Weak<dyn Hosted>>,
     /// Replaced or removed, and not closed yet.
-    pub(super) retiring: Vec<Arc<InProcess>>,
+    pub(super) retiring: Vec<Arc<dyn Hosted>>,
     /// Instances whose tools changed before they had a slot.
     pub(super) changed_early: HashSet<Origin>,
     /// A loaded library that is not in use, by toolbox id: what failed to open is tried again without loading it again.
     pub(super) spares: HashMap<String, Source>,
     /// Libraries loaded by this manager.
     pub(super) loaded: usize,
+    /// How the processes of a toolbox fared.
+    pub(super) health: HashMap<String, Health>,
     generations: HashMap<String, u64>,
     stop_epochs: HashMap<String, u64>,
 }
@@ -38,7 +41,7 @@ pub(super) struct Book {
 /// A library and where it came from.
 #[derive(Clone)]
 pub(super) struct Source {
-    pub(super) library: Arc<Library>,
+    pub(super) code: Code,
     pub(super) path: PathBuf,
     pub(super) sha256: String,
     pub(super) fingerprint: Fingerprint,
@@ -48,7 +51,7 @@ pub(super) struct Source {
 pub(super) struct Slot {
     pub(super) source: Source,
     pub(super) config: ToolboxConfig,
-    pub(super) instance: Arc<InProcess>,
+    pub(super) instance: Arc<dyn Hosted>,
     pub(super) gate: Arc<Gate>,
     pub(super) tools: ToolSet,
     pub(super) state: State,
@@ -78,13 +81,13 @@ impl Book {
             .map(|(id, slot)| (id.as_str(), slot))
     }
 
-    /// A library that is loaded already, with these contents.
-    pub(super) fn loaded_with(&self, sha256: &str) -> Option<Arc<Library>> {
+    /// These contents, where they are at hand already.
+    pub(super) fn loaded_with(&self, sha256: &str) -> Option<Code> {
         let slots = self.slots.values().map(|slot| &slot.source);
         let mut sources = slots.chain(self.spares.values());
         sources
             .find(|source| source.sha256 == sha256)
-            .map(|source| Arc::clone(&source.library))
+            .map(|source| source.code.clone())
     }
 
     /// Puts an instance into its place; returns the one that was there, which nobody enters any more.
@@ -123,7 +126,7 @@ impl Book {
     /// What the service is to see.
     pub(super) fn snapshot(&self) -> Arc<Live> {
         Arc::new(Live {
-            toolboxes: self.slots.values().map(Slot::live).collect(),
+            toolboxes: self.slots.values().map(|slot| slot.live(&self.health)).collect(),
             failed: self.failed.clone(),
             disabled: self.disabled.clone(),
             draining: self.retiring.iter().map(draining).collect(),
@@ -136,7 +139,8 @@ impl Slot {
         self.state == State::Ready
     }
 
-    fn live(&self) -> Arc<LiveToolbox> {
+    fn live(&self, health: &HashMap<String, Health>) -> Arc<LiveToolbox> {
+        let health = health.get(&*self.instance.origin().toolbox_id);
         let origin = self.instance.origin();
         let instance = Arc::clone(&self.instance);
         Arc::new(LiveToolbox {
@@ -145,6 +149,9 @@ impl Slot {
             tools: self.tools.tools.clone(),
             dropped: self.tools.dropped.clone(),
             toolbox: instance.clone(),
+            isolation: self.config.isolation,
+            restarts: health.map_or(0, |health| health.restarts),
+            last_death: health.and_then(|health| health.last.clone()),
             generation: origin.generation,
             path: self.source.path.clone(),
             sha256: self.source.sha256.clone(),
@@ -155,7 +162,7 @@ impl Slot {
     }
 }
 
-fn draining(instance: &Arc<InProcess>) -> Draining {
+fn draining(instance: &Arc<dyn Hosted>) -> Draining {
     let origin = instance.origin();
     Draining {
         toolbox_id: Arc::clone(&origin.toolbox_id),

@@ -28,7 +28,7 @@ pub(super) struct Core {
     pub(super) runs: Arc<Runs>,
     pub(super) queue: HostQueue,
     pub(super) counters: Arc<Counters>,
-    services: Arc<dyn HostServices>,
+    pub(super) services: Arc<dyn HostServices>,
     requests: Mutex<HashSet<u64>>,
     journal: Journal,
     logs: Rate,
@@ -99,10 +99,15 @@ impl Core {
     }
 
     pub(super) fn progress(&self, run: u64, json: Result<&str, Unreadable>) {
-        let sink = self.runs.progress(run).filter(|_| self.progress.allows());
         let progress = json
             .ok()
             .and_then(|text| serde_json::from_str::<Progress>(text).ok());
+        self.progressed(run, progress);
+    }
+
+    /// Progress that was read already, if it could be.
+    pub(super) fn progressed(&self, run: u64, progress: Option<Progress>) {
+        let sink = self.runs.progress(run).filter(|_| self.progress.allows());
         match (sink, progress) {
             (Some(sink), Some(progress)) => sink(progress),
             _ => self.counters.dropped_progress.add(),
@@ -118,6 +123,11 @@ impl Core {
             self.complain("an event of the toolbox is not an event object");
             return;
         };
+        self.happened(event);
+    }
+
+    /// An event that was read already.
+    pub(super) fn happened(&self, event: Event) {
         let urgent = matches!(event.kind.as_str(), "backend" | "latched" | "tools_changed");
         let rate = if urgent { &self.urgent_events } else { &self.events };
         if rate.allows() {

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What was dropped or went wrong at the boundary, since the instance was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Counts {
     /// Completions of runs that had already ended, or that nobody waited for any more.
     pub late_completions: u64,
@@ -23,6 +24,23 @@ pub struct Counts {
     pub dropped_messages: u64,
     /// Requests that were refused.
     pub refused_requests: u64,
+}
+
+impl std::ops::Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            late_completions: self.late_completions + other.late_completions,
+            unknown_completions: self.unknown_completions + other.unknown_completions,
+            stale_starts: self.stale_starts + other.stale_starts,
+            dropped_logs: self.dropped_logs + other.dropped_logs,
+            dropped_progress: self.dropped_progress + other.dropped_progress,
+            dropped_events: self.dropped_events + other.dropped_events,
+            dropped_messages: self.dropped_messages + other.dropped_messages,
+            refused_requests: self.refused_requests + other.refused_requests,
+        }
+    }
 }
 
 #[derive(Debug, Default)]

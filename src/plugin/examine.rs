@@ -10,8 +10,8 @@ use ovos_toolbox_wire::Manifest;
 use serde_json::Value;
 
 use super::check;
+use super::code::Code;
 use super::elf;
-use super::load::Library;
 use super::manager::Inner;
 use super::manifest::compile;
 use super::settings::ToolboxConfig;
@@ -38,8 +38,9 @@ pub(super) struct Candidate {
     pub(super) id: String,
     pub(super) path: PathBuf,
     pub(super) staged: Staged,
+    pub(super) manifest: Arc<Manifest>,
     /// Where these contents are loaded already.
-    pub(super) library: Option<Arc<Library>>,
+    pub(super) code: Option<Code>,
     pub(super) config: ToolboxConfig,
 }
 
@@ -93,7 +94,7 @@ async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Bro
     };
     // From here on the copy is in the way unless it is going to be loaded.
     let found = judge(manager, &path, &staged).await;
-    if !matches!(&found, Ok(Finding::New(candidate)) if candidate.library.is_none()) {
+    if !matches!(&found, Ok(Finding::New(candidate)) if candidate.code.is_none()) {
         let _ = std::fs::remove_file(&staged.path);
     }
     found
@@ -112,9 +113,9 @@ fn untouched(manager: &Inner, path: &Path, fingerprint: Fingerprint) -> Option<S
 async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Finding, Broken> {
     let pinned = check::allowed(path, &staged.sha256, &manager.settings.allow_sha256);
     pinned.map_err(|e| (None, e.to_string()))?;
-    let library = manager.book().loaded_with(&staged.sha256);
-    let manifest = match &library {
-        Some(library) => Arc::clone(library.manifest()),
+    let code = manager.book().loaded_with(&staged.sha256);
+    let manifest = match &code {
+        Some(code) => Arc::clone(code.manifest()),
         None => {
             let copy = staged.path.clone();
             let whole = manager.blocking(move || match elf::File::open(&copy) {
@@ -153,7 +154,9 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
         id,
         path: path.to_owned(),
         staged: staged.clone(),
-        library,
+        manifest,
+        // Loaded here is not what a process of its own needs, and the reverse.
+        code: code.filter(|code| code.isolation() == config.isolation),
         config,
     })))
 }

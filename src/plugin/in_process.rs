@@ -20,7 +20,9 @@ use super::core::Core;
 use super::counts::Counts;
 use super::host;
 use super::host_thread::{Job, Refused};
+use super::hosted::{Death, Hosted};
 use super::load::Library;
+use super::runs::Reply;
 use super::services::{HostServices, Limits, Origin};
 use super::table::Instance;
 use super::tools::{self, ToolSet};
@@ -212,6 +214,11 @@ impl InProcess {
     /// # Cancel safety
     /// The answer is lost, nothing else.
     pub async fn tools(&self) -> Result<ToolSet, Failure> {
+        tools::read(&self.tool_list().await?)
+    }
+
+    /// The tools as the toolbox lists them.
+    pub(super) async fn tool_list(&self) -> Result<String, Failure> {
         let limit = self.core.limits.max_result_bytes;
         let (planless, conclusionless) = (self.planless.clone(), self.conclusionless.clone());
         let question = move |toolbox: &Instance| {
@@ -219,8 +226,32 @@ impl InProcess {
             conclusionless.forget();
             toolbox.tools(limit)
         };
-        let list = self.ask_in_time("tools()", Calling::Tools, question).await?;
-        tools::read(&list)
+        self.ask_in_time("tools()", Calling::Tools, question).await
+    }
+
+    /// Starts an action whose end is told on the thread that ends it. Nobody gives such a run up.
+    pub(super) fn start_for(
+        &self,
+        run: RunId,
+        epoch: u64,
+        json: String,
+        progress: Option<ProgressSink>,
+        tell: Box<dyn FnOnce(Ended) + Send>,
+    ) {
+        if !self
+            .core
+            .runs
+            .register_for(run, epoch, progress, Reply::Sink(tell))
+        {
+            return;
+        }
+        if let Err(refused) = self.core.queue.push(Job::Start { run: run.0, json }) {
+            let ended = match refused {
+                Refused::Closed => Ended::Lost(self.closed_failure()),
+                Refused::Full => Ended::Reported(Completion::Error(self.refusal(refused))),
+            };
+            self.core.runs.end_queued(run.0, ended);
+        }
     }
 
     /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` has no say.
@@ -374,6 +405,60 @@ impl InProcess {
 impl Drop for InProcess {
     fn drop(&mut self) {
         self.begin_close();
+    }
+}
+
+impl Hosted for InProcess {
+    fn origin(&self) -> &Origin {
+        self.origin()
+    }
+
+    fn manifest(&self) -> &Arc<Manifest> {
+        self.manifest()
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts()
+    }
+
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    fn open_runs(&self) -> usize {
+        self.open_runs()
+    }
+
+    fn stop_epoch(&self) -> u64 {
+        self.stop_epoch()
+    }
+
+    fn raise_stop_epoch(&self, to: u64) {
+        self.raise_stop_epoch(to);
+    }
+
+    fn tools(&self) -> BoxFuture<'_, Result<ToolSet, Failure>> {
+        self.tools().boxed()
+    }
+
+    fn may_close(&self) -> BoxFuture<'_, Result<(), Failure>> {
+        self.may_close().boxed()
+    }
+
+    fn message(&self, topic: &str, data: &str) {
+        self.message(topic, data);
+    }
+
+    fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
+        self.respond(request, answer)
+    }
+
+    fn close(&self) -> BoxFuture<'_, bool> {
+        self.close().boxed()
+    }
+
+    fn died(&self) -> BoxFuture<'static, Option<Death>> {
+        std::future::pending().boxed()
     }
 }
 

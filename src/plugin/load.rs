@@ -14,6 +14,7 @@ use ovos_toolbox_abi as abi;
 use ovos_toolbox_wire::{ENTRY_SYMBOL, Failure, Manifest};
 
 use super::bytes::borrow;
+use super::frame::Functions;
 use super::manifest;
 use super::table::Table;
 
@@ -138,6 +139,11 @@ impl Library {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The optional functions it has.
+    pub(super) fn functions(&self) -> Functions {
+        self.table.functions()
     }
 
     /// Brings the hardware to rest without an instance; `None` where the toolbox has no such function. Blocks.

@@ -18,13 +18,13 @@ use tokio_util::task::TaskTracker;
 
 use super::book::Book;
 use super::gate::Gate;
-use super::in_process::InProcess;
+use super::hosted::Hosted;
 use super::reload;
 use super::services::{HostServices, Origin, Request};
 use super::settings::{Drain, Publish, Settings};
 use super::stage::{Stage, StageError};
 use super::status::{FailedFile, Live, ReloadReport};
-use crate::engine::{Halt, Toolbox};
+use crate::engine::Halt;
 
 /// What the service has to end calls that a drain cut off.
 const GRACE: Duration = Duration::from_secs(1);
@@ -44,12 +44,12 @@ pub(super) struct Inner {
     publish: Publish,
     book: Mutex<Book>,
     tickets: AtomicU64,
-    turn: tokio::sync::Mutex<Turn>,
+    pub(super) turn: tokio::sync::Mutex<Turn>,
 }
 
 /// The last reload: which requests it covered, and what it did.
 #[derive(Default)]
-struct Turn {
+pub(super) struct Turn {
     covers: u64,
     report: ReloadReport,
 }
@@ -166,14 +166,14 @@ impl Manager {
         let all = async {
             // A reload that is under way sees the token and ends early.
             let turn = self.inner.turn.lock().await;
-            let instances: Vec<Arc<InProcess>> = self
+            let instances: Vec<Arc<dyn Hosted>> = self
                 .inner
                 .book()
                 .slots
                 .values()
                 .map(|slot| Arc::clone(&slot.instance))
                 .collect();
-            let closed = join_all(instances.iter().map(|instance| rest(instance))).await;
+            let closed = join_all(instances.iter().map(|instance| rest(&**instance))).await;
             drop(turn);
             self.inner.tracker.close();
             self.inner.tracker.wait().await;
@@ -210,12 +210,12 @@ impl Inner {
     }
 
     /// Drains, halts and closes a copy that nobody enters any more.
-    pub(super) async fn retire(&self, instance: Arc<InProcess>, gate: Arc<Gate>) {
+    pub(super) async fn retire(&self, instance: Arc<dyn Hosted>, gate: Arc<Gate>) {
         tokio::select! {
             () = self.drained(instance.origin(), &gate) => {}
             () = self.stop.cancelled() => {}
         }
-        rest(&instance).await;
+        rest(&*instance).await;
         let mut book = self.book();
         book.forget(instance.origin());
         self.publish(&book);
@@ -252,14 +252,14 @@ impl Inner {
 }
 
 /// Brings a copy to rest and closes it; true when it closed in time.
-pub(super) async fn rest(instance: &InProcess) -> bool {
+pub(super) async fn rest(instance: &dyn Hosted) -> bool {
     let halt = Halt {
         subsystems: vec!["all".to_owned()],
         emergency: false,
         stop_epoch: instance.stop_epoch(),
     };
     if let Err(failure) = instance.halt(halt).await
-        && failure.kind != "ToolboxClosed"
+        && !matches!(failure.kind.as_str(), "ToolboxClosed" | "ToolboxCrashed")
     {
         let Origin {
             toolbox_id,

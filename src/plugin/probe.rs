@@ -107,6 +107,11 @@ impl Probe {
         }
     }
 
+    /// The program that is run.
+    pub(super) fn program(&self) -> PathBuf {
+        self.command.first().cloned().unwrap_or_default().into()
+    }
+
     /// Loads `file` in a child and reads its manifest. `shown` is the path for error messages.
     ///
     /// # Errors
@@ -242,7 +247,7 @@ fn describe(status: Option<ExitStatus>) -> String {
     }
 }
 
-fn signal_name(signal: i32) -> &'static str {
+pub(super) fn signal_name(signal: i32) -> &'static str {
     match signal {
         4 => " (SIGILL)",
         6 => " (SIGABRT)",

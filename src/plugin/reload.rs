@@ -8,16 +8,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use ovos_toolbox_wire::Failure;
 
 use super::book::{Slot, Source};
+use super::child_toolbox::{ChildToolbox, ProcessSettings};
+use super::code::{Code, StagedFile};
 use super::examine::{Candidate, Finding, examine};
+use super::hosted::Hosted;
 use super::in_process::{InProcess, Open};
 use super::load::Library;
 use super::manager::{Inner, rest};
 use super::scan::scan;
 use super::services::Origin;
-use super::settings::ToolboxConfig;
+use super::settings::{Isolation, ToolboxConfig};
 use super::status::{DisabledFile, FailedFile, ReloadReport, State};
+use super::supervise;
 
 /// Makes what lives match the folders and the configuration.
 pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
@@ -206,7 +211,10 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
         return Ok(Swapped::Added(id));
     };
     if !serves {
-        // The old copy is closed already.
+        // The old copy is closed already; of one that died, the hardware is being brought to rest.
+        if source.code.isolation() == Isolation::Process {
+            old.close().await;
+        }
         let slot = open(manager, &source, &config).await.map_err(|reason| {
             let mut book = manager.book();
             if let Some(slot) = book.slots.get_mut(&id) {
@@ -224,7 +232,7 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
             refusal.message
         ))
     })?;
-    if old.manifest().exclusive || source.library.manifest().exclusive {
+    if old.manifest().exclusive || source.code.manifest().exclusive {
         swap_exclusive(manager, &id, source, config, old)
             .await
             .map_err(failed)?;
@@ -247,7 +255,7 @@ async fn swap_exclusive(
     id: &str,
     source: Source,
     config: ToolboxConfig,
-    old: Arc<InProcess>,
+    old: Arc<dyn Hosted>,
 ) -> Result<(), String> {
     let before = {
         let mut book = manager.book();
@@ -324,11 +332,16 @@ async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<Source, Str
         id,
         path,
         staged,
-        library,
-        ..
+        code,
+        manifest,
+        config,
     } = candidate;
-    let library = match library {
-        Some(library) => Arc::clone(library),
+    let code = match code {
+        Some(code) => code.clone(),
+        None if config.isolation == Isolation::Process => {
+            let file = Arc::new(StagedFile::new(staged.path.clone()));
+            Code::Staged(file, Arc::clone(manifest))
+        }
         None => {
             let max = manager.settings.max_generations;
             {
@@ -344,22 +357,19 @@ async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<Source, Str
                 book.loaded += 1;
             }
             let (file, shown) = (staged.path.clone(), path.clone());
-            Arc::new(
-                manager
-                    .blocking(move || Library::load(&file, &shown).map_err(|e| e.to_string()))
-                    .await?,
-            )
+            let loaded = manager.blocking(move || Library::load(&file, &shown).map_err(|e| e.to_string()));
+            Code::Loaded(Arc::new(loaded.await?))
         }
     };
-    if library.manifest().id != *id {
+    if code.manifest().id != *id {
         return Err(format!(
             "{} called itself `{id}` when it was probed and `{}` when it was loaded",
             path.display(),
-            library.manifest().id
+            code.manifest().id
         ));
     }
     let source = Source {
-        library,
+        code,
         path: path.clone(),
         sha256: staged.sha256.clone(),
         fingerprint: staged.fingerprint,
@@ -369,8 +379,12 @@ async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<Source, Str
 }
 
 /// Opens a copy and asks for its tools. A copy that fails is closed.
-async fn open(manager: &Arc<Inner>, source: &Source, config: &ToolboxConfig) -> Result<Slot, String> {
-    let id = source.library.manifest().id.clone();
+pub(super) async fn open(
+    manager: &Arc<Inner>,
+    source: &Source,
+    config: &ToolboxConfig,
+) -> Result<Slot, String> {
+    let id = source.code.manifest().id.clone();
     let (generation, stop_epoch) = {
         let mut book = manager.book();
         (book.next_generation(&id), book.stop_epoch(&id))
@@ -382,8 +396,25 @@ async fn open(manager: &Arc<Inner>, source: &Source, config: &ToolboxConfig) -> 
         stop_epoch,
         limits: config.limits.clone(),
     };
-    let opened = InProcess::open(Arc::clone(&source.library), open, manager.services.clone()).await;
-    let instance = Arc::new(opened.map_err(|e| format!("toolbox `{id}` does not open: {e}"))?);
+    let opened: Result<Arc<dyn Hosted>, Failure> = match &source.code {
+        Code::Loaded(library) => {
+            let opened = InProcess::open(Arc::clone(library), open, manager.services.clone()).await;
+            opened.map(|instance| Arc::new(instance) as Arc<dyn Hosted>)
+        }
+        Code::Staged(file, manifest) => {
+            let process = ProcessSettings {
+                program: manager.settings.probe.program(),
+                file: file.path().to_owned(),
+                env: config.env.clone(),
+                memory_mb: config.memory_mb,
+                hello: manager.settings.probe.limit,
+            };
+            let opened =
+                ChildToolbox::open(process, Arc::clone(manifest), open, manager.services.clone()).await;
+            opened.map(|instance| Arc::new(instance) as Arc<dyn Hosted>)
+        }
+    };
+    let instance = opened.map_err(|e| format!("toolbox `{id}` does not open: {e}"))?;
     let origin = instance.origin().clone();
     manager
         .book()
@@ -406,15 +437,16 @@ async fn open(manager: &Arc<Inner>, source: &Source, config: &ToolboxConfig) -> 
         Err(failure) => {
             manager.book().forget(&origin);
             let stays = manager.tracker.clone();
-            stays.spawn(async move { rest(&instance).await });
+            stays.spawn(async move { rest(&*instance).await });
             Err(format!("toolbox `{id}` does not list its tools: {failure}"))
         }
     }
 }
 
 /// Puts a copy into its place and publishes it; returns the slot that was there.
-fn install(manager: &Inner, slot: Slot) -> Option<Slot> {
+pub(super) fn install(manager: &Arc<Inner>, slot: Slot) -> Option<Slot> {
     let origin: Origin = slot.instance.origin().clone();
+    supervise::watch(manager, &slot);
     let mut book = manager.book();
     let before = book.install(slot);
     if book.changed_early.remove(&origin) {

@@ -41,8 +41,32 @@ struct Inner {
 struct Run {
     started: bool,
     epoch: u64,
-    reply: oneshot::Sender<Ended>,
+    reply: Reply,
     progress: Option<ProgressSink>,
+}
+
+/// Who is told how a run ended.
+pub(super) enum Reply {
+    /// A future that waits.
+    Waiting(oneshot::Sender<Ended>),
+    /// Somebody who must not be kept waiting: called on the thread that ends the run, so it must return at once.
+    Sink(Box<dyn FnOnce(Ended) + Send>),
+}
+
+impl Reply {
+    pub(super) fn send(self, ended: Ended) {
+        match self {
+            // Nobody listens when the call was given up in this very moment.
+            Self::Waiting(reply) => drop(reply.send(ended)),
+            Self::Sink(tell) => tell(ended),
+        }
+    }
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reply")
+    }
 }
 
 impl std::fmt::Debug for Run {
@@ -92,17 +116,38 @@ impl Runs {
         epoch: u64,
         progress: Option<ProgressSink>,
     ) -> Result<Waiting, Ended> {
-        let (reply, ended) = oneshot::channel();
+        let (reply, mut ended) = oneshot::channel();
+        if !self.register_for(run, epoch, progress, Reply::Waiting(reply)) {
+            return Err(ended.try_recv().unwrap_or_else(|_| lost()));
+        }
+        Ok(Waiting {
+            runs: Arc::clone(self),
+            run,
+            ended,
+            done: false,
+        })
+    }
+
+    /// As [`Runs::register`], for a run that nobody gives up; false when it cannot begin, which `reply` was told.
+    pub(super) fn register_for(
+        &self,
+        run: RunId,
+        epoch: u64,
+        progress: Option<ProgressSink>,
+        reply: Reply,
+    ) -> bool {
         let mut inner = self.lock();
-        if let Some(failure) = &inner.closed {
-            return Err(Ended::Lost(failure.clone()));
+        if let Some(failure) = inner.closed.clone() {
+            drop(inner);
+            reply.send(Ended::Lost(failure));
+            return false;
         }
         if inner.runs.contains_key(&run.0) {
+            drop(inner);
             let text = format!("run {} is under way; a run id is used once", run.0);
-            return Err(Ended::Reported(Completion::Error(Failure::new(
-                "InternalError",
-                text,
-            ))));
+            let failure = Failure::new("InternalError", text);
+            reply.send(Ended::Reported(Completion::Error(failure)));
+            return false;
         }
         inner.newest = inner.newest.max(run.0);
         inner.runs.insert(
@@ -114,17 +159,20 @@ impl Runs {
                 progress,
             },
         );
-        drop(inner);
-        Ok(Waiting {
-            runs: Arc::clone(self),
-            run,
-            ended,
-            done: false,
-        })
+        true
     }
 
     /// Called right before `start`: whether the run may begin. One that may not has been ended.
     pub(super) fn begin(&self, run: u64) -> bool {
+        self.admit(run, true)
+    }
+
+    /// As [`Runs::begin`], for a start that is only sent: nobody is inside `start` with it here.
+    pub(super) fn send_off(&self, run: u64) -> bool {
+        self.admit(run, false)
+    }
+
+    fn admit(&self, run: u64, inside: bool) -> bool {
         let mut inner = self.lock();
         let Some(epoch) = inner.runs.get(&run).map(|r| r.epoch) else {
             return false; // cancelled or given up while it waited
@@ -134,18 +182,20 @@ impl Runs {
             drop(inner);
             self.counters.stale_starts.add();
             if let Some(stale) = stale {
-                let _ = stale.reply.send(Ended::Cancelled);
+                stale.reply.send(Ended::Cancelled);
             }
             return false;
         }
         if let Some(entry) = inner.runs.get_mut(&run) {
             entry.started = true;
         }
-        inner.starting = Some(Starting {
-            run,
-            cancelled: false,
-            halts: Vec::new(),
-        });
+        if inside {
+            inner.starting = Some(Starting {
+                run,
+                cancelled: false,
+                halts: Vec::new(),
+            });
+        }
         true
     }
 
@@ -163,7 +213,7 @@ impl Runs {
         let refused = inner.runs.remove(&run);
         drop(inner);
         if let Some(refused) = refused {
-            let _ = refused.reply.send(Ended::Reported(Completion::Error(refusal)));
+            refused.reply.send(Ended::Reported(Completion::Error(refusal)));
         }
         // Nothing was started, so there is nothing to cancel; a halt is repeated nevertheless: it is cheap, and the
         // toolbox may have moved before it refused.
@@ -188,9 +238,17 @@ impl Runs {
         let queued = inner.runs.remove(&run);
         drop(inner);
         if let Some(queued) = queued {
-            let _ = queued.reply.send(Ended::Cancelled);
+            queued.reply.send(Ended::Cancelled);
         }
         false
+    }
+
+    /// Ends a run that never got to the toolbox.
+    pub(super) fn end_queued(&self, run: u64, ended: Ended) {
+        let queued = self.lock().runs.remove(&run);
+        if let Some(queued) = queued {
+            queued.reply.send(ended);
+        }
     }
 
     /// Notes a halt, so that no older start begins and one in progress is followed by the halt again.
@@ -279,21 +337,25 @@ impl Runs {
         let queued: Vec<Run> = queued.iter().filter_map(|id| inner.runs.remove(id)).collect();
         drop(inner);
         for run in queued {
-            let _ = run.reply.send(Ended::Cancelled);
+            run.reply.send(Ended::Cancelled);
         }
     }
 
     /// The toolbox is gone: ends every run with the reason, and every later one too.
     pub(super) fn lose(&self, why: &Failure) {
+        self.lose_and_refuse(why, why);
+    }
+
+    /// As [`Runs::lose`], with another reason for those that come later.
+    pub(super) fn lose_and_refuse(&self, why: &Failure, later: &Failure) {
         let mut inner = self.lock();
-        let first = inner.closed.is_none();
-        if first {
-            inner.closed = Some(why.clone());
+        if inner.closed.is_none() {
+            inner.closed = Some(later.clone());
         }
         let runs = std::mem::take(&mut inner.runs);
         drop(inner);
         for (_, run) in runs {
-            let _ = run.reply.send(Ended::Lost(why.clone()));
+            run.reply.send(Ended::Lost(why.clone()));
         }
     }
 
@@ -308,16 +370,20 @@ impl Runs {
     }
 }
 
+/// Every way out of the table sends; losing the sender would be a bug, and must not hang the call.
+fn lost() -> Ended {
+    Ended::Lost(Failure::new("InternalError", "the run was lost by the service"))
+}
+
 /// The right to end a run, which exists once.
 #[derive(Debug)]
 pub(super) struct Ending {
-    reply: oneshot::Sender<Ended>,
+    reply: Reply,
 }
 
 impl Ending {
     pub(super) fn send(self, ended: Ended) {
-        // Nobody listens when the call was given up in this very moment.
-        let _ = self.reply.send(ended);
+        self.reply.send(ended);
     }
 }
 
@@ -337,10 +403,7 @@ impl Future for Waiting {
         let polled = Pin::new(&mut self.ended).poll(cx);
         polled.map(|ended| {
             self.done = true;
-            ended.unwrap_or_else(|_| {
-                // Every way out of the table sends; losing the sender would be a bug, and must not hang the call.
-                Ended::Lost(Failure::new("InternalError", "the run was lost by the service"))
-            })
+            ended.unwrap_or_else(|_| lost())
         })
     }
 }

@@ -59,6 +59,9 @@ pub struct Limits {
     pub close: Duration,
     /// How long `halt` may take before it counts as failed. Default 200 ms.
     pub halt: Duration,
+    /// How long a toolbox's process and the service may hear nothing of each other while something moves or is asked.
+    /// Default 500 ms.
+    pub silence: Duration,
 }
 
 impl Default for Limits {
@@ -71,6 +74,7 @@ impl Default for Limits {
             open: Duration::from_secs(10),
             close: Duration::from_secs(10),
             halt: Duration::from_millis(200),
+            silence: Duration::from_millis(500),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the manager is told by the service.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,13 @@ pub struct Settings {
     pub drain: Duration,
     /// How files are tried in a child process first.
     pub probe: Probe,
+    /// How often a toolbox's process may die within a minute before it is left alone until a reload; 0: any number of
+    /// times. Default 5.
+    pub max_failures: u32,
+    /// How long the first restart of a dead process waits; every further one twice as long. Default 0.2 s.
+    pub first_restart: Duration,
+    /// The longest of those waits. Default 30 s.
+    pub max_restart: Duration,
     /// Hashes of the files that may be loaded at all; empty: all of them.
     pub allow_sha256: Vec<String>,
     /// The configuration of a toolbox, by id; asked again at every reload.
@@ -40,6 +48,9 @@ impl Settings {
             max_generations: 64,
             drain: Duration::from_secs(10),
             probe,
+            max_failures: 5,
+            first_restart: Duration::from_millis(200),
+            max_restart: Duration::from_secs(30),
             allow_sha256: Vec::new(),
             config: Arc::new(|_| Ok(ToolboxConfig::default())),
         }
@@ -51,6 +62,27 @@ impl std::fmt::Debug for Settings {
         f.debug_struct("Settings")
             .field("plugin_dirs", &self.plugin_dirs)
             .finish_non_exhaustive()
+    }
+}
+
+/// Where a toolbox runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// In this process.
+    #[default]
+    InProcess,
+    /// In a process of its own.
+    Process,
+}
+
+impl Isolation {
+    /// The word used in the configuration and on the bus.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InProcess => "in_process",
+            Self::Process => "process",
+        }
     }
 }
 
@@ -68,6 +100,12 @@ pub struct ToolboxConfig {
     pub allow_sha256: Vec<String>,
     /// Bounds.
     pub limits: Limits,
+    /// Where it runs.
+    pub isolation: Isolation,
+    /// Memory its process may use, in MiB.
+    pub memory_mb: Option<u64>,
+    /// Added to the environment of its process.
+    pub env: BTreeMap<String, String>,
 }
 
 impl Default for ToolboxConfig {
@@ -77,6 +115,9 @@ impl Default for ToolboxConfig {
             section: Object::new(),
             allow_sha256: Vec::new(),
             limits: Limits::default(),
+            isolation: Isolation::default(),
+            memory_mb: None,
+            env: BTreeMap::new(),
         }
     }
 }

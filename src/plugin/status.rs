@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::counts::Counts;
 use super::gate::{Gate, InUse};
-use super::in_process::InProcess;
+use super::hosted::Hosted;
+use super::settings::Isolation;
 use super::tools::DroppedTool;
 use crate::engine::Toolbox;
 
@@ -69,6 +70,12 @@ pub struct LiveToolbox {
     pub dropped: Vec<DroppedTool>,
     /// What the engine drives. Closed while the state is `Reloading` or `Failed`: then every run is lost with a reason.
     pub toolbox: Arc<dyn Toolbox>,
+    /// Where it runs.
+    pub isolation: Isolation,
+    /// How often its process was started again after it had died.
+    pub restarts: u64,
+    /// How its process died last.
+    pub last_death: Option<String>,
     /// Counted from 1 for each id; never used again.
     pub generation: u64,
     /// The file it was found in.
@@ -77,7 +84,7 @@ pub struct LiveToolbox {
     pub sha256: String,
     /// Whether it serves.
     pub state: State,
-    pub(super) instance: Arc<InProcess>,
+    pub(super) instance: Arc<dyn Hosted>,
     pub(super) gate: Arc<Gate>,
 }
 
@@ -87,6 +94,12 @@ impl LiveToolbox {
     #[must_use]
     pub fn enter(&self) -> Option<InUse> {
         self.gate.enter()
+    }
+
+    /// Its process, where it has one of its own.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.instance.pid()
     }
 
     /// What was dropped at the boundary so far.

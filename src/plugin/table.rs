@@ -13,6 +13,7 @@ use ovos_toolbox_wire::{Action, Conclusion, Failure};
 use super::answer;
 use super::bytes::{EMPTY, Owned, lend};
 use super::control::Alone;
+use super::frame::Functions;
 use super::host::HostTable;
 
 type OpenFn = unsafe extern "C" fn(*const abi::Host, Str, *mut *mut c_void, *mut Bytes) -> Status;
@@ -85,6 +86,15 @@ impl Table {
             safe_stop: raw.safe_stop,
             close,
         })
+    }
+
+    pub(super) fn functions(&self) -> Functions {
+        Functions {
+            plan: self.plan.is_some(),
+            conclude: self.conclude.is_some(),
+            message: self.message.is_some(),
+            safe_stop: self.safe_stop.is_some(),
+        }
     }
 
     pub(super) fn has_plan(&self) -> bool {

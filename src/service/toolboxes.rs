@@ -23,7 +23,7 @@ use crate::api::{
     BusStatus, EventMessage, FailedFile, Outbox, ReloadOutcome, ServiceStatus, ToolboxStatus, Toolboxes,
 };
 use crate::bus::Message;
-use crate::config::{CallLimits, Config};
+use crate::config::{self, CallLimits, Config};
 use crate::engine::{Engine, Limits, StopTarget};
 use crate::plugin::{
     self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State,
@@ -288,8 +288,10 @@ impl Toolboxes for Bridge {
             ToolboxStatus {
                 toolbox_id: toolbox.id.to_string(),
                 state: state.to_owned(),
-                // The only kind there is; the isolation issue adds the other.
-                isolation: "in_process".to_owned(),
+                isolation: toolbox.isolation.as_str().to_owned(),
+                pid: toolbox.pid(),
+                restarts: toolbox.restarts,
+                last_death: toolbox.last_death.clone(),
                 generation: toolbox.generation,
                 version: toolbox.manifest.version.clone(),
                 path: toolbox.path.display().to_string(),
@@ -358,6 +360,13 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
             .upgrade()
             .map_or_else(|| fallback.clone(), |bridge| lock(&bridge.loaded_with).clone());
         let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
+        if section.confine.is_some() {
+            // To load it without the protection that somebody counts on would be worse than not to load it.
+            return Err(format!(
+                "the configuration of toolbox `{id}` asks for `confine`, which this version cannot do; take it out to load \
+                 the toolbox without"
+            ));
+        }
         Ok(plugin::ToolboxConfig {
             enabled: section.enabled,
             section: section.own.clone(),
@@ -366,11 +375,18 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
                 max_result_bytes,
                 ..plugin::Limits::default()
             },
+            isolation: match section.isolation {
+                config::Isolation::Process => plugin::Isolation::Process,
+                config::Isolation::InProcess => plugin::Isolation::InProcess,
+            },
+            memory_mb: section.memory_mb,
+            env: section.env.clone(),
         })
     };
     Ok(Settings {
         stage_dirs: service.stage_dirs.clone(),
         max_generations: service.max_generations,
+        max_failures: service.max_failures,
         drain: service.drain,
         config: Arc::new(section),
         ..Settings::new(service.plugins_dir.clone(), probe)

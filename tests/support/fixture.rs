@@ -6,15 +6,22 @@
     reason = "a test that cannot go on fails"
 )]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{ActionIdentity, CallIdentity, Completion, Event, Start};
-use ovos_tools::engine::{Ended, Halt, RunId, Toolbox};
-use ovos_tools::plugin::{HostServices, InProcess, Library, Limits, Open, Origin, Request};
+use ovos_toolbox_wire::{
+    Action, ActionIdentity, CallIdentity, Completion, Conclusion, Event, Failure, Manifest, Object, Report,
+    Start,
+};
+use ovos_tools::engine::{Ended, Halt, ProgressSink, RunId, Toolbox};
+use ovos_tools::plugin::{
+    ChildToolbox, HostServices, Hosted, InProcess, Isolation, Library, Limits, Open, Origin, Probe,
+    ProcessSettings, Request,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -78,7 +85,7 @@ impl Workshop {
     }
 
     /// Builds, loads and opens a fixture.
-    pub async fn open(&self, fixture: &str) -> (InProcess, Arc<Recorder>) {
+    pub async fn open(&self, fixture: &str) -> (Opened, Arc<Recorder>) {
         self.open_with(fixture, &[], "{}").await
     }
 
@@ -87,15 +94,88 @@ impl Workshop {
         fixture: &str,
         defines: &[(&str, &str)],
         config: &str,
-    ) -> (InProcess, Arc<Recorder>) {
+    ) -> (Opened, Arc<Recorder>) {
         let path = self.build(fixture, defines);
-        let library = Arc::new(Library::load(&path, &path).unwrap());
         let recorder = Recorder::new();
-        let toolbox = InProcess::open(library, opening(config), recorder.clone())
-            .await
-            .unwrap();
-        (toolbox, recorder)
+        let open = opening(config);
+        let toolbox: Arc<dyn Hosted> = match crate::ISOLATION {
+            Isolation::InProcess => {
+                let library = Arc::new(Library::load(&path, &path).unwrap());
+                Arc::new(InProcess::open(library, open, recorder.clone()).await.unwrap())
+            }
+            Isolation::Process => {
+                let (process, manifest) = process_of(&path).await;
+                Arc::new(
+                    ChildToolbox::open(process, manifest, open, recorder.clone())
+                        .await
+                        .unwrap(),
+                )
+            }
+        };
+        (Opened(toolbox), recorder)
     }
+}
+
+/// An open fixture, wherever it runs.
+pub struct Opened(pub Arc<dyn Hosted>);
+
+impl std::ops::Deref for Opened {
+    type Target = dyn Hosted;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl Toolbox for Opened {
+    fn plan<'a>(
+        &'a self,
+        tool: &'a str,
+        args: &'a Object,
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
+        self.0.plan(tool, args)
+    }
+
+    fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
+        self.0.start(run, start, progress)
+    }
+
+    fn cancel(&self, run: RunId) {
+        self.0.cancel(run);
+    }
+
+    fn conclude<'a>(
+        &'a self,
+        tool: &'a str,
+        args: &'a Object,
+        report: &'a Report,
+    ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
+        self.0.conclude(tool, args, report)
+    }
+
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {
+        self.0.halt(halt)
+    }
+
+    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
+        self.0.resume()
+    }
+}
+
+/// How a file is hosted in a process of its own, and what it says about itself.
+pub async fn process_of(path: &Path) -> (ProcessSettings, Arc<Manifest>) {
+    let program = env!("CARGO_BIN_EXE_ovos-tools");
+    let mut probe = Probe::with_program(program);
+    probe.limit = DEADLINE;
+    let manifest = probe.run(path, path).await.unwrap();
+    let process = ProcessSettings {
+        program: program.into(),
+        file: path.to_owned(),
+        env: BTreeMap::new(),
+        memory_mb: None,
+        hello: DEADLINE,
+    };
+    (process, Arc::new(manifest))
 }
 
 pub fn opening(config: &str) -> Open {
@@ -106,6 +186,7 @@ pub fn opening(config: &str) -> Open {
         // A loaded machine may take longer than 200 ms to wake a thread; the test of that limit sets it itself.
         limits: Limits {
             halt: DEADLINE,
+            silence: DEADLINE,
             ..Limits::default()
         },
     }

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use ovos_tools::plugin::{Drain, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, ToolboxConfig};
+use ovos_tools::plugin::{
+    Drain, Limits, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, ToolboxConfig,
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -62,7 +64,22 @@ impl Rig {
         std::fs::create_dir(&stage).unwrap();
         settings.stage_dirs = vec![stage];
         let known = Arc::clone(&configs);
-        settings.config = Arc::new(move |id| Ok(known.lock().unwrap().get(id).cloned().unwrap_or_default()));
+        settings.config = Arc::new(move |id| {
+            let config = known.lock().unwrap().get(id).cloned().unwrap_or_default();
+            let isolation = crate::ISOLATION;
+            let limits = fixture::opening("{}").limits;
+            // The rig decides where toolboxes run; limits that a test does not set are generous.
+            let limits = if config.limits == Limits::default() {
+                limits
+            } else {
+                config.limits
+            };
+            Ok(ToolboxConfig {
+                isolation,
+                limits,
+                ..config
+            })
+        });
         change(&mut settings);
         let seen = Recorder::new();
         let drains = Arc::new(Drains::default());

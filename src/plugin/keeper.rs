@@ -1,0 +1,535 @@
+//! Watches over the process of one toolbox, from its start until its hardware is at rest.
+//!
+//! Owns the process and every reason to end it: silence, a halt without an answer, too much memory, nonsense on its
+//! sockets, a close that takes too long. When it ends otherwise than it was asked to, a fresh process calls `safe_stop` at
+//! once. Restarts are the manager's. Read [`Keeper::watch`], then [`Keeper::bury`].
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_abi::level;
+use ovos_toolbox_wire::{Event, Severity};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::child_toolbox::{End, Outlook, Shared};
+use super::frame::{Decoder, MAX_CONTROL, MAX_DATA, Order, Word};
+use super::hosted::Death;
+use super::probe::signal_name;
+use super::spawner::{Program, spawn_now};
+
+/// How often a child whose word somebody waits for is asked whether it is alive.
+const HEARTBEAT: Duration = Duration::from_millis(100);
+/// How often the limits are looked at while a halt is under way.
+const CLOSE_LOOK: Duration = Duration::from_millis(20);
+/// How often the memory of a limited child is looked at.
+const MEMORY_LOOK: Duration = Duration::from_secs(1);
+/// How long a process has to end after its toolbox was closed, and after it was killed.
+const EXIT: Duration = Duration::from_millis(500);
+/// A process that dies closes its connections a moment before it is gone; one that is there after this long has closed
+/// them while it lives.
+const LAST_MOMENT: Duration = Duration::from_millis(50);
+/// How long `safe_stop` may take.
+const SAFE_STOP: Duration = Duration::from_secs(5);
+
+/// What a keeper needs to start the fresh process.
+pub(super) struct Keeping {
+    pub(super) program: Program,
+    pub(super) file: PathBuf,
+    pub(super) config: String,
+    pub(super) memory_mb: Option<u64>,
+}
+
+/// The thread that keeps one process.
+pub(super) struct Keeper {
+    shared: Arc<Shared>,
+    child: Child,
+    process: OwnedFd,
+    control: UnixStream,
+    data: UnixStream,
+    stderr: Option<ChildStderr>,
+    line: Vec<u8>,
+    keeping: Keeping,
+    /// Says why the data socket ended.
+    reader: Receiver<String>,
+    decoder: Decoder,
+    beats: u64,
+    /// The last heartbeat that was sent, and when the oldest without an answer was.
+    beat: Option<Instant>,
+    unanswered: Option<Instant>,
+    memory: Instant,
+    /// Why nothing comes from it any more, and since when.
+    broken: Option<(String, Instant)>,
+    /// Why it is being ended, and since when.
+    killed: Option<(String, Instant)>,
+}
+
+impl Keeper {
+    /// Starts the threads that keep `child`. A child that cannot be kept is killed.
+    pub(super) fn start(
+        shared: Arc<Shared>,
+        mut child: Child,
+        data: UnixStream,
+        control: UnixStream,
+        keeping: Keeping,
+    ) -> std::io::Result<()> {
+        let began = || -> std::io::Result<_> {
+            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            let pid = pid.ok_or_else(|| std::io::Error::other("the process has no id"))?;
+            Ok((pidfd_open(pid, PidfdFlags::empty())?, data.try_clone()?))
+        };
+        let (process, reading) = began().inspect_err(|_| {
+            _ = child.kill();
+            _ = child.wait();
+        })?;
+        let (ended, reader) = channel();
+        let name = &shared.core.origin.toolbox_id;
+        let (listener, names) = (shared.clone(), (format!("tr-{name}"), format!("tk-{name}")));
+        thread::Builder::new().name(names.0).spawn(move || {
+            let reason = read(&listener, reading);
+            _ = ended.send(reason);
+            listener.bell.ring();
+        })?;
+        let stderr = child.stderr.take();
+        if let Some(stderr) = &stderr {
+            rustix::io::ioctl_fionbio(stderr, true)?;
+        }
+        let keeper = Self {
+            shared,
+            child,
+            process,
+            control,
+            data,
+            stderr,
+            line: Vec::new(),
+            keeping,
+            reader,
+            decoder: Decoder::new(MAX_CONTROL),
+            beats: 0,
+            beat: None,
+            unanswered: None,
+            memory: Instant::now(),
+            broken: None,
+            killed: None,
+        };
+        thread::Builder::new()
+            .name(names.1)
+            .spawn(move || keeper.watch())
+            .map(drop)
+    }
+
+    /// Keeps the process until it has ended.
+    fn watch(mut self) {
+        loop {
+            self.wait();
+            self.shared.bell.hush();
+            self.shared.control.flush();
+            self.shared.data.flush();
+            // Before anything is judged: what the child said may have waited for this thread rather than the reverse.
+            if self.broken.is_none()
+                && let Err(reason) = self.read_control()
+            {
+                self.broken = Some((reason, Instant::now()));
+            }
+            self.read_stderr();
+            match self.child.try_wait() {
+                Ok(None) => {}
+                Ok(Some(status)) => return self.bury(Some(status)),
+                Err(_) => return self.bury(None),
+            }
+            if let Some((_, since)) = &self.killed {
+                if since.elapsed() > EXIT {
+                    // Stuck in the kernel. Its hardware cannot wait for that.
+                    return self.bury(None);
+                }
+                continue;
+            }
+            let outlook = self.shared.outlook();
+            self.judge(&outlook);
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&self) {
+        let timeout = self.next_look();
+        let timeout = timeout.map(|limit| Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        });
+        let events = |behind: bool| {
+            if behind {
+                PollFlags::OUT
+            } else {
+                PollFlags::empty()
+            }
+        };
+        let control = events(self.shared.control.is_behind()) | PollFlags::IN;
+        let mut fds = vec![
+            PollFd::new(&self.process, PollFlags::IN),
+            PollFd::new(&*self.shared.bell, PollFlags::IN),
+        ];
+        if self.killed.is_none() && self.broken.is_none() {
+            fds.push(PollFd::new(&self.control, control));
+            if self.shared.data.is_behind() {
+                fds.push(PollFd::new(&self.shared.data, PollFlags::OUT));
+            }
+        }
+        if let Some(stderr) = &self.stderr {
+            fds.push(PollFd::new(stderr, PollFlags::IN));
+        }
+        _ = poll(&mut fds, timeout.as_ref());
+    }
+
+    /// How long nothing has to be looked at by itself.
+    fn next_look(&self) -> Option<Duration> {
+        if self.killed.is_some() || self.broken.is_some() {
+            return Some(CLOSE_LOOK);
+        }
+        let outlook = self.shared.outlook();
+        if outlook.halted.is_some() || outlook.closed.is_some() {
+            return Some(CLOSE_LOOK);
+        }
+        if self.shared.armed.load(Ordering::SeqCst) {
+            let since = self.beat.map_or(HEARTBEAT, |beat| beat.elapsed());
+            return Some(HEARTBEAT.saturating_sub(since));
+        }
+        if outlook.closing.is_some() {
+            return Some(HEARTBEAT);
+        }
+        self.keeping.memory_mb.map(|_| MEMORY_LOOK)
+    }
+
+    /// Looks at the limits.
+    fn judge(&mut self, outlook: &Outlook) {
+        if self.broken.is_none()
+            && let Ok(reason) = self.reader.try_recv()
+        {
+            self.broken = Some((reason, Instant::now()));
+        }
+        if let Some((reason, since)) = &self.broken
+            && outlook.closed.is_none()
+            && since.elapsed() > LAST_MOMENT
+        {
+            let reason = reason.clone();
+            return self.kill(&reason);
+        }
+        if let Some(reason) = &outlook.given_up {
+            return self.kill(reason);
+        }
+        let limits = &self.shared.core.limits;
+        let (silence, halt, close) = (limits.silence, limits.halt, limits.close);
+        if outlook.halted.is_some_and(|since| since.elapsed() > halt) {
+            return self.kill(&format!(
+                "it did not answer a halt within {} ms",
+                halt.as_millis()
+            ));
+        }
+        if self.unanswered.is_some_and(|since| since.elapsed() > silence) {
+            return self.kill(&format!("it was silent for {} ms", silence.as_millis()));
+        }
+        if let Some((_, since)) = outlook.closed {
+            if since.elapsed() > EXIT {
+                self.kill("it did not end after its toolbox was closed");
+            }
+            return;
+        }
+        if outlook.closing.is_some_and(|since| since.elapsed() > close) {
+            let text = format!("it did not close within {} s", close.as_secs_f64());
+            return self.kill(&text);
+        }
+        if self.shared.armed.load(Ordering::SeqCst) {
+            self.beat(outlook.busy);
+        }
+        self.look_at_memory();
+    }
+
+    /// Asks whether the child is alive, while somebody needs it to be.
+    fn beat(&mut self, busy: bool) {
+        if self.beat.is_some_and(|beat| beat.elapsed() < HEARTBEAT) {
+            return;
+        }
+        if !busy {
+            self.shared.armed.store(false, Ordering::SeqCst);
+            // What began between the look and the store saw `armed` and did not ring.
+            if !self.shared.outlook().busy {
+                self.beat = None;
+                self.unanswered = None;
+                return;
+            }
+            self.shared.armed.store(true, Ordering::SeqCst);
+        }
+        self.beats += 1;
+        let now = Instant::now();
+        self.beat = Some(now);
+        self.unanswered.get_or_insert(now);
+        self.shared
+            .control
+            .send(&Order::Heartbeat(self.beats).frame().encode());
+    }
+
+    fn look_at_memory(&mut self) {
+        let Some(limit) = self.keeping.memory_mb else {
+            return;
+        };
+        if self.memory.elapsed() < MEMORY_LOOK {
+            return;
+        }
+        self.memory = Instant::now();
+        let path = format!("/proc/{}/statm", self.child.id());
+        let pages = std::fs::read_to_string(path).ok();
+        let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
+        let used = pages.unwrap_or(0) * rustix::param::page_size() as u64 / (1 << 20);
+        if used > limit {
+            self.kill(&format!(
+                "it used {used} MiB of memory; {limit} are allowed (limits.memory_mb)"
+            ));
+        }
+    }
+
+    fn read_control(&mut self) -> Result<(), String> {
+        let mut bytes = [0; 16 * 1024];
+        loop {
+            match (&self.control).read(&mut bytes) {
+                Ok(0) => return Err("it closed its control connection".to_owned()),
+                Ok(count) => self.decoder.push(&bytes[..count]),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) => return Err(format!("its control connection broke: {e}")),
+            }
+            self.unanswered = None;
+            while let Some(frame) = self.decoder.next().map_err(|e| e.to_string())? {
+                // Of the others it means only that the child was heard.
+                if let Word::Said { id, said } = Word::read(frame).map_err(|e| e.to_string())? {
+                    self.shared.said(id, said);
+                }
+            }
+        }
+    }
+
+    /// Keeps the lines that the process prints.
+    fn read_stderr(&mut self) {
+        let Some(stderr) = &mut self.stderr else { return };
+        let mut bytes = [0; 4096];
+        // A flood is left in the pipe for the next time: the control socket comes first.
+        for _ in 0..16 {
+            match stderr.read(&mut bytes) {
+                Ok(0) => {
+                    self.stderr = None;
+                    break;
+                }
+                Ok(count) => self.line.extend_from_slice(&bytes[..count]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        // A line without an end is cut rather than kept.
+        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n').or_else(|| {
+            let rest = !self.line.is_empty() && (self.line.len() > 4096 || self.stderr.is_none());
+            rest.then(|| self.line.len().min(4096) - 1)
+        }) {
+            let line: Vec<u8> = self.line.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            self.shared.keep_line(&line);
+            self.shared.core.log(level::INFO, "stderr", Ok(&line));
+        }
+    }
+
+    /// Ends the process. The first reason counts.
+    fn kill(&mut self, reason: &str) {
+        if self.killed.is_none() {
+            self.killed = Some((reason.to_owned(), Instant::now()));
+            // Its end is what makes it gone; when that cannot be had the deadline above goes on without it.
+            _ = pidfd_send_signal(&self.process, Signal::KILL);
+        }
+    }
+
+    /// The process is gone.
+    fn bury(mut self, status: Option<ExitStatus>) {
+        let outlook = self.shared.outlook();
+        let orderly = outlook.closed.is_some();
+        // What moved when it ended; what it completed before that is still in the socket, but better once too often.
+        let moving = self.shared.is_moving();
+        // A toolbox that never said which functions it has may have been opening its hardware.
+        let has_safe_stop = outlook.functions.is_none_or(|functions| functions.safe_stop);
+        let fresh = (!orderly && has_safe_stop).then(|| self.safe_stop()).flatten();
+        self.read_stderr();
+        // What it said before it ended. Somebody else may hold its end of the socket, so the wait is bounded.
+        let heard = self.reader.recv_timeout(Duration::from_millis(200));
+        if let Err(RecvTimeoutError::Timeout) = heard {
+            _ = self.data.shutdown(Shutdown::Both);
+            _ = self.reader.recv_timeout(Duration::from_millis(200));
+        }
+        let outlook = self.shared.outlook();
+        let end = match (outlook.closed, outlook.closing) {
+            (Some((in_time, _)), _) => End::Closed(in_time),
+            (None, Some(_)) => {
+                tracing::error!(
+                    toolbox = &*self.shared.core.origin.toolbox_id,
+                    generation = self.shared.core.origin.generation,
+                    reason = self.reason(status),
+                    "the toolbox's process ended while it was closed"
+                );
+                End::Closed(false)
+            }
+            (None, None) => End::Died(Death {
+                reason: self.reason(status),
+                moving,
+            }),
+        };
+        let by_itself = outlook.closed.is_none() && (outlook.closing.is_none() || self.killed.is_none());
+        if moving && by_itself {
+            // Here and not by the manager: before anybody hears of the end and could start something else.
+            self.latch(&self.reason(status));
+        }
+        self.shared.bury(end);
+        if let Some(fresh) = fresh {
+            self.see_to_rest(fresh);
+        }
+        self.shared.rested.send_replace(true);
+        if status.is_none() {
+            // Reaped whenever the kernel lets go of it.
+            _ = self.child.wait();
+        }
+    }
+
+    fn latch(&self, reason: &str) {
+        let core = &self.shared.core;
+        let event = Event {
+            kind: "latched".to_owned(),
+            severity: Severity::Error,
+            data: Some(serde_json::json!({ "reason": format!("it died while something moved: {reason}") })),
+        };
+        core.services.event(&core.origin, event);
+    }
+
+    fn reason(&self, status: Option<ExitStatus>) -> String {
+        let ended = match (&self.killed, status) {
+            (Some((reason, _)), _) => format!("its process was killed: {reason}"),
+            (None, Some(status)) => match (status.signal(), status.code()) {
+                (Some(signal), _) => {
+                    format!("its process was ended by signal {signal}{}", signal_name(signal))
+                }
+                (None, Some(code)) => format!("its process ended with exit code {code}"),
+                (None, None) => "its process ended".to_owned(),
+            },
+            (None, None) => "its process is gone".to_owned(),
+        };
+        match self.shared.last_lines() {
+            lines if lines.is_empty() => ended,
+            lines => format!("{ended}; its last lines: {lines}"),
+        }
+    }
+
+    /// Starts the process that brings the hardware to rest.
+    fn safe_stop(&self) -> Option<Child> {
+        let Keeping {
+            program,
+            file,
+            config,
+            ..
+        } = &self.keeping;
+        let mut command = program.command("--safe-stop", file);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit());
+        let spawned = spawn_now(command).and_then(|mut fresh| {
+            if let Some(mut stdin) = fresh.stdin.take() {
+                stdin.write_all(config.as_bytes())?;
+            }
+            Ok(fresh)
+        });
+        spawned
+            .inspect_err(|error| {
+                tracing::error!(toolbox = &*self.shared.core.origin.toolbox_id, %error, "safe_stop could not be called");
+            })
+            .ok()
+    }
+
+    /// Waits for `safe_stop`.
+    fn see_to_rest(&self, mut fresh: Child) {
+        let id = &*self.shared.core.origin.toolbox_id;
+        let until = Instant::now() + SAFE_STOP;
+        loop {
+            match fresh.try_wait() {
+                Ok(Some(status)) if status.success() => {
+                    tracing::info!(
+                        toolbox = id,
+                        "a fresh process called safe_stop after the toolbox's process ended"
+                    );
+                    return;
+                }
+                Ok(Some(status)) => {
+                    tracing::error!(toolbox = id, %status, "safe_stop failed");
+                    return;
+                }
+                Ok(None) if Instant::now() < until => {
+                    let pid = i32::try_from(fresh.id()).ok().and_then(Pid::from_raw);
+                    let ended = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+                    if let Some(ended) = ended {
+                        let mut fds = [PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN)];
+                        let limit = Timespec {
+                            tv_sec: 1,
+                            tv_nsec: 0,
+                        };
+                        _ = poll(&mut fds, Some(&limit));
+                    } else {
+                        thread::sleep(CLOSE_LOOK);
+                    }
+                }
+                Ok(None) | Err(_) => {
+                    tracing::error!(
+                        toolbox = id,
+                        limit_ms = SAFE_STOP.as_millis(),
+                        "safe_stop did not return"
+                    );
+                    _ = fresh.kill();
+                    _ = fresh.wait();
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Reads the data socket to its end; says why that came.
+fn read(shared: &Shared, mut stream: UnixStream) -> String {
+    let mut decoder = Decoder::new(MAX_DATA);
+    let mut bytes = vec![0; 64 * 1024];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return "it closed its data connection".to_owned(),
+            Ok(count) => decoder.push(&bytes[..count]),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                let mut fds = [PollFd::new(&stream, PollFlags::IN)];
+                _ = poll(&mut fds, None);
+                continue;
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) => return format!("its data connection broke: {e}"),
+        }
+        loop {
+            let frame = match decoder.next() {
+                Ok(None) => break,
+                Ok(Some(frame)) => frame,
+                Err(error) => return format!("it sent nonsense: {error}"),
+            };
+            if let Err(reason) = Word::read(frame)
+                .map_err(|e| e.to_string())
+                .and_then(|word| shared.hear(word))
+            {
+                return format!("it sent nonsense: {reason}");
+            }
+        }
+    }
+}

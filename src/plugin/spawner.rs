@@ -1,0 +1,103 @@
+//! Starts the processes of toolboxes, from one thread that lives as long as the service.
+//!
+//! The kernel ends a child with PDEATHSIG when the *thread* that started it ends (measured), and threads of a runtime come
+//! and go: so none of them may start a child that has to live on. Owns also what such a process is given: its task, its
+//! environment, nothing else. Read [`spawn`] and [`Program`].
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+/// Variables of the service that its toolboxes may see, where the configuration's `env` adds no more: what programs need
+/// to find their files and to speak the user's language. Everything else may hold a secret.
+const ALLOWED: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LD_LIBRARY_PATH",
+    "LOGNAME",
+    "PATH",
+    "RUST_BACKTRACE",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_RUNTIME_DIR",
+];
+
+/// The program that hosts toolboxes, and what its processes find in their environment.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) path: OsString,
+    /// Added to what is allowed from the service's own.
+    pub(super) env: BTreeMap<String, String>,
+}
+
+impl Program {
+    /// `program toolbox-host TASK FILE`, in a process group of its own: a Ctrl-C on the terminal is for the service, which
+    /// brings its toolboxes to rest before it ends them.
+    pub(super) fn command(&self, task: &str, file: &Path) -> Command {
+        let mut command = Command::new(&self.path);
+        command
+            .args([OsStr::new("toolbox-host"), OsStr::new(task), file.as_os_str()])
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| is_allowed(name)))
+            .envs(&self.env)
+            .process_group(0);
+        command
+    }
+}
+
+fn is_allowed(name: &OsStr) -> bool {
+    name.to_str()
+        .is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
+}
+
+struct Job {
+    command: Command,
+    tell: Box<dyn FnOnce(io::Result<Child>) + Send>,
+}
+
+/// Starts a process. `tell` is called on the spawner's thread and must return at once.
+pub(super) fn spawn(command: Command, tell: impl FnOnce(io::Result<Child>) + Send + 'static) {
+    /// `None` when the thread could not be had. Not bounded: its jobs take a millisecond each, and there is one for each
+    /// toolbox that is opened or brought to rest.
+    static SPAWNER: OnceLock<Option<Sender<Job>>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (jobs, queue) = channel::<Job>();
+        let thread = thread::Builder::new()
+            .name("tb-spawner".to_owned())
+            .spawn(move || {
+                for mut job in queue {
+                    (job.tell)(job.command.spawn());
+                }
+            });
+        thread.ok().map(|_| jobs)
+    });
+    let job = Job {
+        command,
+        tell: Box::new(tell),
+    };
+    let refused = match spawner {
+        Some(jobs) => jobs.send(job).err().map(|refused| refused.0),
+        None => Some(job),
+    };
+    if let Some(job) = refused {
+        (job.tell)(Err(io::Error::other(
+            "the thread that starts processes is not there",
+        )));
+    }
+}
+
+/// As [`spawn`], waiting for the process to be there.
+pub(super) fn spawn_now(command: Command) -> io::Result<Child> {
+    let (tell, told) = channel();
+    spawn(command, move |spawned| drop(tell.send(spawned)));
+    told.recv()
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that starts processes ended")))
+}

@@ -1,0 +1,211 @@
+//! One toolbox for each way to break a process. What it takes down is its own runs, and they say what happened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovos_toolbox_wire::Completion;
+use ovos_tools::engine::{Ended, Toolbox};
+use ovos_tools::plugin::{ChildToolbox, Hosted, Limits};
+
+use crate::fixture::{Recorder, Workshop, all, opening, output, process_of, run, start, within};
+
+/// The limits of a service, for tests of these limits.
+fn real_limits() -> Limits {
+    Limits {
+        close: Duration::from_millis(300),
+        ..Limits::default()
+    }
+}
+
+async fn open(shop: &Workshop, fixture: &str, limits: Limits) -> (ChildToolbox, Arc<Recorder>) {
+    let (process, manifest) = process_of(&shop.build(fixture, &[])).await;
+    let mut opening = opening("{}");
+    opening.limits = limits;
+    let seen = Recorder::new();
+    let toolbox = ChildToolbox::open(process, manifest, opening, seen.clone())
+        .await
+        .unwrap();
+    (toolbox, seen)
+}
+
+#[track_caller]
+fn check(ended: &Ended, expected: &[&str]) {
+    let Ended::Lost(failure) = ended else {
+        panic!("expected the loss of the run, got {ended:?}");
+    };
+    assert_eq!(failure.kind, "ToolboxCrashed", "{failure}");
+    for text in expected {
+        assert!(
+            failure.message.contains(text),
+            "{failure} should contain {text:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_dies_says_how_and_takes_nobody_along() {
+    let shop = Workshop::new();
+    let (neighbour, _) = shop.open("well_behaved").await;
+    for (fixture, expected) in [
+        ("aborts", &["signal 6 (SIGABRT)", "giving up"][..]),
+        ("segfaults", &["signal 11 (SIGSEGV)"]),
+        ("exits", &["exit code 7", "that was all"]),
+        // Whoever notices first: the runtime, which aborts, or the service, whose connections end.
+        ("closes_fds", &["its process was"]),
+    ] {
+        let (toolbox, _) = shop.open(fixture).await;
+        let died = toolbox.died();
+        check(&run(&toolbox, 1, "go").await, expected);
+        let death = within(died).await.expect("nobody asked it to end");
+        assert!(!death.moving, "{fixture}: {death:?}");
+        check(&run(&toolbox, 2, "go").await, expected);
+        let halted = within(toolbox.halt(all(true, 1))).await.unwrap_err();
+        assert_eq!(halted.kind, "ToolboxCrashed", "{fixture}");
+        assert!(
+            within(toolbox.close()).await,
+            "{fixture}: nothing is left to close"
+        );
+    }
+    assert_eq!(output(&neighbour, 1).await["version"], "1");
+}
+
+#[tokio::test]
+async fn a_busy_loop_is_ended_with_the_close_and_can_be_halted_before() {
+    let shop = Workshop::new();
+    let (toolbox, seen) = open(&shop, "spins", real_limits()).await;
+    let spinning = start(&toolbox, 1, "go");
+    seen.wait_for("started", 1).await;
+    within(toolbox.halt(all(true, 1))).await.unwrap();
+    assert!(!within(toolbox.close()).await);
+    assert!(matches!(within(spinning).await, Ended::Lost(_)));
+}
+
+#[tokio::test]
+async fn a_halt_without_an_answer_ends_the_process() {
+    let shop = Workshop::new();
+    let (toolbox, seen) = open(&shop, "sleeps_in_halt", real_limits()).await;
+    let moving = start(&toolbox, 1, "go");
+    seen.wait_for("moving", 1).await;
+    let failure = within(toolbox.halt(all(true, 1))).await.unwrap_err();
+    assert!(
+        failure.message.contains("did not answer a halt within 200 ms"),
+        "{failure}"
+    );
+    check(&within(moving).await, &["did not answer a halt"]);
+}
+
+#[tokio::test]
+async fn an_open_that_hangs_is_ended_and_nothing_of_it_is_left() {
+    let shop = Workshop::new();
+    let (process, manifest) = process_of(&shop.build("open_hangs", &[])).await;
+    let mut opening = opening("{}");
+    opening.limits.open = Duration::from_millis(200);
+    let failure = within(ChildToolbox::open(process, manifest, opening, Recorder::new()))
+        .await
+        .unwrap_err();
+    assert!(failure.message.contains("within 0.2 s"), "{failure}");
+}
+
+#[tokio::test]
+async fn memory_beyond_the_limit_ends_the_process() {
+    let shop = Workshop::new();
+    let (mut process, manifest) = process_of(&shop.build("eats_memory", &[])).await;
+    process.memory_mb = Some(128);
+    let toolbox = ChildToolbox::open(process, manifest, opening("{}"), Recorder::new())
+        .await
+        .unwrap();
+    check(&run(&toolbox, 1, "go").await, &["MiB of memory; 128 are allowed"]);
+}
+
+#[tokio::test]
+async fn floods_are_cut_and_the_work_goes_on() {
+    let shop = Workshop::new();
+    for fixture in ["floods_log", "floods_progress"] {
+        let (toolbox, _) = shop.open(fixture).await;
+        for number in 1..=3 {
+            assert_eq!(
+                run(&toolbox, number, "go").await,
+                Ended::Reported(Completion::Output(1.into())),
+                "{fixture}"
+            );
+        }
+        let counts = toolbox.counts();
+        assert!(
+            counts.dropped_logs + counts.dropped_progress > 0,
+            "{fixture}: {counts:?}"
+        );
+        assert!(within(toolbox.close()).await, "{fixture}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_process_is_ended_while_somebody_waits_for_it() {
+    let shop = Workshop::new();
+    let (toolbox, seen) = open(&shop, "well_behaved", real_limits()).await;
+    let waiting = start(&toolbox, 1, "wait");
+    seen.wait_for("started", 1).await;
+    crate::motion::signal(&toolbox, rustix::process::Signal::STOP);
+    check(&within(waiting).await, &["silent for 500 ms"]);
+}
+
+#[tokio::test]
+async fn the_process_sees_what_it_needs_and_no_more() {
+    let shop = Workshop::new();
+    let (mut process, manifest) = process_of(&shop.build("well_behaved", &[])).await;
+    process.env = BTreeMap::from([("ROBOT".to_owned(), "1".to_owned())]);
+    let toolbox = ChildToolbox::open(process, manifest, opening("{}"), Recorder::new())
+        .await
+        .unwrap();
+    let pid = toolbox.pid().unwrap();
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let names: Vec<String> = environment
+        .split(|byte| *byte == 0)
+        .map(|entry| {
+            String::from_utf8_lossy(entry)
+                .split('=')
+                .next()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert!(names.iter().any(|name| name == "ROBOT") && names.iter().any(|name| name == "PATH"));
+    // The end of the file, and what a program needs to find its files and to speak the user's language.
+    let known =
+        "ROBOT HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH RUST_BACKTRACE TMPDIR TZ USER XDG_RUNTIME_DIR";
+    let foreign = |name: &&String| {
+        !name.is_empty() && !name.starts_with("LC_") && !known.split(' ').any(|known| known == *name)
+    };
+    assert_eq!(names.iter().find(foreign), None, "{names:?}");
+
+    let open = |entry: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_link(entry.ok()?.path())
+            .ok()?
+            .to_str()
+            .map(str::to_owned)
+    };
+    let files: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .filter_map(open)
+        .collect();
+    // The test's own files, such as the fixture's folder and the binaries, are not among them.
+    let foreign = |file: &&String| {
+        !["socket:", "pipe:", "anon_inode:", "/dev/null"]
+            .iter()
+            .any(|known| file.starts_with(known))
+    };
+    assert_eq!(files.iter().find(foreign), None, "{files:?}");
+
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(field("NoNewPrivs:"), "1");
+    assert_eq!(
+        u64::from_str_radix(&field("SigBlk:"), 16).unwrap(),
+        0,
+        "nothing is blocked"
+    );
+    assert!(within(toolbox.close()).await);
+}

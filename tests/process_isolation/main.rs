@@ -1,0 +1,22 @@
+//! `isolation: process`: the promises of a toolbox's life, and what only a process of its own survives.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
+
+#[path = "../support/fixture.rs"]
+mod fixture;
+mod hostile;
+#[path = "../support/lifecycle.rs"]
+mod lifecycle;
+mod motion;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod process;
+mod restarts;
+#[path = "../support/rig.rs"]
+mod rig;
+mod service;
+
+const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::Process;

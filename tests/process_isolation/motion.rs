@@ -1,0 +1,179 @@
+//! A machine that is a file of motor commands: whatever is done to its process, the last command is a stop.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_wire::{Effect, Start};
+use ovos_tools::engine::{Ended, RunId, Toolbox};
+use ovos_tools::plugin::{ChildToolbox, Hosted, Limits, LiveToolbox};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use crate::fixture::{Recorder, Workshop, action, all, opening, process_of, within};
+
+/// From the moment something breaks until the machine is told to stop.
+const AT_REST: Duration = Duration::from_secs(1);
+
+/// The motor, as the test sees it.
+pub(crate) struct Motor(pub(crate) PathBuf);
+
+impl Motor {
+    fn new(shop: &Workshop, name: &str) -> Self {
+        Self(shop.path().join(name))
+    }
+
+    pub(crate) fn config(&self) -> String {
+        json!({ "motor": self.0 }).to_string()
+    }
+
+    pub(crate) fn commands(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Waits until the last command is a stop, and checks that it came in time and stays the last.
+    pub(crate) fn rests(&self, since: Instant, what: &str) {
+        while self.commands().last().is_none_or(|last| last != "stop") {
+            assert!(
+                since.elapsed() < 10 * AT_REST,
+                "{what}: it still moves: {:?}",
+                self.commands().last()
+            );
+            // A file that grows cannot be waited for portably: look again soon.
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+        let took = since.elapsed();
+        assert!(took <= AT_REST, "{what}: at rest after {took:?}");
+    }
+}
+
+pub(crate) fn signal(toolbox: &dyn Hosted, signal: Signal) {
+    let pid = toolbox.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    kill_process(pid.unwrap(), signal).unwrap();
+}
+
+fn motion(word: &str, epoch: u64) -> Start {
+    let mut start = action(word, epoch);
+    start.action.effect = Effect::Motion;
+    start
+}
+
+async fn open(file: &Path, motor: &Motor) -> (ChildToolbox, Arc<Recorder>) {
+    let (process, manifest) = process_of(file).await;
+    let mut opening = opening(&motor.config());
+    opening.limits = Limits::default();
+    let seen = Recorder::new();
+    let toolbox = ChildToolbox::open(process, manifest, opening, seen.clone())
+        .await
+        .unwrap();
+    (toolbox, seen)
+}
+
+#[tokio::test]
+async fn whatever_is_done_to_a_process_that_moves_its_machine_is_told_to_stop() {
+    let shop = Workshop::new();
+    let file = shop.build("moves", &[]);
+    let mut random = fastrand::Rng::with_seed(7);
+    for round in 0..10 {
+        let what = if round % 2 == 0 {
+            Signal::KILL
+        } else {
+            Signal::STOP
+        };
+        let motor = Motor::new(&shop, &format!("motor-{round}"));
+        let (toolbox, seen) = open(&file, &motor).await;
+        let died = toolbox.died();
+        let moving = toolbox.start(RunId(1), motion("wait", 0), None);
+        seen.wait_for("moving", 1).await;
+        let lines = random.usize(1..20);
+        while motor.commands().len() < lines {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        let since = Instant::now();
+        signal(&toolbox, what);
+        assert!(matches!(within(moving).await, Ended::Lost(_)));
+        let death = within(died).await.unwrap();
+        assert!(death.moving, "{death:?}");
+        motor.rests(since, &format!("{what:?} in round {round}"));
+        assert_eq!(seen.count("latched"), 1, "what died in motion is latched");
+        within(toolbox.close()).await;
+        assert_eq!(
+            motor.commands().last().unwrap(),
+            "stop",
+            "and nothing moves after that"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_busy_loop_in_motion_is_halted() {
+    let shop = Workshop::new();
+    let motor = Motor::new(&shop, "motor");
+    let (toolbox, seen) = open(&shop.build("moves", &[]), &motor).await;
+    let spinning = toolbox.start(RunId(1), spin(), None);
+    seen.wait_for("moving", 1).await;
+    let since = Instant::now();
+    within(toolbox.halt(all(false, 0))).await.unwrap();
+    motor.rests(since, "a busy loop");
+    drop(spinning);
+}
+
+#[tokio::test]
+async fn a_halt_that_hangs_is_replaced_by_a_safe_stop() {
+    let shop = Workshop::new();
+    let motor = Motor::new(&shop, "motor");
+    let (toolbox, seen) = open(&shop.build("sleeps_in_halt", &[]), &motor).await;
+    let moving = toolbox.start(RunId(1), motion("go", 0), None);
+    seen.wait_for("moving", 1).await;
+    let since = Instant::now();
+    within(toolbox.halt(all(true, 1))).await.unwrap_err();
+    assert!(matches!(within(moving).await, Ended::Lost(_)));
+    motor.rests(since, "a halt that hangs");
+}
+
+#[tokio::test]
+async fn a_start_that_moves_after_it_was_halted_is_halted_again() {
+    let shop = Workshop::new();
+    let motor = Motor::new(&shop, "motor");
+    let (toolbox, seen) = open(&shop.build("starts_after_halt", &[]), &motor).await;
+    let moving = toolbox.start(RunId(1), motion("go", 0), None);
+    seen.wait_for("moving", 1).await;
+    let since = Instant::now();
+    within(toolbox.halt(all(true, 1))).await.unwrap();
+    while motor.commands().len() < 3 {
+        assert!(since.elapsed() < AT_REST, "{:?}", motor.commands());
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+    assert_eq!(motor.commands(), ["stop", "move", "stop"]);
+    drop(moving);
+}
+
+#[tokio::test]
+async fn a_cancel_that_overtakes_its_start_is_not_forgotten() {
+    let shop = Workshop::new();
+    let motor = Motor::new(&shop, "motor");
+    let (toolbox, seen) = open(&shop.build("moves", &[]), &motor).await;
+    for run in 1..=200 {
+        let moving = toolbox.start(RunId(run), motion("wait", 0), None);
+        toolbox.cancel(RunId(run));
+        within(toolbox.halt(all(false, 0))).await.unwrap();
+        assert_eq!(within(moving).await, Ended::Cancelled);
+        within(toolbox.halt(all(false, 0))).await.unwrap();
+    }
+    assert_eq!(motor.commands().last().unwrap(), "stop");
+    assert_eq!(seen.count("latched"), 0);
+    assert!(within(toolbox.close()).await);
+}
+
+fn spin() -> Start {
+    let mut start = motion("wait", 0);
+    start.action.params.insert("spin".to_owned(), json!(true));
+    start
+}
+
+/// Kills a toolbox of a manager.
+pub(crate) fn signal_live(toolbox: &LiveToolbox) {
+    let pid = toolbox.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    kill_process(pid.unwrap(), Signal::KILL).unwrap();
+}

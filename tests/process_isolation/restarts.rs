@@ -1,0 +1,122 @@
+//! What the manager does when a process dies: a new generation, a while later, and not for ever.
+
+use std::time::Duration;
+
+use ovos_tools::engine::Ended;
+use ovos_tools::plugin::State;
+use serde_json::json;
+
+use crate::fixture::{run, within};
+use crate::lifecycle::check;
+use crate::motion::signal_live;
+use crate::rig::Rig;
+
+#[tokio::test]
+async fn a_toolbox_that_died_comes_back_as_a_new_generation() {
+    let rig = Rig::with(|settings| settings.first_restart = Duration::from_millis(10));
+    rig.add("arm", "1", &[]);
+    rig.add("leg", "1", &[]);
+    rig.reload().await;
+    let (before, leg) = (rig.get("arm"), rig.get("leg"));
+    signal_live(&before);
+    rig.published_until(|live| live.get("arm").is_some_and(|arm| arm.state == State::Reloading))
+        .await;
+    rig.published_until(|live| {
+        live.get("arm")
+            .is_some_and(|arm| arm.generation == 2 && arm.state == State::Ready)
+    })
+    .await;
+    let arm = rig.get("arm");
+    assert_eq!((arm.restarts, rig.version("arm").await.as_str()), (1, "1"));
+    assert!(
+        arm.last_death.as_ref().unwrap().contains("SIGKILL"),
+        "{:?}",
+        arm.last_death
+    );
+    assert_ne!(arm.pid(), before.pid());
+    assert!(before.enter().is_none());
+    assert!(matches!(run(&*before.toolbox, 900, "go").await, Ended::Lost(_)));
+    assert_eq!((rig.get("leg").generation, rig.get("leg").pid()), (1, leg.pid()));
+    rig.seen.wait_for("toolbox_restarted", 1).await;
+    assert_eq!(rig.seen.count("toolbox_crashed"), 1);
+    assert_eq!(rig.seen.count("latched"), 0, "nothing moved");
+    // And a reload finds it as it should be.
+    check(&rig.reload().await, json!({"unchanged": ["arm", "leg"]}));
+}
+
+#[tokio::test]
+async fn a_toolbox_that_dies_too_often_is_left_alone_until_a_reload() {
+    let rig = Rig::with(|settings| {
+        settings.first_restart = Duration::from_millis(10);
+        settings.max_failures = 3;
+    });
+    rig.add("arm", "1", &[]);
+    rig.reload().await;
+    for generation in 1..=3 {
+        rig.published_until(|live| {
+            live.get("arm")
+                .is_some_and(|arm| arm.generation == generation && arm.state == State::Ready)
+        })
+        .await;
+        signal_live(&rig.get("arm"));
+    }
+    rig.seen.wait_for("toolbox_failed", 1).await;
+    let arm = rig.get("arm");
+    assert!(
+        matches!(&arm.state, State::Failed(why) if why.contains("3 times") && why.contains("SIGKILL")),
+        "{:?}",
+        arm.state
+    );
+    check(&rig.reload().await, json!({"replaced": ["arm"]}));
+    assert_eq!(
+        (rig.version("arm").await.as_str(), &rig.get("arm").state),
+        ("1", &State::Ready)
+    );
+}
+
+#[tokio::test]
+async fn a_reload_does_not_wait_for_the_next_restart() {
+    let rig = Rig::with(|settings| settings.first_restart = Duration::from_secs(3600));
+    rig.add("arm", "1", &[]);
+    rig.reload().await;
+    signal_live(&rig.get("arm"));
+    rig.seen.wait_for("toolbox_crashed", 1).await;
+    check(&rig.reload().await, json!({"replaced": ["arm"]}));
+    assert_eq!(rig.version("arm").await, "1");
+    assert!(within(rig.manager.shutdown(Duration::from_secs(5))).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crashes_of_one_lose_nothing_of_another() {
+    let rig = std::sync::Arc::new(Rig::with(|settings| {
+        settings.first_restart = Duration::from_millis(1);
+        settings.max_restart = Duration::from_millis(1);
+        settings.max_failures = 0;
+    }));
+    rig.add("arm", "1", &[]);
+    rig.add("leg", "1", &[]);
+    rig.reload().await;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let client = {
+        let (rig, stop) = (rig.clone(), stop.clone());
+        tokio::spawn(async move {
+            let mut runs = 0;
+            while !stop.is_cancelled() {
+                assert_eq!(rig.version("leg").await, "1");
+                runs += 1;
+            }
+            runs
+        })
+    };
+    for generation in 1..=20 {
+        rig.published_until(|live| {
+            live.get("arm")
+                .is_some_and(|arm| arm.generation == generation && arm.state == State::Ready)
+        })
+        .await;
+        signal_live(&rig.get("arm"));
+    }
+    stop.cancel();
+    assert!(within(client).await.unwrap() > 0);
+    assert_eq!(rig.get("leg").generation, 1);
+}
