@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::request::CallOptions;
 use super::resolve::{Name, python_text};
 use super::{Api, Request};
-use crate::engine::{CallEnd, Lease};
+use crate::engine::CallEnd;
 use crate::registry::{Found, Tool};
 
 /// The answer to `ovos.tools.invoke`: exactly one of `result` and `error`.
@@ -186,15 +186,40 @@ impl Api {
         args: Option<&Value>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Value, WireError> {
-        let (tool, lease) = self.lease(tool).await?;
+        let given = options.as_ref().ok().and_then(|options| options.call_id.clone());
+        let call_id = given.unwrap_or_else(|| self.new_call_id());
+        let (tool, lease, place) = match self.engine.lease(&tool.toolbox_id, tool.generation) {
+            Some(lease) => (tool, lease, None),
+            None => {
+                // It is being replaced. The call is known while it waits, so that whatever ends calls ends it too.
+                let options = options.clone()?;
+                let waiting =
+                    engine_request(request, &tool, 0, Object::new(), call_id.clone(), &options, None);
+                let refused = |refusal| WireError::refused(&refusal);
+                let place = self.engine.enter(&waiting).map_err(refused)?;
+                let (tool, lease) = place.wait_for(self.lease(tool)).await.map_err(refused)??;
+                (tool, lease, Some(place))
+            }
+        };
         let args = prepare(&tool, args)?;
         let options = options?;
-        let call_id = options.call_id.clone().unwrap_or_else(|| self.new_call_id());
         let progress = options
             .progress
             .then(|| Progress::new(self.outbox.clone(), request, &tool, &call_id));
-        let call = engine_request(request, &tool, &lease, args, call_id, &options, progress.as_ref());
-        let end = self.engine.call(&lease, call).await;
+        let generation = lease.generation();
+        let call = engine_request(
+            request,
+            &tool,
+            generation,
+            args,
+            call_id,
+            &options,
+            progress.as_ref(),
+        );
+        let end = match place {
+            Some(place) => self.engine.call_at(place, &lease, call).await,
+            None => self.engine.call(&lease, call).await,
+        };
         if let Some(progress) = progress {
             // Nothing about a call is told after its answer.
             progress.close();
@@ -229,7 +254,7 @@ pub(super) fn prepare(tool: &Tool, args: Option<&Value>) -> Result<Object, WireE
 pub(super) fn engine_request(
     request: &Request,
     tool: &Tool,
-    lease: &Lease,
+    generation: u64,
     args: Object,
     call_id: String,
     options: &CallOptions,
@@ -240,7 +265,7 @@ pub(super) fn engine_request(
     crate::engine::CallRequest {
         call_id,
         toolbox_id: tool.toolbox_id.clone(),
-        generation: lease.generation(),
+        generation,
         tool: tool.name().to_owned(),
         effect: tool.effect(),
         action_timeout: tool.definition.timeout_ms.map(std::time::Duration::from_millis),
