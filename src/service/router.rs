@@ -51,6 +51,7 @@ pub(super) struct Router {
 struct Stop {
     urgent: Urgent,
     text: Utf8Bytes,
+    received: Instant,
     /// When its frame was read, in nanoseconds of CLOCK_MONOTONIC: comparable with what a toolbox writes down when its
     /// `halt` is entered, also across processes.
     read_ns: u64,
@@ -130,6 +131,7 @@ impl Router {
         let stop = Stop {
             urgent,
             text,
+            received: Instant::now(),
             read_ns: monotonic_ns(),
         };
         if self.stops.try_send(stop).is_err() {
@@ -193,11 +195,11 @@ async fn serve_stops(
                 }
             }
             stop = queue.recv() => match stop {
-                Some(Stop { urgent, text, read_ns }) => {
+                Some(Stop { urgent, text, received, read_ns }) => {
                     // Polled once here, which is all that latch, cancel and halt need; the confirmation and the answer
                     // are waited for elsewhere, so that the next stop does not wait for this one's toolboxes.
                     let api = api.clone();
-                    let mut served = Box::pin(async move { api.urgent(urgent, &text).await });
+                    let mut served = Box::pin(async move { api.urgent(urgent, &text, received).await });
                     if futures_util::poll!(&mut served).is_pending() {
                         owed.spawn(served);
                     }

@@ -24,7 +24,7 @@ use crate::api::{
 };
 use crate::bus::Message;
 use crate::config::{self, CallLimits, Config};
-use crate::engine::{Engine, Limits, StopTarget};
+use crate::engine::{Engine, Limits};
 use crate::plugin::{
     self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State,
 };
@@ -238,8 +238,7 @@ impl Bridge {
     fn latched(self: &Arc<Self>, origin: &Origin, event: &Event, runtime: &tokio::runtime::Handle) {
         let reason = event.data.as_ref().and_then(|data| data.get("reason")?.as_str());
         let reason = format!("the toolbox itself: {}", reason.unwrap_or("no reason given"));
-        let target = StopTarget::Toolboxes(vec![origin.toolbox_id.to_string()]);
-        let stopped = self.parts.engine.stop(&target, &reason);
+        let stopped = self.parts.engine.stop_itself(&origin.toolbox_id, &reason);
         let bridge = self.clone();
         let remembered = async move {
             stopped.await;
