@@ -199,6 +199,12 @@ impl InProcess {
         self.core.runs.stop_epoch()
     }
 
+    /// Whether it was stopped in an emergency and has not agreed to a resume since.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.control.is_stopped()
+    }
+
     /// Makes an older generation's stop known to this one. Never goes back.
     pub fn raise_stop_epoch(&self, to: u64) {
         self.core.runs.raise_stop_epoch(to);

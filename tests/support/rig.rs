@@ -34,6 +34,7 @@ pub struct Rig {
 #[derive(Default)]
 pub struct Drains {
     pub asked: Mutex<Vec<(String, u64)>>,
+    pub closed: Mutex<Vec<(String, u64)>>,
 }
 
 impl Drain for Drains {
@@ -43,6 +44,13 @@ impl Drain for Drains {
             .unwrap()
             .push((toolbox_id.to_owned(), generation));
         std::future::ready(()).boxed()
+    }
+
+    fn closed(&self, toolbox_id: &str, generation: u64) {
+        self.closed
+            .lock()
+            .unwrap()
+            .push((toolbox_id.to_owned(), generation));
     }
 }
 
