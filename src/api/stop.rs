@@ -108,8 +108,9 @@ impl Api {
     /// The stop has happened when this first yields.
     pub async fn stop(&self, target: &StopTarget, reason: &str) -> Vec<StoppedToolbox> {
         self.counters.stops.fetch_add(1, Ordering::Relaxed);
-        let stopped = self.engine.stop(target, reason).await;
-        self.toolboxes.latches_changed().await;
+        let confirmed = self.engine.stop(target, reason);
+        // At once rather than after the toolboxes' word: a service that dies meanwhile comes back latched.
+        let (stopped, ()) = futures_util::join!(confirmed, self.toolboxes.latches_changed());
         stopped.into_iter().map(StoppedToolbox::from).collect()
     }
 

@@ -179,8 +179,13 @@ impl Drain for Outside {
         Box::pin(async move {
             let Some(bridge) = bridge else { return };
             bridge.parts.engine.drain(&toolbox_id, generation, limit).await;
-            bridge.parts.engine.detach(&toolbox_id, generation);
         })
+    }
+
+    fn closed(&self, toolbox_id: &str, generation: u64) {
+        if let Some(bridge) = self.0.upgrade() {
+            bridge.parts.engine.detach(toolbox_id, generation);
+        }
     }
 }
 
@@ -241,8 +246,7 @@ impl Bridge {
         let stopped = self.parts.engine.stop_itself(&origin.toolbox_id, &reason);
         let bridge = self.clone();
         let remembered = async move {
-            stopped.await;
-            bridge.latches_changed().await;
+            futures_util::join!(stopped, bridge.latches_changed());
         };
         // This runs on a thread of the toolbox.
         self.parts.tracker.spawn_on(remembered, runtime);
@@ -340,12 +344,7 @@ impl Toolboxes for Bridge {
     }
 
     fn latches_changed(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            let latched = self.parts.engine.latched();
-            if let Err(error) = self.parts.latches.write(&latched) {
-                tracing::error!(%error, "cannot remember which toolboxes are in emergency stop");
-            }
-        })
+        Box::pin(self.parts.latches.keep(&self.parts.engine))
     }
 }
 
