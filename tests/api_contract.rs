@@ -539,6 +539,7 @@ fn what_cannot_be_understood_stops_everything() {
         json!({"name": "stop"}),
         json!({"name": "stop", "args": [5]}),
         json!({"name": "stop", "toolbox_id": "nope"}),
+        json!({"name": "stop", "toolbox_id": "testbed_dup"}),
         json!({"name": "stop", "toolbox_id": 7, "call_id": "", "timeout_ms": "x", "detail": 9}),
     ] {
         let moving = start_assemble(&mut client, "moving");
@@ -887,4 +888,17 @@ fn a_thousand_slow_calls_delay_nothing_else() {
     client.invoke("ping", json!({}));
     let more = client.take(|frame| frame["type"] == "ovos.tools.invoke.response");
     assert!(more.is_empty(), "answered twice: {more:?}");
+}
+
+#[test]
+fn a_call_id_is_echoed_also_where_another_key_is_wrong() {
+    let (_world, mut client) = world();
+    expect(
+        "a wrong timeout",
+        &json!({"name": "ping", "call_id": "mine", "error": "~ValueError: 'timeout_ms' must be"}),
+        &client.ask(
+            INVOKE,
+            json!({"name": "ping", "call_id": "mine", "timeout_ms": 0}),
+        ),
+    );
 }

@@ -188,9 +188,9 @@ async fn a_lease_may_outlive_its_generation() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_for_a_new_generation_can_be_ended_like_any_other() {
+    type End = fn(&Rig, &str);
     let limit = Duration::from_millis(700);
     let by = || Cause::Cancelled { by: "a test".into() };
-    type End = fn(&Rig, &str);
     let ends: [(&str, End, Cause); 4] = [
         ("cancel", |rig, id| end(rig, id), by()),
         (

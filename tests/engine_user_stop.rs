@@ -122,8 +122,8 @@ async fn shutting_down_ends_everything_and_halts_what_moves() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_for_before_the_stop_and_comes_after_it_does_not_move() {
-    let limit = Duration::from_secs(1);
     type Stop = fn(&Rig);
+    let limit = Duration::from_secs(1);
     let stops: [(&str, Stop, Cause); 3] = [
         (
             "everybody's",

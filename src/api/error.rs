@@ -27,6 +27,7 @@ pub const KINDS: &[(&str, &str)] = &[
         "EmergencyStop",
         "the toolbox is or was put in emergency stop state: an operator has to resume it",
     ),
+    ("InternalError", "a bug of the service: its log says more"),
     (
         "PermissionError",
         "not for this caller: the message says which key allows it",
@@ -40,7 +41,16 @@ pub const KINDS: &[(&str, &str)] = &[
         "the tool failed, or returned what it may not return",
     ),
     ("TimeoutError", "not done in time"),
+    (
+        "ToolboxClosed",
+        "the toolbox was closed or replaced while it ran the call",
+    ),
     ("ToolboxCrashed", "the toolbox died while it ran the call"),
+    (
+        "ToolboxError",
+        "the toolbox does not keep to its side of the interface: tell its author",
+    ),
+    ("ToolboxPanic", "the toolbox panicked: tell its author"),
     (
         "ToolboxUnavailable",
         "the toolbox is not loaded at the moment: see ovos.tools.status",

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::error::{ErrorDetail, WireError};
 use super::progress::Progress;
-use super::request::CallOptions;
+use super::request::{CallOptions, call_id};
 use super::resolve::{Name, python_text, unavailable};
 use super::{Api, Request};
 use crate::engine::{CallEnd, Lease, Place, Refusal, is_never_begun};
@@ -89,7 +89,8 @@ impl Api {
         };
         let options = CallOptions::read(&request.data);
         let detail = request.data.get("detail") == Some(&Value::Bool(true));
-        let call_id = options.as_ref().ok().and_then(|options| options.call_id.clone());
+        // Echoed also where another key is wrong.
+        let call_id = call_id(&request.data).unwrap_or_default();
         let outcome = match self.resolve(request) {
             Ok((_, tools)) => self.run(request, tools, request.data.get("args"), options).await,
             Err(error) => Err(error),
@@ -123,7 +124,8 @@ impl Api {
         let name = request.data.get("name").map_or_else(String::new, python_text);
         let options = CallOptions::read(&request.data);
         let detail = request.data.get("detail") == Some(&Value::Bool(true));
-        let call_id = options.as_ref().ok().and_then(|options| options.call_id.clone());
+        // Echoed also where another key is wrong.
+        let call_id = call_id(&request.data).unwrap_or_default();
         let outcome = match snapshot.find(&name, Some(&toolbox_id)) {
             Found::One(tool) => {
                 self.run(request, vec![tool], request.data.get("kwargs"), options)

@@ -207,7 +207,7 @@ pub(super) fn flag(data: &Object, key: &str) -> Result<bool, WireError> {
     }
 }
 
-fn call_id(data: &Object) -> Result<Option<String>, WireError> {
+pub(super) fn call_id(data: &Object) -> Result<Option<String>, WireError> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b"._:-".contains(&b);
     match data.get("call_id") {
         None | Some(Value::Null) => Ok(None),
