@@ -215,7 +215,11 @@ impl Host {
     async fn read_data(self: Arc<Self>, stream: UnixStream) -> ! {
         let Err(error) = self.try_read_data(stream).await;
         // Whatever it is (a service that dies resets the connection), what moves is brought to rest first.
-        self.log(2, "toolbox_host".to_owned(), format!("the data connection ended: {error}"));
+        self.log(
+            2,
+            "toolbox_host".to_owned(),
+            format!("the data connection ended: {error}"),
+        );
         self.leave();
         // The control thread ends the process, and needs the runtime until then.
         std::future::pending().await
