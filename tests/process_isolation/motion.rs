@@ -172,8 +172,8 @@ fn spin() -> Start {
     start
 }
 
-/// Kills a toolbox of a manager.
-pub(crate) fn signal_live(toolbox: &LiveToolbox) {
+/// Sends a signal to the process of a manager's toolbox.
+pub(crate) fn signal_live(toolbox: &LiveToolbox, signal: Signal) {
     let pid = toolbox.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-    kill_process(pid.unwrap(), Signal::KILL).unwrap();
+    kill_process(pid.unwrap(), signal).unwrap();
 }
