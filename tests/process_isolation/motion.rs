@@ -75,7 +75,7 @@ async fn whatever_is_done_to_a_process_that_moves_its_machine_is_told_to_stop() 
     let shop = Workshop::new();
     let file = shop.build("moves", &[]);
     let mut random = fastrand::Rng::with_seed(7);
-    for round in 0..10 {
+    for round in 0..crate::repeated("MOMENTS", 10) {
         let what = if round % 2 == 0 {
             Signal::KILL
         } else {

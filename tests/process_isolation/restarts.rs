@@ -111,7 +111,7 @@ async fn crashes_of_one_lose_nothing_of_another() {
     };
     // A signal that is sent does not do what a fault does where the runtime handles faults, as for SIGSEGV.
     let ways = [Signal::KILL, Signal::ABORT, Signal::TERM, Signal::ILL];
-    for generation in 1..=crashes() {
+    for generation in 1..=crate::repeated("CRASHES", 20) {
         rig.published_until(|live| {
             live.get("arm")
                 .is_some_and(|arm| arm.generation == generation && arm.state == State::Ready)
@@ -125,9 +125,4 @@ async fn crashes_of_one_lose_nothing_of_another() {
     stop.cancel();
     assert!(within(client).await.unwrap() > 0);
     assert_eq!(rig.get("leg").generation, 1);
-}
-
-/// How often a toolbox is crashed: `CRASHES=200` for the long version.
-fn crashes() -> u64 {
-    std::env::var("CRASHES").map_or(20, |times| times.parse().unwrap())
 }
