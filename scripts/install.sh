@@ -8,6 +8,13 @@ lib=$prefix/lib/ovos-tools/plugins
 doc=$prefix/share/doc/ovos-tools
 target=${CARGO_TARGET_DIR:-target}
 
+# The build is the user's, who has cargo; the place is often root's, who has not.
+if ! mkdir -p "$prefix" 2>/dev/null || [ ! -w "$prefix" ]; then
+    echo "built, but no rights to write to $prefix. Run:" >&2
+    echo "    sudo env CARGO_TARGET_DIR='$target' $PWD/scripts/install.sh '$1' '$2'" >&2
+    exit 1
+fi
+
 install -D -m 755 "$target/release/ovos-tools" "$prefix/bin/ovos-tools"
 install -d -m 755 "$lib"
 for plugin in plugins/*.so; do
@@ -15,13 +22,16 @@ for plugin in plugins/*.so; do
     install -m 755 "$plugin" "$lib/.$(basename "$plugin").new"
     mv -f "$lib/.$(basename "$plugin").new" "$lib/$(basename "$plugin")"
 done
-install -D -m 644 toolboxes/abi/toolbox.h "$prefix/include/ovos-tools/toolbox.h"
+for header in toolbox.h toolbox_json.h; do
+    install -D -m 644 "toolboxes/abi/$header" "$prefix/include/ovos-tools/$header"
+done
 install -D -m 644 mycroft.conf.example "$doc/mycroft.conf.example"
+install -D -m 644 LICENSE "$doc/LICENSE"
 
-# The unit names the binary by its final path, which DESTDIR is no part of.
-install -d -m 755 "$prefix/lib/systemd/system"
-sed "s|/usr/local|$2|g" packaging/ovos-tools.service >"$prefix/lib/systemd/system/ovos-tools.service"
-chmod 644 "$prefix/lib/systemd/system/ovos-tools.service"
+# A user unit; it names the binary by its final path, which DESTDIR is no part of.
+install -d -m 755 "$prefix/lib/systemd/user"
+sed "s|/usr/local|$2|g" packaging/ovos-tools.service >"$prefix/lib/systemd/user/ovos-tools.service"
+chmod 644 "$prefix/lib/systemd/user/ovos-tools.service"
 
 completions() {
     mkdir -p "$(dirname "$2")"
@@ -32,3 +42,8 @@ completions zsh "$prefix/share/zsh/site-functions/_ovos-tools"
 completions fish "$prefix/share/fish/vendor_completions.d/ovos-tools.fish"
 
 echo "installed to $prefix"
+case $2 in /usr | /usr/local) ;; *)
+    echo "not looked at by default, so do this too:"
+    echo "    \"plugins_dir\": [\"$2/lib/ovos-tools/plugins\"] in the section \"service\" of mycroft.conf"
+    echo "    systemctl --user link $2/lib/systemd/user/ovos-tools.service" ;;
+esac

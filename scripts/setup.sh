@@ -18,14 +18,17 @@ fi
 install="apt-get install -y --no-install-recommends$missing"
 if ! command -v apt-get >/dev/null; then
     echo "missing: install what Debian calls$missing" >&2
+    install=
 elif [ "$(id -u)" = 0 ]; then
     apt-get update -q && $install && exit 0
 elif sudo -n true 2>/dev/null; then
     sudo -n apt-get update -q && sudo -n $install && exit 0
 fi
 
-echo "missing Debian packages, and no rights to install them. Run:" >&2
-echo "    sudo $install" >&2
+if [ -n "$install" ]; then
+    echo "missing Debian packages that could not be installed from here. Run:" >&2
+    echo "    sudo $install" >&2
+fi
 case $missing in *build-essential*)
     echo "stopped: nothing can be linked without a C compiler" >&2
     exit 1 ;;

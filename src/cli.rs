@@ -48,7 +48,7 @@ Examples:
   ovos-tools serve --embedded-bus auto     run the service, with a bus of its own when there is none
   ovos-tools list                          which tools there are
   ovos-tools invoke add a=1 b=2            call one
-  ovos-tools plan pick_object object=cup   what a call would do, without doing it
+  ovos-tools plan add a=1 b=2              what a call would do, without doing it
   ovos-tools stop                          emergency stop of everything
 
 Exit codes:

@@ -22,7 +22,7 @@ mod wave;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, Object, Report};
 use tokio::sync::watch;
@@ -31,8 +31,8 @@ use tokio::time::timeout;
 pub use call::{
     CallControl, CallEnd, CallObserver, CallProgress, CallRequest, Cause, Phase, Refusal, Verdict,
 };
-use calls::Calls;
 pub use calls::Known;
+use calls::{Calls, Entered, Mark};
 pub use latch::{Latch, LiftError, StopRecord};
 pub use plan::{Defaults, Plan, PlanError, PlannedAction};
 pub use reserve::{Request, Reservations, Ticket};
@@ -141,7 +141,7 @@ impl Engine {
             toolbox_id: toolbox_id.to_owned(),
         };
         self.end_all(&cause, |call| {
-            call.toolbox_id == toolbox_id && call.generation == generation
+            call.toolbox_id == toolbox_id && call.generation() == generation
         });
         let limits = station.limits();
         let patience = limits.settle + limits.grace + 2 * limits.halt + 2 * limits.plan;
@@ -170,16 +170,45 @@ impl Engine {
     /// gives its subsystems back; nobody waits for the machine to come to rest and nobody is told. End it through
     /// [`CallControl::end`] instead.
     pub async fn call(&self, lease: &Lease, request: CallRequest) -> CallEnd {
-        let control = Arc::new(CallControl::new(&request));
+        match self.enter(&request) {
+            Ok(place) => self.call_at(place, lease, request).await,
+            Err(refusal) => CallEnd::Refused(refusal),
+        }
+    }
+
+    /// Makes a call known before there is a generation to run it (`request.generation` is 0 then, and `args` do not
+    /// matter): from here on it counts, and what ends calls ends it.
+    ///
+    /// # Errors
+    /// Why it cannot be under way at all.
+    pub fn enter(&self, request: &CallRequest) -> Result<Place<'_>, Refusal> {
+        let control = Arc::new(CallControl::new(request));
         // What brings the machine to safety is not turned away because others keep the service busy.
-        let entered = match self.calls.enter(control.clone(), request.effect != Effect::Safe) {
-            Ok(entered) => entered,
-            Err(refusal) => return CallEnd::Refused(refusal),
-        };
+        let entered = self
+            .calls
+            .enter(control.clone(), request.effect != Effect::Safe)?;
         let deadline = request.timeout.and_then(|limit| {
             // One beyond the end of the clock is none.
             Some((limit, request.received.checked_add(limit)?.into()))
         });
+        Ok(Place {
+            control,
+            deadline,
+            entered,
+        })
+    }
+
+    /// As [`Self::call`], for a call that was entered already.
+    ///
+    /// # Cancel safety
+    /// As [`Self::call`].
+    pub async fn call_at(&self, place: Place<'_>, lease: &Lease, request: CallRequest) -> CallEnd {
+        let Place {
+            control,
+            deadline,
+            entered,
+        } = place;
+        control.runs_on(request.generation);
         let mut work = std::pin::pin!(self.work(lease, request, &control));
         let end = match deadline {
             None => work.await,
@@ -250,15 +279,16 @@ impl Engine {
         };
 
         let planned = {
-            let ended = if request.effect == Effect::Safe {
-                control.hard()
-            } else {
-                control.soft()
-            };
+            let ended = control.ended();
             let planned = async {
                 // What reads reserves nothing, and what brings the machine to safety waits for nobody.
                 let turn = if needs_open_latch {
-                    Some(station.turn.lock().await)
+                    let limit = station.limits().max_wait;
+                    let turn = timeout(limit, station.turn.lock()).await;
+                    Some(turn.map_err(|_| Refusal::TurnTooLong {
+                        toolbox_id: station.toolbox_id.clone(),
+                        limit,
+                    })?)
                 } else {
                     None
                 };
@@ -291,7 +321,7 @@ impl Engine {
         control.enter(Phase::Running);
         tracing::debug!(
             call_id = %control.call_id, toolbox = %control.toolbox_id, tool = %control.tool,
-            generation = control.generation, waves = plan.waves.len(), "call runs"
+            generation = control.generation(), waves = plan.waves.len(), "call runs"
         );
         let runner = Runner {
             toolbox: lease.toolbox(),
@@ -356,22 +386,43 @@ impl Engine {
         self.calls.len()
     }
 
-    /// The user said "stop": ends the calls of that session, or all of them when it is `None`. Returns how many.
+    /// The user says "stop" now; see [`Self::user_stop_at`].
     pub fn user_stop(&self, session_id: Option<&str>) -> usize {
-        self.end_all(&Cause::UserStop, |call| {
-            session_id.is_none() || call.session_id.as_deref() == session_id
+        self.user_stop_at(session_id, tokio::time::Instant::now().into_std())
+    }
+
+    /// The user said "stop" at a moment: ends the calls of that session, or all of them when it is `None`, that were
+    /// received by then, also those that have not come here yet. Returns how many of them were under way.
+    pub fn user_stop_at(&self, session_id: Option<&str>, at: Instant) -> usize {
+        self.end_marked(Mark {
+            at,
+            cause: Cause::UserStop,
+            session_id: session_id.map(str::to_owned),
+            motion: false,
         })
     }
 
     /// The bus has been away for `limit`: ends the calls that move something. Returns how many.
     pub fn bus_lost(&self, limit: Duration) -> usize {
-        self.end_all(&Cause::BusLost { limit }, |call| call.effect == Effect::Motion)
+        self.end_marked(Mark {
+            at: tokio::time::Instant::now().into_std(),
+            cause: Cause::BusLost { limit },
+            session_id: None,
+            motion: true,
+        })
     }
 
     /// Ends every call and takes no more, because the service is going down.
     pub fn shut_down(&self) {
         self.calls.close();
         self.end_all(&Cause::Shutdown, |_| true);
+    }
+
+    /// Ends what a mark concerns, now and when it comes.
+    fn end_marked(&self, mark: Mark) -> usize {
+        // First the mark: what enters after it is refused, what entered before it is found.
+        self.calls.mark(mark.clone());
+        self.end_all(&mark.cause, |call| mark.concerns(call))
     }
 
     /// Ends calls, those that wait first: otherwise one that ends would hand its subsystems to one that is about to, and
@@ -412,6 +463,43 @@ impl Engine {
 
     fn stations(&self) -> Vec<Arc<Station>> {
         read(&self.stations).values().cloned().collect()
+    }
+}
+
+/// A call's place in the tables, until it is dropped.
+#[derive(Debug)]
+pub struct Place<'a> {
+    control: Arc<CallControl>,
+    deadline: Option<(Duration, tokio::time::Instant)>,
+    entered: Entered<'a>,
+}
+
+impl Place<'_> {
+    /// Waits for something that the call needs before it can run.
+    ///
+    /// # Errors
+    /// The call was ended meanwhile, or its time is up.
+    ///
+    /// # Cancel safety
+    /// As that of `needed`.
+    pub async fn wait_for<T>(&self, needed: impl Future<Output = T>) -> Result<T, Refusal> {
+        let control = &self.control;
+        let late = async {
+            match self.deadline {
+                // What brings the machine to safety is not ended by a timeout.
+                Some((limit, at)) if control.effect != Effect::Safe => {
+                    tokio::time::sleep_until(at).await;
+                    limit
+                }
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = control.ended().cancelled() => Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+            limit = late => Err(Refusal::Ended(Cause::TimedOut { limit })),
+            needed = needed => Ok(needed),
+        }
     }
 }
 

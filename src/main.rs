@@ -16,10 +16,12 @@ fn main() -> ExitCode {
     match run(&cli, &mut output) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output.error(&format!("{error:#}"));
-            let code = error
-                .downcast_ref()
-                .map_or(cli::EXIT_MACHINE, CliError::exit_code);
+            // The text of a CliError names its causes; a chain would name them again.
+            let (text, code) = match error.downcast_ref::<CliError>() {
+                Some(known) => (known.to_string(), known.exit_code()),
+                None => (format!("{error:#}"), cli::EXIT_MACHINE),
+            };
+            output.error(&text);
             ExitCode::from(code)
         }
     }

@@ -13,6 +13,7 @@ mod router;
 mod state;
 mod toolboxes;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ use bus_outbox::BusOutbox;
 use configuration::Configuration;
 use own_bus::OwnBus;
 use router::Router;
-use state::LatchFile;
+use state::{LatchFile, Remembered};
 use toolboxes::Bridge;
 
 /// How long all of it may take once the service goes down.
@@ -153,7 +154,11 @@ impl Running {
         let (tracker, end) = (TaskTracker::new(), CancellationToken::new());
         let own_bus = OwnBus::start(&config).await?;
         let latches = LatchFile::new(&config.service.state_dir);
-        let engine = Arc::new(Engine::new(config.service.max_calls, latches.read()));
+        let (latched, unknown) = match latches.read() {
+            Remembered::Latched(latched) => (latched, None),
+            Remembered::Unknown(why) => (HashMap::new(), Some(why)),
+        };
+        let engine = Arc::new(Engine::new(config.service.max_calls, latched));
         let registry = Arc::new(Registry::default());
         let outbox = Arc::new(BusOutbox::default());
         let bridge = Bridge::start(toolboxes::Parts {
@@ -198,6 +203,10 @@ impl Running {
         };
         // Before the bus: a client that finds the service finds its tools too.
         running.bridge.load().await;
+        if let Some(why) = unknown {
+            let reason = format!("it is not known which toolboxes were in emergency stop: {why}");
+            running.api.stop(&StopTarget::All, &reason).await;
+        }
         running.connect();
         running.api.set_ready(true);
         Ok(running)

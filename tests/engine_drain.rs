@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use memory_toolbox::{GENERATION, MemoryToolbox, OnCancel, Rig, Script, Shared, actions};
 use ovos_toolbox_wire::{CallOutcome, Effect};
-use ovos_tools::engine::{CallEnd, CallRequest, Cause, Limits, Phase, Refusal, StopTarget};
+use ovos_tools::engine::{CallEnd, CallRequest, Cause, Known, Limits, Phase, Refusal, StopTarget};
 
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -184,4 +184,62 @@ async fn a_lease_may_outlive_its_generation() {
     drop(lease);
     rig.motion("t").report().await;
     rig.engine.drain("robot", GENERATION, Duration::ZERO).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_a_new_generation_can_be_ended_like_any_other() {
+    let limit = Duration::from_millis(700);
+    let by = || Cause::Cancelled { by: "a test".into() };
+    type End = fn(&Rig, &str);
+    let ends: [(&str, End, Cause); 4] = [
+        ("cancel", |rig, id| end(rig, id), by()),
+        (
+            "user stop",
+            |rig, _| _ = rig.engine.user_stop(None),
+            Cause::UserStop,
+        ),
+        ("shutdown", |rig, _| rig.engine.shut_down(), Cause::Shutdown),
+        ("timeout", |_, _| {}, Cause::TimedOut { limit }),
+    ];
+    for (name, end, cause) in ends {
+        let rig = rig(Script::takes(1));
+        let request = CallRequest {
+            generation: 0,
+            timeout: (name == "timeout").then_some(limit),
+            ..rig.request("t")
+        };
+        let place = rig.engine.enter(&request).unwrap();
+        assert_eq!(rig.engine.calls_in_flight(), 1);
+        end(&rig, &request.call_id);
+        let begun = tokio::time::Instant::now();
+        let waited = place.wait_for(std::future::pending::<()>()).await;
+        assert_eq!(waited, Err(Refusal::Ended(cause)), "{name}");
+        assert!(begun.elapsed() <= limit, "{name}");
+        drop(place);
+        assert_eq!(rig.engine.calls_in_flight(), 0);
+    }
+    let rig = rig(Script::takes(1));
+    let request = rig.request("t");
+    let place = rig.engine.enter(&request).unwrap();
+    rig.engine.drain("robot", GENERATION, Duration::ZERO).await;
+    rig.attach(2);
+    let lease = rig.engine.lease("robot", 2).unwrap();
+    place.wait_for(async {}).await.unwrap();
+    let stopped = rig.engine.stop(&StopTarget::All, "a test");
+    let CallEnd::Refused(refusal) = rig.engine.call_at(place, &lease, request).await else {
+        panic!("it ran");
+    };
+    assert!(
+        matches!(refusal, Refusal::Latched { .. } | Refusal::Ended(_)),
+        "{refusal}"
+    );
+    assert_eq!(rig.toolbox.started(), Vec::<String>::new());
+    drop(stopped);
+}
+
+fn end(rig: &Rig, call_id: &str) {
+    match rig.engine.find(call_id) {
+        Known::InFlight(control) => control.end(Cause::Cancelled { by: "a test".into() }),
+        other => panic!("{call_id} is {other:?}"),
+    }
 }

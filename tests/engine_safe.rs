@@ -287,3 +287,27 @@ async fn a_safe_action_inside_a_motion_call_goes_on_when_the_call_is_ended() {
             .all(|(subsystems, _)| subsystems == &["right"])
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_still_being_planned_does_not_undo_a_safe_one() {
+    let rig = rig();
+    rig.toolbox.script("descend", Script::takes(10));
+    let slow = |plan: &[&str]| Tool {
+        plan: Some(actions(plan)),
+        plan_takes: Duration::from_millis(900),
+        ..Tool::default()
+    };
+    rig.toolbox.tool_with("fly", slow(&["climb flight"]));
+    let flies = rig.motion("fly");
+    rig.phase(&flies, Phase::Planning).await;
+    tokio::time::advance(Duration::from_millis(1)).await;
+    let lands = rig.effect("land", Effect::Safe);
+    let cause = Cause::Preempted {
+        tool: "land".into(),
+        call_id: lands.call_id.clone(),
+    };
+    assert_eq!(lands.report().await.outcome, CallOutcome::Completed);
+    assert_eq!(flies.refusal().await, Refusal::Ended(cause));
+    rig.toolbox.script("climb", Script::takes(1));
+    rig.motion("fly").report().await;
+}

@@ -464,3 +464,20 @@ async fn every_change_of_a_latch_can_be_watched() {
     rig.engine.resume("robot", &stop_id).await.unwrap();
     assert!(changed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_toolbox_that_stops_by_itself_before_it_is_live_stops_nobody_else() {
+    let rig = rig();
+    let stopped = rig.engine.stop_itself("arm", "its button is pressed").await;
+    let ids: Vec<_> = stopped
+        .iter()
+        .map(|stopped| stopped.toolbox_id.as_str())
+        .collect();
+    assert_eq!(ids, ["arm"]);
+    assert_eq!((rig.engine.latch("robot"), rig.toolbox.halted()), (None, vec![]));
+    let arm = MemoryToolbox::new();
+    rig.engine
+        .attach("arm", 1, Arc::new(Shared(arm.clone())), Limits::default());
+    assert_eq!(rig.engine.latch("arm").unwrap().stop_id, stopped[0].stop_id);
+    assert_eq!(arm.halted(), [(vec!["all".to_owned()], true)]);
+}

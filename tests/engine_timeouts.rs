@@ -376,3 +376,24 @@ async fn limits_are_the_stations_own() {
     call.report().await;
     assert_eq!(begun.elapsed(), limits.settle);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_toolbox_that_never_plans_keeps_nobody_waiting_for_ever() {
+    let rig = Rig::new();
+    let hangs = Tool {
+        plan_takes: Duration::from_secs(3600),
+        ..Tool::default()
+    };
+    rig.toolbox.tool_with("t", hangs);
+    let begun = tokio::time::Instant::now();
+    let calls: Vec<_> = (0..200).map(|_| rig.motion("t")).collect();
+    for call in calls {
+        call.refusal().await;
+    }
+    let limits = Limits::default();
+    assert!(
+        begun.elapsed() <= limits.max_wait + limits.plan,
+        "{:?}",
+        begun.elapsed()
+    );
+}

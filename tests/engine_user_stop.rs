@@ -119,3 +119,65 @@ async fn shutting_down_ends_everything_and_halts_what_moves() {
     assert!(rig.toolbox.log().contains(&halt));
     assert_eq!(rig.engine.calls_in_flight(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_for_before_the_stop_and_comes_after_it_does_not_move() {
+    let limit = Duration::from_secs(1);
+    type Stop = fn(&Rig);
+    let stops: [(&str, Stop, Cause); 3] = [
+        (
+            "everybody's",
+            |rig| _ = rig.engine.user_stop(None),
+            Cause::UserStop,
+        ),
+        (
+            "its session's",
+            |rig| _ = rig.engine.user_stop(Some("kitchen")),
+            Cause::UserStop,
+        ),
+        (
+            "bus loss",
+            |rig| _ = rig.engine.bus_lost(Duration::from_secs(1)),
+            Cause::BusLost { limit },
+        ),
+    ];
+    for (name, stop, cause) in stops {
+        let rig = rig();
+        let session_id = Some("kitchen".to_owned());
+        let overtaken = CallRequest {
+            session_id: session_id.clone(),
+            ..rig.request("left")
+        };
+        let others = CallRequest {
+            session_id: Some("garage".to_owned()),
+            ..rig.request("right")
+        };
+        let safe = CallRequest {
+            effect: Effect::Safe,
+            session_id: session_id.clone(),
+            ..rig.request("base")
+        };
+        tokio::time::advance(Duration::from_millis(1)).await;
+        stop(&rig);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        let later = CallRequest {
+            session_id,
+            ..rig.request("left")
+        };
+        assert_eq!(
+            rig.spawn(overtaken).refusal().await,
+            Refusal::Ended(cause),
+            "{name}"
+        );
+        if name == "its session's" {
+            rig.spawn(others).report().await;
+        }
+        rig.spawn(safe).report().await;
+        rig.spawn(later).report().await;
+        assert_eq!(
+            rig.toolbox.started().iter().filter(|a| *a == "left").count(),
+            1,
+            "{name}"
+        );
+    }
+}

@@ -137,6 +137,45 @@ fn check(command: &str, shown: &str, printed: &str) {
     );
 }
 
+/// Every `path` in backticks that ARCHITECTURE.md names is there; `*` stands for anything in a file's name.
+#[test]
+fn files_the_architecture_names_exist() {
+    let text = std::fs::read_to_string(checkout().join("ARCHITECTURE.md")).unwrap();
+    assert!(
+        text.lines().count() < 200,
+        "ARCHITECTURE.md is to be read in one go"
+    );
+    let tops = ["src/", "tests/", "toolboxes/", "docs/", "schemas/", "scripts/"];
+    let mut named = 0;
+    // What is between backticks is every second piece.
+    for path in text.split('`').skip(1).step_by(2) {
+        let in_a_folder = tops.iter().any(|top| path.starts_with(top)) && !path.contains(['<', ' ']);
+        let a_file = [".rs", ".toml", ".example", ".h", ".py"]
+            .iter()
+            .any(|ending| path.ends_with(ending));
+        if !in_a_folder && !a_file {
+            continue;
+        }
+        named += 1;
+        assert!(
+            is_there(path),
+            "ARCHITECTURE.md names `{path}`, which is not there"
+        );
+    }
+    assert!(named > 30, "ARCHITECTURE.md names {named} files");
+}
+
+fn is_there(path: &str) -> bool {
+    let Some((before, after)) = path.split_once('*') else {
+        return checkout().join(path).exists();
+    };
+    let (folder, start) = before.rsplit_once('/').unwrap_or((".", before));
+    std::fs::read_dir(checkout().join(folder))
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+        .any(|name| name.starts_with(start) && name.ends_with(after))
+}
+
 #[test]
 fn files_the_readme_names_exist() {
     let readme = std::fs::read_to_string(checkout().join("README.md")).unwrap();

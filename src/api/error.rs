@@ -184,7 +184,9 @@ impl WireError {
             ),
             Refusal::PlanFailed(failure) => Self::of(failure),
             Refusal::Plan(error) => Self::new("PlanError", error),
-            Refusal::PlanTimeout { .. } | Refusal::WaitTooLong { .. } => Self::new("TimeoutError", refusal),
+            Refusal::PlanTimeout { .. } | Refusal::TurnTooLong { .. } | Refusal::WaitTooLong { .. } => {
+                Self::new("TimeoutError", refusal)
+            }
             Refusal::QueueFull { .. } | Refusal::TooManyCalls { .. } => Self::new("BusyError", refusal),
             Refusal::Ended(cause) => Self::new(ended_kind(cause), cause),
             _ => Self::new("ValueError", refusal),

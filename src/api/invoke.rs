@@ -10,14 +10,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use super::error::{ErrorDetail, WireError};
 use super::progress::Progress;
 use super::request::CallOptions;
 use super::resolve::{Name, python_text, unavailable};
 use super::{Api, Request};
-use crate::engine::{CallEnd, Cause, Lease, Refusal, is_never_begun};
+use crate::engine::{CallEnd, Lease, Place, Refusal, is_never_begun};
 use crate::registry::{Found, Tool};
 
 /// The answer to `ovos.tools.invoke`: exactly one of `result` and `error`.
@@ -188,38 +187,49 @@ impl Api {
         args: Option<&Value>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Value, WireError> {
+        let given = options.as_ref().ok().and_then(|options| options.call_id.clone());
+        let call_id = given.unwrap_or_else(|| self.new_call_id());
         let mut changed = self.registry.watch();
-        let (mut tool, mut lease) = self.lease(tool).await?;
+        let (mut tool, mut lease, mut place) = match self.engine.lease(&tool.toolbox_id, tool.generation) {
+            Some(lease) => (tool, lease, None),
+            None => {
+                // It is being replaced. The call is known while it waits, so that whatever ends calls ends it too.
+                let place = self.place(request, &tool, &call_id, &options.clone()?)?;
+                let (tool, lease) = waited(place.wait_for(self.lease(tool)).await)?;
+                (tool, lease, Some(place))
+            }
+        };
         let args = prepare(&tool, args)?;
         let options = options?;
-        let call_id = options.call_id.clone().unwrap_or_else(|| self.new_call_id());
         let progress = options
             .progress
             .then(|| Progress::new(self.outbox.clone(), request, &tool, &call_id));
         let end = loop {
-            let (args, call_id) = (args.clone(), call_id.clone());
-            let call = engine_request(request, &tool, &lease, args, call_id, &options, progress.as_ref());
-            let end = self.engine.call(&lease, call).await;
+            let (args, id, generation) = (args.clone(), call_id.clone(), lease.generation());
+            let call = engine_request(request, &tool, generation, args, id, &options, progress.as_ref());
+            let end = match place.take() {
+                Some(place) => self.engine.call_at(place, &lease, call).await,
+                None => self.engine.call(&lease, call).await,
+            };
             if !has_never_begun(&end) {
-                break end;
+                break Ok(end);
             }
             // Its toolbox died before anything of it had begun: it waits for the next copy.
             drop(lease);
-            match self.next_copy(tool, &mut changed, request, &options).await {
-                Ok(next) => (tool, lease) = next,
-                Err(error) => {
-                    if let Some(progress) = progress {
-                        progress.close();
-                    }
-                    return Err(error);
+            let next = self.next_copy(tool.clone(), &mut changed, request, &call_id, &options);
+            match next.await {
+                Ok(next) => {
+                    (tool, lease) = (next.0, next.1);
+                    place = Some(next.2);
                 }
+                Err(error) => break Err(error),
             }
         };
         if let Some(progress) = progress {
             // Nothing about a call is told after its answer.
             progress.close();
         }
-        match end {
+        match end? {
             CallEnd::Refused(refusal) => Err(WireError::refused(&refusal)),
             CallEnd::Ran { report, verdict, .. } => {
                 let output = WireError::concluded(tool.name(), &tool.toolbox_id, &verdict, &report)?;
@@ -228,34 +238,49 @@ impl Api {
         }
     }
 
+    /// Makes a call known that has to wait for a copy of its toolbox.
+    fn place(
+        &self,
+        request: &Request,
+        tool: &Tool,
+        call_id: &str,
+        options: &CallOptions,
+    ) -> Result<Place<'_>, WireError> {
+        let call_id = call_id.to_owned();
+        let waiting = engine_request(request, tool, 0, Object::new(), call_id, options, None);
+        self.engine
+            .enter(&waiting)
+            .map_err(|refusal| WireError::refused(&refusal))
+    }
+
     /// Waits for the copy of a toolbox that comes after one that died, within the call's own time.
     async fn next_copy(
         &self,
         tool: Arc<Tool>,
         changed: &mut watch::Receiver<u64>,
         request: &Request,
+        call_id: &str,
         options: &CallOptions,
-    ) -> Result<(Arc<Tool>, Lease), WireError> {
-        let limit = options.timeout();
+    ) -> Result<(Arc<Tool>, Lease, Place<'_>), WireError> {
+        let place = self.place(request, &tool, call_id, options)?;
         let next = async {
             // The dead copy is taken out of the registry a moment after it died.
             let looked = changed.changed().await;
             looked.map_err(|_| unavailable(&tool.toolbox_id, "the service is shutting down"))?;
             self.lease(tool.clone()).await
         };
-        match limit {
-            None => next.await,
-            Some(limit) => {
-                let left = limit.saturating_sub(request.received.elapsed());
-                let late = || WireError::refused(&Refusal::Ended(Cause::TimedOut { limit }));
-                timeout(left, next).await.unwrap_or_else(|_| Err(late()))
-            }
-        }
+        let (tool, lease) = waited(place.wait_for(next).await)?;
+        Ok((tool, lease, place))
     }
 
     fn new_call_id(&self) -> String {
         format!("call-{}", self.call_ids.fetch_add(1, Ordering::Relaxed) + 1)
     }
+}
+
+/// What came of waiting: the call's end, or what was waited for.
+fn waited<T>(outcome: Result<Result<T, WireError>, Refusal>) -> Result<T, WireError> {
+    outcome.map_err(|refusal| WireError::refused(&refusal))?
 }
 
 /// Whether a call ended because its toolbox had died before anything of it began.
@@ -291,7 +316,7 @@ pub(super) fn prepare(tool: &Tool, args: Option<&Value>) -> Result<Object, WireE
 pub(super) fn engine_request(
     request: &Request,
     tool: &Tool,
-    lease: &Lease,
+    generation: u64,
     args: Object,
     call_id: String,
     options: &CallOptions,
@@ -302,7 +327,7 @@ pub(super) fn engine_request(
     crate::engine::CallRequest {
         call_id,
         toolbox_id: tool.toolbox_id.clone(),
-        generation: lease.generation(),
+        generation,
         tool: tool.name().to_owned(),
         effect: tool.effect(),
         action_timeout: tool.definition.timeout_ms.map(std::time::Duration::from_millis),

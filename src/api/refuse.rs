@@ -13,6 +13,7 @@ use super::error::WireError;
 use super::payload::ErrorResponse;
 use super::stop::{StopResponse, StoppedToolbox};
 use super::{Api, Request, Topic};
+use crate::bus::Message;
 
 /// A key of an answer that is longer than this is not repeated in the error that takes the answer's place, in bytes.
 const LONGEST_ECHO: usize = 1024;
@@ -59,6 +60,25 @@ impl Api {
             | Topic::IsReady
             | Topic::ConfigurationUpdated
             | Topic::ConfigurationPatch => self.handle(topic, request).await,
+        }
+    }
+}
+
+impl Api {
+    /// Answers a request that ran into a bug of the service.
+    ///
+    /// # Cancel safety
+    /// The answer is lost.
+    pub async fn apologise(&self, topic: Topic, head: &Message) {
+        let error = WireError::new("RuntimeError", "bug in the service; its log says more").text;
+        match topic {
+            Topic::Invoke | Topic::Plan => self.answer(head, &json!({ "name": "", "error": error })).await,
+            Topic::Call { toolbox_id: Some(id) } => {
+                self.answer(head, &json!({ "error": error, "toolbox_id": id }))
+                    .await;
+            }
+            Topic::ConfigurationUpdated | Topic::ConfigurationPatch => {}
+            _ => self.answer(head, &ErrorResponse { error }).await,
         }
     }
 }

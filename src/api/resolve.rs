@@ -99,7 +99,8 @@ impl Api {
         };
         match found {
             Found::One(tool) => Ok((name, vec![tool])),
-            Found::None => Err(WireError::unknown_tool(&name)),
+            // A stop whose toolbox is named wrongly is a stop all the same.
+            Found::None => self.stops_or(&snapshot, &name, WireError::unknown_tool(&name)),
             Found::Several(tools) => {
                 let stops: Vec<_> = tools
                     .iter()

@@ -166,7 +166,7 @@ impl Api {
             session_id: call.session_id.clone(),
             subsystems: call.subsystems(),
             elapsed_ms: u64::try_from(call.received.elapsed().as_millis()).unwrap_or(u64::MAX),
-            generation: call.generation,
+            generation: call.generation(),
         };
         self.engine.calls().iter().map(status).collect()
     }

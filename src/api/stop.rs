@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use ovos_toolbox_wire::{ActionReport, CallOutcome, Conclusion, Effect, Object, Outcome, Report};
 use schemars::JsonSchema;
@@ -61,17 +62,17 @@ impl From<Stopped> for StoppedToolbox {
 }
 
 impl Api {
-    /// Serves a stop request, whatever its frame holds beside its type.
+    /// Serves a stop request that was received at this moment, whatever its frame holds beside its type.
     ///
     /// # Cancel safety
     /// The stop itself has happened when this first yields; only its answer would be lost.
-    pub async fn urgent(self: &Arc<Self>, urgent: Urgent, text: &str) {
+    pub async fn urgent(self: &Arc<Self>, urgent: Urgent, text: &str, received: Instant) {
         let large = text.len() > LARGEST;
         let (head, data) = if large { (None, Object::new()) } else { read(text) };
         match urgent {
             Urgent::UserStop => {
                 let session = head.as_ref().and_then(Message::session_id);
-                let ended = self.engine.user_stop(session);
+                let ended = self.engine.user_stop_at(session, received);
                 tracing::info!(session, ended, "the user said stop");
             }
             Urgent::EmergencyStop => {
@@ -107,8 +108,9 @@ impl Api {
     /// The stop has happened when this first yields.
     pub async fn stop(&self, target: &StopTarget, reason: &str) -> Vec<StoppedToolbox> {
         self.counters.stops.fetch_add(1, Ordering::Relaxed);
-        let stopped = self.engine.stop(target, reason).await;
-        self.toolboxes.latches_changed().await;
+        let confirmed = self.engine.stop(target, reason);
+        // At once rather than after the toolboxes' word: a service that dies meanwhile comes back latched.
+        let (stopped, ()) = futures_util::join!(confirmed, self.toolboxes.latches_changed());
         stopped.into_iter().map(StoppedToolbox::from).collect()
     }
 

@@ -57,7 +57,7 @@ impl Default for ServerConfig {
 
 /// The bus cannot listen.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {host}:{port}: {source}; is another bus running there")]
+#[error("cannot listen on {host}:{port}: {source}; is another bus running there?")]
 pub struct BindError {
     host: String,
     port: u16,

@@ -15,7 +15,7 @@ use crate::plugin::{Inspection, inspect};
 #[command(after_help = "\
 Examples:
   ovos-tools check target/debug/libhello.so
-  ovos-tools check plugins/libmath.so --json
+  ovos-tools check plugins/math.so --json
 
 Needs no service and no bus. The file is loaded in a child process: it runs code of the plugin. Exits with 1 when \
 something keeps the plugin or one of its tools from being used; warnings alone are no failure.")]

@@ -19,7 +19,7 @@ Examples:
 
 Prints the array of tools; with --json the whole answer, {\"format\": ..., \"tools\": [...]}.")]
 pub struct Arguments {
-    /// Format: openai, anthropic, mcp, hume or json; a format the service does not know is answered with a list
+    /// Format: openai, openai_responses, anthropic, mcp, hume or json
     #[arg(default_value = "json")]
     format: String,
     /// Only the tools of this toolbox

@@ -14,8 +14,8 @@ const TOPIC: &str = "ovos.tools.resume";
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  ovos-tools resume robot                        shows the id of the stop and lifts nothing
-  ovos-tools resume robot 0198c2f4-7d5e-7c11     lifts that stop
+  ovos-tools resume robot      shows the id of the stop and lifts nothing
+  ovos-tools resume robot stop-01a1f987-ec59-757e-bab2-6fe3f014069a
 
 Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
 pub struct Arguments {

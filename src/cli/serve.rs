@@ -65,6 +65,10 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         json: arguments.log_json,
         file: true,
     };
+    for folder in arguments.plugins.iter().filter(|folder| !folder.is_dir()) {
+        let remark = format!("--plugins {}: there is no such folder", folder.display());
+        context.output.remark(&remark);
+    }
     let logs = context.start_logs(&config, options)?;
     let shutdown = shut_down_on_signal()?;
     // From here on SIGUSR1 does not end the process, so others may learn its number.

@@ -257,9 +257,12 @@ pub(super) fn started(started: &Started, paint: Paint) -> String {
             plain(&it.version),
             count(it.tools, "tool", "tools"),
             if it.latched {
-                ", in emergency stop: `ovos-tools resume`"
+                format!(
+                    ", in emergency stop: `ovos-tools resume {}`",
+                    plain(&it.toolbox_id)
+                )
             } else {
-                ""
+                String::new()
             }
         );
     }

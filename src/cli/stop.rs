@@ -31,9 +31,9 @@ Examples:
   ovos-tools stop                  everything
   ovos-tools stop robot drone      two toolboxes
 
-Stopped toolboxes stay latched until `ovos-tools resume`. When the bus does not answer within 200 ms, a service on \
-this machine gets SIGUSR1, which stops all its toolboxes. A stop that nobody confirmed exits with 4: look at the \
-machine.")]
+A name that no toolbox has stops all of them. Stopped toolboxes stay latched until `ovos-tools resume`. When the bus \
+does not answer within 200 ms, a service on this machine gets SIGUSR1, which stops all its toolboxes. A stop that \
+nobody confirmed exits with 4: look at the machine.")]
 pub struct Arguments {
     /// Toolboxes to stop; none: all of them
     #[arg(value_name = "TOOLBOX")]
@@ -88,7 +88,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         }
     };
     match (answers, signal) {
-        (Ok(answers), _) => show(answers, context),
+        (Ok(answers), _) => show(answers, &arguments.toolboxes, context),
         (Err(error), Some(signal)) => Err(CliError::Unconfirmed(format!(
             "the stop is not confirmed: {error}; {signal}"
         ))),
@@ -157,7 +157,7 @@ fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> 
     }
 }
 
-fn show(mut answers: Vec<Data>, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+fn show(mut answers: Vec<Data>, asked: &[String], context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let mut all: Vec<Stopped> = Vec::new();
     let mut merged = Vec::new();
     for data in &mut answers {
@@ -169,6 +169,13 @@ fn show(mut answers: Vec<Data>, context: &mut Context<'_, '_>) -> Result<(), Cli
     }
     let data = json!({ "toolboxes": merged });
     context.output.result(&data, |paint| render(&all, paint))?;
+    for id in asked
+        .iter()
+        .filter(|id| all.iter().all(|it| it.toolbox_id != **id))
+    {
+        let remark = format!("there is no toolbox {id:?}; a stop of one that is not there stops all of them");
+        context.output.remark(&remark);
+    }
     verdict(&all, "stopped")
 }
 

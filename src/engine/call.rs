@@ -2,6 +2,7 @@
 //!
 //! Read [`CallRequest`] for what goes in, [`CallEnd`] for what comes out, [`CallControl`] for what others can do to it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -209,6 +210,14 @@ pub enum Refusal {
         /// How long it had.
         limit: Duration,
     },
+    /// Its toolbox was still planning the calls ahead of it.
+    #[error("toolbox `{toolbox_id}` has not planned the calls ahead of this one within {} ms", limit.as_millis())]
+    TurnTooLong {
+        /// Which toolbox.
+        toolbox_id: String,
+        /// How long it waited.
+        limit: Duration,
+    },
     /// Too many calls wait for subsystems.
     #[error("{} waits in line already ({limit}); in the way: {}", subsystems.join(", "), holders.join(", "))]
     QueueFull {
@@ -302,8 +311,7 @@ pub struct CallControl {
     pub call_id: String,
     /// Its toolbox.
     pub toolbox_id: String,
-    /// The generation that runs it.
-    pub generation: u64,
+    generation: AtomicU64,
     /// Its tool.
     pub tool: String,
     /// The tool's effect.
@@ -331,7 +339,7 @@ impl CallControl {
         Self {
             call_id: request.call_id.clone(),
             toolbox_id: request.toolbox_id.clone(),
-            generation: request.generation,
+            generation: AtomicU64::new(request.generation),
             tool: request.tool.clone(),
             effect: request.effect,
             session_id: request.session_id.clone(),
@@ -368,6 +376,25 @@ impl CallControl {
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         self.lock().cause.clone()
+    }
+
+    /// The generation that runs it; 0 while it waits for one.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn runs_on(&self, generation: u64) {
+        self.generation.store(generation, Ordering::Relaxed);
+    }
+
+    /// What ends it before it runs.
+    pub(crate) fn ended(&self) -> &CancellationToken {
+        if self.effect == Effect::Safe {
+            &self.hard
+        } else {
+            &self.soft
+        }
     }
 
     /// How far it is.

@@ -4,11 +4,37 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use ovos_toolbox_wire::Effect;
 
 use super::call::{CallControl, Cause, Refusal};
 
 /// How many ended calls are remembered, so that cancelling one a moment too late says so.
 const REMEMBERED: usize = 4096;
+
+/// How many marks are remembered one by one; older ones are kept as one that stands for every call.
+const MARKS: usize = 64;
+
+/// Calls of some kind were ended at a moment: one that was received by then and comes here only later is ended too,
+/// because a stop overtakes what waits to be looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    pub(crate) at: Instant,
+    pub(crate) cause: Cause,
+    /// Only calls of this session.
+    pub(crate) session_id: Option<String>,
+    /// Only calls that move something.
+    pub(crate) motion: bool,
+}
+
+impl Mark {
+    pub(crate) fn concerns(&self, call: &CallControl) -> bool {
+        call.received <= self.at
+            && (self.session_id.is_none() || self.session_id == call.session_id)
+            && (!self.motion || call.effect == Effect::Motion)
+    }
+}
 
 /// What is known of a call id.
 #[derive(Clone, Debug)]
@@ -26,6 +52,7 @@ struct Table {
     in_flight: HashMap<String, Arc<CallControl>>,
     ended: VecDeque<String>,
     closed: bool,
+    marks: VecDeque<Mark>,
 }
 
 /// The calls under way.
@@ -49,6 +76,15 @@ impl Calls {
         if table.closed {
             return Err(Refusal::Ended(Cause::Shutdown));
         }
+        let ended = table
+            .marks
+            .iter()
+            .find(|mark| control.received < mark.at && mark.concerns(&control));
+        if let Some(mark) = ended
+            && control.effect != Effect::Safe
+        {
+            return Err(Refusal::Ended(mark.cause.clone()));
+        }
         if table.in_flight.contains_key(&control.call_id) {
             return Err(Refusal::DuplicateCallId {
                 call_id: control.call_id.clone(),
@@ -60,6 +96,20 @@ impl Calls {
         let call_id = control.call_id.clone();
         table.in_flight.insert(call_id.clone(), control);
         Ok(Entered { calls: self, call_id })
+    }
+
+    /// Lets calls that the mark concerns not in any more.
+    pub(crate) fn mark(&self, mark: Mark) {
+        let mut table = self.lock();
+        if table.marks.len() == MARKS
+            && let Some(oldest) = table.marks.pop_front()
+            && let Some(next) = table.marks.front_mut()
+        {
+            // What is this old and has still not come here is late enough to be ended by either.
+            next.at = next.at.max(oldest.at);
+            (next.session_id, next.motion) = (None, next.motion && oldest.motion);
+        }
+        table.marks.push_back(mark);
     }
 
     /// Lets no more calls in, for ever.

@@ -2,10 +2,10 @@
 //!
 //! A station belongs to the service and outlives every generation of its toolbox. Read [`Station`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
@@ -16,6 +16,9 @@ use super::latch::Latch;
 use super::reserve::{Request, Reservations, Ticket};
 use super::subsystem::{ALL, Claim};
 use super::toolbox::{Halt, Toolbox};
+
+/// Safe calls that are remembered for the calls that were planned meanwhile.
+const SAFE_CALLS: usize = 64;
 
 /// One toolbox, as the engine sees it over the life of the service.
 pub(crate) struct Station {
@@ -35,6 +38,15 @@ struct Seats {
     table: Reservations,
     next: Ticket,
     calls: HashMap<Ticket, Seat>,
+    safe: VecDeque<SafeCall>,
+}
+
+/// A call that brought the machine to safety: what was received before it and only now wants what it took does not get
+/// it, as if it had been waiting for it.
+struct SafeCall {
+    received: Instant,
+    claim: Claim,
+    cause: Cause,
 }
 
 struct Seat {
@@ -60,6 +72,7 @@ impl Station {
                 table: Reservations::new(limits.max_waiting),
                 next: 0,
                 calls: HashMap::new(),
+                safe: VecDeque::new(),
             }),
             generations: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
@@ -155,7 +168,7 @@ impl Station {
     /// Takes the claim, or a place in the queue for it.
     ///
     /// # Errors
-    /// The queue is full.
+    /// The queue is full, or a safe call came first.
     pub(crate) fn claim(
         self: &Arc<Self>,
         control: &Arc<CallControl>,
@@ -164,7 +177,9 @@ impl Station {
     ) -> Result<Claimed, Refusal> {
         let wanted = claim.clone();
         let (granted, grant) = oneshot::channel();
-        let (ticket, request) = self.take_seat(control, claim, safe, granted);
+        let (ticket, request) = self
+            .take_seat(control, claim, safe, granted)
+            .map_err(Refusal::Ended)?;
         let reserved = Reserved {
             station: self.clone(),
             ticket,
@@ -197,8 +212,21 @@ impl Station {
         claim: Claim,
         safe: bool,
         granted: oneshot::Sender<()>,
-    ) -> (Ticket, Request) {
+    ) -> Result<(Ticket, Request), Cause> {
+        let preempts = || Cause::Preempted {
+            tool: control.tool.clone(),
+            call_id: control.call_id.clone(),
+        };
         let mut seats = lock(&self.seats);
+        if safe {
+            seats.remember(SafeCall {
+                received: control.received,
+                claim: claim.clone(),
+                cause: preempts(),
+            });
+        } else if let Some(cause) = seats.preempted(control.received, &claim) {
+            return Err(cause);
+        }
         seats.next += 1;
         let ticket = seats.next;
         let displaced = if safe {
@@ -220,12 +248,9 @@ impl Station {
         );
         drop(seats);
         for other in displaced {
-            other.end(Cause::Preempted {
-                tool: control.tool.clone(),
-                call_id: control.call_id.clone(),
-            });
+            other.end(preempts());
         }
-        (ticket, request)
+        Ok((ticket, request))
     }
 
     fn waited_too_long(&self, wanted: &Claim, limit: Duration) -> Refusal {
@@ -259,6 +284,20 @@ impl Station {
 }
 
 impl Seats {
+    fn remember(&mut self, safe: SafeCall) {
+        if self.safe.len() == SAFE_CALLS {
+            self.safe.pop_front();
+        }
+        self.safe.push_back(safe);
+    }
+
+    /// What took the place of a call that was received earlier and has its plan only now.
+    fn preempted(&self, received: Instant, claim: &Claim) -> Option<Cause> {
+        let newest_first = self.safe.iter().rev();
+        let mut later = newest_first.filter(|safe| received < safe.received);
+        Some(later.find(|safe| safe.claim.conflicts(claim))?.cause.clone())
+    }
+
     /// Who holds or waits for something a safe call wants; an older safe call too, for the newest knows best.
     fn displaced_by(&self, claim: &Claim) -> Vec<Arc<CallControl>> {
         let (holders, waiting) = (self.table.holders(claim), self.table.waiting_for(claim));

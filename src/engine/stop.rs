@@ -8,12 +8,12 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
-use super::Engine;
 use super::call::Cause;
-use super::latch::{LiftError, StopRecord};
+use super::latch::{Latch, LiftError, StopRecord};
 use super::station::Station;
 use super::subsystem::ALL;
 use super::toolbox::Halt;
+use super::{Engine, Limits};
 
 /// Which toolboxes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +97,19 @@ impl Engine {
             tracing::warn!(toolbox = %station.toolbox_id, stop_id = record.stop_id, reason, "emergency stop");
         }
         Box::pin(join_all(halts))
+    }
+
+    /// A toolbox stopped by itself. As [`Self::stop`], but never of another one, also where this one is not live yet: it
+    /// is latched when it comes.
+    ///
+    /// # Cancel safety
+    /// As [`Self::stop`].
+    pub fn stop_itself(&self, toolbox_id: &str, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
+        let fresh = || Arc::new(Station::new(toolbox_id, Latch::new(None), Limits::default()));
+        super::write(&self.stations)
+            .entry(toolbox_id.to_owned())
+            .or_insert_with(fresh);
+        self.stop(&StopTarget::Toolboxes(vec![toolbox_id.to_owned()]), reason)
     }
 
     /// Lifts the stop `stop_id` of a toolbox, if the toolbox agrees.

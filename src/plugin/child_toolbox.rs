@@ -71,6 +71,8 @@ pub(super) struct Shared {
     pub(super) bell: Arc<Bell>,
     /// The keeper looks after time limits.
     pub(super) armed: AtomicBool,
+    /// It was stopped in an emergency and has not agreed to a resume since.
+    stopped: AtomicBool,
     pub(super) end: watch::Sender<Option<End>>,
     /// What it drives is at rest, as far as that could be had: set a while after the end.
     pub(super) rested: watch::Sender<bool>,
@@ -229,6 +231,7 @@ impl ChildToolbox {
             control: Outlet::new(ours(&sockets.control).map_err(|e| trouble(&e))?, bell.clone()),
             bell,
             armed: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
             end: watch::Sender::new(None),
             rested: watch::Sender::new(false),
             state: Mutex::default(),
@@ -411,6 +414,10 @@ impl Hosted for ChildToolbox {
 
     fn stop_epoch(&self) -> u64 {
         self.shared.core.runs.stop_epoch()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.shared.stopped.load(Ordering::SeqCst)
     }
 
     fn raise_stop_epoch(&self, to: u64) {
@@ -621,6 +628,9 @@ impl Toolbox for ChildToolbox {
     fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {
         // Before the command: no older start is sent after it, and the child drops those that are on their way.
         self.shared.core.runs.halt(&halt);
+        if halt.emergency {
+            self.shared.stopped.store(true, Ordering::SeqCst);
+        }
         let Halt {
             subsystems,
             emergency,
@@ -637,6 +647,7 @@ impl Toolbox for ChildToolbox {
     fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
         let limit = self.shared.core.limits.open;
         let word = self.command(false, |id| Order::Resume { id });
+        let shared = Arc::clone(&self.shared);
         async move {
             let late = || {
                 Err(Failure::new(
@@ -644,7 +655,11 @@ impl Toolbox for ChildToolbox {
                     format!("resume() was not confirmed within {} ms", limit.as_millis()),
                 ))
             };
-            tokio::time::timeout(limit, word).await.unwrap_or_else(|_| late())
+            let agreed = tokio::time::timeout(limit, word).await.unwrap_or_else(|_| late());
+            if agreed.is_ok() {
+                shared.stopped.store(false, Ordering::SeqCst);
+            }
+            agreed
         }
         .boxed()
     }

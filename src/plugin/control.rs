@@ -40,6 +40,8 @@ struct State {
     resumes: VecDeque<ResumeJob>,
     /// Emergency halts so far.
     stops: u64,
+    /// The newest of them has not been resumed.
+    stopped: bool,
     instance: Option<Arc<Instance>>,
     closing: bool,
     waiting: bool,
@@ -105,6 +107,7 @@ impl Control {
         }
         if emergency {
             state.stops += 1;
+            state.stopped = true;
             for resume in state.resumes.drain(..) {
                 let _ = resume.reply.send(Err(overtaken()));
             }
@@ -123,6 +126,11 @@ impl Control {
             self.notify(state);
         }
         word
+    }
+
+    /// Whether there was an emergency halt that has not been resumed.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.lock().stopped
     }
 
     /// Asks a run to end.
@@ -209,8 +217,12 @@ impl Control {
     /// Resumes, unless a stop came first, and stops again when one came meanwhile.
     fn resume_now(&self, instance: &Instance, stops: u64) -> Result<(), Failure> {
         let said = self.meter.during(Calling::Resume, || instance.resume());
-        if self.lock().stops == stops {
-            return said;
+        {
+            let mut state = self.lock();
+            if state.stops == stops {
+                state.stopped &= said.is_err();
+                return said;
+            }
         }
         if let Err(failure) = self
             .meter

@@ -34,6 +34,9 @@ pub trait Hosted: Toolbox {
     /// The newest emergency stop it knows of.
     fn stop_epoch(&self) -> u64;
 
+    /// Whether it was stopped in an emergency and has not agreed to a resume since.
+    fn is_stopped(&self) -> bool;
+
     /// Makes an older generation's stop known to this one. Never goes back.
     fn raise_stop_epoch(&self, to: u64);
 

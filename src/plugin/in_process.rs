@@ -201,6 +201,12 @@ impl InProcess {
         self.core.runs.stop_epoch()
     }
 
+    /// Whether it was stopped in an emergency and has not agreed to a resume since.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.control.is_stopped()
+    }
+
     /// Makes an older generation's stop known to this one. Never goes back.
     pub fn raise_stop_epoch(&self, to: u64) {
         self.core.runs.raise_stop_epoch(to);
@@ -431,6 +437,10 @@ impl Hosted for InProcess {
 
     fn stop_epoch(&self) -> u64 {
         self.stop_epoch()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped()
     }
 
     fn raise_stop_epoch(&self, to: u64) {

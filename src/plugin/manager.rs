@@ -26,7 +26,11 @@ use super::stage::{Stage, StageError};
 use super::status::{FailedFile, Live, ReloadReport};
 use crate::engine::Halt;
 
-/// What the service has to end calls that a drain cut off.
+/// What the service has to end calls that a drain cut off: it knows how long the machine may take to come to rest, and
+/// ends by itself; past this it never will.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What calls have to leave the gate after that.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Owns the toolboxes of a service.
@@ -216,8 +220,10 @@ impl Inner {
             () = self.stop.cancelled() => {}
         }
         rest(&*instance).await;
+        let origin = instance.origin();
+        self.drain.closed(&origin.toolbox_id, origin.generation);
         let mut book = self.book();
-        book.forget(instance.origin());
+        book.forget(origin);
         self.publish(&book);
     }
 
@@ -227,7 +233,7 @@ impl Inner {
         let drain = |limit| self.drain.drain(&origin.toolbox_id, origin.generation, limit);
         let began = Instant::now();
         // The service ends it by itself when the limit is up; past that and a grace it is not going to.
-        let ended = timeout(limit + GRACE, drain(limit)).await.is_ok();
+        let ended = timeout(limit + PATIENCE, drain(limit)).await.is_ok();
         // A call that had entered and was not yet known to the service when it looked.
         if ended
             && timeout(limit.saturating_sub(began.elapsed()), gate.idle())
@@ -236,7 +242,7 @@ impl Inner {
         {
             return;
         }
-        let _ = timeout(GRACE, drain(Duration::ZERO)).await;
+        let _ = timeout(PATIENCE, drain(Duration::ZERO)).await;
         if timeout(GRACE, gate.idle()).await.is_err() {
             let Origin {
                 toolbox_id,
@@ -255,7 +261,8 @@ impl Inner {
 pub(super) async fn rest(instance: &dyn Hosted) -> bool {
     let halt = Halt {
         subsystems: vec!["all".to_owned()],
-        emergency: false,
+        // A gentler halt would undo what the backend does in an emergency (such as releasing torque).
+        emergency: instance.is_stopped(),
         stop_epoch: instance.stop_epoch(),
     };
     if let Err(failure) = instance.halt(halt).await

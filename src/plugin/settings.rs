@@ -124,10 +124,13 @@ impl Default for ToolboxConfig {
 
 /// The service's side of taking a loaded copy out of use.
 pub trait Drain: Send + Sync + 'static {
-    /// Waits until no call uses this copy. When `limit` is up (at once, for zero), cancels what is left and ends its
-    /// motion, so that it resolves within a second after that in any case. Afterwards the manager waits for those that
+    /// Waits until no call uses this copy. When `limit` is up (at once, for zero), cancels what is left, ends its motion
+    /// and gives the machine its time to come to rest; resolves after that in any case. Afterwards the manager waits for those that
     /// are in (`LiveToolbox::enter`) until the limit, and asks once more with a limit of zero.
     fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()>;
+
+    /// This copy was drained and is closed. Until now a stop has to reach it.
+    fn closed(&self, _toolbox_id: &str, _generation: u64) {}
 }
 
 /// Makes a snapshot the current one. Called under the manager's lock: must return at once and not call the manager.

@@ -1,8 +1,8 @@
 //! Private copies of plugin files.
 //!
 //! Owns a folder of this process in which every copy has a name that was never used before: the dynamic linker compares
-//! names and inodes, so a file that is loaded from where it lies can neither be replaced nor loaded twice
-//! (docs/decisions/001-plugin-boundary.md). The folder is locked while the process lives; what dead processes left is removed.
+//! names and inodes, so a file that is loaded from where it lies can neither be replaced nor loaded twice.
+//! The folder is locked while the process lives; what dead processes left is removed.
 //! Read [`Stage`] first.
 
 use std::fmt::Write as _;

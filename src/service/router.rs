@@ -3,18 +3,20 @@
 //! The reader of the bus runs this, so it never waits: stops go to a task of their own, requests to the desk, messages
 //! for toolboxes to the toolboxes. Read [`Router::frame`].
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::bus::Utf8Bytes;
 use arc_swap::ArcSwap;
+use futures_util::FutureExt;
 use ovos_toolbox_wire::Object;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::desk::{Arrived, Desk, serve_requests};
+use super::desk::{Arrived, Desk, LARGE, serve_requests};
 use crate::api::{Api, Topic, Urgent};
 use crate::bus::{BusHandler, Envelope, Message};
 use crate::engine::StopTarget;
@@ -45,12 +47,15 @@ pub(super) struct Router {
     /// Topics that toolboxes want to hear.
     topics: ArcSwap<std::collections::HashSet<String>>,
     dropped: AtomicU64,
+    /// Bounds the large messages for toolboxes that are being read.
+    large: Arc<Semaphore>,
 }
 
 /// A stop request as it came in.
 struct Stop {
     urgent: Urgent,
     text: Utf8Bytes,
+    received: Instant,
     /// When its frame was read, in nanoseconds of CLOCK_MONOTONIC: comparable with what a toolbox writes down when its
     /// `halt` is entered, also across processes.
     read_ns: u64,
@@ -103,6 +108,7 @@ impl Router {
             answer_as_phal,
             topics: ArcSwap::default(),
             dropped: AtomicU64::new(0),
+            large: Arc::new(Semaphore::new(4)),
         })
     }
 
@@ -130,6 +136,7 @@ impl Router {
         let stop = Stop {
             urgent,
             text,
+            received: Instant::now(),
             read_ns: monotonic_ns(),
         };
         if self.stops.try_send(stop).is_err() {
@@ -163,9 +170,16 @@ impl BusHandler for Router {
         } else if Topic::of(&kind, self.answer_as_phal).is_some() {
             self.request(text.clone());
         } else if self.topics.load().contains(kind.as_ref()) {
-            match Message::parse(&text) {
-                Ok(message) => self.deliveries.deliver(&message),
-                Err(error) => tracing::debug!(%kind, %error, "dropped a malformed message for a toolbox"),
+            if text.len() <= LARGE {
+                deliver(&*self.deliveries, &text);
+            } else if let Ok(permit) = self.large.clone().try_acquire_owned() {
+                let deliveries = self.deliveries.clone();
+                self.owed.spawn_blocking(move || {
+                    deliver(&*deliveries, &text);
+                    drop(permit);
+                });
+            } else {
+                tracing::warn!(%kind, bytes = text.len(), "dropped a large message for a toolbox; others are being read");
             }
         }
     }
@@ -174,6 +188,13 @@ impl BusHandler for Router {
 
     fn disconnected(&self, reason: &str) {
         tracing::warn!(reason, "the bus is away");
+    }
+}
+
+fn deliver(deliveries: &dyn Deliveries, text: &str) {
+    match Message::parse(text) {
+        Ok(message) => deliveries.deliver(&message),
+        Err(error) => tracing::debug!(%error, "dropped a malformed message for a toolbox"),
     }
 }
 
@@ -193,11 +214,17 @@ async fn serve_stops(
                 }
             }
             stop = queue.recv() => match stop {
-                Some(Stop { urgent, text, read_ns }) => {
+                Some(Stop { urgent, text, received, read_ns }) => {
                     // Polled once here, which is all that latch, cancel and halt need; the confirmation and the answer
                     // are waited for elsewhere, so that the next stop does not wait for this one's toolboxes.
                     let api = api.clone();
-                    let mut served = Box::pin(async move { api.urgent(urgent, &text).await });
+                    let served = async move { api.urgent(urgent, &text, received).await };
+                    // The next stop is served whatever this one ran into.
+                    let mut served = Box::pin(AssertUnwindSafe(served).catch_unwind().map(|served| {
+                        if served.is_err() {
+                            tracing::error!("bug in the service: a stop was not answered");
+                        }
+                    }));
                     if futures_util::poll!(&mut served).is_pending() {
                         owed.spawn(served);
                     }

@@ -24,7 +24,7 @@ use crate::api::{
 };
 use crate::bus::Message;
 use crate::config::{self, CallLimits, Config};
-use crate::engine::{Engine, Limits, StopTarget};
+use crate::engine::{Engine, Limits};
 use crate::plugin::{
     self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State,
 };
@@ -179,8 +179,13 @@ impl Drain for Outside {
         Box::pin(async move {
             let Some(bridge) = bridge else { return };
             bridge.parts.engine.drain(&toolbox_id, generation, limit).await;
-            bridge.parts.engine.detach(&toolbox_id, generation);
         })
+    }
+
+    fn closed(&self, toolbox_id: &str, generation: u64) {
+        if let Some(bridge) = self.0.upgrade() {
+            bridge.parts.engine.detach(toolbox_id, generation);
+        }
     }
 }
 
@@ -238,12 +243,10 @@ impl Bridge {
     fn latched(self: &Arc<Self>, origin: &Origin, event: &Event, runtime: &tokio::runtime::Handle) {
         let reason = event.data.as_ref().and_then(|data| data.get("reason")?.as_str());
         let reason = format!("the toolbox itself: {}", reason.unwrap_or("no reason given"));
-        let target = StopTarget::Toolboxes(vec![origin.toolbox_id.to_string()]);
-        let stopped = self.parts.engine.stop(&target, &reason);
+        let stopped = self.parts.engine.stop_itself(&origin.toolbox_id, &reason);
         let bridge = self.clone();
         let remembered = async move {
-            stopped.await;
-            bridge.latches_changed().await;
+            futures_util::join!(stopped, bridge.latches_changed());
         };
         // This runs on a thread of the toolbox.
         self.parts.tracker.spawn_on(remembered, runtime);
@@ -341,12 +344,7 @@ impl Toolboxes for Bridge {
     }
 
     fn latches_changed(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {
-            let latched = self.parts.engine.latched();
-            if let Err(error) = self.parts.latches.write(&latched) {
-                tracing::error!(%error, "cannot remember which toolboxes are in emergency stop");
-            }
-        })
+        Box::pin(self.parts.latches.keep(&self.parts.engine))
     }
 }
 

@@ -44,6 +44,14 @@ When it is safe to go on:
 }
 
 #[tokio::test]
+async fn a_name_that_no_toolbox_has_is_told() {
+    let bus = Bus::start(Box::new(stops)).await;
+    let ran = run(&["stop", "maths", "--bus", &bus.url]).await;
+    let remark = "there is no toolbox \"maths\"; a stop of one that is not there stops all of them\n";
+    assert_eq!((ran.code, ran.err.contains(remark)), (1, true), "{ran:?}");
+}
+
+#[tokio::test]
 async fn named_toolboxes_are_stopped_at_once_and_shown_together() {
     let bus = Bus::start(Box::new(stops)).await;
     let ran = run(&["stop", "math", "robot", "--json", "--bus", &bus.url]).await;

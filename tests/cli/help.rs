@@ -61,6 +61,20 @@ async fn the_help_lists_all_subcommands_and_the_exit_codes() {
 }
 
 #[tokio::test]
+async fn an_error_names_its_cause_once() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (arguments, code, cause) in [
+        (vec!["list", "--bus", "foo"], 2, "expected an address"),
+        (vec!["list", "--config", "/nowhere"], 2, "there is no such file"),
+        (vec!["bus", "--port", &port], 5, "os error 98"),
+    ] {
+        let ran = run(&arguments).await;
+        assert_eq!((ran.code, ran.err.matches(cause).count()), (code, 1), "{ran:?}");
+    }
+}
+
+#[tokio::test]
 async fn completions_know_the_subcommands() {
     for (shell, sign) in [
         ("bash", "complete -F"),

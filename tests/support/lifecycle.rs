@@ -578,3 +578,23 @@ async fn reloads_under_load_lose_no_run() {
         "every copy closes in the end"
     );
 }
+
+#[tokio::test]
+async fn a_stopped_copy_gets_no_gentler_halt_when_it_is_replaced() {
+    let rig = Rig::new();
+    rig.add("arm", "1", &[]);
+    rig.reload().await;
+    within(rig.get("arm").toolbox.halt(all(true, 1))).await.unwrap();
+    rig.add("arm", "2", &[]);
+    rig.reload().await;
+    rig.published_until(|live| live.draining.is_empty()).await;
+    assert_eq!(
+        (
+            rig.seen.count("halted"),
+            rig.seen.count("halted_emergency"),
+            rig.seen.count("closed")
+        ),
+        (0, 2, 1)
+    );
+    assert_eq!(*rig.drains.closed.lock().unwrap(), [("arm".to_owned(), 1)]);
+}

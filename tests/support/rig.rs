@@ -36,6 +36,7 @@ pub struct Rig {
 #[derive(Default)]
 pub struct Drains {
     pub asked: Mutex<Vec<(String, u64)>>,
+    pub closed: Mutex<Vec<(String, u64)>>,
 }
 
 impl Drain for Drains {
@@ -45,6 +46,13 @@ impl Drain for Drains {
             .unwrap()
             .push((toolbox_id.to_owned(), generation));
         std::future::ready(()).boxed()
+    }
+
+    fn closed(&self, toolbox_id: &str, generation: u64) {
+        self.closed
+            .lock()
+            .unwrap()
+            .push((toolbox_id.to_owned(), generation));
     }
 }
 

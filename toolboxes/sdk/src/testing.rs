@@ -106,7 +106,7 @@ impl Harness {
         use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
         // SAFETY: a test loads what it has just built; initialisers of a toolbox do nothing before open (toolbox.h).
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }?;
-        // Never unloaded: toolbox.h, and docs/decisions/001 on what dlclose does to threads and thread-locals.
+        // Never unloaded, as toolbox.h says: dlclose pulls the code from under threads and thread-locals.
         let library = std::mem::ManuallyDrop::new(library);
         // SAFETY: the type of the symbol is fixed by its name.
         let entry: abi::Entry = *unsafe { library.get::<abi::Entry>(b"toolbox_entry_v1\0") }?;
