@@ -925,7 +925,7 @@ impl Sockets {
     fn new() -> std::io::Result<Self> {
         let (data, their_data) = UnixStream::pair()?;
         let (control, their_control) = UnixStream::pair()?;
-        data.set_nonblocking(true)?;
+        // The data socket has a thread of its own that waits in it.
         control.set_nonblocking(true)?;
         Ok(Self {
             data,

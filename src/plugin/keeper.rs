@@ -510,11 +510,6 @@ fn read(shared: &Shared, mut stream: UnixStream) -> String {
         match stream.read(&mut bytes) {
             Ok(0) => return "it closed its data connection".to_owned(),
             Ok(count) => decoder.push(&bytes[..count]),
-            Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                let mut fds = [PollFd::new(&stream, PollFlags::IN)];
-                _ = poll(&mut fds, None);
-                continue;
-            }
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(e) => return format!("its data connection broke: {e}"),
         }

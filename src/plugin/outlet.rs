@@ -3,15 +3,19 @@
 //! Sends at once from whatever thread wants to say something, and never blocks it: what the socket does not take is kept,
 //! and whoever polls the socket sends the rest. Knows no frame but its bytes. Read [`Outlet`].
 
-use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
 
 /// Past this, what may be lost (log lines, progress, bus messages) is not kept.
 const MAX_CHATTER: usize = 1 << 20;
+
+/// The socket itself may block, for the thread that reads it. A peer that is gone is an error, never a signal.
+const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 /// Wakes a thread that polls it.
 #[derive(Debug)]
@@ -60,7 +64,7 @@ struct State {
 }
 
 impl Outlet {
-    /// `stream` must not block; `bell` wakes the thread that calls [`Outlet::flush`].
+    /// `bell` wakes the thread that calls [`Outlet::flush`].
     pub(super) fn new(stream: UnixStream, bell: Arc<Bell>) -> Self {
         Self {
             stream,
@@ -112,10 +116,10 @@ impl Outlet {
             ..
         } = &mut *state;
         while *sent < backlog.len() && !*broken {
-            match (&self.stream).write(&backlog[*sent..]) {
+            match send(&self.stream, &backlog[*sent..], FLAGS) {
                 Ok(count) => *sent += count,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
                 // The reader of this socket finds out and ends the connection.
                 Err(_) => *broken = true,
             }
@@ -130,10 +134,10 @@ impl Outlet {
         }
         let mut rest = bytes;
         while state.sent == state.backlog.len() && !rest.is_empty() {
-            match (&self.stream).write(rest) {
+            match send(&self.stream, rest, FLAGS) {
                 Ok(count) => rest = &rest[count..],
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
                 Err(_) => {
                     state.broken = true;
                     return;
@@ -168,7 +172,6 @@ mod tests {
     #[test]
     fn what_the_socket_does_not_take_follows_in_order_and_nobody_waits() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
         let outlet = Arc::new(Outlet::new(ours, Bell::new().unwrap()));
         let block = vec![7u8; 300_000];
         for number in 0..10u8 {
@@ -199,7 +202,6 @@ mod tests {
     #[test]
     fn a_socket_whose_other_end_is_gone_swallows() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
         drop(theirs);
         let outlet = Outlet::new(ours, Bell::new().unwrap());
         outlet.send(b"nobody hears this");

@@ -1,8 +1,8 @@
 //! The child's side of `isolation: process`: one toolbox, hosted for a service at the other end of two sockets.
 //!
 //! Owns the process: what it keeps open, when it ends, and that nothing moves when the service is gone. The toolbox itself
-//! is an [`InProcess`] like any other. The data socket is read on the main thread, whose runtime never runs plugin code;
-//! the control socket by a thread that does nothing else. Read [`child_main`] and [`Control::run`].
+//! is an [`InProcess`] like any other. Each socket has a thread that does nothing else, and the runtime on the main thread
+//! never runs plugin code. Read [`child_main`] and [`Control::run`].
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -105,7 +105,17 @@ fn serve(file: &Path) -> std::io::Result<Infallible> {
     thread::Builder::new()
         .name("control".to_owned())
         .spawn(move || lane.run())?;
-    runtime.block_on(host.read_data(data))
+    let (reader, handle) = (host.clone(), runtime.handle().clone());
+    thread::Builder::new()
+        .name("data".to_owned())
+        .spawn(move || reader.read_data(data, &handle))?;
+    runtime.block_on(async {
+        let mut asked_to_end = signal(SignalKind::terminate())?;
+        asked_to_end.recv().await;
+        host.leave();
+        // The control thread ends the process, and needs the runtime until then.
+        std::future::pending().await
+    })
 }
 
 fn hello() -> Hello {
@@ -129,7 +139,7 @@ fn take_sockets() -> std::io::Result<(UnixStream, UnixStream)> {
     // What the toolbox prints goes where the service keeps its last lines.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     let (data, control) = (UnixStream::from(data), UnixStream::from(control));
-    data.set_nonblocking(true)?;
+    // The data socket has a thread of its own that waits in it.
     control.set_nonblocking(true)?;
     Ok((data, control))
 }
@@ -211,9 +221,9 @@ impl Host {
         self.toolbox.get().cloned()
     }
 
-    /// Reads the data socket until the process ends.
-    async fn read_data(self: Arc<Self>, stream: UnixStream) -> ! {
-        let Err(error) = self.try_read_data(stream).await;
+    /// Reads the data socket until it ends.
+    fn read_data(self: &Arc<Self>, stream: UnixStream, runtime: &Handle) {
+        let Err(error) = self.try_read_data(stream, runtime);
         // Whatever it is (a service that dies resets the connection), what moves is brought to rest first.
         self.log(
             2,
@@ -221,29 +231,25 @@ impl Host {
             format!("the data connection ended: {error}"),
         );
         self.leave();
-        // The control thread ends the process, and needs the runtime until then.
-        std::future::pending().await
     }
 
-    async fn try_read_data(self: &Arc<Self>, stream: UnixStream) -> std::io::Result<Infallible> {
-        let stream = tokio::net::UnixStream::from_std(stream)?;
-        let mut asked_to_end = signal(SignalKind::terminate())?;
+    fn try_read_data(
+        self: &Arc<Self>,
+        mut stream: UnixStream,
+        runtime: &Handle,
+    ) -> std::io::Result<Infallible> {
         let mut decoder = Decoder::new(MAX_DATA);
         let mut bytes = vec![0; 64 * 1024];
         loop {
-            tokio::select! {
-                ready = stream.readable() => ready?,
-                _ = asked_to_end.recv() => return Err(std::io::Error::other("SIGTERM")),
-            }
-            match stream.try_read(&mut bytes) {
+            match stream.read(&mut bytes) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => decoder.push(&bytes[..count]),
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
             }
             while let Some(frame) = decoder.next().map_err(std::io::Error::other)? {
                 let order = Order::read(frame).map_err(std::io::Error::other)?;
-                self.obey(order).await;
+                self.obey(order, runtime);
             }
         }
     }
@@ -254,14 +260,14 @@ impl Host {
         self.bell.ring();
     }
 
-    async fn obey(self: &Arc<Self>, order: Order) {
+    fn obey(self: &Arc<Self>, order: Order, runtime: &Handle) {
         match order {
             Order::Open(opening) => {
-                let opened = self.open(opening).await;
+                let opened = runtime.block_on(self.open(opening));
                 self.say(&Word::Opened(opened));
             }
             Order::Start { run, progress, json } => self.start(run, progress, json),
-            Order::Close => self.close().await,
+            Order::Close => runtime.block_on(self.close()),
             Order::Message { topic, json } => {
                 if let Some(toolbox) = self.toolbox() {
                     toolbox.message(&topic, &json);
@@ -272,17 +278,25 @@ impl Host {
                     toolbox.respond(request, &answer);
                 }
             }
-            Order::Tools { ask } => self.ask(ask, |toolbox| async move { toolbox.tool_list().await }),
-            Order::MayClose { ask } => self.ask(ask, |toolbox| async move { toolbox.may_close().await }),
+            Order::Tools { ask } => {
+                self.ask(runtime, ask, |toolbox| async move { toolbox.tool_list().await })
+            }
+            Order::MayClose { ask } => {
+                self.ask(runtime, ask, |toolbox| async move { toolbox.may_close().await })
+            }
             Order::Plan { ask, tool, args } => {
-                self.ask(ask, |toolbox| async move { toolbox.plan(&tool, &args).await });
+                self.ask(
+                    runtime,
+                    ask,
+                    |toolbox| async move { toolbox.plan(&tool, &args).await },
+                );
             }
             Order::Conclude {
                 ask,
                 tool,
                 args,
                 report,
-            } => self.ask(ask, |toolbox| async move {
+            } => self.ask(runtime, ask, |toolbox| async move {
                 toolbox.conclude(&tool, &args, &report).await
             }),
             // The rest belongs on the other socket, or to a newer service.
@@ -394,6 +408,7 @@ impl Host {
     /// Puts a question to the toolbox, beside what else is asked.
     fn ask<T: serde::Serialize, F: Future<Output = Result<T, Failure>> + Send + 'static>(
         self: &Arc<Self>,
+        runtime: &Handle,
         ask: u64,
         question: impl FnOnce(Arc<InProcess>) -> F,
     ) {
@@ -402,7 +417,7 @@ impl Host {
         };
         let (host, question) = (self.clone(), question(toolbox));
         // Owned by the runtime of this process, which ends with it.
-        Handle::current().spawn(async move { host.answer_to(ask, question.await) });
+        runtime.spawn(async move { host.answer_to(ask, question.await) });
     }
 
     fn answer_to<T: serde::Serialize>(&self, ask: u64, said: Result<T, Failure>) {

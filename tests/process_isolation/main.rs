@@ -20,3 +20,8 @@ mod rig;
 mod service;
 
 const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::Process;
+
+/// How often a test breaks something: `CRASHES=200 MOMENTS=50` for the long version.
+fn repeated(variable: &str, usually: u64) -> u64 {
+    std::env::var(variable).map_or(usually, |times| times.parse().unwrap())
+}

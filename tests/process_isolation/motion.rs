@@ -75,7 +75,7 @@ async fn whatever_is_done_to_a_process_that_moves_its_machine_is_told_to_stop() 
     let shop = Workshop::new();
     let file = shop.build("moves", &[]);
     let mut random = fastrand::Rng::with_seed(7);
-    for round in 0..10 {
+    for round in 0..crate::repeated("MOMENTS", 10) {
         let what = if round % 2 == 0 {
             Signal::KILL
         } else {
@@ -172,8 +172,8 @@ fn spin() -> Start {
     start
 }
 
-/// Kills a toolbox of a manager.
-pub(crate) fn signal_live(toolbox: &LiveToolbox) {
+/// Sends a signal to the process of a manager's toolbox.
+pub(crate) fn signal_live(toolbox: &LiveToolbox, signal: Signal) {
     let pid = toolbox.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-    kill_process(pid.unwrap(), Signal::KILL).unwrap();
+    kill_process(pid.unwrap(), signal).unwrap();
 }
