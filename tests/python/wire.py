@@ -80,12 +80,12 @@ class Wire:
     def fence(self, quiet=3, deadline=DEADLINE):
         """Returns when the service has answered later requests, so that what it had to say is here.
 
-        The reference answers from a pool of threads, where a later request can overtake an earlier one;
-        so this goes on until `quiet` round trips in a row brought nothing else.
+        Both answer from several threads, where a later request can overtake an earlier one; so the later ones are
+        calls, which go the longest way, and this goes on until `quiet` of them in a row brought nothing else.
         """
         silent, before = 0, -1
         while silent < quiet:
-            self.ask("ovos.tools.get", {"name": "no-such-tool"}, deadline)
+            self.ask("ovos.tools.invoke", {"name": "ping"}, deadline)
             others = sum(context_key(f, "mark") is None for f in self.heard)
             silent = silent + 1 if others == before else 0
             before = others
