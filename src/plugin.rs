@@ -45,6 +45,7 @@ mod status;
 mod supervise;
 mod sync;
 mod table;
+mod tether;
 pub mod tools;
 mod watchdog;
 

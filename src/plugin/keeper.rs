@@ -22,11 +22,11 @@ use ovos_toolbox_wire::{Event, Severity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::child_toolbox::{End, Outlook, Shared};
 use super::frame::{Decoder, MAX_CONTROL, MAX_DATA, Order, Word};
 use super::hosted::Death;
 use super::probe::signal_name;
 use super::spawner::{Program, spawn_now};
+use super::tether::{End, Outlook, Tether};
 
 /// How often a child whose word somebody waits for is asked whether it is alive.
 const HEARTBEAT: Duration = Duration::from_millis(100);
@@ -52,7 +52,7 @@ pub(super) struct Keeping {
 
 /// The thread that keeps one process.
 pub(super) struct Keeper {
-    shared: Arc<Shared>,
+    tether: Arc<Tether>,
     child: Child,
     process: OwnedFd,
     control: UnixStream,
@@ -77,7 +77,7 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Starts the threads that keep `child`. A child that cannot be kept is killed.
     pub(super) fn start(
-        shared: Arc<Shared>,
+        tether: Arc<Tether>,
         mut child: Child,
         data: UnixStream,
         control: UnixStream,
@@ -93,8 +93,8 @@ impl Keeper {
             _ = child.wait();
         })?;
         let (ended, reader) = channel();
-        let name = &shared.core.origin.toolbox_id;
-        let (listener, names) = (shared.clone(), (format!("tr-{name}"), format!("tk-{name}")));
+        let name = &tether.core.origin.toolbox_id;
+        let (listener, names) = (tether.clone(), (format!("tr-{name}"), format!("tk-{name}")));
         thread::Builder::new().name(names.0).spawn(move || {
             let reason = read(&listener, reading);
             _ = ended.send(reason);
@@ -105,7 +105,7 @@ impl Keeper {
             rustix::io::ioctl_fionbio(stderr, true)?;
         }
         let keeper = Self {
-            shared,
+            tether,
             child,
             process,
             control,
@@ -132,9 +132,9 @@ impl Keeper {
     fn watch(mut self) {
         loop {
             self.wait();
-            self.shared.bell.hush();
-            self.shared.control.flush();
-            self.shared.data.flush();
+            self.tether.bell.hush();
+            self.tether.control.flush();
+            self.tether.data.flush();
             // Before anything is judged: what the child said may have waited for this thread rather than the reverse.
             if self.broken.is_none()
                 && let Err(reason) = self.read_control()
@@ -154,7 +154,7 @@ impl Keeper {
                 }
                 continue;
             }
-            let outlook = self.shared.outlook();
+            let outlook = self.tether.outlook();
             self.judge(&outlook);
         }
     }
@@ -173,15 +173,15 @@ impl Keeper {
                 PollFlags::empty()
             }
         };
-        let control = events(self.shared.control.is_behind()) | PollFlags::IN;
+        let control = events(self.tether.control.is_behind()) | PollFlags::IN;
         let mut fds = vec![
             PollFd::new(&self.process, PollFlags::IN),
-            PollFd::new(&*self.shared.bell, PollFlags::IN),
+            PollFd::new(&*self.tether.bell, PollFlags::IN),
         ];
         if self.killed.is_none() && self.broken.is_none() {
             fds.push(PollFd::new(&self.control, control));
-            if self.shared.data.is_behind() {
-                fds.push(PollFd::new(&self.shared.data, PollFlags::OUT));
+            if self.tether.data.is_behind() {
+                fds.push(PollFd::new(&self.tether.data, PollFlags::OUT));
             }
         }
         if let Some(stderr) = &self.stderr {
@@ -195,11 +195,11 @@ impl Keeper {
         if self.killed.is_some() || self.broken.is_some() {
             return Some(CLOSE_LOOK);
         }
-        let outlook = self.shared.outlook();
+        let outlook = self.tether.outlook();
         if outlook.halted.is_some() || outlook.closed.is_some() {
             return Some(CLOSE_LOOK);
         }
-        if self.shared.armed.load(Ordering::SeqCst) {
+        if self.tether.armed.load(Ordering::SeqCst) {
             let since = self.beat.map_or(HEARTBEAT, |beat| beat.elapsed());
             return Some(HEARTBEAT.saturating_sub(since));
         }
@@ -226,7 +226,7 @@ impl Keeper {
         if let Some(reason) = &outlook.given_up {
             return self.kill(reason);
         }
-        let limits = &self.shared.core.limits;
+        let limits = &self.tether.core.limits;
         let (silence, halt, close) = (limits.silence, limits.halt, limits.close);
         if outlook.halted.is_some_and(|since| since.elapsed() > halt) {
             return self.kill(&format!(
@@ -247,7 +247,7 @@ impl Keeper {
             let text = format!("it did not close within {} s", close.as_secs_f64());
             return self.kill(&text);
         }
-        if self.shared.armed.load(Ordering::SeqCst) {
+        if self.tether.armed.load(Ordering::SeqCst) {
             self.beat(outlook.busy);
         }
         self.look_at_memory();
@@ -259,20 +259,20 @@ impl Keeper {
             return;
         }
         if !busy {
-            self.shared.armed.store(false, Ordering::SeqCst);
+            self.tether.armed.store(false, Ordering::SeqCst);
             // What began between the look and the store saw `armed` and did not ring.
-            if !self.shared.outlook().busy {
+            if !self.tether.outlook().busy {
                 self.beat = None;
                 self.unanswered = None;
                 return;
             }
-            self.shared.armed.store(true, Ordering::SeqCst);
+            self.tether.armed.store(true, Ordering::SeqCst);
         }
         self.beats += 1;
         let now = Instant::now();
         self.beat = Some(now);
         self.unanswered.get_or_insert(now);
-        self.shared
+        self.tether
             .control
             .send(&Order::Heartbeat(self.beats).frame().encode());
     }
@@ -310,7 +310,7 @@ impl Keeper {
             while let Some(frame) = self.decoder.next().map_err(|e| e.to_string())? {
                 // Of the others it means only that the child was heard.
                 if let Word::Said { id, said } = Word::read(frame).map_err(|e| e.to_string())? {
-                    self.shared.said(id, said);
+                    self.tether.said(id, said);
                 }
             }
         }
@@ -339,8 +339,8 @@ impl Keeper {
         }) {
             let line: Vec<u8> = self.line.drain(..=end).collect();
             let line = String::from_utf8_lossy(&line);
-            self.shared.keep_line(&line);
-            self.shared.core.log(level::INFO, "stderr", Ok(&line));
+            self.tether.keep_line(&line);
+            self.tether.core.log(level::INFO, "stderr", Ok(&line));
         }
     }
 
@@ -355,10 +355,10 @@ impl Keeper {
 
     /// The process is gone.
     fn bury(mut self, status: Option<ExitStatus>) {
-        let outlook = self.shared.outlook();
+        let outlook = self.tether.outlook();
         let orderly = outlook.closed.is_some();
         // What moved when it ended; what it completed before that is still in the socket, but better once too often.
-        let moving = self.shared.is_moving();
+        let moving = self.tether.is_moving();
         // A toolbox that never said which functions it has may have been opening its hardware.
         let has_safe_stop = outlook.functions.is_none_or(|functions| functions.safe_stop);
         let fresh = (!orderly && has_safe_stop).then(|| self.safe_stop()).flatten();
@@ -369,13 +369,13 @@ impl Keeper {
             _ = self.data.shutdown(Shutdown::Both);
             _ = self.reader.recv_timeout(Duration::from_millis(200));
         }
-        let outlook = self.shared.outlook();
+        let outlook = self.tether.outlook();
         let end = match (outlook.closed, outlook.closing) {
             (Some((in_time, _)), _) => End::Closed(in_time),
             (None, Some(_)) => {
                 tracing::error!(
-                    toolbox = &*self.shared.core.origin.toolbox_id,
-                    generation = self.shared.core.origin.generation,
+                    toolbox = &*self.tether.core.origin.toolbox_id,
+                    generation = self.tether.core.origin.generation,
                     reason = self.reason(status),
                     "the toolbox's process ended while it was closed"
                 );
@@ -391,11 +391,11 @@ impl Keeper {
             // Here and not by the manager: before anybody hears of the end and could start something else.
             self.latch(&self.reason(status));
         }
-        self.shared.bury(end);
+        self.tether.bury(end);
         if let Some(fresh) = fresh {
             self.see_to_rest(fresh);
         }
-        self.shared.rested.send_replace(true);
+        self.tether.rested.send_replace(true);
         if status.is_none() {
             // Reaped whenever the kernel lets go of it.
             _ = self.child.wait();
@@ -403,7 +403,7 @@ impl Keeper {
     }
 
     fn latch(&self, reason: &str) {
-        let core = &self.shared.core;
+        let core = &self.tether.core;
         let event = Event {
             kind: "latched".to_owned(),
             severity: Severity::Error,
@@ -424,7 +424,7 @@ impl Keeper {
             },
             (None, None) => "its process is gone".to_owned(),
         };
-        match self.shared.last_lines() {
+        match self.tether.last_lines() {
             lines if lines.is_empty() => ended,
             lines => format!("{ended}; its last lines: {lines}"),
         }
@@ -451,14 +451,14 @@ impl Keeper {
         });
         spawned
             .inspect_err(|error| {
-                tracing::error!(toolbox = &*self.shared.core.origin.toolbox_id, %error, "safe_stop could not be called");
+                tracing::error!(toolbox = &*self.tether.core.origin.toolbox_id, %error, "safe_stop could not be called");
             })
             .ok()
     }
 
     /// Waits for `safe_stop`.
     fn see_to_rest(&self, mut fresh: Child) {
-        let id = &*self.shared.core.origin.toolbox_id;
+        let id = &*self.tether.core.origin.toolbox_id;
         let until = Instant::now() + SAFE_STOP;
         loop {
             match fresh.try_wait() {
@@ -503,7 +503,7 @@ impl Keeper {
 }
 
 /// Reads the data socket to its end; says why that came.
-fn read(shared: &Shared, mut stream: UnixStream) -> String {
+fn read(tether: &Tether, mut stream: UnixStream) -> String {
     let mut decoder = Decoder::new(MAX_DATA);
     let mut bytes = vec![0; 64 * 1024];
     loop {
@@ -521,7 +521,7 @@ fn read(shared: &Shared, mut stream: UnixStream) -> String {
             };
             if let Err(reason) = Word::read(frame)
                 .map_err(|e| e.to_string())
-                .and_then(|word| shared.hear(word))
+                .and_then(|word| tether.hear(word))
             {
                 return format!("it sent nonsense: {reason}");
             }

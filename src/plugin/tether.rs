@@ -1,0 +1,364 @@
+//! What the service's threads know of one toolbox's process: who waits for what, what moves, how it ended.
+//!
+//! Owns the answers: everybody who asked is told exactly once, by the child's word or by its end. Sends and reads nothing
+//! by itself but refusals; `child_toolbox` asks, `keeper` watches. Read [`Tether`].
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_wire::Failure;
+use serde_json::Value;
+use tokio::sync::{oneshot, watch};
+
+use super::core::Core;
+use super::counts::Counts;
+use super::frame::{Functions, Order, Word};
+use super::hosted::Death;
+use super::outlet::{Bell, Outlet};
+use super::services::{Origin, Request};
+use crate::engine::never_begun;
+
+/// Lines of a process that are told when it dies.
+const LAST_LINES: usize = 5;
+
+/// What the toolbox's threads in the service share.
+pub(super) struct Tether {
+    pub(super) core: Arc<Core>,
+    pub(super) data: Outlet,
+    pub(super) control: Outlet,
+    pub(super) bell: Arc<Bell>,
+    /// The keeper looks after time limits.
+    pub(super) armed: AtomicBool,
+    /// It was stopped in an emergency and has not agreed to a resume since.
+    pub(super) stopped: AtomicBool,
+    pub(super) end: watch::Sender<Option<End>>,
+    /// What it drives is at rest, as far as that could be had: set a while after the end.
+    pub(super) rested: watch::Sender<bool>,
+    pub(super) state: Mutex<State>,
+    pub(super) ids: AtomicU64,
+    pub(super) pid: u32,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    /// As it was asked to; whether in time.
+    Closed(bool),
+    Died(Death),
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// Known once it is open.
+    pub(super) functions: Option<Functions>,
+    pub(super) greeted: bool,
+    pub(super) hello: Option<oneshot::Sender<()>>,
+    pub(super) opened: Option<oneshot::Sender<Result<Functions, Failure>>>,
+    pub(super) asks: HashMap<u64, oneshot::Sender<Result<String, Failure>>>,
+    pub(super) words: HashMap<u64, PendingWord>,
+    /// Runs that move something and that the child has not ended, also those that nobody waits for any more.
+    pub(super) moving: HashSet<u64>,
+    /// Bounded by the child's own limit, which is checked again here.
+    pub(super) requests: HashSet<u64>,
+    pub(super) counts: Counts,
+    pub(super) planless: Without,
+    pub(super) conclusionless: Without,
+    pub(super) lines: VecDeque<String>,
+    /// Why its process is to be ended.
+    pub(super) given_up: Option<String>,
+    pub(super) closing: Option<Instant>,
+    /// The child's last word, and when it came.
+    pub(super) closed: Option<(bool, Instant)>,
+    /// Why there is nobody to ask any more.
+    pub(super) gone: Option<Failure>,
+}
+
+/// Names of tools that need not be asked for a plan or a conclusion of their own.
+#[derive(Default)]
+pub(super) struct Without {
+    pub(super) names: HashSet<String>,
+    /// Of the tool list. An answer from before it changed must not outlive the change.
+    pub(super) version: u64,
+}
+
+impl Without {
+    pub(super) fn forget(&mut self) {
+        self.names.clear();
+        self.version += 1;
+    }
+
+    pub(super) fn note(&mut self, tool: String, version: u64) {
+        if self.version == version {
+            self.names.insert(tool);
+        }
+    }
+}
+
+pub(super) struct PendingWord {
+    pub(super) reply: oneshot::Sender<Result<(), Failure>>,
+    /// Only a halt has a limit.
+    pub(super) halted: Option<Instant>,
+}
+
+/// What the keeper needs to know about what is under way.
+#[derive(Debug)]
+pub(super) struct Outlook {
+    /// Somebody waits for the child, or something moves.
+    pub(super) busy: bool,
+    /// The oldest halt without an answer.
+    pub(super) halted: Option<Instant>,
+    pub(super) given_up: Option<String>,
+    pub(super) closing: Option<Instant>,
+    pub(super) closed: Option<(bool, Instant)>,
+    pub(super) functions: Option<Functions>,
+}
+
+impl State {
+    /// Why nothing can be asked of it.
+    pub(super) fn refusal(&self, origin: &Origin) -> Option<Failure> {
+        let closed = || {
+            Failure::new(
+                "ToolboxClosed",
+                format!("toolbox `{}` is closed", origin.toolbox_id),
+            )
+        };
+        self.gone.clone().or_else(|| self.closed.is_some().then(closed))
+    }
+}
+
+impl Tether {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn has(&self, which: fn(&Functions) -> bool) -> bool {
+        self.lock().functions.as_ref().is_some_and(which)
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn busy(&self) -> Failure {
+        let Core { origin, limits, .. } = &*self.core;
+        let text = format!(
+            "toolbox `{}` has {} calls waiting for its process; try again later",
+            origin.toolbox_id, limits.max_queued
+        );
+        Failure::new("BusyError", text)
+    }
+
+    pub(super) fn gone_failure(&self) -> Failure {
+        let gone = self.lock().gone.clone();
+        gone.unwrap_or_else(|| {
+            let id = &self.core.origin.toolbox_id;
+            Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed"))
+        })
+    }
+
+    /// Has the keeper look after time limits, from now until nothing is under way any more.
+    pub(super) fn arm(&self) {
+        if !self.armed.load(Ordering::SeqCst) && !self.armed.swap(true, Ordering::SeqCst) {
+            self.bell.ring();
+        }
+    }
+
+    pub(super) fn begin_close(&self) {
+        {
+            let mut state = self.lock();
+            if state.closing.is_some() || state.gone.is_some() {
+                return;
+            }
+            state.closing = Some(Instant::now());
+        }
+        self.data.send(&Order::Close.frame().encode());
+        self.bell.ring();
+    }
+
+    // --- for the keeper and the reader
+
+    pub(super) fn outlook(&self) -> Outlook {
+        let state = self.lock();
+        let halted = state.words.values().filter_map(|word| word.halted).min();
+        Outlook {
+            busy: !(state.asks.is_empty() && state.words.is_empty() && state.moving.is_empty())
+                || self.core.runs.open() > 0,
+            halted,
+            given_up: state.given_up.clone(),
+            closing: state.closing,
+            closed: state.closed,
+            functions: state.functions,
+        }
+    }
+
+    /// Whether something moves, as far as is known.
+    pub(super) fn is_moving(&self) -> bool {
+        !self.lock().moving.is_empty()
+    }
+
+    /// Keeps a line for the case that it is one of the last.
+    pub(super) fn keep_line(&self, line: &str) {
+        let line = line.trim();
+        if !line.is_empty() {
+            let mut state = self.lock();
+            if state.lines.len() >= LAST_LINES {
+                state.lines.pop_front();
+            }
+            // Enough to know what it was about.
+            state.lines.push_back(line.chars().take(300).collect());
+        }
+    }
+
+    pub(super) fn last_lines(&self) -> String {
+        let lines: Vec<String> = self.lock().lines.iter().cloned().collect();
+        lines.join(" | ")
+    }
+
+    /// The child answered a halt or a resume.
+    pub(super) fn said(&self, id: u64, said: Result<(), Failure>) {
+        let word = self.lock().words.remove(&id);
+        if let Some(word) = word {
+            // Nobody waits when the caller's own patience ended.
+            _ = word.reply.send(said);
+        }
+    }
+
+    /// Takes a word from the data socket.
+    ///
+    /// # Errors
+    /// What it should not have said; the process cannot be used after it.
+    pub(super) fn hear(&self, word: Word) -> Result<(), String> {
+        let greeted = std::mem::replace(&mut self.lock().greeted, true);
+        if !greeted {
+            let Word::Hello(hello) = word else {
+                return Err("its first word was not hello".to_owned());
+            };
+            if hello.abi != super::frame::PROTOCOL {
+                return Err(format!(
+                    "it is of another version ({}, protocol {}); restart the service",
+                    hello.version, hello.abi
+                ));
+            }
+            // Dropped, or not there yet: `greeted` says it to those who come later.
+            self.lock().hello = None;
+            return Ok(());
+        }
+        let core = &self.core;
+        match word {
+            Word::Opened(opened) => {
+                let reply = self.lock().opened.take();
+                if let Some(reply) = reply {
+                    _ = reply.send(opened);
+                }
+            }
+            Word::Answer { ask, ok, json } => {
+                let reply = self.lock().asks.remove(&ask);
+                let answer = if ok {
+                    Ok(json)
+                } else {
+                    Err(serde_json::from_str(&json).unwrap_or_else(|e| {
+                        Failure::new("ToolboxError", format!("its failure cannot be read: {e}"))
+                    }))
+                };
+                if let Some(reply) = reply {
+                    _ = reply.send(answer);
+                }
+            }
+            Word::Complete { run, ended } => {
+                self.lock().moving.remove(&run);
+                if let Some(ending) = core.runs.take(run) {
+                    ending.send(ended);
+                }
+            }
+            Word::Progress { run, progress } => core.progressed(run, Some(progress)),
+            Word::Event(event) => core.happened(event),
+            Word::Request {
+                request,
+                topic,
+                data,
+                timeout_ms,
+            } => self.request(request, topic, data, timeout_ms),
+            Word::Log {
+                level,
+                target,
+                message,
+            } => {
+                self.keep_line(&message);
+                core.log(u32::from(level), &target, Ok(&message));
+            }
+            Word::Counts(counts) => self.lock().counts = counts,
+            Word::Closed { in_time } => {
+                self.lock().closed = Some((in_time, Instant::now()));
+                self.bell.ring();
+            }
+            // Of the other socket, or of a newer child.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn request(&self, request: u64, topic: String, data: Value, timeout_ms: u64) {
+        let core = &self.core;
+        let taken = {
+            let mut state = self.lock();
+            state.requests.len() < core.limits.max_requests && state.requests.insert(request)
+        };
+        // The child has checked both; what it says is checked here nevertheless.
+        if !core.manifest.requests.contains(&topic) || !taken {
+            core.counters.refused_requests.add();
+            let answer = Err(Failure::new("ToolboxError", "the request was refused"));
+            self.lock().requests.remove(&request);
+            return self
+                .data
+                .send(&Order::Response { request, answer }.frame().encode());
+        }
+        core.services.request(
+            &core.origin,
+            Request {
+                id: request,
+                topic,
+                data,
+                timeout: Duration::from_millis(timeout_ms),
+            },
+        );
+    }
+
+    /// The process is gone: everybody who waits is told why.
+    pub(super) fn bury(&self, end: End) {
+        let id = &self.core.origin.toolbox_id;
+        let failure = match &end {
+            End::Closed(true) => {
+                Failure::new("ToolboxClosed", format!("toolbox `{id}` was closed while it ran"))
+            }
+            End::Closed(false) => Failure::new(
+                "ToolboxClosed",
+                format!("toolbox `{id}` did not close in time and was ended"),
+            ),
+            End::Died(death) => Failure::new("ToolboxCrashed", format!("toolbox `{id}`: {}", death.reason)),
+        };
+        let later = match &end {
+            End::Closed(_) => Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed")),
+            End::Died(_) => never_begun(failure.clone()),
+        };
+        let (asks, words) = {
+            let mut state = self.lock();
+            state.gone = Some(later.clone());
+            state.moving.clear();
+            state.requests.clear();
+            // Dropped: whoever opens it learns of the end by that.
+            state.hello = None;
+            state.opened = None;
+            (std::mem::take(&mut state.asks), std::mem::take(&mut state.words))
+        };
+        self.end.send_replace(Some(end));
+        self.core.runs.lose_and_refuse(&failure, &later);
+        for (_, reply) in asks {
+            _ = reply.send(Err(failure.clone()));
+        }
+        for (_, word) in words {
+            _ = word.reply.send(Err(failure.clone()));
+        }
+    }
+}
