@@ -1,5 +1,5 @@
 #!/bin/sh
-# soak.sh [MINUTES]: repeats the fault tests of the service (bus restarts, stops, reloads under load, shutdowns, crashes of toolboxes) for that
+# soak.sh [MINUTES]: repeats the fault tests (bus restarts, stops, reloads under load, shutdowns, crashes of toolboxes) for that
 # long, and the engine's properties with many more cases. Every round has fresh seeds where a test draws them.
 set -eu
 cd "$(dirname "$0")/.."
