@@ -157,6 +157,30 @@ fn a_broken_file_changes_nothing() {
 }
 
 #[test]
+fn a_wrong_section_leaves_its_toolbox_as_it_was() {
+    let Stage {
+        scene,
+        mut client,
+        mut service,
+        _bus,
+    } = stage();
+    let tools = |client: &mut Client| client.ask("ovos.tools.list", &json!({}))["tools"].clone();
+    let before = tools(&mut client);
+    let wrong = json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "isolation": "nowhere" } } } });
+    scene.configure(&json!({}), &wrong);
+    client.send("configuration.updated", &json!({}));
+    until_logged(&mut service, "the configuration changed");
+    let reloaded = client.ask("ovos.tools.reload", &json!({ "detail": true }));
+    let failed = reloaded["failed"].to_string();
+    assert!(
+        failed.contains("isolation") && failed.contains("nowhere"),
+        "{reloaded}"
+    );
+    assert_eq!(greeting(&mut client), "hello");
+    assert_eq!(tools(&mut client), before);
+}
+
+#[test]
 fn a_patch_never_reaches_our_section() {
     let Stage {
         scene: _scene,

@@ -133,8 +133,13 @@ impl Bridge {
                     .engine
                     .attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
             }
-            let permits = |tool: &str| section.as_ref().is_ok_and(|section| section.tools.permits(tool));
-            entries.push(entry(toolbox, before.toolbox(&toolbox.id), permits));
+            let known = before.toolbox(&toolbox.id);
+            let permits = |tool: &str| match &section {
+                Ok(section) => section.tools.permits(tool),
+                // A section that has become wrong changes nothing: the copy that serves goes on with the tools it had.
+                Err(_) => known.is_some_and(|known| known.tools.iter().any(|had| had.name() == tool)),
+            };
+            entries.push(entry(toolbox, known, permits));
         }
         self.parts.registry.swap(Snapshot::new(entries));
         if let Some(router) = self.router.get().and_then(Weak::upgrade) {
