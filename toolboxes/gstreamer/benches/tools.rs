@@ -1,0 +1,141 @@
+//! What the tools cost beside the programs they stand for: one table of ratios, with the goals beside them.
+//!
+//! Both take turns, so that a ratio holds on a busy machine; processor time is beside it, which waiting for a processor is no
+//! part of. The programs start anew each time, which is what somebody
+//! without this toolbox does; the toolbox is warm, and called through its C table with JSON in and out.
+#![allow(clippy::print_stdout, reason = "a bench prints its figures")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a bench that cannot run has no figures"
+)]
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use gstreamer_toolbox::Gstreamer;
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::testing::Harness;
+
+/// Turns of each row.
+const ROUNDS: usize = 15;
+
+/// Calls of the toolbox a turn; the program is started once.
+const CALLS: u32 = 40;
+
+const PIPELINE: &str = "videotestsrc is-live=true ! video/x-raw,width=1280,height=720,framerate=30/1 ! x264enc bitrate=15000 \
+    ! h264parse ! mpegtsmux ! srtsink uri=srt://127.0.0.1:5000?mode=listener";
+
+fn main() {
+    let state = tempfile::tempdir().unwrap();
+    let toolbox = Harness::open::<Gstreamer>(json!({"state_dir": state.path()})).unwrap();
+    // Written once: the harness would list all tools before each call, which no host does.
+    let request = |tool: &str, arguments: Value| {
+        let call = json!({"call_id": "bench", "toolbox_id": "gstreamer", "tool": tool, "deadline_ms": 10_000, "stop_epoch": 0});
+        let action =
+            json!({"id": tool, "name": tool, "subsystems": [], "params": arguments, "effect": "read"});
+        json!({"call": call, "action": action, "inputs": {}}).to_string()
+    };
+    let call = |request: &str| toolbox.start_text(request).unwrap().wait().result().unwrap();
+    let validation = request("validate_pipeline", json!({"pipeline": PIPELINE}));
+    let question = request("get_gst_element_info", json!({"element": "x264enc"}));
+    let validate = || {
+        let found = call(&validation);
+        assert_eq!(found["valid"], json!(true), "{found}");
+    };
+    let info = || {
+        let found = call(&question);
+        assert_eq!(found["element"], json!("x264enc"), "{found}");
+    };
+    println!(
+        "gst toolbox, {}, {ROUNDS} turns each, medians",
+        gst::version_string()
+    );
+    let rows = [
+        row(
+            "validate_pipeline : gst-launch-1.0 up to \"Setting pipeline\"",
+            50.0,
+            validate,
+            launch,
+        ),
+        row(
+            "get_gst_element_info (warm) : gst-inspect-1.0",
+            100.0,
+            info,
+            inspect,
+        ),
+    ];
+    for row in &rows {
+        println!("{row}");
+    }
+}
+
+fn row(what: &str, goal: f64, ours: impl Fn(), theirs: impl Fn()) -> String {
+    // The first call loads plugins.
+    ours();
+    theirs();
+    let mut times = (Vec::new(), Vec::new());
+    let before = processor();
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        (0..CALLS).for_each(|_| ours());
+        times.0.push(start.elapsed() / CALLS);
+        let start = Instant::now();
+        theirs();
+        times.1.push(start.elapsed());
+    }
+    let after = processor();
+    let (ours, theirs) = (median(times.0), median(times.1));
+    let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
+    let met = if ratio >= goal { "met" } else { "NOT MET" };
+    let calls = f64::from(CALLS);
+    let processor = (after.1 - before.1) / ((after.0 - before.0) / calls);
+    format!(
+        "  {what:<62} {ours:>10.1?} : {theirs:>8.1?}  {ratio:>6.0}x  goal {goal}x  {met} (processor time {processor:.0}x)"
+    )
+}
+
+/// Processor time of this process and of those it has waited for, in ticks: fields 14 to 17 of /proc/self/stat.
+fn processor() -> (f64, f64) {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    // The name before may hold spaces; it ends with the last parenthesis, and the third field follows.
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    let ticks: Vec<f64> = rest
+        .split(' ')
+        .skip(11)
+        .take(4)
+        .map(|field| field.parse().unwrap())
+        .collect();
+    (ticks[0] + ticks[1], ticks[2] + ticks[3])
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Until it has parsed and begins to start; it is ended then.
+fn launch() {
+    let mut child = Command::new("gst-launch-1.0")
+        .args(PIPELINE.split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 16];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    assert!(first.starts_with(b"Setting pipeline"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn inspect() {
+    let output = Command::new("gst-inspect-1.0")
+        .arg("x264enc")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+}

@@ -1,0 +1,126 @@
+//! What GStreamer's registry says about this machine's elements.
+//!
+//! Owns the reading of factories, properties, pads, encoders and plugins. Knows no element by name: what is said about
+//! one comes from its plugin. Makes elements to read their defaults, and never takes one out of NULL state.
+//! Read [`Catalog`].
+
+mod element;
+mod encoder;
+mod plugin;
+mod property;
+mod search;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gst::prelude::*;
+
+pub(crate) use element::{ElementInfo, is_deprecated};
+pub(crate) use encoder::{Codec, Encoder, Media};
+
+pub(crate) use property::{is_deprecated as is_deprecated_property, is_out_of_range, range};
+pub(crate) use search::{Found, Query, Rank};
+
+/// What was read once. Installed plugins can change while the toolbox runs: what was read before is then forgotten.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    read: Mutex<Read>,
+}
+
+#[derive(Default)]
+struct Read {
+    /// GStreamer counts the changes of its registry.
+    cookie: u32,
+    elements: HashMap<String, Arc<ElementInfo>>,
+    custom: Option<Arc<Vec<String>>>,
+}
+
+/// There is no such element, or it cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum CatalogError {
+    /// No factory has this name.
+    #[error("no element '{0}'")]
+    Unknown(String),
+    /// The plugin could not be loaded, or the element refused.
+    #[error("element '{name}' is installed and cannot be made: {reason}")]
+    Broken {
+        /// The factory.
+        name: String,
+        /// What GStreamer said.
+        reason: String,
+    },
+}
+
+impl Catalog {
+    /// All about an element that was read before.
+    pub(crate) fn known_element(&self, name: &str) -> Option<Arc<ElementInfo>> {
+        self.current().elements.get(name).cloned()
+    }
+
+    /// All about an element. Blocks for some milliseconds the first time.
+    ///
+    /// # Errors
+    /// There is none of this name, or it cannot be made.
+    pub(crate) fn element(&self, name: &str) -> Result<Arc<ElementInfo>, CatalogError> {
+        if let Some(known) = self.known_element(name) {
+            return Ok(known);
+        }
+        // Not under the lock: loading a plugin may take long.
+        let info = Arc::new(element::read(name)?);
+        self.current().elements.insert(name.to_owned(), Arc::clone(&info));
+        Ok(info)
+    }
+
+    /// The plugins that come neither from GStreamer's own modules nor from the distribution. Blocks.
+    pub(crate) fn custom_plugins(&self) -> Arc<Vec<String>> {
+        if let Some(known) = &self.current().custom {
+            return Arc::clone(known);
+        }
+        let custom = Arc::new(plugin::custom());
+        self.current().custom = Some(Arc::clone(&custom));
+        custom
+    }
+
+    /// The encoders that fit, the best first. Blocks.
+    pub(crate) fn encoders(&self, codec: Codec, media: Option<Media>) -> Vec<(String, Encoder)> {
+        let custom = self.custom_plugins();
+        encoder::factories(codec, media)
+            .into_iter()
+            .filter_map(|factory| {
+                // One that cannot be made cannot encode.
+                let info = self.element(&factory.name()).ok()?;
+                Some((info.element.clone(), encoder::describe(&factory, &info, &custom)))
+            })
+            .collect()
+    }
+
+    /// The names of all, the best first: without making any.
+    #[expect(clippy::unused_self, reason = "asked of the catalog like the rest")]
+    pub(crate) fn encoder_names(&self) -> Vec<String> {
+        encoder::factories(Codec::All, None)
+            .into_iter()
+            .map(|factory| factory.name().to_string())
+            .collect()
+    }
+
+    /// The elements that fit a query.
+    ///
+    /// # Errors
+    /// The query's caps are none.
+    pub(crate) fn search(&self, query: &Query) -> Result<Found, String> {
+        search::search(query)
+    }
+
+    fn current(&self) -> std::sync::MutexGuard<'_, Read> {
+        let cookie = gst::Registry::get().feature_list_cookie();
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.cookie != cookie {
+            *read = Read {
+                cookie,
+                ..Read::default()
+            };
+        }
+        read
+    }
+}

@@ -1,0 +1,178 @@
+//! Finding elements.
+
+use std::str::FromStr;
+
+use gst::prelude::*;
+use ovos_toolbox_sdk::prelude::*;
+
+use super::element::{is_deprecated, rank_name};
+
+/// What is looked for: everything that is given has to fit.
+#[derive(Debug, Default)]
+pub(crate) struct Query {
+    /// Words that stand in its name, long name, description, class or plugin.
+    pub(crate) words: Vec<String>,
+    /// Parts of its class.
+    pub(crate) class: Vec<String>,
+    /// What one of its pads can pass.
+    pub(crate) caps: Option<String>,
+    /// The direction of that pad.
+    pub(crate) direction: Option<gst::PadDirection>,
+    /// At least this rank.
+    pub(crate) rank: Option<i32>,
+    /// At most so many.
+    pub(crate) limit: usize,
+}
+
+/// How readily an element is chosen automatically.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Rank {
+    /// Never.
+    None,
+    /// If nothing else is there.
+    Marginal,
+    /// If nothing better is there.
+    Secondary,
+    /// First.
+    Primary,
+}
+
+impl Rank {
+    /// Its number.
+    pub(crate) fn value(self) -> i32 {
+        match self {
+            Self::None => gst::Rank::NONE.into(),
+            Self::Marginal => gst::Rank::MARGINAL.into(),
+            Self::Secondary => gst::Rank::SECONDARY.into(),
+            Self::Primary => gst::Rank::PRIMARY.into(),
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Found {
+    /// The best first.
+    pub(crate) elements: Vec<Match>,
+    /// How many fit, also those left out.
+    pub(crate) total: usize,
+}
+
+/// An element that fits.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Match {
+    /// The name that is used in a pipeline.
+    pub(crate) element: String,
+    /// Its long name.
+    pub(crate) name: String,
+    /// What it is for.
+    pub(crate) description: String,
+    /// Its class.
+    pub(crate) class: String,
+    /// How readily it is chosen automatically.
+    pub(crate) rank: String,
+    /// The plugin it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plugin: Option<String>,
+    /// Whether it should not be used any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) deprecated: bool,
+}
+
+/// Looks through the registry.
+///
+/// # Errors
+/// The caps are none.
+pub(super) fn search(query: &Query) -> Result<Found, String> {
+    let caps = query
+        .caps
+        .as_deref()
+        .map(|text| {
+            gst::Caps::from_str(text).map_err(|_| {
+                format!("`caps` is {text}: expected caps such as video/x-h264 or video/x-raw,format=NV12")
+            })
+        })
+        .transpose()?;
+    let lower = |words: &[String]| -> Vec<String> { words.iter().map(|word| word.to_lowercase()).collect() };
+    let words = lower(&query.words);
+    let class = lower(&query.class);
+    let mut found: Vec<(u8, i32, gst::ElementFactory)> =
+        gst::ElementFactory::factories_with_type(gst::ElementFactoryType::ANY, gst::Rank::NONE)
+            .into_iter()
+            .filter(|factory| query.rank.is_none_or(|rank| i32::from(factory.rank()) >= rank))
+            .filter(|factory| {
+                let own = factory.klass().to_lowercase();
+                class.iter().all(|word| own.contains(word))
+            })
+            .filter(|factory| {
+                caps.as_ref()
+                    .is_none_or(|caps| passes(factory, caps, query.direction))
+            })
+            .filter_map(|factory| Some((closeness(&factory, &words)?, factory.rank().into(), factory)))
+            .collect();
+    found.sort_by_cached_key(|(closeness, rank, factory)| (*closeness, -rank, factory.name().to_string()));
+    let total = found.len();
+    found.truncate(query.limit);
+    Ok(Found {
+        elements: found.iter().map(|(_, _, factory)| describe(factory)).collect(),
+        total,
+    })
+}
+
+/// 0 for a name that is the words, more the further off they stand, `None` when one is missing.
+fn closeness(factory: &gst::ElementFactory, words: &[String]) -> Option<u8> {
+    let name = factory.name().to_lowercase();
+    if words.iter().all(|word| name == *word) {
+        return Some(0);
+    }
+    if words.iter().all(|word| name.contains(word)) {
+        return Some(1);
+    }
+    let long = factory.longname().to_lowercase();
+    let plugin = factory.plugin_name().unwrap_or_default();
+    let rest = format!("{} {} {plugin}", factory.description(), factory.klass()).to_lowercase();
+    let starts = |text: &str, word: &String| {
+        text.split(|letter: char| !letter.is_alphanumeric())
+            .any(|part| part.starts_with(word.as_str()))
+    };
+    // "payload" is what a payloader is found by, rather than a depayloader.
+    if words
+        .iter()
+        .all(|word| name.contains(word) || starts(&long, word))
+    {
+        return Some(2);
+    }
+    if words
+        .iter()
+        .all(|word| name.contains(word) || long.contains(word))
+    {
+        return Some(3);
+    }
+    words
+        .iter()
+        .all(|word| name.contains(word) || long.contains(word) || rest.contains(word))
+        .then_some(4)
+}
+
+fn passes(factory: &gst::ElementFactory, caps: &gst::Caps, direction: Option<gst::PadDirection>) -> bool {
+    factory.static_pad_templates().into_iter().any(|template| {
+        let own = template.caps();
+        // A pad that takes anything says nothing.
+        !own.is_any()
+            && direction.is_none_or(|direction| template.direction() == direction)
+            && own.can_intersect(caps)
+    })
+}
+
+fn describe(factory: &gst::ElementFactory) -> Match {
+    Match {
+        element: factory.name().to_string(),
+        name: factory.longname().to_owned(),
+        description: factory.description().to_owned(),
+        class: factory.klass().to_owned(),
+        rank: rank_name(factory.rank()),
+        plugin: factory.plugin_name().map(|name| name.to_string()),
+        deprecated: is_deprecated(factory),
+    }
+}

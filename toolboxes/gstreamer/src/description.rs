@@ -1,0 +1,292 @@
+//! The text of a pipeline, as gst-launch-1.0 reads it.
+//!
+//! Owns a reading of the text that keeps positions: which elements, properties and links stand where. It never decides
+//! whether a pipeline is right (the real parser does, see [`crate::parse`]) and creates nothing; it is there to say
+//! where a mistake stands, and to look at a text before anything is made of it. Read [`Description`].
+
+mod read;
+mod shell;
+
+pub(crate) use shell::normalize;
+
+/// What stands in a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Description {
+    /// In order.
+    pub(crate) elements: Vec<ElementText>,
+    /// In order.
+    pub(crate) links: Vec<LinkText>,
+    /// What cannot be right in the first place that cannot.
+    pub(crate) problem: Option<Problem>,
+}
+
+/// An element, and what is set on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ElementText {
+    /// The factory; for an address on its own (`file:///x`) the address.
+    pub(crate) factory: String,
+    /// Whether `factory` is an address.
+    pub(crate) is_address: bool,
+    /// Where it starts, in bytes.
+    pub(crate) at: usize,
+    /// In order.
+    pub(crate) properties: Vec<PropertyText>,
+}
+
+/// `name=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PropertyText {
+    /// Before the `=`.
+    pub(crate) name: String,
+    /// After it, without quotes and escapes.
+    pub(crate) value: String,
+    /// Where the name starts, in bytes.
+    pub(crate) at: usize,
+    /// Where the value starts, in bytes.
+    pub(crate) value_at: usize,
+}
+
+/// `a ! b`, or `a ! caps ! b`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LinkText {
+    /// What gives.
+    pub(crate) from: Endpoint,
+    /// What takes.
+    pub(crate) to: Endpoint,
+    /// What may pass.
+    pub(crate) caps: Option<String>,
+    /// Where the `!` stands, in bytes.
+    pub(crate) at: usize,
+}
+
+/// One end of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// An index of [`Description::elements`], and the pad when it is named.
+    Element(usize, Option<String>),
+    /// `name.` or `name.pad`.
+    Reference(String, Option<String>),
+}
+
+/// What cannot be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// Where, in bytes.
+    pub(crate) at: usize,
+    /// What is wrong there.
+    pub(crate) what: &'static str,
+}
+
+impl Description {
+    /// Reads a text. Always comes to an end; what it cannot understand is in `problem`.
+    pub(crate) fn read(text: &str) -> Self {
+        read::read(text)
+    }
+
+    /// The name an element is given with `name=`.
+    pub(crate) fn given_name(&self, index: usize) -> Option<&str> {
+        let element = self.elements.get(index)?;
+        let property = element
+            .properties
+            .iter()
+            .rfind(|property| property.name == "name")?;
+        Some(&property.value)
+    }
+
+    /// The element that is called `name` with `name=`.
+    pub(crate) fn named(&self, name: &str) -> Option<usize> {
+        (0..self.elements.len()).find(|index| self.given_name(*index) == Some(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, elements: &[&str], links: &[&str], problem: Option<(usize, &str)>) {
+        let read = Description::read(text);
+        let shown = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Element(index, pad) => {
+                format!(
+                    "{}.{}",
+                    read.elements[*index].factory,
+                    pad.as_deref().unwrap_or("")
+                )
+            }
+            Endpoint::Reference(name, pad) => format!("{name}.{}", pad.as_deref().unwrap_or("")),
+        };
+        let found: Vec<String> = read
+            .elements
+            .iter()
+            .map(|element| {
+                element
+                    .properties
+                    .iter()
+                    .fold(element.factory.clone(), |text, property| {
+                        format!("{text} {}={}", property.name, property.value)
+                    })
+            })
+            .collect();
+        assert_eq!(found, elements, "elements of {text}");
+        let found: Vec<String> = read
+            .links
+            .iter()
+            .map(|link| {
+                let caps = link
+                    .caps
+                    .as_deref()
+                    .map(|caps| format!("[{caps}] "))
+                    .unwrap_or_default();
+                format!("{} > {caps}{}", shown(&link.from), shown(&link.to))
+            })
+            .collect();
+        assert_eq!(found, links, "links of {text}");
+        assert_eq!(
+            read.problem.map(|problem| (problem.at, problem.what)),
+            problem,
+            "problem of {text}"
+        );
+    }
+
+    #[test]
+    fn elements_properties_and_links_are_found() {
+        check(
+            "videotestsrc num-buffers=10 ! video/x-raw,width=320 , height=240 ! x264enc bitrate = 500 ! fakesink",
+            &["videotestsrc num-buffers=10", "x264enc bitrate=500", "fakesink"],
+            &[
+                "videotestsrc. > [video/x-raw,width=320 , height=240] x264enc.",
+                "x264enc. > fakesink.",
+            ],
+            None,
+        );
+        check(
+            "videotestsrc ! tee name=t t. ! queue ! fakesink t.src_1 ! fakesink",
+            &["videotestsrc", "tee name=t", "queue", "fakesink", "fakesink"],
+            &[
+                "videotestsrc. > tee.",
+                "t. > queue.",
+                "queue. > fakesink.",
+                "t.src_1 > fakesink.",
+            ],
+            None,
+        );
+        check(
+            r#"filesrc location="/tmp/a b.mp4" ! qtdemux .video_0 ! fakesink name='a\'b'"#,
+            &["filesrc location=/tmp/a b.mp4", "qtdemux", "fakesink name=a'b"],
+            &["filesrc. > qtdemux.", "qtdemux.video_0 > fakesink."],
+            None,
+        );
+        check(
+            "( videotestsrc ! fakesink sync=false ) file:///tmp/x.ogg ! decodebin ! mix.sink_0 audiomixer name=mix",
+            &[
+                "bin",
+                "videotestsrc",
+                "fakesink sync=false",
+                "file:///tmp/x.ogg",
+                "decodebin",
+                "audiomixer name=mix",
+            ],
+            &[
+                "videotestsrc. > fakesink.",
+                "file:///tmp/x.ogg. > decodebin.",
+                "decodebin. > mix.sink_0",
+            ],
+            None,
+        );
+        check(
+            "compositor name=c sink_1::xpos=320 ! fakesink",
+            &["compositor name=c sink_1::xpos=320", "fakesink"],
+            &["compositor. > fakesink."],
+            None,
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_right_is_pointed_at() {
+        check(
+            "videotestsrc !",
+            &["videotestsrc"],
+            &[],
+            Some((13, "nothing follows this `!`")),
+        );
+        check(
+            "! fakesink",
+            &["fakesink"],
+            &[],
+            Some((0, "nothing stands before this `!`")),
+        );
+        check(
+            "videotestsrc ! ! fakesink",
+            &["videotestsrc", "fakesink"],
+            &["videotestsrc. > fakesink."],
+            Some((15, "nothing stands before this `!`")),
+        );
+        check(
+            "( videotestsrc ! fakesink",
+            &["bin", "videotestsrc", "fakesink"],
+            &["videotestsrc. > fakesink."],
+            Some((0, "this `(` is not closed")),
+        );
+        check(
+            "fakesink )",
+            &["fakesink"],
+            &[],
+            Some((9, "this `)` was not opened")),
+        );
+        check("", &[], &[], Some((0, "the pipeline is empty")));
+        check(
+            "name=x fakesink",
+            &["fakesink"],
+            &[],
+            Some((0, "no element stands before this property")),
+        );
+        check(
+            "filesrc location=\"/tmp/a",
+            &["filesrc location=/tmp/a"],
+            &[],
+            Some((17, "this quote is not closed")),
+        );
+        check(
+            "videotestsrc ! video/x-raw",
+            &["videotestsrc", "video/x-raw"],
+            &["videotestsrc. > video/x-raw."],
+            Some((15, "caps stand between two `!`")),
+        );
+    }
+
+    proptest::proptest! {
+        /// Whatever stands in a text: reading it ends, and every place is one in the text.
+        #[test]
+        fn any_text_is_read(
+            pieces in proptest::collection::vec(
+                proptest::prop_oneof![
+                    "[a-z0-9]{1,6}",
+                    "[!:.(){}=;,/@\"'\\\\ ]{1,3}",
+                    "name=[a-z]{1,2}",
+                    "video/x-raw,width=[0-9]{1,2}",
+                    "\\PC{0,4}",
+                ],
+                0..30,
+            ),
+        ) {
+            for text in [pieces.concat(), pieces.join(" "), pieces.join(" ! ")] {
+                let normalized = normalize(&text);
+                let read = Description::read(&normalized);
+                let places = read.elements.iter().map(|element| element.at)
+                    .chain(read.elements.iter().flat_map(|element| &element.properties).flat_map(|set| [set.at, set.value_at]))
+                    .chain(read.links.iter().map(|link| link.at))
+                    .chain(read.problem.iter().map(|problem| problem.at));
+                for place in places {
+                    proptest::prop_assert!(normalized.is_char_boundary(place), "{place} in {normalized}");
+                }
+                for link in &read.links {
+                    for end in [&link.from, &link.to] {
+                        if let Endpoint::Element(index, _) = end {
+                            proptest::prop_assert!(*index < read.elements.len());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

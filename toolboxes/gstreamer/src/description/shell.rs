@@ -1,0 +1,141 @@
+//! Descriptions that are written as for a shell.
+//!
+//! People and models copy command lines: `gst-launch-1.0 -e videotestsrc ! "video/x-raw, width=320" ! fakesink`. There
+//! the quotes are for the shell, and gst-launch-1.0 escapes the spaces of its arguments before it parses them.
+
+use std::borrow::Cow;
+
+/// The text the parser is to be given.
+///
+/// A text that starts with `gst-launch-1.0`, or in which a word starts with a quote (which the parser knows after a `=`
+/// alone), is taken as a command line; any other is left as it is.
+pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
+    let text = text.trim();
+    let command = text
+        .strip_prefix("gst-launch-1.0")
+        .filter(|rest| rest.starts_with(char::is_whitespace));
+    match command {
+        Some(rest) => Cow::Owned(join(words(rest).into_iter().skip_while(|word| is_option(word)))),
+        None if has_quoted_word(text) => Cow::Owned(join(words(text))),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// `-e`, `-v`, `--eos-on-shutdown`: for the program, not for the pipeline.
+fn is_option(word: &str) -> bool {
+    word.starts_with('-')
+}
+
+fn has_quoted_word(text: &str) -> bool {
+    let mut quote = None;
+    let mut before = ' ';
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match quote {
+            _ if letter == '\\' => {
+                letters.next();
+            }
+            Some(open) if letter == open => quote = None,
+            Some(_) => {}
+            None if letter == '"' || letter == '\'' => {
+                if before.is_whitespace() {
+                    return true;
+                }
+                quote = Some(letter);
+            }
+            None => {}
+        }
+        before = letter;
+    }
+    false
+}
+
+/// The words of a command line: quotes and backslashes as in sh, and nothing else of it.
+fn words(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match quote {
+            Some(open) if letter == open => quote = None,
+            Some('"') if letter == '\\' && letters.peek().is_some_and(|next| "\"\\$`".contains(*next)) => {
+                word.get_or_insert_default().extend(letters.next());
+            }
+            Some(_) => word.get_or_insert_default().push(letter),
+            None if letter.is_whitespace() => found.extend(word.take()),
+            None if letter == '"' || letter == '\'' => {
+                word.get_or_insert_default();
+                quote = Some(letter);
+            }
+            None if letter == '\\' => word
+                .get_or_insert_default()
+                .extend(letters.next().filter(|next| *next != '\n')),
+            None => word.get_or_insert_default().push(letter),
+        }
+    }
+    found.extend(word);
+    found
+}
+
+/// As gst-launch-1.0 puts its arguments together: spaces outside double quotes are escaped.
+fn join(words: impl IntoIterator<Item = String>) -> String {
+    let mut text = String::new();
+    for word in words {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        let mut quoted = false;
+        let mut before = ' ';
+        for letter in word.chars() {
+            if letter == '"' && (!quoted || before != '\\') {
+                quoted = !quoted;
+            }
+            if letter == ' ' && !quoted {
+                text.push('\\');
+            }
+            text.push(letter);
+            before = letter;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalize;
+
+    #[test]
+    fn command_lines_become_what_the_parser_is_given() {
+        for (text, expected) in [
+            ("videotestsrc ! fakesink", "videotestsrc ! fakesink"),
+            (
+                " gst-launch-1.0 -v -e videotestsrc ! fakesink",
+                "videotestsrc ! fakesink",
+            ),
+            (
+                "videotestsrc ! \"video/x-raw, width=320\" ! fakesink",
+                "videotestsrc ! video/x-raw,\\ width=320 ! fakesink",
+            ),
+            (
+                "videotestsrc ! 'video/x-raw(memory:SystemMemory), width=320' ! fakesink",
+                "videotestsrc ! video/x-raw(memory:SystemMemory),\\ width=320 ! fakesink",
+            ),
+            (
+                "filesrc location=\"/tmp/a b\" ! fakesink",
+                "filesrc location=\"/tmp/a b\" ! fakesink",
+            ),
+            (
+                "gst-launch-1.0 filesrc location=\"/tmp/a b\" \\! fakesink",
+                "filesrc location=/tmp/a\\ b ! fakesink",
+            ),
+            (
+                "gst-launch-1.0 srtsink uri='srt://:5000?mode=listener'",
+                "srtsink uri=srt://:5000?mode=listener",
+            ),
+            ("gst-launch-1.0x", "gst-launch-1.0x"),
+        ] {
+            assert_eq!(normalize(text), expected, "{text}");
+        }
+    }
+}

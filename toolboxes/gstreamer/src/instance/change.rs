@@ -1,0 +1,151 @@
+//! Properties that are changed while a pipeline runs.
+//!
+//! Owns the way from JSON to a property's type and back, with its range and the policy in between: what does not fit is
+//! an error here and would be a panic there. Read [`set`].
+
+use gst::glib;
+use gst::prelude::*;
+use ovos_toolbox_sdk::prelude::*;
+
+use super::refused;
+use crate::policy::Policy;
+
+/// What setting a property did.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Changed {
+    /// What it was.
+    pub(crate) before: Value,
+    /// What it is now; an element may round or limit what it is given.
+    pub(crate) now: Value,
+}
+
+/// Sets a property of a running pipeline, if the policy allows it. Blocks as long as the element does.
+///
+/// # Errors
+/// There is no such element or property, the value does not fit, or it is not allowed.
+pub(super) fn set(
+    policy: &Policy,
+    pipeline: &gst::Pipeline,
+    element: &str,
+    property: &str,
+    value: &Value,
+) -> Result<Changed, ToolError> {
+    let found = pipeline.by_name(element).ok_or_else(|| {
+        ToolError::bad_args(format!(
+            "no element {element}; this pipeline has {}",
+            names(pipeline).join(", ")
+        ))
+    })?;
+    let spec = found
+        .find_property(property)
+        .ok_or_else(|| ToolError::bad_args(format!("{element} has no property {property}")))?;
+    let flags = spec.flags();
+    if !flags.contains(glib::ParamFlags::WRITABLE) || flags.contains(glib::ParamFlags::CONSTRUCT_ONLY) {
+        return Err(ToolError::bad_args(format!(
+            "{property} of {element} cannot be written"
+        )));
+    }
+    let new = to_value(&spec, value).ok_or_else(|| {
+        ToolError::bad_args(format!(
+            "{property} of {element}: {value} is not a {}",
+            spec.value_type()
+        ))
+    })?;
+    if let Some(range) = outside(&spec, &new) {
+        return Err(ToolError::bad_args(format!(
+            "{property} of {element} is {value}: expected {range}"
+        )));
+    }
+    policy.check_property(&found, property, &new).map_err(refused)?;
+    let readable = flags.contains(glib::ParamFlags::READABLE);
+    let read = || {
+        if readable {
+            to_json(&found.property_value(property))
+        } else {
+            Value::Null
+        }
+    };
+    let before = read();
+    found.set_property_from_value(property, &new);
+    Ok(Changed { before, now: read() })
+}
+
+/// The names of a pipeline's elements, sorted.
+pub(super) fn names(pipeline: &gst::Pipeline) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut elements = pipeline.iterate_recurse();
+    while let Ok(Some(element)) = elements.next() {
+        found.push(element.name().to_string());
+    }
+    found.sort_unstable();
+    found
+}
+
+/// JSON as a property's type: a text is read as gst-launch-1.0 reads it.
+fn to_value(spec: &glib::ParamSpec, value: &Value) -> Option<glib::Value> {
+    let kind = spec.value_type();
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Null if kind == glib::Type::STRING => return Some(None::<&str>.to_value()),
+        _ => return None,
+    };
+    if kind == glib::Type::STRING {
+        return Some(text.to_value());
+    }
+    // Elements cannot be exchanged while a pipeline runs.
+    if kind.is_a(glib::Type::OBJECT) || kind.is_a(glib::Type::POINTER) {
+        return None;
+    }
+    glib::Value::deserialize(&text, kind).ok()
+}
+
+/// The range of a property that a number is outside of.
+fn outside(spec: &glib::ParamSpec, value: &glib::Value) -> Option<String> {
+    fn check<T: PartialOrd + std::fmt::Display>(value: T, least: T, most: T) -> Option<String> {
+        (value < least || value > most).then(|| format!("{least} to {most}"))
+    }
+    macro_rules! range {
+        ($spec:ty) => {
+            if let Some(spec) = spec.downcast_ref::<$spec>() {
+                return check(value.get().ok()?, spec.minimum(), spec.maximum());
+            }
+        };
+    }
+    range!(glib::ParamSpecInt);
+    range!(glib::ParamSpecUInt);
+    range!(glib::ParamSpecInt64);
+    range!(glib::ParamSpecUInt64);
+    range!(glib::ParamSpecLong);
+    range!(glib::ParamSpecULong);
+    range!(glib::ParamSpecFloat);
+    range!(glib::ParamSpecDouble);
+    None
+}
+
+fn to_json(value: &glib::Value) -> Value {
+    if let Ok(number) = value.get::<i32>() {
+        return json!(number);
+    }
+    if let Ok(number) = value.get::<u32>() {
+        return json!(number);
+    }
+    if let Ok(number) = value.get::<i64>() {
+        return json!(number);
+    }
+    if let Ok(number) = value.get::<u64>() {
+        return json!(number);
+    }
+    if let Ok(number) = value.get::<f64>() {
+        return json!(number);
+    }
+    if let Ok(truth) = value.get::<bool>() {
+        return json!(truth);
+    }
+    if let Ok(text) = value.get::<Option<String>>() {
+        return json!(text);
+    }
+    value
+        .serialize()
+        .map_or(Value::Null, |text| Value::String(text.to_string()))
+}

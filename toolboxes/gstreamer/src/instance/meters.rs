@@ -1,0 +1,213 @@
+//! What flows through a pipeline.
+//!
+//! Owns the counters: bytes and buffers that reach each sink, frames that leave each video encoder and source. They are
+//! counted by pad probes, in the threads of the pipeline, without locks. Read [`Meters`].
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gst::prelude::*;
+use ovos_toolbox_sdk::prelude::*;
+
+/// What flowed through one place.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Flow {
+    /// The element's name in this pipeline.
+    pub(crate) element: String,
+    /// Its kind, such as `srtsink`.
+    pub(crate) factory: String,
+    /// `sink`: what arrived there. `encoder`, `source`: the video frames that left it.
+    pub(crate) place: Place,
+    /// Buffers since the pipeline was started; of an encoder or a source these are frames.
+    pub(crate) buffers: u64,
+    /// Bytes since the pipeline was started.
+    pub(crate) bytes: u64,
+    /// Bits per second over the last seconds.
+    pub(crate) bitrate: f64,
+    /// Buffers per second over the last seconds.
+    pub(crate) rate: f64,
+}
+
+/// Where something is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Place {
+    /// The end of the pipeline.
+    Sink,
+    /// Behind a video encoder.
+    Encoder,
+    /// Behind a video source.
+    Source,
+}
+
+/// The counters of one pipeline.
+#[derive(Debug, Default)]
+pub(crate) struct Meters {
+    all: Mutex<Vec<Arc<Meter>>>,
+}
+
+#[derive(Debug)]
+struct Meter {
+    element: String,
+    factory: String,
+    place: Place,
+    buffers: AtomicU64,
+    bytes: AtomicU64,
+    /// (when, buffers, bytes), oldest first, at most [`WINDOW`] back.
+    past: Mutex<VecDeque<(Instant, u64, u64)>>,
+}
+
+/// Over how long rates are taken.
+const WINDOW: Duration = Duration::from_secs(5);
+/// A pipeline with more places than this is counted in part: a mosaic of hundreds of sources, or a mistake.
+const MOST_METERS: usize = 512;
+
+impl Meters {
+    /// Counts what the pipeline's elements do, also those that come later.
+    pub(crate) fn of(pipeline: &gst::Pipeline) -> Arc<Self> {
+        let meters = Arc::new(Self::default());
+        let mut elements = pipeline.iterate_recurse();
+        while let Ok(Some(element)) = elements.next() {
+            meters.add(&element);
+        }
+        // The pipeline keeps the meters, not the other way around.
+        let later = Arc::clone(&meters);
+        pipeline.connect_deep_element_added(move |_, _, element| later.add(element));
+        meters
+    }
+
+    /// Remembers where the counters stand now, for the rates.
+    pub(crate) fn tick(&self) {
+        for meter in self.lock().iter() {
+            meter.tick();
+        }
+    }
+
+    /// The counters as they stand.
+    pub(crate) fn read(&self) -> Vec<Flow> {
+        self.lock().iter().map(|meter| meter.flow()).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Meter>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, element: &gst::Element) {
+        if element.is::<gst::Bin>() {
+            return;
+        }
+        let Some(factory) = element.factory() else { return };
+        let klass = factory.metadata("klass").unwrap_or_default();
+        let video = klass.contains("Video");
+        let place = if element.element_flags().contains(gst::ElementFlags::SINK) {
+            Place::Sink
+        } else if video && klass.contains("Encoder") {
+            Place::Encoder
+        } else if video && klass.contains("Source") {
+            Place::Source
+        } else {
+            return;
+        };
+        let mut all = self.lock();
+        if all.len() >= MOST_METERS {
+            return;
+        }
+        let meter = Arc::new(Meter {
+            element: element.name().to_string(),
+            factory: factory.name().to_string(),
+            place,
+            buffers: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            past: Mutex::default(),
+        });
+        all.push(Arc::clone(&meter));
+        drop(all);
+        let wanted = match place {
+            Place::Sink => gst::PadDirection::Sink,
+            Place::Encoder | Place::Source => gst::PadDirection::Src,
+        };
+        for pad in element.pads() {
+            meter.count(&pad, wanted);
+        }
+        element.connect_pad_added(move |_, pad| meter.count(pad, wanted));
+    }
+}
+
+impl Meter {
+    fn count(self: &Arc<Self>, pad: &gst::Pad, wanted: gst::PadDirection) {
+        if pad.direction() != wanted {
+            return;
+        }
+        let meter = Arc::clone(self);
+        pad.add_probe(
+            gst::PadProbeType::BUFFER | gst::PadProbeType::BUFFER_LIST,
+            move |_, info| {
+                match &info.data {
+                    Some(gst::PadProbeData::Buffer(buffer)) => meter.note(1, buffer.size()),
+                    Some(gst::PadProbeData::BufferList(list)) => {
+                        let bytes = list.iter().map(|buffer| buffer.size()).sum();
+                        meter.note(list.len(), bytes);
+                    }
+                    _ => {}
+                }
+                gst::PadProbeReturn::Ok
+            },
+        );
+    }
+
+    fn note(&self, buffers: usize, bytes: usize) {
+        let first = self.buffers.fetch_add(buffers as u64, Ordering::Relaxed) == 0;
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        if first {
+            self.remember(Instant::now(), 0, 0);
+        }
+    }
+
+    fn tick(&self) {
+        let buffers = self.buffers.load(Ordering::Relaxed);
+        if buffers > 0 {
+            self.remember(Instant::now(), buffers, self.bytes.load(Ordering::Relaxed));
+        }
+    }
+
+    fn remember(&self, now: Instant, buffers: u64, bytes: u64) {
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        past.push_back((now, buffers, bytes));
+        // One from before the window stays, so that the window is never cut short.
+        while past
+            .get(1)
+            .is_some_and(|(at, _, _)| now.duration_since(*at) >= WINDOW)
+        {
+            past.pop_front();
+        }
+    }
+
+    fn flow(&self) -> Flow {
+        let (buffers, bytes) = (
+            self.buffers.load(Ordering::Relaxed),
+            self.bytes.load(Ordering::Relaxed),
+        );
+        let past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let (seconds, more_buffers, more_bytes) = match past.front() {
+            Some((at, b, y)) => (at.elapsed().as_secs_f64(), buffers - b, bytes - y),
+            None => (0.0, 0, 0),
+        };
+        let per_second = |count: f64| if seconds > 0.05 { count / seconds } else { 0.0 };
+        #[expect(clippy::cast_precision_loss, reason = "counts of seconds, far below 2^52")]
+        let (bitrate, rate) = (
+            per_second(more_bytes as f64 * 8.0),
+            per_second(more_buffers as f64),
+        );
+        Flow {
+            element: self.element.clone(),
+            factory: self.factory.clone(),
+            place: self.place,
+            buffers,
+            bytes,
+            bitrate: bitrate.round(),
+            rate: (rate * 100.0).round() / 100.0,
+        }
+    }
+}

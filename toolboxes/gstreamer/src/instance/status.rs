@@ -1,0 +1,69 @@
+//! What is said of an instance.
+//!
+//! Owns the answers of the tools: a line in a list, and everything about one. Read [`Status`].
+
+use std::path::PathBuf;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::view::{Clockwork, Phase, Said};
+use crate::config::Restart;
+
+/// One instance, as `get_running_instances` lists it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Summary {
+    /// What the other tools call it.
+    pub(crate) instance_id: String,
+    /// Its name.
+    pub(crate) name: String,
+    /// What it was started from.
+    pub(crate) pipeline: String,
+    /// Where it is in its life.
+    pub(crate) state: Phase,
+    /// Whether an element holds its thread up; then only a reload of the toolbox ends it.
+    pub(crate) stuck: bool,
+    /// Seconds since it was started.
+    pub(crate) uptime_s: f64,
+    /// When it is started again.
+    pub(crate) restart: Restart,
+    /// Whether it is started with the toolbox.
+    pub(crate) autostart: bool,
+    /// How often it was started again.
+    pub(crate) restarts: u32,
+    /// Devices it holds.
+    pub(crate) devices: Vec<String>,
+    /// Files, or patterns of files, it writes.
+    pub(crate) files: Vec<PathBuf>,
+    /// The last error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    /// Why it is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+/// Everything about one instance.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Status {
+    #[serde(flatten)]
+    pub(crate) summary: Summary,
+    #[serde(flatten)]
+    pub(crate) clockwork: Clockwork,
+    /// Seconds since data began to flow.
+    pub(crate) playing_s: Option<f64>,
+    /// Whether the files were finished properly, once it was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) files_finished: Option<bool>,
+    /// The last error with all it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_error: Option<Said>,
+    /// The last things its elements said, newest last.
+    pub(crate) messages: Vec<Said>,
+}
+
+impl Summary {
+    /// Whether it is called so.
+    pub(super) fn is(&self, id: &str) -> bool {
+        self.instance_id == id || self.name == id
+    }
+}

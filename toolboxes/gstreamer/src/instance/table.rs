@@ -1,0 +1,343 @@
+//! The table of instances.
+//!
+//! Owns who is there, who holds which device and file, and the threads; keeps the list on disk in step. Read [`Table`].
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::Ask;
+use super::build::{BuildError, Built, build};
+use super::entry::Instance;
+use super::record::{Declared, Store};
+use super::status::Status;
+use super::view::Phase;
+use super::worker::{Command, Input, Worker};
+use crate::config::Config;
+use crate::policy::{Policy, Uses};
+
+/// What the threads of the instances share.
+pub(super) struct Table {
+    pub(super) config: Arc<Config>,
+    pub(super) policy: Arc<Policy>,
+    pub(super) host: Host,
+    pub(super) store: Store,
+    /// The thread's logs go where those of the runtime go.
+    pub(super) log: tracing::Dispatch,
+    pub(super) state: Mutex<State>,
+    pub(super) closing: AtomicBool,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) next: u64,
+    /// By order of their start.
+    pub(super) live: BTreeMap<u64, Arc<Instance>>,
+    /// Newest last.
+    pub(super) over: VecDeque<Status>,
+    /// Who holds a device or writes a file.
+    pub(super) claims: HashMap<String, u64>,
+    /// Threads that have nothing left to do.
+    pub(super) leaving: Vec<JoinHandle<()>>,
+}
+
+/// An instance without a thread, and what that will listen to.
+pub(super) struct Enlisted {
+    pub(super) instance: Arc<Instance>,
+    pub(super) waiting: Receiver<Input>,
+}
+
+/// How many ended instances are remembered.
+const MOST_OVER: usize = 32;
+
+impl Table {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An instance that is over and has no successor of this name.
+    pub(super) fn over(&self, id: &str) -> Option<Status> {
+        let state = self.lock();
+        if state
+            .live
+            .values()
+            .any(|live| live.id() == id || live.name() == id)
+        {
+            return None;
+        }
+        state.over.iter().rfind(|over| over.summary.is(id)).cloned()
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+    }
+
+    /// Makes a pipeline and a thread for it. Blocks.
+    pub(super) fn begin(self: &Arc<Self>, ask: Ask) -> Result<Arc<Instance>, BuildError> {
+        self.sweep();
+        self.check_room(ask.name.as_deref())?;
+        let built = build(&self.policy, &ask.pipeline)?;
+        let mut state = self.lock();
+        Self::room(&state, &self.config, ask.name.as_deref())?;
+        let order = state.next.max(1);
+        state.next = order + 1;
+        let instance_id = format!("{}-{order}", slug(ask.name.as_deref().unwrap_or_default()));
+        let declared = Declared {
+            name: ask.name.unwrap_or_else(|| instance_id.clone()),
+            instance_id,
+            pipeline: ask.pipeline,
+            restart: ask.restart,
+            autostart: ask.autostart,
+            crashes: 0,
+        };
+        Self::claim_in(&mut state, order, &built.uses)?;
+        let enlisted = Self::enlist(&mut state, order, declared, Some(&built));
+        drop(state);
+        self.save();
+        self.launch(enlisted, Some(built), Duration::ZERO)
+    }
+
+    pub(super) fn check_room(&self, name: Option<&str>) -> Result<(), BuildError> {
+        if self.is_closing() {
+            return Err(BuildError::NotNow("the toolbox is closing".to_owned()));
+        }
+        Self::room(&self.lock(), &self.config, name)
+    }
+
+    pub(super) fn room(state: &State, config: &Config, name: Option<&str>) -> Result<(), BuildError> {
+        if state.live.len() >= config.max_instances {
+            return Err(BuildError::NotNow(format!(
+                "{} pipelines run, which is all that `max_instances` allows: stop one of them",
+                state.live.len()
+            )));
+        }
+        let taken = name.and_then(|name| state.live.values().find(|instance| instance.name() == name));
+        match taken {
+            Some(owner) => Err(BuildError::InUse {
+                what: format!("the name {}", owner.name()),
+                owner: owner.id(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes devices and files for an instance, all or nothing.
+    pub(super) fn claim(&self, instance: &Instance, uses: &Uses) -> Result<(), BuildError> {
+        let mut state = self.lock();
+        state.claims.retain(|_, owner| *owner != instance.order);
+        Self::claim_in(&mut state, instance.order, uses)
+    }
+
+    pub(super) fn claim_in(state: &mut State, order: u64, uses: &Uses) -> Result<(), BuildError> {
+        let wanted: Vec<(String, String)> = uses
+            .devices
+            .iter()
+            .map(|device| (device.clone(), format!("the device {device}")))
+            .chain(uses.writes.iter().map(|path| {
+                let path = path.display().to_string();
+                (path.clone(), format!("the file {path}"))
+            }))
+            .collect();
+        for (claim, what) in &wanted {
+            let owner = state.claims.get(claim).filter(|owner| **owner != order);
+            if let Some(owner) = owner.and_then(|owner| state.live.get(owner)) {
+                return Err(BuildError::InUse {
+                    what: what.clone(),
+                    owner: owner.id(),
+                });
+            }
+        }
+        state
+            .claims
+            .extend(wanted.into_iter().map(|(claim, _)| (claim, order)));
+        Ok(())
+    }
+
+    /// Puts an instance into the table; its thread is started by [`Table::launch`].
+    pub(super) fn enlist(
+        state: &mut State,
+        order: u64,
+        declared: Declared,
+        built: Option<&Built>,
+    ) -> Enlisted {
+        let (instance, waiting) = Instance::new(order, declared, built);
+        state.live.insert(order, Arc::clone(&instance));
+        Enlisted { instance, waiting }
+    }
+
+    /// Starts the thread of an instance. The list on disk has it by then: should it take the process with it, it is known
+    /// what did.
+    pub(super) fn launch(
+        self: &Arc<Self>,
+        enlisted: Enlisted,
+        built: Option<Built>,
+        delay: Duration,
+    ) -> Result<Arc<Instance>, BuildError> {
+        let Enlisted { instance, waiting } = enlisted;
+        let worker = Worker {
+            table: Arc::clone(self),
+            instance: Arc::clone(&instance),
+            inputs: waiting,
+        };
+        let log = self.log.clone();
+        // Held while it starts: the thread takes it away as its last act.
+        let mut place = instance.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = std::thread::Builder::new()
+            .name(format!("gst-{}", instance.order))
+            .spawn(move || tracing::dispatcher::with_default(&log, || worker.run(built, delay)));
+        match thread {
+            Ok(thread) => {
+                *place = Some(thread);
+                drop(place);
+                Ok(instance)
+            }
+            Err(error) => {
+                drop(place);
+                let mut state = self.lock();
+                state.live.remove(&instance.order);
+                state.claims.retain(|_, owner| *owner != instance.order);
+                Err(BuildError::NotNow(format!("no thread for the pipeline: {error}")))
+            }
+        }
+    }
+
+    /// Asks an instance to end; a queue that is full, or no grace, means at once.
+    pub(super) fn end(&self, instance: &Instance, grace: Duration) {
+        let command = Input::Command(Command::Stop { grace });
+        if grace.is_zero() || instance.inputs.try_send(command).is_err() {
+            instance.halt();
+        }
+    }
+
+    /// An instance is over: called by its thread, as the last thing.
+    pub(super) fn retire(&self, instance: &Arc<Instance>, phase: Phase, reason: &str) {
+        {
+            let mut view = instance.lock();
+            view.phase = phase;
+            view.reason = Some(reason.to_owned());
+        }
+        let status = instance.status();
+        let error = status.summary.error.clone();
+        {
+            let mut state = self.lock();
+            state.live.remove(&instance.order);
+            state.claims.retain(|_, owner| *owner != instance.order);
+            let thread = instance
+                .thread
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            state.leaving.extend(thread);
+            remember(&mut state, status);
+        }
+        self.save();
+        let severity = if phase == Phase::Failed {
+            Severity::Error
+        } else {
+            Severity::Info
+        };
+        let finished = instance.lock().finished;
+        self.tell(
+            "pipeline_ended",
+            severity,
+            instance,
+            json!({"reason": reason, "error": error, "files_finished": finished}),
+        );
+        instance.phase.send_replace(phase);
+    }
+
+    /// Joins the threads that have ended. Blocks only for what a thread does after its last word.
+    pub(super) fn sweep(&self) {
+        let leaving: Vec<JoinHandle<()>> = {
+            let mut state = self.lock();
+            let (done, still): (Vec<_>, Vec<_>) = std::mem::take(&mut state.leaving)
+                .into_iter()
+                .partition(JoinHandle::is_finished);
+            state.leaving = still;
+            done
+        };
+        for thread in leaving {
+            // Panics were caught inside.
+            _ = thread.join();
+        }
+    }
+
+    /// An event about an instance.
+    pub(super) fn tell(&self, kind: &str, severity: Severity, instance: &Instance, more: Value) {
+        self.send(kind, severity, &instance.id(), &instance.name(), more);
+    }
+
+    pub(super) fn send(&self, kind: &str, severity: Severity, id: &str, name: &str, more: Value) {
+        let mut data = json!({"instance_id": id, "name": name});
+        if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
+            data.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+        tracing::info!(instance = id, kind, "pipeline");
+        self.host.send(&Event {
+            kind: kind.to_owned(),
+            severity,
+            data: Some(data),
+        });
+    }
+
+    /// Writes the list of what runs. Blocks. A failure is logged: the pipelines run all the same.
+    pub(super) fn save(&self) {
+        self.write(false);
+    }
+
+    pub(super) fn save_closed(&self) {
+        self.write(true);
+    }
+
+    fn write(&self, closed: bool) {
+        let current = || {
+            // The last list is the one of the close, which has what ends now.
+            if self.is_closing() && !closed {
+                return None;
+            }
+            let state = self.lock();
+            let list: Vec<Declared> = state
+                .live
+                .values()
+                .map(|instance| instance.declared())
+                .filter(|declared| !closed || declared.autostart)
+                .collect();
+            Some((state.next, list))
+        };
+        if let Err(error) = self.store.write(closed, current) {
+            tracing::warn!(%error, "the list of pipelines cannot be written: they will not come back");
+        }
+    }
+}
+
+pub(super) fn remember(state: &mut State, status: Status) {
+    if state.over.len() == MOST_OVER {
+        state.over.pop_front();
+    }
+    state.over.push_back(status);
+}
+
+/// A name as part of an id: letters, digits and dashes.
+pub(super) fn slug(name: &str) -> String {
+    let slug: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        })
+        .take(32)
+        .collect();
+    let slug = slug.trim_matches('-');
+    if slug.is_empty() {
+        "pipeline".to_owned()
+    } else {
+        slug.to_owned()
+    }
+}

@@ -1,0 +1,155 @@
+//! What is known of an instance from outside of its thread.
+//!
+//! Owns the state that status questions read, so that they are answered while the thread hangs in an element. Read
+//! [`View`].
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::meters::Flow;
+
+/// Where an instance is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Phase {
+    /// On its way to `playing`, or waiting for its first data.
+    Starting,
+    /// Data flows.
+    Playing,
+    /// Held by `pause_pipeline`.
+    Paused,
+    /// Its files are being finished.
+    Stopping,
+    /// Failed, and started again when the wait is over.
+    Restarting,
+    /// Over: it came to its end or was stopped.
+    Ended,
+    /// Over: it failed.
+    Failed,
+}
+
+impl Phase {
+    /// Whether its thread is done with it.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, Self::Ended | Self::Failed)
+    }
+}
+
+/// Something a pipeline said.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Said {
+    /// `error`, `warning`, `info`, `eos`, `element` or `state`.
+    pub(crate) kind: &'static str,
+    /// Which element.
+    pub(crate) element: String,
+    /// What it said.
+    pub(crate) message: String,
+    /// What it adds for developers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) debug: Option<String>,
+    /// Seconds since the instance was started.
+    pub(crate) at_s: f64,
+}
+
+impl Said {
+    /// In one line: who said what, and the last line of what it adds, which is where elements put the file's name.
+    pub(crate) fn line(&self) -> String {
+        let adds = self.debug.as_deref().and_then(|debug| debug.split_once('\n'));
+        match adds.map(|(_, adds)| adds.trim()).filter(|adds| !adds.is_empty()) {
+            Some(adds) => format!("{}: {} ({adds})", self.element, self.message),
+            None => format!("{}: {}", self.element, self.message),
+        }
+    }
+}
+
+/// How far a pipeline is, asked of its elements.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Clockwork {
+    /// Seconds played.
+    pub(crate) position_s: Option<f64>,
+    /// Seconds in all, when it has an end.
+    pub(crate) duration_s: Option<f64>,
+    /// From capture to presentation, in milliseconds.
+    pub(crate) latency_ms: Option<f64>,
+    /// Whether its source is live.
+    pub(crate) live: Option<bool>,
+    /// Frames its sinks and encoders left out because they were late.
+    pub(crate) dropped_frames: u64,
+    /// What goes through it.
+    pub(crate) flows: Vec<Flow>,
+}
+
+/// What is known of an instance.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) phase: Phase,
+    pub(crate) started: Instant,
+    /// When data began to flow this time.
+    pub(crate) playing_since: Option<Instant>,
+    pub(crate) restarts: u32,
+    /// Since when its thread is inside of an element, which may hang.
+    pub(crate) busy_since: Option<Instant>,
+    pub(crate) error: Option<Said>,
+    /// Why it is over, in a word or two.
+    pub(crate) reason: Option<String>,
+    /// Newest last.
+    pub(crate) said: VecDeque<Said>,
+    pub(crate) clockwork: Clockwork,
+    pub(crate) devices: Vec<String>,
+    pub(crate) writes: Vec<std::path::PathBuf>,
+    /// Whether the last files were finished by an end of stream.
+    pub(crate) finished: Option<bool>,
+}
+
+/// How much of what a pipeline says is kept.
+const MOST_SAID: usize = 20;
+/// From when on an instance that is busy counts as stuck.
+pub(crate) const STUCK_AFTER: Duration = Duration::from_secs(5);
+
+impl View {
+    pub(crate) fn new() -> Self {
+        Self {
+            phase: Phase::Starting,
+            started: Instant::now(),
+            playing_since: None,
+            restarts: 0,
+            busy_since: None,
+            error: None,
+            reason: None,
+            said: VecDeque::new(),
+            clockwork: Clockwork::default(),
+            devices: Vec::new(),
+            writes: Vec::new(),
+            finished: None,
+        }
+    }
+
+    pub(crate) fn say(
+        &mut self,
+        kind: &'static str,
+        element: &str,
+        message: &str,
+        debug: Option<&str>,
+    ) -> Said {
+        let said = Said {
+            kind,
+            element: element.to_owned(),
+            message: message.to_owned(),
+            debug: debug.map(str::to_owned),
+            at_s: (self.started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0,
+        };
+        if self.said.len() == MOST_SAID {
+            self.said.pop_front();
+        }
+        self.said.push_back(said.clone());
+        said
+    }
+
+    /// How long its thread is inside of an element that does not answer; `None` while all is well.
+    pub(crate) fn stuck(&self) -> Option<Duration> {
+        let busy = self.busy_since?.elapsed();
+        (busy >= STUCK_AFTER).then_some(busy)
+    }
+}

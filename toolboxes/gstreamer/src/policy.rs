@@ -1,0 +1,363 @@
+//! What a pipeline may touch.
+//!
+//! Owns the decision whether an element, and each property that names a file, a device, a descriptor or a network
+//! address, is allowed by the configuration. A property is judged by its kind, never by a list of elements: what reaches
+//! out and is not understood is refused. Three times over: the text before anything is made of it, the elements that were
+//! made of it, and what happens in them later ([`watch`]). Never starts anything. Read [`Policy`].
+
+mod address;
+mod devices;
+mod guard;
+mod kind;
+mod network;
+mod paths;
+mod property;
+mod text;
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
+
+use gst::glib;
+use gst::prelude::*;
+
+use crate::config::{Config, ConfigError};
+use crate::description::normalize;
+use address::Address;
+use devices::Devices;
+pub(crate) use devices::canonical as canonical_device;
+pub(crate) use guard::watch;
+use kind::{Access, Role};
+use network::Targets;
+use paths::{Outside, Roots};
+
+/// What the configuration allows pipelines to touch.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    max_pipeline_length: usize,
+    allowed: HashSet<String>,
+    denied: HashSet<String>,
+    roots: Roots,
+    targets: Targets,
+    devices: Devices,
+}
+
+/// Why a pipeline is not allowed, and what would allow it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{element} is not allowed: {reason} (see `{key}` in the configuration of gstreamer)")]
+pub(crate) struct Refusal {
+    /// The element, or `pipeline`.
+    pub(crate) element: String,
+    /// The property that is refused, when it is one.
+    pub(crate) property: Option<String>,
+    /// What is wrong, without the element's name.
+    pub(crate) reason: String,
+    /// The key of the configuration that would have to change.
+    pub(crate) key: &'static str,
+}
+
+/// What an allowed element uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Uses {
+    /// Devices that only one pipeline can have, by their one true names.
+    pub(crate) devices: BTreeSet<String>,
+    /// Files, or patterns of files, that it writes.
+    pub(crate) writes: BTreeSet<PathBuf>,
+}
+
+/// A refusal before it is known which element it is about.
+#[derive(Debug)]
+struct Wrong {
+    /// Another element than the one that is looked at: one of a nested description.
+    element: Option<String>,
+    property: Option<String>,
+    reason: String,
+    key: &'static str,
+}
+
+impl Wrong {
+    fn new(reason: impl Into<String>, key: &'static str) -> Self {
+        Self {
+            element: None,
+            property: None,
+            reason: reason.into(),
+            key,
+        }
+    }
+
+    fn on(self, element: &str, property: Option<&str>) -> Refusal {
+        let inner = self.element.is_some();
+        Refusal {
+            element: self.element.unwrap_or_else(|| element.to_owned()),
+            property: if inner {
+                self.property
+            } else {
+                property.map(str::to_owned)
+            },
+            reason: self.reason,
+            key: self.key,
+        }
+    }
+}
+
+impl From<Refusal> for Wrong {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            element: Some(refusal.element),
+            property: refusal.property,
+            reason: refusal.reason,
+            key: refusal.key,
+        }
+    }
+}
+
+impl From<Outside> for Wrong {
+    fn from(outside: Outside) -> Self {
+        Self::new(outside.reason, outside.key)
+    }
+}
+
+/// Descriptions in descriptions, and bins in bins: nobody writes more by hand.
+const MOST_NESTED: usize = 16;
+
+impl Policy {
+    /// Resolves the host names of the configuration, which blocks as long as the system's resolver does.
+    ///
+    /// # Errors
+    /// A key says something that cannot be.
+    pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            max_pipeline_length: config.max_pipeline_length,
+            allowed: config.allow_elements.iter().cloned().collect(),
+            denied: config.deny_elements.iter().cloned().collect(),
+            roots: Roots::new(
+                &config.read_roots,
+                &config.write_roots,
+                config.state_dir.join("scratch"),
+            ),
+            targets: Targets::resolve(&config.network_targets)?,
+            devices: Devices::new(&config.devices),
+        })
+    }
+
+    /// Checks the text before anything is made of it: its length, and every element and property in it.
+    ///
+    /// # Errors
+    /// It is not allowed.
+    pub(crate) fn check_description(&self, description: &str) -> Result<(), Refusal> {
+        let length = description.chars().count();
+        if length > self.max_pipeline_length {
+            return Err(Wrong::new(
+                format!(
+                    "its description has {length} characters, at most {} may be",
+                    self.max_pipeline_length
+                ),
+                "max_pipeline_length",
+            )
+            .on("pipeline", None));
+        }
+        self.check_text(&normalize(description), 0)
+    }
+
+    /// Checks an element with all its properties, and the elements inside when it is a bin.
+    ///
+    /// # Errors
+    /// It is not allowed.
+    pub(crate) fn check_element(&self, element: &gst::Element) -> Result<(), Refusal> {
+        self.examine(element).map(drop)
+    }
+
+    /// As [`Policy::check_element`], and says what it uses. A file name that a codec has by default, which would lead to
+    /// the working directory, is changed to one in a folder for that; following redirects, which would lead past the
+    /// targets, is switched off.
+    ///
+    /// # Errors
+    /// It is not allowed.
+    pub(crate) fn examine(&self, element: &gst::Element) -> Result<Uses, Refusal> {
+        let mut uses = Uses::default();
+        self.examine_tree(element, 0, &mut uses)?;
+        Ok(uses)
+    }
+
+    /// Checks one property before it is set.
+    ///
+    /// # Errors
+    /// It is not allowed.
+    pub(crate) fn check_property(
+        &self,
+        element: &gst::Element,
+        property: &str,
+        value: &glib::Value,
+    ) -> Result<(), Refusal> {
+        let name = element_name(element);
+        let role = role_of(element);
+        let Some(spec) = element.find_property(property) else {
+            // The caller finds out what is missing; nothing is set.
+            return Ok(());
+        };
+        let port = port_of(element, property);
+        self.check_value(
+            kind::of_property(&spec, role),
+            role,
+            value,
+            port,
+            0,
+            &mut Uses::default(),
+        )
+        .map_err(|wrong| wrong.on(&name, Some(property)))
+    }
+
+    /// Whether a folder or file may be written by a tool of this toolbox itself; gives the path it leads to.
+    ///
+    /// # Errors
+    /// It is outside of `write_roots`.
+    pub(crate) fn check_output(&self, path: &str, tool: &str) -> Result<PathBuf, Refusal> {
+        self.roots
+            .check(path, Access::Write)
+            .map_err(|outside| Wrong::from(outside).on(tool, Some("path")))
+    }
+
+    /// Whether a device may be opened; gives its one true name.
+    ///
+    /// # Errors
+    /// It is not allowed.
+    pub(crate) fn check_device(&self, device: &str, tool: &str) -> Result<String, Refusal> {
+        self.devices
+            .check(device)
+            .map_err(|reason| Wrong::new(reason, "devices").on(tool, Some("device")))
+    }
+
+    fn check_factory(&self, factory: &gst::ElementFactory) -> Result<(), Wrong> {
+        let name = factory.name();
+        if self.denied.contains(name.as_str()) {
+            return Err(Wrong::new("it is listed", "deny_elements"));
+        }
+        if self.allowed.contains(name.as_str()) {
+            return Ok(());
+        }
+        let klass = factory.metadata("klass").unwrap_or_default();
+        if klass.contains("Adaptive") || klass.contains("Editing") {
+            return Err(Wrong::new(
+                "it opens by itself what the data names, files included",
+                "allow_elements",
+            ));
+        }
+        Ok(())
+    }
+
+    fn examine_tree(&self, element: &gst::Element, depth: usize, uses: &mut Uses) -> Result<(), Refusal> {
+        let name = element_name(element);
+        if depth > MOST_NESTED {
+            return Err(Wrong::new(
+                format!("bins are nested more than {MOST_NESTED} deep"),
+                "max_pipeline_length",
+            )
+            .on(&name, None));
+        }
+        if let Some(factory) = element.factory() {
+            self.check_factory_and_kind(&factory)
+                .map_err(|wrong| wrong.on(&name, None))?;
+        }
+        for property in element.list_properties() {
+            self.examine_one(element, &property, depth, uses)
+                .map_err(|wrong| wrong.on(&name, Some(property.name())))?;
+        }
+        if let Some(bin) = element.downcast_ref::<gst::Bin>() {
+            for child in bin.children() {
+                self.examine_tree(&child, depth + 1, uses)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what one property of an element says now.
+    ///
+    /// # Errors
+    /// It is not allowed.
+    fn examine_property(&self, element: &gst::Element, property: &glib::ParamSpec) -> Result<(), Refusal> {
+        self.examine_one(element, property, 0, &mut Uses::default())
+            .map_err(|wrong| wrong.on(&element_name(element), Some(property.name())))
+    }
+}
+
+/// How the element is called in refusals: its factory, which is what was written.
+fn element_name(element: &gst::Element) -> String {
+    element.factory().map_or_else(
+        || element.name().to_string(),
+        |factory| factory.name().to_string(),
+    )
+}
+
+fn role_of(element: &gst::Element) -> Role {
+    element.factory().as_ref().map_or(Role::Other, Role::of)
+}
+
+/// The port that belongs to a host: `port` for `host`, `bind-port` for `bind-address`.
+fn port_of(element: &gst::Element, property: &str) -> Option<u16> {
+    let candidates: &[&str] = match property.split_once('-') {
+        Some(("bind", _)) => &["bind-port"],
+        _ if property == "localaddress" => &["localport"],
+        _ => &["port"],
+    };
+    candidates.iter().find_map(|name| {
+        let spec = element.find_property(name)?;
+        if !spec.flags().contains(glib::ParamFlags::READABLE) {
+            return None;
+        }
+        let value = element.property_value(name);
+        let port = value
+            .get::<i32>()
+            .ok()
+            .and_then(|port| u16::try_from(port).ok())
+            .or_else(|| value.get::<u32>().ok().and_then(|port| u16::try_from(port).ok()))?;
+        (port > 0).then_some(port)
+    })
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which key refuses an element as it is made, with nothing set.
+    fn refused(policy: &Policy, name: &str) -> Option<&'static str> {
+        let element = gst::ElementFactory::make(name).build().ok()?;
+        policy.examine(&element).err().map(|refusal| refusal.key)
+    }
+
+    #[test]
+    fn most_elements_of_a_machine_are_allowed_as_they_are() {
+        gst::init().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let written = serde_json::from_value(serde_json::json!({"state_dir": dir.path()})).unwrap();
+        let policy = Policy::new(&Config::check(written).unwrap()).unwrap();
+        let features = gst::Registry::get().features(gst::ElementFactory::static_type());
+        let denied: Vec<(String, &str)> = features
+            .iter()
+            .filter_map(|feature| Some((feature.name().to_string(), refused(&policy, &feature.name())?)))
+            .collect();
+        assert!(
+            denied.len() * 20 < features.len(),
+            "{} of {}: {denied:?}",
+            denied.len(),
+            features.len()
+        );
+        for (name, expected) in [
+            ("x264enc", None),
+            ("mp4mux", None),
+            ("splitmuxsink", None),
+            ("webrtcbin", None),
+            ("srtsink", None),
+            ("rtspsrc", None),
+            ("playbin", None),
+            ("pcapparse", None),
+            ("v4l2src", None),
+            ("udpsrc", Some("network_targets")),
+            ("multifilesink", Some("write_roots")),
+            ("fdsrc", Some("allow_elements")),
+            ("hlsdemux", Some("allow_elements")),
+            ("cdparanoiasrc", Some("devices")),
+        ] {
+            if gst::ElementFactory::find(name).is_some() {
+                assert_eq!(refused(&policy, name), expected, "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Which files a pipeline may touch.
+//!
+//! Owns the roots and the resolution of a path to what it leads to: symlinks and `..` are followed before anything is
+//! compared. Reads the file system, changes nothing. Read [`Roots`].
+
+use std::path::{Component, Path, PathBuf};
+
+use super::kind::Access;
+
+/// Folders below which files may be read and written.
+#[derive(Debug)]
+pub(super) struct Roots {
+    read: Vec<PathBuf>,
+    write: Vec<PathBuf>,
+    /// Where codecs put their scratch files; neither named by people nor shown to them.
+    scratch: PathBuf,
+}
+
+/// Why a path may not be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Outside {
+    pub(super) reason: String,
+    pub(super) key: &'static str,
+}
+
+/// Entries of a folder that are looked at when a pattern names several files.
+const MOST_ENTRIES: usize = 20_000;
+
+impl Roots {
+    pub(super) fn new(read: &[PathBuf], write: &[PathBuf], scratch: PathBuf) -> Self {
+        Self {
+            read: read.to_vec(),
+            write: write.to_vec(),
+            scratch,
+        }
+    }
+
+    pub(super) fn scratch(&self) -> &Path {
+        &self.scratch
+    }
+
+    /// Whether `text` may be used like this.
+    pub(super) fn check(&self, text: &str, access: Access) -> Result<PathBuf, Outside> {
+        let refuse = |reason: String| Outside {
+            reason,
+            key: key(access),
+        };
+        let path = resolve(text).map_err(|why| refuse(format!("the path {text:?} {why}")))?;
+        let within = |roots: &[PathBuf]| roots.iter().any(|root| covers(root, &path));
+        let (read, write) = (within(&self.read), within(&self.write));
+        let scratch = covers(&self.scratch, &path);
+        let allowed = match access {
+            Access::Read => read,
+            Access::Write => write || scratch,
+            Access::Both => (read && write) || scratch,
+            Access::Either => read || write,
+        };
+        if !allowed {
+            let leads = if Path::new(text) == path {
+                String::new()
+            } else {
+                format!(" (which is {})", path.display())
+            };
+            let what = match access {
+                Access::Read => "reads",
+                Access::Write => "writes",
+                Access::Both | Access::Either => "uses",
+            };
+            return Err(refuse(format!(
+                "it {what} {text:?}{leads}, outside the folders {}",
+                self.folders(access)
+            )));
+        }
+        self.check_pattern(&path, access)?;
+        Ok(path)
+    }
+
+    /// A pattern names more than one file, and some of those may be links to elsewhere.
+    fn check_pattern(&self, path: &Path, access: Access) -> Result<(), Outside> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.contains(['%', '*', '?', '[']) {
+            return Ok(());
+        }
+        let Some(folder) = path.parent() else {
+            return Ok(());
+        };
+        let Ok(entries) = std::fs::read_dir(folder) else {
+            return Ok(());
+        };
+        for entry in entries.take(MOST_ENTRIES).flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            if !kind.is_symlink() {
+                continue;
+            }
+            let target = entry.path();
+            let Some(text) = target
+                .to_str()
+                .filter(|text| !text.contains(['%', '*', '?', '[']))
+            else {
+                return Err(Outside {
+                    reason: format!("{} has a link with an unusual name", folder.display()),
+                    key: key(access),
+                });
+            };
+            self.check(text, access)?;
+        }
+        Ok(())
+    }
+
+    fn folders(&self, access: Access) -> String {
+        let roots: Vec<&PathBuf> = match access {
+            Access::Read => self.read.iter().collect(),
+            Access::Write => self.write.iter().collect(),
+            Access::Both | Access::Either => self.read.iter().chain(&self.write).collect(),
+        };
+        if roots.is_empty() {
+            return "(none)".to_owned();
+        }
+        let names: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+        names.join(", ")
+    }
+}
+
+fn key(access: Access) -> &'static str {
+    match access {
+        Access::Read => "read_roots",
+        Access::Write | Access::Both | Access::Either => "write_roots",
+    }
+}
+
+fn covers(root: &Path, path: &Path) -> bool {
+    // A root may be a link itself, or appear after the service has started.
+    root.to_str()
+        .and_then(|root| resolve(root).ok())
+        .is_some_and(|root| path.starts_with(root))
+}
+
+/// Where a path leads: links and `..` followed as far as it exists, the rest taken literally.
+fn resolve(text: &str) -> Result<PathBuf, &'static str> {
+    if text.contains('\0') {
+        return Err("has a zero byte");
+    }
+    check_conversions(text)?;
+    let path = std::path::absolute(text).map_err(|_| "cannot be made absolute")?;
+    let parts: Vec<Component<'_>> = path.components().collect();
+    let mut known = PathBuf::from("/");
+    let mut rest = parts.get(1..).unwrap_or_default().iter();
+    while let Some(part) = rest.next() {
+        let next = known.join(part);
+        if std::fs::symlink_metadata(&next).is_err() {
+            return literally(known, part, rest.as_slice());
+        }
+        // Also `..`: the parent of what the link before it leads to.
+        known = next
+            .canonicalize()
+            .map_err(|_| "goes through a link that leads nowhere, or a folder that cannot be read")?;
+    }
+    Ok(known)
+}
+
+fn literally(known: PathBuf, first: &Component<'_>, rest: &[Component<'_>]) -> Result<PathBuf, &'static str> {
+    let mut path = known;
+    for part in std::iter::once(first).chain(rest) {
+        match part {
+            Component::Normal(name) => path.push(name),
+            _ => return Err("goes up from a folder that does not exist"),
+        }
+    }
+    if let Some(parent) = path.parent()
+        && parent.to_string_lossy().contains(['%', '*', '?', '['])
+    {
+        return Err("has a pattern in the name of a folder");
+    }
+    Ok(path)
+}
+
+/// Elements hand such names to printf: anything but one number is a way to crash it or to read its memory.
+fn check_conversions(text: &str) -> Result<(), &'static str> {
+    let mut numbers = 0;
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            rest = after;
+            continue;
+        }
+        let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        if rest.len() - after.len() > 3 || !after.starts_with(['d', 'i', 'u']) {
+            return Err("has a % that is not a number's place such as %05d");
+        }
+        numbers += 1;
+        rest = &after[1..];
+    }
+    if numbers > 1 {
+        return Err("has more than one number's place");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::{Access, Roots, check_conversions};
+
+    #[test]
+    fn a_path_is_judged_by_where_it_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let (inside, outside) = (base.join("rec"), base.join("private"));
+        std::fs::create_dir_all(inside.join("sub")).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        std::fs::write(outside.join("key"), "x").unwrap();
+        symlink(outside.join("key"), inside.join("link")).unwrap();
+        symlink(&outside, inside.join("folder")).unwrap();
+        symlink(base.join("nowhere"), inside.join("dangling")).unwrap();
+        let roots = Roots::new(&[], std::slice::from_ref(&inside), base.join("scratch"));
+        let rec = inside.to_str().unwrap();
+        for (path, allowed) in [
+            (format!("{rec}/a.ts"), true),
+            (format!("{rec}/sub/../a.ts"), true),
+            (format!("{rec}/new/folder/a.ts"), true),
+            (format!("{rec}/../private/key"), false),
+            (format!("{rec}/new/../../private/key"), false),
+            (format!("{rec}/link"), false),
+            (format!("{rec}/folder/key"), false),
+            (format!("{rec}/folder/../rec/a.ts"), true),
+            (format!("{rec}/dangling"), false),
+            (format!("{rec}ord/a.ts"), false),
+            (format!("{rec}/%s.ts"), false),
+            // The folder has links to elsewhere, which a pattern would follow.
+            (format!("{rec}/%05d.ts"), false),
+            (format!("{rec}/sub/%05d.ts"), true),
+            (format!("{rec}/*/a.ts"), false),
+            ("a.ts".to_owned(), false),
+            ("~/a.ts".to_owned(), false),
+            ("/etc/passwd".to_owned(), false),
+        ] {
+            let checked = roots.check(&path, Access::Write);
+            assert_eq!(checked.is_ok(), allowed, "{path}: {checked:?}");
+            assert!(
+                roots.check(&path, Access::Read).is_err(),
+                "{path} may not be read"
+            );
+        }
+    }
+
+    #[test]
+    fn only_one_number_may_be_printed() {
+        for (text, allowed) in [
+            ("a%05d.ts", true),
+            ("a%d", true),
+            ("100%%", true),
+            ("%s", false),
+            ("%n", false),
+            ("%d%d", false),
+            ("%99999d", false),
+            ("50%", false),
+        ] {
+            assert_eq!(check_conversions(text).is_ok(), allowed, "{text}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What somebody may have meant.
+//!
+//! Owns the search for near names and for the Debian package that has a missing element. Its only effect is to ask
+//! apt-cache, within [`ASK`]. Read [`Suggestions`].
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gst::prelude::*;
+
+/// How long apt-cache may take: it reads some 60 MB, in 0.7 s on a machine that has nothing else to do.
+const ASK: Duration = Duration::from_secs(8);
+
+/// What apt knew is asked again after this long: somebody may have run `apt update`.
+const KEEP: Duration = Duration::from_secs(600);
+
+/// Below this likeness a name is no suggestion. With 0.75 `nvh264enc` still finds `x264enc`.
+const LIKE: f64 = 0.75;
+
+/// Suggests names and packages.
+#[derive(Default)]
+pub(crate) struct Suggestions {
+    packages: Mutex<Option<(Instant, HashMap<String, String>)>>,
+}
+
+impl Suggestions {
+    /// What to do about an element that is not there, as far as is known without asking anybody.
+    pub(crate) fn element(&self, name: &str) -> String {
+        let near = nearest_element(name).map(|near| format!("Did you mean '{near}'?"));
+        let package = self
+            .packages()
+            .as_ref()
+            .and_then(|(_, packages)| packages.get(name))
+            .map(|package| format!("'{name}' is in the Debian package {package}: apt install {package}"));
+        package.or(near).unwrap_or_else(|| {
+            "search_elements finds the elements of this machine by words, class and caps".to_owned()
+        })
+    }
+
+    /// Whether it is known which packages there are.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.packages()
+            .as_ref()
+            .is_some_and(|(read, _)| read.elapsed() < KEEP)
+    }
+
+    /// Asks which packages there are. Blocks, up to some seconds.
+    pub(crate) fn refresh(&self) {
+        // Not under the lock: who only wants a near name need not wait.
+        let packages = ask_apt();
+        *self.packages() = Some((Instant::now(), packages));
+    }
+
+    fn packages(&self) -> MutexGuard<'_, Option<(Instant, HashMap<String, String>)>> {
+        self.packages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The installed element with the nearest name.
+pub(crate) fn nearest_element(name: &str) -> Option<String> {
+    let all = gst::ElementFactory::factories_with_type(gst::ElementFactoryType::ANY, gst::Rank::NONE);
+    let names: Vec<(String, i32)> = all
+        .iter()
+        .map(|factory| (factory.name().to_string(), factory.rank().into()))
+        .collect();
+    nearest(name, names.iter().map(|(name, _)| name.clone())).or_else(|| same_end(name, names))
+}
+
+/// Letters at the end that make two elements of the same kind: `264enc`, `h265dec`, `overlay`.
+const END: usize = 6;
+
+/// Vendors put their own name in front: what `aml_h264enc` does on one board, `x264enc` does on another. Of those that
+/// end alike the one GStreamer would choose.
+fn same_end(name: &str, candidates: Vec<(String, i32)>) -> Option<String> {
+    let shared = |candidate: &str| {
+        let pairs = name.chars().rev().zip(candidate.chars().rev());
+        pairs.take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count()
+    };
+    candidates
+        .into_iter()
+        .filter(|(candidate, _)| shared(candidate) >= END)
+        .max_by(|(a, first), (b, second)| {
+            first
+                .cmp(second)
+                .then_with(|| shared(a).cmp(&shared(b)))
+                .then_with(|| b.cmp(a))
+        })
+        .map(|(candidate, _)| candidate)
+}
+
+/// The writable property of an element with the nearest name.
+pub(crate) fn nearest_property(element: &gst::Element, name: &str) -> Option<String> {
+    let names = element
+        .list_properties()
+        .iter()
+        .filter(|spec| spec.flags().contains(gst::glib::ParamFlags::WRITABLE))
+        .map(|spec| spec.name().to_owned())
+        .collect::<Vec<_>>();
+    nearest(name, names)
+}
+
+/// The candidate that is most like `name`, if one is like it at all.
+pub(crate) fn nearest(name: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
+    let plain = |text: &str| text.to_lowercase().replace(['_', '-'], "");
+    let wanted = plain(name);
+    candidates
+        .into_iter()
+        .map(|candidate| (likeness(&wanted, &plain(&candidate)), candidate))
+        .filter(|(like, _)| *like >= LIKE)
+        .max_by(|(a, first), (b, second)| a.total_cmp(b).then_with(|| second.cmp(first)))
+        .map(|(_, candidate)| candidate)
+}
+
+/// From 0 to 1. Transposed and missing letters weigh by the length, a common start counts for more, and a name that
+/// holds the whole other one is near.
+fn likeness(wanted: &str, candidate: &str) -> f64 {
+    let edits = strsim::normalized_damerau_levenshtein(wanted, candidate);
+    let starts = strsim::jaro_winkler(wanted, candidate) * 0.9;
+    let holds = wanted.len() >= 4
+        && candidate.len() >= 4
+        && (candidate.contains(wanted) || wanted.contains(candidate));
+    edits.max(starts).max(if holds { 0.8 } else { 0.0 })
+}
+
+/// Debian's package lists name the elements of each package. Empty where there is no apt.
+fn ask_apt() -> HashMap<String, String> {
+    let mut packages = HashMap::new();
+    let started = Command::new("apt-cache")
+        .arg("dumpavail")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = started else {
+        return packages;
+    };
+    if let Some(output) = child.stdout.take() {
+        // One answer at most.
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let reader = std::thread::spawn(move || {
+            // Nobody listens any more when it took too long.
+            _ = sender.send(read_packages(BufReader::new(output)));
+        });
+        match receiver.recv_timeout(ASK) {
+            Ok(read) => packages = read,
+            Err(_) => tracing::debug!("apt-cache takes too long: no names of packages"),
+        }
+        // Ends the reader, too. It may have ended by itself.
+        _ = child.kill();
+        _ = reader.join();
+    }
+    _ = child.wait();
+    packages
+}
+
+fn read_packages(dump: impl BufRead) -> HashMap<String, String> {
+    let mut packages = HashMap::new();
+    let mut package = String::new();
+    for line in dump.lines().map_while(Result::ok) {
+        if let Some(name) = line.strip_prefix("Package: ") {
+            name.clone_into(&mut package);
+        } else if let Some(elements) = line.strip_prefix("Gstreamer-Elements: ") {
+            for element in elements.split(',').map(str::trim) {
+                packages
+                    .entry(element.to_owned())
+                    .or_insert_with(|| package.clone());
+            }
+        }
+    }
+    packages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{nearest, same_end};
+
+    #[test]
+    fn what_another_vendor_calls_it_is_suggested() {
+        let names = || {
+            [
+                ("openh264enc", 64),
+                ("x264enc", 256),
+                ("x265enc", 256),
+                ("h264parse", 256),
+                ("timeoverlay", 0),
+            ]
+            .map(|(name, rank)| (name.to_owned(), rank))
+            .to_vec()
+        };
+        for (wrong, expected) in [
+            ("aml_h264enc", Some("x264enc")),
+            ("omxh265enc", Some("x265enc")),
+            ("rkoverlay", Some("timeoverlay")),
+            ("nosuch", None),
+            ("x", None),
+        ] {
+            assert_eq!(same_end(wrong, names()).as_deref(), expected, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn packages_name_their_elements() {
+        let dump = "Package: gstreamer1.0-x\nVersion: 1\nGstreamer-Elements: cairooverlay, timeoverlay\n\nPackage: other\n";
+        let packages = super::read_packages(dump.as_bytes());
+        assert_eq!(
+            packages.get("timeoverlay").map(String::as_str),
+            Some("gstreamer1.0-x")
+        );
+        assert_eq!(packages.len(), 2);
+    }
+
+    #[test]
+    fn the_nearest_name_is_suggested_and_far_ones_are_not() {
+        let names = [
+            "x264enc",
+            "x265enc",
+            "openh264enc",
+            "videoconvert",
+            "videotestsrc",
+            "fakesink",
+            "aml_h264enc",
+        ];
+        for (wrong, expected) in [
+            ("x264encc", Some("x264enc")),
+            ("vidoeconvert", Some("videoconvert")),
+            ("videotestsource", Some("videotestsrc")),
+            ("amlh264enc", Some("aml_h264enc")),
+            ("fake_sink", Some("fakesink")),
+            ("nvh264enc", Some("x264enc")),
+            ("rtmpbird", None),
+        ] {
+            let found = nearest(wrong, names.map(str::to_owned));
+            assert_eq!(found.as_deref(), expected, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The tools, one file a family.
+//!
+//! Owns their names, arguments and results; the work is done elsewhere. Read [`all`].
+
+mod board;
+mod elements;
+mod encoders;
+mod instances;
+mod pipelines;
+mod running;
+mod watching;
+
+use std::sync::Arc;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use crate::{Gstreamer, Machine};
+
+/// Every tool.
+pub(crate) fn all() -> Vec<Tool<Gstreamer>> {
+    let mut tools = Vec::new();
+    tools.extend(board::tools());
+    tools.extend(encoders::tools());
+    tools.extend(elements::tools());
+    tools.extend(pipelines::tools());
+    tools.extend(running::tools());
+    tools.extend(instances::tools());
+    tools.extend(watching::tools());
+    tools
+}
+
+/// Looks at the machine on a thread that may block.
+///
+/// # Cancel safety
+/// The look goes on and its result is dropped.
+async fn look<R, F>(context: &Context<Gstreamer>, look: F) -> Result<R, ToolError>
+where
+    R: Send + 'static,
+    F: FnOnce(&Machine) -> R + Send + 'static,
+{
+    let machine = Arc::clone(&context.toolbox().machine);
+    Ok(tokio::task::spawn_blocking(move || look(&machine)).await?)
+}
+
+/// Looks at the machine at once, for what takes a millisecond: the way to another thread and back takes longer.
+fn glance<R>(context: &Context<Gstreamer>, glance: impl FnOnce(&Machine) -> R) -> R {
+    tokio::task::block_in_place(|| glance(&context.toolbox().machine))
+}

@@ -1,0 +1,120 @@
+//! Elements.
+
+use std::sync::Arc;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::look;
+use crate::Gstreamer;
+use crate::catalog::{CatalogError, ElementInfo, Found, Query, Rank};
+
+/// The tools of this family.
+pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
+    vec![
+        Tool::new("get_gst_element_info", get_gst_element_info)
+            .category("discovery")
+            .timeout(Duration::from_secs(30)),
+        Tool::new("search_elements", search_elements).category("discovery"),
+    ]
+}
+
+/// Get properties and pads for a GStreamer element of this machine, as gst-inspect-1.0 shows them.
+#[derive(Deserialize, JsonSchema)]
+struct ElementArguments {
+    /// GStreamer element name (e.g., srtsink, x264enc).
+    element: String,
+}
+
+async fn get_gst_element_info(
+    context: Context<Gstreamer>,
+    arguments: ElementArguments,
+) -> Result<Arc<ElementInfo>, ToolError> {
+    if let Some(known) = context
+        .toolbox()
+        .machine
+        .catalog
+        .known_element(&arguments.element)
+    {
+        return Ok(known);
+    }
+    look(&context, move |machine| {
+        machine
+            .catalog
+            .element(&arguments.element)
+            .map_err(|error| match error {
+                CatalogError::Unknown(name) => {
+                    if !machine.suggestions.is_fresh() {
+                        machine.suggestions.refresh();
+                    }
+                    let suggestion = machine.suggestions.element(&name);
+                    ToolError::bad_args(format!("no element '{name}'. {suggestion}"))
+                }
+                broken @ CatalogError::Broken { .. } => broken.into(),
+            })
+    })
+    .await?
+}
+
+/// Find GStreamer elements of this machine by words, class, caps and rank. Everything that is given has to fit.
+#[derive(Deserialize, JsonSchema)]
+struct SearchArguments {
+    /// Words that stand in the name, description, class or plugin, such as `srt` or `h264 payload`.
+    #[serde(default)]
+    words: Option<String>,
+    /// Parts of the class, such as `Encoder/Video`, `Sink` or `Source/Network`.
+    #[serde(default)]
+    class: Option<String>,
+    /// Caps that one of its pads can pass, such as `video/x-h264` or `video/x-raw,format=NV12`.
+    #[serde(default)]
+    caps: Option<String>,
+    /// Which pads those are: `sink` for what it takes, `src` for what it gives; either when not given.
+    #[serde(default)]
+    direction: Option<Direction>,
+    /// The lowest rank: `none` finds all, `marginal` and above are chosen automatically.
+    #[serde(default)]
+    rank: Option<Rank>,
+    /// How many to list, 1 to 500.
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = 500))]
+    limit: usize,
+}
+
+fn fifty() -> usize {
+    50
+}
+
+/// A direction of pads.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Direction {
+    /// What an element takes.
+    Sink,
+    /// What it gives.
+    Src,
+}
+
+async fn search_elements(
+    context: Context<Gstreamer>,
+    arguments: SearchArguments,
+) -> Result<Found, ToolError> {
+    let words = |text: Option<String>, separators: &[char]| -> Vec<String> {
+        text.unwrap_or_default()
+            .split(|letter: char| letter.is_whitespace() || separators.contains(&letter))
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let query = Query {
+        words: words(arguments.words, &[]),
+        class: words(arguments.class, &['/']),
+        caps: arguments.caps,
+        direction: arguments.direction.map(|direction| match direction {
+            Direction::Sink => gst::PadDirection::Sink,
+            Direction::Src => gst::PadDirection::Src,
+        }),
+        rank: arguments.rank.map(Rank::value),
+        limit: arguments.limit.clamp(1, 500),
+    };
+    let found = look(&context, move |machine| machine.catalog.search(&query)).await?;
+    found.map_err(ToolError::bad_args)
+}

@@ -1,0 +1,194 @@
+//! Starting, stopping and changing pipelines.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use crate::Gstreamer;
+use crate::config::Restart;
+use crate::instance::{Ask, Changed, Phase, Said};
+
+/// The tools of this family.
+pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
+    let tool = |tool: Tool<Gstreamer>| tool.effect(Effect::Write).category("pipelines");
+    vec![
+        tool(Tool::new("start_pipeline", start_pipeline)).timeout(Duration::from_secs(90)),
+        tool(Tool::new("stop_pipeline", stop_pipeline)).timeout(Duration::from_secs(75)),
+        tool(Tool::new("pause_pipeline", pause_pipeline)).timeout(Duration::from_secs(70)),
+        tool(Tool::new("resume_pipeline", resume_pipeline)).timeout(Duration::from_secs(70)),
+        tool(Tool::new("set_pipeline_property", set_pipeline_property)).timeout(Duration::from_secs(70)),
+    ]
+}
+
+/// Start a GStreamer pipeline and keep it running. Returns its instance_id at once or when it plays. Check the pipeline
+/// with validate_pipeline first. Files, devices and network addresses are limited by the configuration; an error says
+/// which key.
+#[derive(Deserialize, JsonSchema)]
+struct StartPipeline {
+    /// The gst-launch-1.0 pipeline to run, such as `videotestsrc ! x264enc bitrate=2000 ! mpegtsmux alignment=7 ! srtsink
+    /// uri=srt://127.0.0.1:5000?mode=listener`.
+    pipeline: String,
+    /// What to call it; other tools take this or the instance_id. No two running ones have the same.
+    #[serde(default)]
+    #[schemars(length(max = 64))]
+    name: Option<String>,
+    /// When it is started again after it ended by itself.
+    #[serde(default)]
+    restart: Restart,
+    /// Whether it comes back whenever the toolbox is started.
+    #[serde(default)]
+    autostart: bool,
+    /// `playing`: wait until it plays or fails. `started`: return at once.
+    #[serde(default)]
+    wait_for: WaitFor,
+    /// How long to wait for that, in milliseconds, at most 60000.
+    #[serde(default = "five_seconds")]
+    #[schemars(range(max = 60_000))]
+    wait_ms: u64,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum WaitFor {
+    #[default]
+    Playing,
+    Started,
+}
+
+fn five_seconds() -> u64 {
+    5_000
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Started {
+    /// What the other tools call it.
+    instance_id: String,
+    /// Where it is in its life; `starting` when it did not play within `wait_ms`, such as a player that waits for its peer.
+    state: Phase,
+    /// What went wrong so far, when it is started again and again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Result<Started, ToolError> {
+    let instances = &context.toolbox().instances;
+    let instance_id = instances
+        .start(Ask {
+            pipeline: args.pipeline,
+            name: args.name,
+            restart: args.restart,
+            autostart: args.autostart,
+        })
+        .await?;
+    let wait = match args.wait_for {
+        WaitFor::Playing => Duration::from_millis(args.wait_ms.min(60_000)),
+        WaitFor::Started => Duration::ZERO,
+    };
+    let phase = instances.wait_playing(&instance_id, wait).await;
+    // One that is over already has left the table; its last words say why.
+    let status = instances.status(&instance_id).await?;
+    if status.summary.state == Phase::Failed {
+        let error = status.last_error.as_ref();
+        let message = error.map_or_else(|| "it failed and no element says why".to_owned(), Said::line);
+        return Err(ToolError::new("PipelineError", message)
+            .with_data(json!({"instance_id": instance_id, "error": error})));
+    }
+    Ok(Started {
+        instance_id,
+        state: phase
+            .filter(|phase| !phase.is_over())
+            .unwrap_or(status.summary.state),
+        error: status.summary.error,
+    })
+}
+
+/// Stop a running pipeline. Recordings are finished first, so that they can be played.
+#[derive(Deserialize, JsonSchema)]
+struct StopPipeline {
+    /// The instance_id or name.
+    instance_id: String,
+    /// Stop at once, without finishing files.
+    #[serde(default)]
+    force: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Stopped {
+    instance_id: String,
+    /// Whether the end of the stream went through the whole pipeline, so that its files are complete.
+    files_finished: bool,
+}
+
+async fn stop_pipeline(context: Context<Gstreamer>, args: StopPipeline) -> Result<Stopped, ToolError> {
+    let files_finished = context
+        .toolbox()
+        .instances
+        .stop(&args.instance_id, args.force)
+        .await?;
+    Ok(Stopped {
+        instance_id: args.instance_id,
+        files_finished,
+    })
+}
+
+/// Hold a running pipeline: nothing flows until resume_pipeline.
+#[derive(Deserialize, JsonSchema)]
+struct PausePipeline {
+    /// The instance_id or name.
+    instance_id: String,
+}
+
+/// Let a pipeline go on that was held by pause_pipeline.
+#[derive(Deserialize, JsonSchema)]
+struct ResumePipeline {
+    /// The instance_id or name.
+    instance_id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Held {
+    instance_id: String,
+    /// Where it is in its life.
+    state: Phase,
+}
+
+async fn pause_pipeline(context: Context<Gstreamer>, args: PausePipeline) -> Result<Held, ToolError> {
+    context.toolbox().instances.pause(&args.instance_id).await?;
+    held(&context, args.instance_id, Phase::Paused).await
+}
+
+async fn resume_pipeline(context: Context<Gstreamer>, args: ResumePipeline) -> Result<Held, ToolError> {
+    context.toolbox().instances.resume(&args.instance_id).await?;
+    held(&context, args.instance_id, Phase::Playing).await
+}
+
+async fn held(context: &Context<Gstreamer>, id: String, wanted: Phase) -> Result<Held, ToolError> {
+    let instances = &context.toolbox().instances;
+    let state = instances.wait_phase(&id, wanted, Duration::from_secs(2)).await?;
+    Ok(Held {
+        instance_id: id,
+        state,
+    })
+}
+
+/// Change a property of an element of a running pipeline, such as the bitrate of an encoder.
+#[derive(Deserialize, JsonSchema)]
+struct SetPipelineProperty {
+    /// The instance_id or name.
+    instance_id: String,
+    /// The element's name in the pipeline: what `name=` gave it, or its kind and a number (`x264enc0`).
+    element: String,
+    /// The property, such as `bitrate`.
+    property: String,
+    /// The new value: a number, a truth value, or a text as in a gst-launch-1.0 pipeline.
+    value: Value,
+}
+
+async fn set_pipeline_property(
+    context: Context<Gstreamer>,
+    args: SetPipelineProperty,
+) -> Result<Changed, ToolError> {
+    context
+        .toolbox()
+        .instances
+        .set(&args.instance_id, args.element, args.property, args.value)
+        .await
+}

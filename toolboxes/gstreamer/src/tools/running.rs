@@ -1,0 +1,30 @@
+//! Which pipelines run.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use crate::Gstreamer;
+use crate::instance::Summary;
+
+/// The tools of this family.
+pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
+    vec![Tool::new("get_running_instances", get_running_instances).category("pipelines")]
+}
+
+/// List all running GStreamer pipeline instances and their status.
+#[derive(Deserialize, JsonSchema)]
+struct NoArguments {}
+
+#[derive(Serialize, JsonSchema)]
+struct Running {
+    /// In order of their start.
+    instances: Vec<Summary>,
+    /// The last ones that are over, the newest last.
+    ended: Vec<Summary>,
+}
+
+async fn get_running_instances(context: Context<Gstreamer>, _: NoArguments) -> Result<Running, ToolError> {
+    Ok(Running {
+        instances: context.toolbox().instances.summary(),
+        ended: context.toolbox().instances.over(),
+    })
+}

@@ -1,0 +1,197 @@
+//! Looking at pipelines that run.
+
+use std::path::PathBuf;
+
+use gst::glib;
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::tokio;
+
+use crate::Gstreamer;
+use crate::config::Restart;
+use crate::graph::{self, Detail};
+use crate::instance::{Ask, Instances, Phase, Status, refused};
+use crate::snapshot::{self, Format};
+
+/// The tools of this family.
+pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
+    vec![
+        Tool::new("pipeline_status", pipeline_status).category("pipelines"),
+        Tool::new("take_snapshot", take_snapshot)
+            .category("pipelines")
+            .effect(Effect::Write)
+            .timeout(Duration::from_secs(40)),
+        Tool::new("pipeline_graph", pipeline_graph)
+            .category("pipelines")
+            .timeout(Duration::from_secs(30)),
+    ]
+}
+
+/// Get the state of one pipeline: position, duration, latency, bitrate and frame counts, its last messages and errors.
+#[derive(Deserialize, JsonSchema)]
+struct PipelineStatus {
+    /// The instance_id or name, also of one that ended lately.
+    instance_id: String,
+}
+
+async fn pipeline_status(context: Context<Gstreamer>, args: PipelineStatus) -> Result<Status, ToolError> {
+    context.toolbox().instances.status(&args.instance_id).await
+}
+
+/// Take a picture of what a running pipeline shows, or of what a camera sees. Give instance_id or device.
+#[derive(Deserialize, JsonSchema)]
+struct TakeSnapshot {
+    /// The instance_id or name of a running pipeline.
+    #[serde(default)]
+    instance_id: Option<String>,
+    /// Of which element in it, by its name; any with uncompressed video when not given.
+    #[serde(default)]
+    element: Option<String>,
+    /// A camera that no pipeline uses, such as `/dev/video0`.
+    #[serde(default)]
+    device: Option<String>,
+    #[serde(default)]
+    format: Format,
+    /// The file to write; it must not exist yet. A new one in the configured folder when not given.
+    #[serde(default)]
+    path: Option<PathBuf>,
+    /// Whether to return the picture in base64, too.
+    #[serde(default)]
+    inline: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Snapshot {
+    path: PathBuf,
+    format: Format,
+    width: u32,
+    height: u32,
+    /// Size of the file in bytes.
+    bytes: usize,
+    /// Which element it was taken from.
+    element: String,
+    /// The picture in base64, when it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
+}
+
+async fn take_snapshot(context: Context<Gstreamer>, args: TakeSnapshot) -> Result<Snapshot, ToolError> {
+    let toolbox = context.toolbox();
+    let shot = match (args.instance_id, args.device) {
+        (Some(id), None) => {
+            let pipeline = toolbox.instances.pipeline(&id)?;
+            let element = args.element;
+            tokio::task::spawn_blocking(move || snapshot::take(&pipeline, element.as_deref(), args.format))
+                .await??
+        }
+        (None, Some(device)) => of_device(toolbox, &device, args.format).await?,
+        _ => return Err(ToolError::bad_args("give either instance_id or device")),
+    };
+    let path = match args.path {
+        Some(path) => {
+            let text = path.display().to_string();
+            let policy = &toolbox.policy;
+            policy.check_output(&text, "take_snapshot").map_err(refused)?
+        }
+        None => snapshot::new_path(&toolbox.config.snapshot_dir, args.format)?,
+    };
+    let data = args
+        .inline
+        .then(|| glib::base64_encode(&shot.picture).to_string());
+    let (bytes, target) = (shot.picture.len(), path.clone());
+    tokio::task::spawn_blocking(move || snapshot::write(&target, &shot.picture)).await??;
+    Ok(Snapshot {
+        path,
+        format: args.format,
+        width: shot.width,
+        height: shot.height,
+        bytes,
+        element: shot.element,
+        data,
+    })
+}
+
+/// A short pipeline of its own, with all that an instance has: it owns the device, and may hang without harm.
+async fn of_device(toolbox: &Gstreamer, device: &str, format: Format) -> Result<snapshot::Shot, ToolError> {
+    let name = toolbox
+        .policy
+        .check_device(device, "take_snapshot")
+        .map_err(refused)?;
+    if !name.starts_with("/dev/") {
+        return Err(ToolError::bad_args(format!(
+            "{device} is no camera: expected a path such as /dev/video0"
+        )));
+    }
+    let id = toolbox
+        .instances
+        .start(Ask {
+            pipeline: format!(
+                "v4l2src device={name} ! decodebin ! videoconvert ! fakesink name=shot sync=false"
+            ),
+            name: Some(format!("snapshot of {name}")),
+            restart: Restart::Never,
+            autostart: false,
+        })
+        .await?;
+    let phase = toolbox.instances.wait_playing(&id, Duration::from_secs(10)).await;
+    let taken = if phase == Some(Phase::Playing) {
+        let pipeline = toolbox.instances.pipeline(&id)?;
+        tokio::task::spawn_blocking(move || snapshot::take(&pipeline, Some("shot"), format)).await?
+    } else {
+        let status = toolbox.instances.status(&id).await?;
+        let why = status
+            .summary
+            .error
+            .unwrap_or_else(|| "no picture within 10 s".to_owned());
+        Err(ToolError::new("PipelineError", format!("{name}: {why}")))
+    };
+    // It may have ended by itself.
+    _ = toolbox.instances.stop(&id, true).await;
+    taken
+}
+
+/// Get the graph of a running pipeline: its elements, pads, caps and states, as GStreamer draws it.
+#[derive(Deserialize, JsonSchema)]
+struct PipelineGraph {
+    /// The instance_id or name.
+    instance_id: String,
+    /// Whether to draw it as SVG, too; needs graphviz.
+    #[serde(default)]
+    svg: bool,
+    /// How much it shows.
+    #[serde(default)]
+    detail: Detail,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Graph {
+    /// The graph in the DOT language.
+    dot: String,
+    /// The drawing, when it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    svg: Option<String>,
+    /// Why there is no drawing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    /// The names of the elements.
+    elements: Vec<String>,
+}
+
+async fn pipeline_graph(context: Context<Gstreamer>, args: PipelineGraph) -> Result<Graph, ToolError> {
+    let pipeline = context.toolbox().instances.pipeline(&args.instance_id)?;
+    tokio::task::spawn_blocking(move || {
+        let dot = graph::dot(&pipeline, args.detail);
+        let drawn = args.svg.then(|| graph::svg(&dot));
+        let (svg, note) = match drawn {
+            None => (None, None),
+            Some(Ok(svg)) => (Some(svg), None),
+            Some(Err(error)) => (None, Some(error.to_string())),
+        };
+        Ok(Graph {
+            dot,
+            svg,
+            note,
+            elements: Instances::element_names(&pipeline),
+        })
+    })
+    .await?
+}

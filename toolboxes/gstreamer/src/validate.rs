@@ -1,0 +1,125 @@
+//! Whether a description is a pipeline.
+//!
+//! Owns the answer of `validate_pipeline`: the policy, the real parser, the static caps, and the warnings. What it makes
+//! stays in NULL state and is dropped. Opens no device, no file and no connection; what only running can show is a
+//! warning. Read [`validate`].
+
+mod caps;
+mod failure;
+mod graph;
+mod warning;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use crate::Machine;
+use crate::description::{Description, normalize};
+use crate::parse::parse;
+use graph::Graph;
+
+/// What is known about a description.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Validation {
+    /// Whether it can be started.
+    pub(crate) valid: bool,
+    /// The elements, in order; those that caps between two `!` stand for are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) elements: Option<Vec<String>>,
+    /// What will probably not work as meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warnings: Option<Vec<String>>,
+    /// The same, with what they are about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warning_details: Vec<Warning>,
+    /// Why it cannot be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    /// What kind of error it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error_kind: Option<Kind>,
+    /// Where the error stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) position: Option<Position>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) suggestion: Option<String>,
+}
+
+/// Why a pipeline cannot be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// The text is none.
+    Syntax,
+    /// An element is not installed.
+    NoElement,
+    /// An element has no such property.
+    NoProperty,
+    /// A property cannot have this value.
+    BadValue,
+    /// Two elements cannot be linked.
+    Link,
+    /// Two elements are linked and can never agree on what passes.
+    Caps,
+    /// The configuration does not allow it.
+    Policy,
+    /// Another reason of the parser's.
+    Other,
+}
+
+/// A place in the description.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Position {
+    /// Characters before it.
+    pub(crate) offset: usize,
+    /// What stands there.
+    pub(crate) near: String,
+}
+
+/// What will probably not work as meant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Warning {
+    /// `no_queue_after_tee`, `no_parser`, `blocked_live_source`, `no_raw_caps`, `out_of_range`, `deprecated`,
+    /// `missing_file`, `missing_device`, `device_in_use` or `unknown_peer`.
+    pub(crate) kind: &'static str,
+    /// The element it is about, as it is called in the pipeline.
+    pub(crate) element: String,
+    /// What is wrong, and what to do.
+    pub(crate) message: String,
+}
+
+/// Checks a description. Blocks: milliseconds, seconds when plugins have to be loaded or a package is looked up.
+pub(crate) fn validate(machine: &Machine, text: &str) -> Validation {
+    let normalized = normalize(text);
+    let description = Description::read(&normalized);
+    let refused = |refusal| failure::refused(&refusal, text, &normalized, &description);
+    if let Err(refusal) = machine.policy.check_description(text) {
+        return refused(refusal);
+    }
+    let pipeline = match parse(text) {
+        Ok(pipeline) => pipeline,
+        Err(error) => return failure::parser(&error, text, &normalized, &description, &machine.suggestions),
+    };
+    if let Err(refusal) = machine
+        .policy
+        .check_element(gst::prelude::Cast::upcast_ref(&pipeline))
+    {
+        return refused(refusal);
+    }
+    let graph = Graph::of(&pipeline, &description);
+    if let Some(never) = caps::never(&graph) {
+        return failure::caps(&never, text, &normalized, &graph);
+    }
+    let warning_details = warning::all(&graph, machine);
+    Validation {
+        valid: true,
+        elements: Some(graph.factories()),
+        warnings: Some(
+            warning_details
+                .iter()
+                .map(|warning| warning.message.clone())
+                .collect(),
+        ),
+        warning_details,
+        ..Validation::default()
+    }
+}

@@ -1,0 +1,134 @@
+//! Caps that can never meet.
+//!
+//! The parser compares caps when it links pads that exist. It cannot for pads that come later (a demuxer's), and what a
+//! later link narrows it does not look at again.
+
+use gst::prelude::*;
+
+use super::graph::Graph;
+use crate::description::LinkText;
+
+/// Two elements that can never agree.
+pub(super) struct Never {
+    pub(super) from: gst::Element,
+    pub(super) to: gst::Element,
+    pub(super) gives: gst::Caps,
+    pub(super) takes: gst::Caps,
+    /// Where the link stands in the text.
+    pub(super) at: Option<usize>,
+}
+
+/// The first two elements that can never agree.
+pub(super) fn never(graph: &Graph<'_>) -> Option<Never> {
+    linked(graph).or_else(|| graph.description.links.iter().find_map(|link| later(graph, link)))
+}
+
+/// Links that were made.
+fn linked(graph: &Graph<'_>) -> Option<Never> {
+    graph.elements.iter().find_map(|from| {
+        from.src_pads().into_iter().find_map(|pad| {
+            let peer = pad.peer()?;
+            let to = peer.parent_element()?;
+            let (gives, takes) = (pad.query_caps(None), peer.query_caps(None));
+            // A pad that says it can do nothing says so because it does not know yet.
+            let known = !gives.is_empty() && !takes.is_empty();
+            (known && !gives.can_intersect(&takes)).then(|| Never {
+                at: position(graph, from, &to),
+                from: from.clone(),
+                to,
+                gives,
+                takes,
+            })
+        })
+    })
+}
+
+fn position(graph: &Graph<'_>, from: &gst::Element, to: &gst::Element) -> Option<usize> {
+    let is = |endpoint, element: &gst::Element| {
+        graph
+            .endpoint(endpoint)
+            .is_some_and(|(found, _)| found == element)
+    };
+    let both = graph
+        .description
+        .links
+        .iter()
+        .find(|link| is(&link.from, from) && is(&link.to, to));
+    let either = || {
+        graph
+            .description
+            .links
+            .iter()
+            .find(|link| is(&link.from, from) || is(&link.to, to))
+    };
+    both.or_else(either).map(|link| link.at)
+}
+
+/// Links that are made when the pad appears.
+fn later(graph: &Graph<'_>, link: &LinkText) -> Option<Never> {
+    let (from, pad) = graph.endpoint(&link.from)?;
+    let (to, _) = graph.endpoint(&link.to)?;
+    let made = from.src_pads().iter().any(|pad| leads_to(pad, to));
+    if made {
+        return None;
+    }
+    let templates = from.pad_template_list();
+    let mut gives = gst::Caps::new_empty();
+    for template in templates.iter().filter(|template| {
+        template.direction() == gst::PadDirection::Src
+            && template.presence() == gst::PadPresence::Sometimes
+            && pad.is_none_or(|pad| could_be(template.name_template(), pad))
+    }) {
+        gives.merge(template.caps().clone());
+    }
+    if let Some(filter) = &link.caps {
+        let filter = filter.parse::<gst::Caps>().ok()?;
+        gives = gives.intersect(&filter);
+    }
+    let takes = sinks(to);
+    if gives.is_empty() || takes.is_empty() || gives.can_intersect(&takes) {
+        return None;
+    }
+    Some(Never {
+        from: from.clone(),
+        to: to.clone(),
+        gives,
+        takes,
+        at: Some(link.at),
+    })
+}
+
+/// Whether a pad is linked to an element, directly or through the filter that caps stand for.
+fn leads_to(pad: &gst::Pad, to: &gst::Element) -> bool {
+    let Some(next) = pad.peer().and_then(|peer| peer.parent_element()) else {
+        return false;
+    };
+    next == *to
+        || next
+            .src_pads()
+            .iter()
+            .filter_map(|pad| pad.peer())
+            .any(|peer| peer.parent_element().as_ref() == Some(to))
+}
+
+/// Whether a pad of a template `video_%u` can be called `video_0`.
+fn could_be(template: &str, pad: &str) -> bool {
+    match template.split_once('%') {
+        Some((start, _)) => pad.starts_with(start),
+        None => template == pad,
+    }
+}
+
+/// What an element takes: on pads that are free, with what stands behind them, and on pads it can make.
+fn sinks(element: &gst::Element) -> gst::Caps {
+    let mut takes = gst::Caps::new_empty();
+    for pad in element.sink_pads().iter().filter(|pad| !pad.is_linked()) {
+        takes.merge(pad.query_caps(None));
+    }
+    for template in element.pad_template_list().iter().filter(|template| {
+        template.direction() == gst::PadDirection::Sink && template.presence() == gst::PadPresence::Request
+    }) {
+        takes.merge(template.caps().clone());
+    }
+    takes
+}

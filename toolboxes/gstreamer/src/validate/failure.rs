@@ -1,0 +1,425 @@
+//! What is said about a description that is no pipeline.
+
+use gst::prelude::*;
+
+use super::caps::Never;
+use super::graph::{Graph, factory_name};
+use super::{Kind, Position, Validation};
+use crate::description::{Description, Endpoint};
+use crate::parse::ParseFailure;
+use crate::policy::Refusal;
+use crate::suggest::{Suggestions, nearest, nearest_property};
+
+/// The policy's.
+pub(super) fn refused(
+    refusal: &Refusal,
+    text: &str,
+    normalized: &str,
+    description: &Description,
+) -> Validation {
+    let is = |name: &str| name == refusal.element;
+    let element = description.elements.iter().enumerate().find(|(index, element)| {
+        is(&element.factory)
+            || description.given_name(*index).is_some_and(is)
+            || is_default_name(&element.factory, &refusal.element)
+    });
+    let at = element.map(|(_, element)| {
+        let property = element
+            .properties
+            .iter()
+            .find(|property| Some(&property.name) == refusal.property.as_ref());
+        property.map_or(element.at, |property| property.at)
+    });
+    Validation {
+        error: Some(refusal.to_string()),
+        error_kind: Some(Kind::Policy),
+        position: at.and_then(|at| position(text, normalized, at)),
+        suggestion: Some(format!(
+            "Whoever runs this machine can allow it with `{}`",
+            refusal.key
+        )),
+        ..Validation::default()
+    }
+}
+
+/// The parser's.
+pub(super) fn parser(
+    error: &ParseFailure,
+    text: &str,
+    normalized: &str,
+    description: &Description,
+    suggestions: &Suggestions,
+) -> Validation {
+    let quoted: Vec<&str> = error.message.split('"').skip(1).step_by(2).collect();
+    let kind = kind(error);
+    let (at, suggestion) = match kind {
+        Kind::NoElement => {
+            let name = error
+                .missing
+                .first()
+                .map(String::as_str)
+                .or_else(|| quoted.first().copied())
+                .unwrap_or_default();
+            let at = description
+                .elements
+                .iter()
+                .find(|element| element.factory == name)
+                .map(|element| element.at);
+            (at, Some(suggestions.element(name)))
+        }
+        Kind::NoProperty => no_property(&quoted, description),
+        Kind::BadValue => bad_value(&quoted, description),
+        Kind::Link => link(&error.message, &quoted, description),
+        Kind::Syntax => {
+            let problem = description.problem.as_ref();
+            (
+                problem.map(|problem| problem.at),
+                problem.map(|problem| problem.what.to_owned()),
+            )
+        }
+        Kind::Caps | Kind::Policy | Kind::Other => (None, None),
+    };
+    Validation {
+        error: Some(error.message.replace('"', "'")),
+        error_kind: Some(kind),
+        position: at.and_then(|at| position(text, normalized, at)),
+        suggestion,
+        ..Validation::default()
+    }
+}
+
+/// Caps that never meet.
+pub(super) fn caps(never: &Never, text: &str, normalized: &str, graph: &Graph<'_>) -> Validation {
+    let name = |element: &gst::Element| {
+        graph
+            .text(element)
+            .map_or_else(|| element.name().to_string(), |text| text.factory.clone())
+    };
+    let (from, to) = (name(&never.from), name(&never.to));
+    Validation {
+        error: Some(format!(
+            "'{from}' and '{to}' can never agree: one gives {}, the other takes {}",
+            brief(&never.gives),
+            brief(&never.takes)
+        )),
+        error_kind: Some(Kind::Caps),
+        position: never.at.and_then(|at| position(text, normalized, at)),
+        suggestion: between(&never.gives, &never.takes),
+        ..Validation::default()
+    }
+}
+
+fn kind(error: &ParseFailure) -> Kind {
+    if error.message.contains("-element named") {
+        // The parser has one kind for an element that is not installed and for a name that nobody has.
+        return Kind::Link;
+    }
+    match error.kind {
+        Some(gst::ParseError::Syntax | gst::ParseError::Empty | gst::ParseError::EmptyBin) | None => {
+            Kind::Syntax
+        }
+        Some(gst::ParseError::NoSuchElement) => Kind::NoElement,
+        Some(gst::ParseError::NoSuchProperty) => Kind::NoProperty,
+        Some(gst::ParseError::CouldNotSetProperty) => Kind::BadValue,
+        Some(gst::ParseError::Link | gst::ParseError::DelayedLink) => Kind::Link,
+        Some(_) => Kind::Other,
+    }
+}
+
+/// `no property "foo" in element "videotestsrc"`.
+fn no_property(quoted: &[&str], description: &Description) -> (Option<usize>, Option<String>) {
+    let [property, element, ..] = quoted else {
+        return (None, None);
+    };
+    let found = find(description, element);
+    let at = found.and_then(|index| {
+        let property = description.elements[index]
+            .properties
+            .iter()
+            .find(|set| set.name == *property)?;
+        Some(property.at)
+    });
+    let made = found
+        .and_then(|index| make(&description.elements[index].factory))
+        .or_else(|| make(element));
+    let near = made.and_then(|made| nearest_property(&made, property));
+    (at, near.map(|near| format!("Did you mean '{near}'?")))
+}
+
+/// `could not set property "bitrate" in element "x264enc" to "abc"`.
+fn bad_value(quoted: &[&str], description: &Description) -> (Option<usize>, Option<String>) {
+    let [property, element, rest @ ..] = quoted else {
+        return (None, None);
+    };
+    let found = find(description, element);
+    let at = found.and_then(|index| {
+        let property = description.elements[index]
+            .properties
+            .iter()
+            .find(|set| set.name == *property)?;
+        Some(property.value_at)
+    });
+    let made = found
+        .and_then(|index| make(&description.elements[index].factory))
+        .or_else(|| make(element));
+    let suggestion = made.and_then(|made| {
+        let spec = made.find_property(property)?;
+        expected(&spec, rest.first().copied().unwrap_or_default())
+    });
+    (at, suggestion)
+}
+
+/// What a property takes.
+fn expected(spec: &gst::glib::ParamSpec, value: &str) -> Option<String> {
+    let of = spec.value_type();
+    let nicks: Option<Vec<String>> = gst::glib::EnumClass::with_type(of)
+        .map(|class| {
+            class
+                .values()
+                .iter()
+                .map(|value| value.nick().to_owned())
+                .collect()
+        })
+        .or_else(|| {
+            let class = gst::glib::FlagsClass::with_type(of)?;
+            Some(
+                class
+                    .values()
+                    .iter()
+                    .map(|value| value.nick().to_owned())
+                    .collect(),
+            )
+        });
+    if let Some(nicks) = nicks {
+        let all = nicks.join(", ");
+        return Some(match nearest(value, nicks) {
+            Some(near) => format!("Did you mean '{near}'? It takes one of: {all}"),
+            None => format!("It takes one of: {all}"),
+        });
+    }
+    match crate::catalog::range(spec) {
+        Some((min, max)) => Some(format!(
+            "It takes a {} from {min} to {max}",
+            of.name().trim_start_matches('g')
+        )),
+        None => Some(format!("It takes a {}", of.name().trim_start_matches('g'))),
+    }
+}
+
+/// `could not link a0 to b0`, with or without the caps; `No src-element named "a" - omitting link`.
+fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<usize>, Option<String>) {
+    if let ([name, ..], true) = (quoted, message.contains("element named")) {
+        return unknown_name(name, description);
+    }
+    let Some((from, rest)) = message
+        .split_once("could not link ")
+        .and_then(|(_, rest)| rest.split_once(" to "))
+    else {
+        return (None, None);
+    };
+    let to = rest.split([',', ' ']).next().unwrap_or(rest);
+    let is = |endpoint: &Endpoint, name: &str| match endpoint {
+        Endpoint::Element(index, _) => {
+            let factory = &description.elements[*index].factory;
+            match description.given_name(*index) {
+                Some(given) => given == name,
+                None => is_default_name(factory, name),
+            }
+        }
+        Endpoint::Reference(referred, _) => referred == name,
+    };
+    let link = description
+        .links
+        .iter()
+        .find(|link| is(&link.from, from) && is(&link.to, to));
+    let link = link.or_else(|| description.links.iter().find(|link| is(&link.from, from)));
+    let Some(link) = link else {
+        return (None, None);
+    };
+    let factory = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Element(index, _) => Some(description.elements[*index].factory.clone()),
+        Endpoint::Reference(name, _) => description
+            .named(name)
+            .map(|index| description.elements[index].factory.clone()),
+    };
+    let (Some(from), Some(to)) = (factory(&link.from), factory(&link.to)) else {
+        return (Some(link.at), None);
+    };
+    let gives = template_caps(&from, gst::PadDirection::Src);
+    let takes = template_caps(&to, gst::PadDirection::Sink);
+    let suggestion = match (gives, takes, &link.caps) {
+        (None, ..) => Some(format!("'{from}' has no output: it is a sink")),
+        (_, None, _) => Some(format!("'{to}' has no input: it is a source")),
+        (Some(gives), Some(takes), caps) => {
+            let asked = caps.as_deref().and_then(|caps| caps.parse::<gst::Caps>().ok());
+            match asked {
+                Some(asked) if !asked.can_intersect(&gives) => {
+                    between(&gives, &asked).or_else(|| Some(format!("'{from}' gives {}", brief(&gives))))
+                }
+                Some(asked) if !asked.can_intersect(&takes) => {
+                    between(&asked, &takes).or_else(|| Some(format!("'{to}' takes {}", brief(&takes))))
+                }
+                Some(_) => Some(format!(
+                    "'{from}' gives {}; '{to}' takes {}",
+                    brief(&gives),
+                    brief(&takes)
+                )),
+                None if gives.can_intersect(&takes) => Some(format!(
+                    "all fitting pads of '{from}' or '{to}' are taken, or what stands before '{from}' does not fit '{to}', \
+                     which takes {}",
+                    brief(&takes)
+                )),
+                None => between(&gives, &takes),
+            }
+        }
+    };
+    (Some(link.at), suggestion)
+}
+
+/// A reference to a name nobody has.
+fn unknown_name(name: &str, description: &Description) -> (Option<usize>, Option<String>) {
+    let refers =
+        |endpoint: &Endpoint| matches!(endpoint, Endpoint::Reference(referred, _) if referred == name);
+    let link = description
+        .links
+        .iter()
+        .find(|link| refers(&link.from) || refers(&link.to));
+    let names: Vec<String> = (0..description.elements.len())
+        .filter_map(|index| description.given_name(index).map(str::to_owned))
+        .collect();
+    let suggestion = match nearest(name, names.clone()) {
+        Some(near) => format!("Did you mean '{near}.'?"),
+        None if names.is_empty() => format!("give an element the name with name={name}"),
+        None => format!("elements with a name: {}", names.join(", ")),
+    };
+    (link.map(|link| link.at), Some(suggestion))
+}
+
+/// `x264enc0` is what a nameless `x264enc` is called.
+fn is_default_name(factory: &str, name: &str) -> bool {
+    name.strip_prefix(factory)
+        .is_some_and(|number| !number.is_empty() && number.chars().all(|digit| digit.is_ascii_digit()))
+}
+
+/// The element of the text that the parser calls by its factory, its name or a default name.
+fn find(description: &Description, called: &str) -> Option<usize> {
+    (0..description.elements.len()).find(|index| {
+        let factory = &description.elements[*index].factory;
+        factory == called
+            || description.given_name(*index) == Some(called)
+            || is_default_name(factory, called)
+    })
+}
+
+fn make(factory: &str) -> Option<gst::Element> {
+    gst::ElementFactory::make(factory).build().ok()
+}
+
+/// Everything that the pads of one direction may pass; `None` when there are no such pads.
+fn template_caps(factory: &str, direction: gst::PadDirection) -> Option<gst::Caps> {
+    let factory = gst::ElementFactory::find(factory)?;
+    let mut all: Option<gst::Caps> = None;
+    for template in factory.static_pad_templates() {
+        if template.direction() == direction {
+            all.get_or_insert_with(gst::Caps::new_empty)
+                .merge(template.caps());
+        }
+    }
+    all
+}
+
+/// An element that takes the one and gives the other, when there is one.
+fn between(gives: &gst::Caps, takes: &gst::Caps) -> Option<String> {
+    let order = |class: &str| {
+        [
+            "Converter",
+            "Parser",
+            "Encoder",
+            "Decoder",
+            "Payloader",
+            "Depayloader",
+            "Muxer",
+            "Demuxer",
+        ]
+        .iter()
+        .position(|kind| class.split('/').any(|part| part == *kind))
+    };
+    let mut found: Vec<(usize, i32, String)> =
+        gst::ElementFactory::factories_with_type(gst::ElementFactoryType::ANY, gst::Rank::NONE)
+            .into_iter()
+            .filter_map(|factory| Some((order(factory.klass())?, factory)))
+            .filter(|(_, factory)| !crate::catalog::is_deprecated(factory))
+            .filter(|(_, factory)| {
+                let one_way = |direction, caps: &gst::Caps| {
+                    factory.static_pad_templates().into_iter().any(|template| {
+                        template.direction() == direction
+                            && !template.caps().is_any()
+                            && template.caps().can_intersect(caps)
+                    })
+                };
+                !gives.is_any()
+                    && !takes.is_any()
+                    && one_way(gst::PadDirection::Sink, gives)
+                    && one_way(gst::PadDirection::Src, takes)
+            })
+            .map(|(order, factory)| (order, factory.rank().into(), factory.name().to_string()))
+            .collect();
+    found.sort_by(|a, b| (a.0, -a.1, &a.2).cmp(&(b.0, -b.1, &b.2)));
+    let names: Vec<&str> = found.iter().take(3).map(|(_, _, name)| name.as_str()).collect();
+    match names.as_slice() {
+        [] => None,
+        [one] => Some(format!("put '{one}' between them")),
+        [first, rest @ ..] => Some(format!("put '{first}' between them, or {}", rest.join(" or "))),
+    }
+}
+
+/// The media types of caps, without their fields where there are many.
+fn brief(caps: &gst::Caps) -> String {
+    if caps.is_any() {
+        return "anything".to_owned();
+    }
+    if caps.size() == 1 && caps.to_string().len() <= 120 {
+        return caps.to_string();
+    }
+    let mut names: Vec<String> = Vec::new();
+    for structure in caps.iter() {
+        let name = structure.name().to_string();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(6);
+    names.truncate(6);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
+}
+
+/// A place in the text the caller wrote, of one in the text the parser was given.
+fn position(text: &str, normalized: &str, at: usize) -> Option<Position> {
+    let rest = normalized.get(at..)?;
+    let near: String = rest.chars().take(24).collect();
+    // Where the two differ, what stands there is looked for word by word.
+    let word = rest.split_whitespace().next().unwrap_or(rest);
+    let start = if text.get(at..).is_some_and(|same| same.starts_with(word)) {
+        at
+    } else {
+        text.find(word)?
+    };
+    Some(Position {
+        offset: text.get(..start)?.chars().count(),
+        near,
+    })
+}
+
+/// What an element is called in messages.
+pub(super) fn called(element: &gst::Element) -> String {
+    let factory = factory_name(element);
+    let name = element.name();
+    if is_default_name(&factory, &name) {
+        factory
+    } else {
+        name.to_string()
+    }
+}

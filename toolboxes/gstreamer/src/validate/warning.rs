@@ -1,0 +1,352 @@
+//! What will probably not work as meant, though it parses.
+
+use std::path::Path;
+
+use gst::prelude::*;
+use gst_base::prelude::*;
+
+use super::Warning;
+use super::failure::called;
+use super::graph::{Graph, class, factory_name};
+use crate::Machine;
+use crate::catalog::{is_deprecated_property, is_out_of_range, range};
+
+/// All warnings, in the order of the elements.
+pub(super) fn all(graph: &Graph<'_>, machine: &Machine) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for element in &graph.elements {
+        deprecated(element, &mut warnings);
+        properties(graph, element, &mut warnings);
+        tee(element, &mut warnings);
+        encoder(element, &mut warnings);
+        live(element, &mut warnings);
+        outside(element, machine, &mut warnings);
+    }
+    warnings
+}
+
+fn warn(warnings: &mut Vec<Warning>, kind: &'static str, element: &gst::Element, message: String) {
+    let warning = Warning {
+        kind,
+        element: called(element),
+        message,
+    };
+    if !warnings.contains(&warning) {
+        warnings.push(warning);
+    }
+}
+
+fn deprecated(element: &gst::Element, warnings: &mut Vec<Warning>) {
+    if let Some(factory) = element.factory()
+        && crate::catalog::is_deprecated(&factory)
+    {
+        let message = format!("'{}' is deprecated: {}", factory.name(), factory.description());
+        warn(warnings, "deprecated", element, message);
+    }
+}
+
+/// Values that GStreamer drops without an error, and properties that should not be used any more.
+fn properties(graph: &Graph<'_>, element: &gst::Element, warnings: &mut Vec<Warning>) {
+    let Some(text) = graph.text(element) else {
+        return;
+    };
+    for set in &text.properties {
+        let Some(spec) = element.find_property(&set.name) else {
+            continue;
+        };
+        if is_deprecated_property(&spec) {
+            let message = format!(
+                "'{}' of '{}' is deprecated: {}",
+                set.name,
+                text.factory,
+                spec.blurb()
+                    .unwrap_or("its plugin does not say what to use instead")
+            );
+            warn(warnings, "deprecated", element, message);
+        }
+        if is_out_of_range(&spec, &set.value)
+            && let Some((min, max)) = range(&spec)
+        {
+            let message = format!(
+                "'{}' of '{}' is {}, which GStreamer does not take: it takes {min} to {max}",
+                set.name, text.factory, set.value
+            );
+            warn(warnings, "out_of_range", element, message);
+        }
+    }
+}
+
+/// The elements a pad's stream goes to.
+fn next(pad: &gst::Pad) -> Option<gst::Element> {
+    pad.peer()?.parent_element()
+}
+
+/// The elements a stream comes from.
+fn before(element: &gst::Element) -> Vec<gst::Element> {
+    element.sink_pads().iter().filter_map(next).collect()
+}
+
+fn after(element: &gst::Element) -> Vec<gst::Element> {
+    element.src_pads().iter().filter_map(next).collect()
+}
+
+/// GStreamer's queues are the elements that put a thread between: `queue`, `queue2`, `multiqueue`.
+fn is_queue(element: &gst::Element) -> bool {
+    ["GstQueue", "GstQueue2", "GstMultiQueue"].contains(&element.type_().name())
+}
+
+/// Branches of a tee without a queue run in one thread: the first that waits stops the others.
+fn tee(element: &gst::Element, warnings: &mut Vec<Warning>) {
+    if element.type_().name() != "GstTee" {
+        return;
+    }
+    let branches: Vec<gst::Element> = after(element);
+    if branches.len() < 2 {
+        return;
+    }
+    for branch in branches.iter().filter(|branch| !decoupled(branch)) {
+        let message = format!(
+            "the branch of '{}' to '{}' has no queue: one branch that waits stops the others; put 'queue' after the tee",
+            called(element),
+            called(branch)
+        );
+        warn(warnings, "no_queue_after_tee", element, message);
+    }
+}
+
+/// Whether a queue stands in a branch, before it ends or meets others.
+fn decoupled(start: &gst::Element) -> bool {
+    let mut element = start.clone();
+    // No pipeline is as long as this; a loop of elements would be.
+    for _ in 0..256 {
+        if is_queue(&element) || class(&element).split('/').any(|part| part == "Bin") {
+            return true;
+        }
+        let (ins, outs) = (element.sink_pads().len(), after(&element));
+        match outs.as_slice() {
+            [only] if ins <= 1 => element = only.clone(),
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn encoder(element: &gst::Element, warnings: &mut Vec<Warning>) {
+    let Some(factory) = element.factory() else {
+        return;
+    };
+    if !factory.has_type(gst::ElementFactoryType::VIDEO_ENCODER) {
+        return;
+    }
+    if let Some((muxer, parser)) = unparsed(element) {
+        let message = format!(
+            "'{}' goes into '{}' without a parser: put '{parser}' between them, or timestamps and headers may be missing",
+            called(element),
+            called(&muxer)
+        );
+        warn(warnings, "no_parser", element, message);
+    }
+    if let Some(source) = uncapped(element) {
+        let message = format!(
+            "nothing says what '{}' gives to '{}': put caps between them, such as \
+             video/x-raw,width=1280,height=720,framerate=30/1",
+            called(&source),
+            called(element)
+        );
+        warn(warnings, "no_raw_caps", element, message);
+    }
+}
+
+/// The muxer an encoder feeds without a parser, and the parser this machine has for it.
+fn unparsed(encoder: &gst::Element) -> Option<(gst::Element, String)> {
+    let mut element = encoder.clone();
+    for _ in 0..256 {
+        let next = after(&element).into_iter().next()?;
+        let kind = class(&next);
+        let is = |word: &str| kind.split('/').any(|part| part == word);
+        if is("Parser") {
+            return None;
+        }
+        if is("Muxer") {
+            let made = encoder.static_pad("src")?.pad_template()?.caps().clone();
+            let parser = gst::ElementFactory::factories_with_type(
+                gst::ElementFactoryType::PARSER,
+                gst::Rank::MARGINAL,
+            )
+            .into_iter()
+            .filter(|factory| {
+                factory.klass().split('/').any(|part| part == "Video") && factory.can_sink_any_caps(&made)
+            })
+            .max_by_key(|factory| i32::from(factory.rank()))?;
+            return Some((next, parser.name().to_string()));
+        }
+        if !is_queue(&next) && factory_name(&next) != "capsfilter" {
+            return None;
+        }
+        element = next;
+    }
+    None
+}
+
+/// The source of raw pictures whose size and rate nothing fixes before they reach an encoder.
+fn uncapped(encoder: &gst::Element) -> Option<gst::Element> {
+    let mut element = encoder.clone();
+    for _ in 0..256 {
+        let from = before(&element);
+        let [only] = from.as_slice() else {
+            return None;
+        };
+        if factory_name(only) == "capsfilter" {
+            let caps = only.property::<Option<gst::Caps>>("caps")?;
+            let fixes = |structure: &gst::StructureRef| {
+                structure.has_field("width") || structure.has_field("framerate")
+            };
+            if !caps.is_any() && caps.iter().any(fixes) {
+                return None;
+            }
+        }
+        let kind = class(only);
+        let is = |word: &str| kind.split('/').any(|part| part == word);
+        if is("Source") {
+            return is("Video").then(|| only.clone());
+        }
+        // What decodes, mixes or receives knows what it gives.
+        if [
+            "Decoder",
+            "Demuxer",
+            "Compositor",
+            "Mixer",
+            "Network",
+            "Depayloader",
+            "Bin",
+        ]
+        .into_iter()
+        .any(is)
+        {
+            return None;
+        }
+        element = only.clone();
+    }
+    None
+}
+
+/// A live source cannot wait; a file can make it wait.
+fn live(element: &gst::Element, warnings: &mut Vec<Warning>) {
+    let live = element
+        .downcast_ref::<gst_base::BaseSrc>()
+        .is_some_and(BaseSrcExt::is_live);
+    if !live {
+        return;
+    }
+    let mut element_after = element.clone();
+    for _ in 0..256 {
+        let next = after(&element_after);
+        let [only] = next.as_slice() else {
+            return;
+        };
+        if is_queue(only) {
+            return;
+        }
+        let is_file = class(only).split('/').any(|part| part == "File");
+        if is_file && only.src_pads().is_empty() {
+            let message = format!(
+                "'{}' is live and cannot wait for '{}', which is not: put a queue between them",
+                called(element),
+                called(only)
+            );
+            warn(warnings, "blocked_live_source", element, message);
+            return;
+        }
+        element_after = only.clone();
+    }
+}
+
+/// What only running can show: files, devices and peers.
+fn outside(element: &gst::Element, machine: &Machine, warnings: &mut Vec<Warning>) {
+    let kind = class(element);
+    let is = |word: &str| kind.split('/').any(|part| part == word);
+    let text = |property: &str| {
+        let spec = element.find_property(property)?;
+        let readable = spec.flags().contains(gst::glib::ParamFlags::READABLE);
+        (readable && spec.value_type() == gst::glib::Type::STRING).then_some(())?;
+        element.property::<Option<String>>(property)
+    };
+    let address = text("uri").or_else(|| text("location"));
+    if let Some(device) = text("device").filter(|device| device.starts_with("/dev/")) {
+        if let Some(owner) = machine.instances.owner_of(&device) {
+            let message = format!("'{device}' is in use by the instance '{owner}': stop that first");
+            warn(warnings, "device_in_use", element, message);
+        } else if !machine.config.below_sysroot(&device).exists() {
+            let message = format!(
+                "'{device}' of '{}' does not exist on this machine now",
+                called(element)
+            );
+            warn(warnings, "missing_device", element, message);
+        }
+    }
+    let Some(address) = address.filter(|address| !address.is_empty()) else {
+        return;
+    };
+    let path = address.strip_prefix("file://").unwrap_or(&address);
+    if path.starts_with('/') {
+        file(element, path, warnings);
+    } else if (is("Network") || address.contains("://")) && waits_for_peer(element, &address) {
+        let message = format!(
+            "whether {} answers shows only when it runs",
+            without_secrets(&address)
+        );
+        warn(warnings, "unknown_peer", element, message);
+    }
+}
+
+fn file(element: &gst::Element, path: &str, warnings: &mut Vec<Warning>) {
+    // A pattern such as frame%05d.png stands for many.
+    let pattern = path.contains('%') || path.contains('*');
+    let reads = !element.src_pads().is_empty() || class(element).contains("Source");
+    let wanted = if reads && !pattern {
+        Path::new(path)
+    } else {
+        Path::new(path).parent().unwrap_or(Path::new("/"))
+    };
+    if !wanted.exists() {
+        let message = format!(
+            "'{}' of '{}' does not exist now",
+            wanted.display(),
+            called(element)
+        );
+        warn(warnings, "missing_file", element, message);
+    }
+}
+
+/// Whether somebody has to answer: a client of a protocol with connections, not a listener and not UDP.
+fn waits_for_peer(element: &gst::Element, address: &str) -> bool {
+    let Ok(url) = url::Url::parse(address) else {
+        return false;
+    };
+    if ["udp", "rtp", "rist", "file", "testbin"].contains(&url.scheme()) {
+        return false;
+    }
+    let listens = element.find_property("mode").is_some_and(|spec| {
+        spec.flags().contains(gst::glib::ParamFlags::READABLE)
+            && gst::glib::EnumValue::from_value(&element.property_value("mode"))
+                .is_some_and(|(_, mode)| mode.nick() == "listener")
+    });
+    let named = |key: &str| {
+        url.query_pairs()
+            .any(|(name, value)| name == key && value == "listener")
+    };
+    url.host_str().is_some_and(|host| !host.is_empty()) && !listens && !named("mode")
+}
+
+/// An address without the password and the stream key it may hold.
+fn without_secrets(address: &str) -> String {
+    match url::Url::parse(address) {
+        Ok(url) => format!(
+            "{}://{}{}",
+            url.scheme(),
+            url.host_str().unwrap_or_default(),
+            url.port().map(|port| format!(":{port}")).unwrap_or_default()
+        ),
+        Err(_) => "the peer".to_owned(),
+    }
+}

@@ -1,0 +1,139 @@
+//! What comes back after a restart, what does not, and what is said about it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
+
+#[path = "support/rig.rs"]
+mod rig;
+
+use std::collections::BTreeMap;
+
+use rig::Rig;
+use serde_json::{Value, json};
+
+const LIVE: &str = "videotestsrc is-live=true ! fakesink";
+
+/// (name, state) of everything that is live, and (name, reason) of everything that is over.
+fn all(rig: &Rig) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+    let listed = rig.ok("get_running_instances", json!({}));
+    let pairs = |list: &Value, what: &str| {
+        let list = list.as_array().unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        list.iter()
+            .map(|entry| (text(&entry["name"]), text(&entry[what])))
+            .collect()
+    };
+    (
+        pairs(&listed["instances"], "state"),
+        pairs(&listed["ended"], "reason"),
+    )
+}
+
+/// Starts one pipeline of each kind.
+fn three(rig: &Rig) {
+    for (name, more) in [
+        ("plain", json!({})),
+        ("stubborn", json!({"restart": "on_failure"})),
+        ("always", json!({"autostart": true})),
+    ] {
+        let mut args = json!({"pipeline": LIVE, "name": name, "wait_ms": 30_000});
+        for (key, value) in more.as_object().unwrap() {
+            args[key] = value.clone();
+        }
+        assert_eq!(rig.ok("start_pipeline", args)["state"], "playing");
+    }
+}
+
+#[test]
+fn after_a_close_what_is_to_start_by_itself_comes_back() {
+    let mut rig = Rig::new();
+    three(&rig);
+    rig.reopen();
+    let (live, over) = all(&rig);
+    assert_eq!(live.keys().collect::<Vec<_>>(), ["always"]);
+    assert!(over.is_empty(), "{over:?}");
+    rig.status_until("always", "play", |status| status["state"] == "playing");
+    // Once it is stopped it stays away.
+    rig.ok("stop_pipeline", json!({"instance_id": "always"}));
+    rig.reopen();
+    assert!(all(&rig).0.is_empty());
+}
+
+#[test]
+fn after_a_crash_what_may_be_restarted_comes_back_and_the_rest_is_reported() {
+    let mut rig = Rig::new();
+    three(&rig);
+    let list = rig.dir.path().join("state/instances.json");
+    let running = std::fs::read(&list).unwrap();
+    let id = rig.status("stubborn")["instance_id"].clone();
+    rig.close();
+    // What stands on the disk when the process dies.
+    std::fs::write(&list, running).unwrap();
+    rig.open();
+    let (live, over) = all(&rig);
+    assert_eq!(live.keys().collect::<Vec<_>>(), ["always", "stubborn"]);
+    assert_eq!(over["plain"], "the toolbox's process died");
+    let event = rig.toolbox().wait_event("pipeline_ended").data.unwrap();
+    assert_eq!(event["name"], "plain", "{event}");
+    let status = rig.status_until("stubborn", "play", |status| status["state"] == "playing");
+    assert_eq!(status["instance_id"], id, "it is the same instance");
+    let new = rig.start("fakesrc is-live=true ! fakesink");
+    assert_ne!(json!(new), id);
+}
+
+#[test]
+fn what_takes_the_process_with_it_again_and_again_is_left_alone() {
+    let mut rig = Rig::new();
+    three(&rig);
+    let list = rig.dir.path().join("state/instances.json");
+    for crash in 1..=3 {
+        let running = std::fs::read(&list).unwrap();
+        rig.close();
+        std::fs::write(&list, running).unwrap();
+        rig.open();
+        let (live, over) = all(&rig);
+        assert_eq!(
+            live.contains_key("stubborn"),
+            crash < 3,
+            "after {crash}: {live:?} {over:?}"
+        );
+    }
+    let (_, over) = all(&rig);
+    assert!(over["stubborn"].contains("died 3 times"), "{over:?}");
+}
+
+#[test]
+fn a_list_that_cannot_be_read_is_put_aside() {
+    let mut rig = Rig::new();
+    three(&rig);
+    rig.close();
+    let list = rig.dir.path().join("state/instances.json");
+    for text in ["{ half", r#"{"version": 99, "closed": true, "instances": []}"#] {
+        std::fs::write(&list, text).unwrap();
+        rig.open();
+        assert!(all(&rig).0.is_empty());
+        rig.start(LIVE);
+        let aside = std::fs::read_to_string(list.with_extension("json.unreadable")).unwrap();
+        assert_eq!(aside, text);
+        rig.close();
+    }
+}
+
+#[test]
+fn the_configuration_starts_pipelines_and_what_it_says_now_counts() {
+    let mut rig = Rig::with(json!({"autostart": {
+        "wall": {"pipeline": LIVE, "restart": "on_failure"},
+        "wrong": {"pipeline": "filesrc location=/etc/passwd ! fakesink"},
+    }}));
+    rig.status_until("wall", "play", |status| status["state"] == "playing");
+    let wrong = rig.status_until("wrong", "refusal", |status| status["state"] == "failed");
+    assert!(
+        wrong["error"].as_str().unwrap().contains("read_roots"),
+        "{wrong:#}"
+    );
+    rig.reopen();
+    let (live, _) = all(&rig);
+    assert_eq!(live.keys().filter(|name| *name == "wall").count(), 1, "{live:?}");
+}

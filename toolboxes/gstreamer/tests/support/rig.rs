@@ -1,0 +1,166 @@
+//! A toolbox with folders of its own, and what tests do with it.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use gstreamer_toolbox::Gstreamer;
+use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::wire::Failure;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long anything may take; it only matters when something is broken.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A toolbox, a folder it may use (`rec`) and one it may not (`private`).
+pub struct Rig {
+    pub dir: TempDir,
+    toolbox: Option<Harness>,
+    config: Value,
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        Self::with(json!({}))
+    }
+
+    /// With keys beside or instead of those of a rig.
+    pub fn with(keys: Value) -> Self {
+        gst::init().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["rec", "private", "state"] {
+            std::fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        std::fs::write(dir.path().join("private/key"), "the secret of this test").unwrap();
+        let path = |name: &str| dir.path().join(name).canonicalize().unwrap();
+        let mut config = json!({
+            "read_roots": [path("rec")],
+            "write_roots": [path("rec")],
+            "state_dir": path("state"),
+        });
+        for (key, value) in keys.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        let toolbox = open(&config);
+        Self {
+            dir,
+            toolbox: Some(toolbox),
+            config,
+        }
+    }
+
+    pub fn toolbox(&self) -> &Harness {
+        self.toolbox.as_ref().unwrap()
+    }
+
+    pub fn rec(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join("rec").join(name)
+    }
+
+    pub fn private(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join("private").join(name)
+    }
+
+    pub fn call(&self, tool: &str, args: Value) -> Result<Value, Failure> {
+        self.toolbox().call(tool, args)
+    }
+
+    #[track_caller]
+    pub fn ok(&self, tool: &str, args: Value) -> Value {
+        match self.call(tool, args.clone()) {
+            Ok(output) => output,
+            Err(failure) => panic!("{tool} {args}: {failure}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn fails(&self, tool: &str, args: Value) -> Failure {
+        match self.call(tool, args.clone()) {
+            Ok(output) => panic!("{tool} {args} should fail, and gave {output}"),
+            Err(failure) => failure,
+        }
+    }
+
+    /// Starts a pipeline that is to play, and gives its id.
+    #[track_caller]
+    pub fn start(&self, pipeline: &str) -> String {
+        let started = self.ok("start_pipeline", json!({"pipeline": pipeline, "wait_ms": 30_000}));
+        assert_eq!(started["state"], "playing", "{pipeline}: {started}");
+        started["instance_id"].as_str().unwrap().to_owned()
+    }
+
+    #[track_caller]
+    pub fn status(&self, id: &str) -> Value {
+        self.ok("pipeline_status", json!({"instance_id": id}))
+    }
+
+    /// Asks for the status until it is as it should be.
+    #[track_caller]
+    pub fn status_until(&self, id: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let status = self.status(id);
+            if fits(&status) {
+                return status;
+            }
+            assert!(Instant::now() < end, "{id}: no {what}: {status:#}");
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+    }
+
+    /// Closes the toolbox and opens it again, as a restart of the service does.
+    pub fn reopen(&mut self) {
+        self.close();
+        self.toolbox = Some(open(&self.config));
+    }
+
+    pub fn close(&mut self) {
+        let closed = self.toolbox.take().unwrap().close();
+        assert!(closed.is_clean(), "{closed:?}");
+    }
+
+    /// Opens the toolbox that `close` has closed.
+    pub fn open(&mut self) {
+        self.toolbox = Some(open(&self.config));
+    }
+}
+
+fn open(config: &Value) -> Harness {
+    Harness::open::<Gstreamer>(config.clone())
+        .unwrap()
+        .with_deadline(DEADLINE)
+}
+
+/// Builds the elements that misbehave, once in a process, and makes them known.
+pub fn faulty() {
+    static LOADED: OnceLock<()> = OnceLock::new();
+    LOADED.get_or_init(|| {
+        gst::init().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let plugin = build_faulty(dir.path());
+        gst::Plugin::load_file(&plugin).unwrap();
+    });
+}
+
+/// Compiles `fixtures/faulty.c` into a folder.
+pub fn build_faulty(folder: &Path) -> PathBuf {
+    let flags = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "gstreamer-1.0"])
+        .output()
+        .expect("pkg-config is needed");
+    let flags = String::from_utf8(flags.stdout).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/faulty.c");
+    let plugin = folder.join("libgstfaulty.so");
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-Wall", "-o"])
+        .arg(&plugin)
+        .arg(source)
+        .args(flags.split_whitespace())
+        .output()
+        .expect("a C compiler is needed");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    plugin
+}
