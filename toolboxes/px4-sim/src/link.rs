@@ -1,0 +1,299 @@
+//! The vehicle's side of MAVLink: messages in, messages out, no sockets and no clock but the vehicle's.
+//!
+//! Answers what mavsdk_server asks of a PX4 vehicle and of a MAVLink camera; everything else gets MAVLink's word for
+//! "unsupported". Start with [`Link`].
+
+#![allow(
+    deprecated,
+    reason = "mavsdk_server sends messages that MAVLink has superseded, and the vehicle has to know them"
+)]
+
+mod camera;
+mod commands;
+pub mod frame;
+mod telemetry;
+mod transfer;
+
+use std::collections::BTreeMap;
+
+use mavlink::{MavHeader, dialects::common::MavMessage};
+
+use crate::{
+    quirks::Quirk,
+    vehicle::{Notice, Setpoint, Vehicle},
+};
+
+/// MAVLink's system number of the vehicle.
+pub const SYSTEM: u8 = 1;
+/// MAVLink's component number of the autopilot.
+pub const AUTOPILOT: u8 = 1;
+/// MAVLink's component number of the camera.
+pub const CAMERA: u8 = 100;
+
+/// A message to send and the component it comes from.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// [`AUTOPILOT`] or [`CAMERA`].
+    pub component: u8,
+    /// What.
+    pub message: MavMessage,
+}
+
+/// Who sent a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    system: u8,
+    component: u8,
+}
+
+/// The state of the conversation.
+#[derive(Debug)]
+pub struct Link {
+    nonce: u64,
+    peer: Peer,
+    /// Simulated time at which each stream is due, and the interval a client asked for.
+    streams: BTreeMap<u32, Stream>,
+    upload: Option<transfer::Upload>,
+    fence_items: Vec<crate::mission::Item>,
+    outbox: Vec<Outgoing>,
+    texts: u16,
+    silent_until: f64,
+    received: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stream {
+    due: f64,
+    asked: Option<f64>,
+}
+
+/// Message, seconds between two of them, and with [`Quirk::SlowStreams`].
+const STREAMS: &[(u32, f64, f64)] = &[
+    (telemetry::HEARTBEAT, 0.1, 1.0),
+    (telemetry::SYS_STATUS, 0.1, 1.0),
+    (telemetry::GPS_RAW_INT, 0.2, 1.0),
+    (telemetry::ATTITUDE, 0.1, 0.1),
+    (telemetry::ATTITUDE_QUATERNION, 0.1, 0.1),
+    (telemetry::LOCAL_POSITION_NED, 0.05, 0.05),
+    (telemetry::GLOBAL_POSITION_INT, 0.05, 0.1),
+    (telemetry::MISSION_CURRENT, 0.2, 1.0),
+    (telemetry::VFR_HUD, 0.2, 0.5),
+    (telemetry::DISTANCE_SENSOR, 0.1, 0.1),
+    (telemetry::ALTITUDE, 0.2, 0.5),
+    (telemetry::BATTERY_STATUS, 0.1, 2.0),
+    (telemetry::HOME_POSITION, 1.0, 1.0),
+    (telemetry::EXTENDED_SYS_STATE, 0.1, 1.0),
+    (telemetry::RC_CHANNELS, 0.2, 1.0),
+    (camera::HEARTBEAT, 1.0, 1.0),
+];
+
+impl Link {
+    /// A conversation of a vehicle that identifies itself with `nonce`.
+    #[must_use]
+    pub fn new(nonce: u64) -> Self {
+        let idle = Stream {
+            due: 0.0,
+            asked: None,
+        };
+        Self {
+            nonce,
+            peer: Peer {
+                system: 0,
+                component: 0,
+            },
+            streams: STREAMS.iter().map(|(id, ..)| (*id, idle)).collect(),
+            upload: None,
+            fence_items: Vec::new(),
+            outbox: Vec::new(),
+            texts: 0,
+            silent_until: f64::NEG_INFINITY,
+            received: 0,
+        }
+    }
+
+    /// Neither hears nor says anything until this simulated time.
+    pub fn silence_until(&mut self, time: f64) {
+        self.silent_until = time;
+    }
+
+    /// Messages heard so far.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Takes a message in; answers wait in [`Link::take`].
+    pub fn handle(&mut self, vehicle: &mut Vehicle, header: MavHeader, message: &MavMessage) {
+        if vehicle.time() < self.silent_until {
+            return;
+        }
+        self.received += 1;
+        self.peer = Peer {
+            system: u8::try_from(header.system_id).unwrap_or(0),
+            component: header.component_id,
+        };
+        match message {
+            MavMessage::HEARTBEAT(_) => vehicle.hear_station(),
+            MavMessage::COMMAND_LONG(command) => self.command_long(vehicle, command),
+            MavMessage::COMMAND_INT(command) => self.command_int(vehicle, command),
+            MavMessage::SET_POSITION_TARGET_LOCAL_NED(target) => local_setpoint(vehicle, target),
+            MavMessage::SET_POSITION_TARGET_GLOBAL_INT(target) => global_setpoint(vehicle, target),
+            MavMessage::PARAM_SET(set) => self.param_set(vehicle, set),
+            MavMessage::PARAM_REQUEST_READ(read) => self.param_read(vehicle, read),
+            MavMessage::PARAM_REQUEST_LIST(_) => self.param_list(vehicle),
+            MavMessage::TIMESYNC(sync) if sync.tc1 == 0 => {
+                self.send(telemetry::timesync(vehicle, sync.ts1, self.peer));
+            }
+            MavMessage::PING(ping) if ping.target_system == 0 => {
+                self.send(telemetry::pong(ping, self.peer));
+            }
+            message => self.transfer(vehicle, message),
+        }
+    }
+
+    /// Adds what is due at the vehicle's time.
+    pub fn poll(&mut self, vehicle: &mut Vehicle) {
+        let now = vehicle.time();
+        self.retry_upload(now);
+        let slow = vehicle.quirks.has(Quirk::SlowStreams);
+        for (id, fast, slowly) in STREAMS {
+            let usual = if slow { *slowly } else { *fast };
+            let Some(stream) = self.streams.get_mut(id) else {
+                continue;
+            };
+            let interval = stream.asked.unwrap_or(usual);
+            if !interval.is_finite() || now < stream.due {
+                continue;
+            }
+            stream.due = (stream.due + interval).max(now);
+            self.stream(vehicle, *id);
+        }
+        for notice in vehicle.take_notices() {
+            self.tell(notice);
+        }
+        if now < self.silent_until {
+            self.outbox.clear();
+        }
+    }
+
+    /// What is to be sent, in order.
+    pub fn take(&mut self) -> Vec<Outgoing> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    fn send(&mut self, message: MavMessage) {
+        self.send_from(AUTOPILOT, message);
+    }
+
+    fn send_from(&mut self, component: u8, message: MavMessage) {
+        self.outbox.push(Outgoing { component, message });
+    }
+
+    fn stream(&mut self, vehicle: &Vehicle, id: u32) {
+        if id == camera::HEARTBEAT {
+            if vehicle.payload.present {
+                self.send_from(CAMERA, camera::heartbeat());
+            }
+            return;
+        }
+        for message in telemetry::message(vehicle, self.nonce, id) {
+            self.send(message);
+        }
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        match notice {
+            Notice::Text(severity, text) => {
+                self.texts = self.texts.wrapping_add(1).max(1);
+                for message in telemetry::text(severity, &text, self.texts) {
+                    self.send(message);
+                }
+            }
+            Notice::Reached(seq) => self.send(telemetry::reached(seq)),
+            Notice::Photo(photo) => self.send_from(CAMERA, camera::captured(&photo)),
+        }
+    }
+}
+
+/// Bits of a set point's mask: what of it is to be ignored.
+mod ignore {
+    pub(super) const POSITION: u16 = 0x007;
+    pub(super) const VELOCITY: u16 = 0x038;
+    pub(super) const YAW: u16 = 0x400;
+    pub(super) const YAW_RATE: u16 = 0x800;
+}
+
+/// Seen from the body: forward, right, down.
+const BODY_FRAMES: [u32; 3] = [8, 9, 12];
+
+fn local_setpoint(vehicle: &mut Vehicle, t: &mavlink::dialects::common::SET_POSITION_TARGET_LOCAL_NED_DATA) {
+    let mask = t.type_mask.bits();
+    let body = BODY_FRAMES.contains(&(t.coordinate_frame as u32));
+    let velocity = [f64::from(t.vx), f64::from(t.vy), f64::from(t.vz)];
+    let place = [f64::from(t.x), f64::from(t.y), f64::from(t.z)];
+    let yaw = (mask & ignore::YAW == 0 && t.yaw.is_finite()).then(|| f64::from(t.yaw));
+    let yaw_rate = if mask & ignore::YAW_RATE == 0 && t.yaw_rate.is_finite() {
+        f64::from(t.yaw_rate)
+    } else {
+        0.0
+    };
+    let moves = mask & ignore::VELOCITY == 0;
+    let setpoint = if mask & ignore::POSITION == 0 {
+        Setpoint::Position {
+            place,
+            velocity: moves.then_some(velocity),
+            yaw,
+        }
+    } else if !moves {
+        return;
+    } else if body {
+        Setpoint::BodyVelocity { velocity, yaw_rate }
+    } else {
+        Setpoint::Velocity {
+            velocity,
+            yaw,
+            yaw_rate,
+        }
+    };
+    take_finite(vehicle, setpoint);
+}
+
+fn global_setpoint(
+    vehicle: &mut Vehicle,
+    t: &mavlink::dialects::common::SET_POSITION_TARGET_GLOBAL_INT_DATA,
+) {
+    if t.type_mask.bits() & ignore::POSITION != 0 {
+        return;
+    }
+    let (north, east) = vehicle
+        .home
+        .to_local(f64::from(t.lat_int) / 1e7, f64::from(t.lon_int) / 1e7);
+    // Frames 0 and 5 carry altitudes above the sea, the others above home.
+    let above_sea = matches!(t.coordinate_frame as u32, 0 | 5);
+    let height = if above_sea {
+        f64::from(t.alt) - vehicle.home.alt
+    } else {
+        f64::from(t.alt)
+    };
+    let yaw = (t.type_mask.bits() & ignore::YAW == 0 && t.yaw.is_finite()).then(|| f64::from(t.yaw));
+    let place = [north, east, -height];
+    take_finite(
+        vehicle,
+        Setpoint::Position {
+            place,
+            velocity: None,
+            yaw,
+        },
+    );
+}
+
+/// PX4 drops a set point with a part that is no number.
+fn take_finite(vehicle: &mut Vehicle, setpoint: Setpoint) {
+    let numbers = match setpoint {
+        Setpoint::Position { place, .. } => place,
+        Setpoint::Velocity { velocity, .. } | Setpoint::BodyVelocity { velocity, .. } => velocity,
+    };
+    if numbers.iter().all(|number| number.is_finite()) {
+        vehicle.take_setpoint(setpoint);
+    }
+}

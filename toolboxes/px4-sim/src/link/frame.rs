@@ -1,0 +1,45 @@
+//! Bytes of a datagram: MAVLink 2 frames.
+//!
+//! Start with [`decode`] and [`Encoder`].
+
+use mavlink::{MavHeader, MavlinkReader, dialects::common::MavMessage};
+
+use super::{Outgoing, SYSTEM};
+
+/// The messages of a datagram; what is not a frame of the common dialect is skipped.
+#[must_use]
+pub fn decode(datagram: &[u8]) -> Vec<(MavHeader, MavMessage)> {
+    let mut reader = MavlinkReader::new(datagram);
+    let mut messages = Vec::new();
+    loop {
+        match reader.read_any_message::<MavMessage>() {
+            Ok(message) => messages.push(message),
+            Err(mavlink::error::MessageReadError::Io(_)) => return messages,
+            // An unknown message: the reader has passed it.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Numbers frames as MAVLink wants it, a count for each component.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    sequences: std::collections::BTreeMap<u8, u8>,
+}
+
+impl Encoder {
+    /// The bytes of a frame.
+    pub fn encode(&mut self, outgoing: &Outgoing) -> Vec<u8> {
+        let sequence = self.sequences.entry(outgoing.component).or_default();
+        let header = MavHeader {
+            system_id: u32::from(SYSTEM),
+            component_id: outgoing.component,
+            sequence: *sequence,
+        };
+        *sequence = sequence.wrapping_add(1);
+        let mut bytes = Vec::new();
+        // Writing to a Vec does not fail.
+        let _ = mavlink::write_v2_msg(&mut bytes, header, &outgoing.message);
+        bytes
+    }
+}

@@ -1,0 +1,128 @@
+//! `px4-sim`: a simulated PX4 vehicle for mavsdk_server. Arguments and signals; the rest is in the library.
+
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+
+use anyhow::Context;
+use clap::Parser;
+use px4_sim::{
+    Home, Quirks, Vehicle, World,
+    serve::{Options, Simulator},
+};
+use tokio_util::sync::CancellationToken;
+
+/// A simulated PX4 vehicle on MAVLink, with the awkward behaviour of the real one.
+///
+/// Prints one JSON line when it is ready, and flies until nobody needs it.
+#[derive(Debug, Parser)]
+#[command(name = "px4-sim", version)]
+struct Arguments {
+    /// Where mavsdk_server listens (its udpin:// address)
+    #[arg(long, default_value = "127.0.0.1:14540")]
+    udp: SocketAddr,
+    /// Sixteen hex digits it identifies itself with; random by default
+    #[arg(long, value_parser = nonce)]
+    nonce: Option<u64>,
+    /// Writes what the camera sees here, ten times a second
+    #[arg(long)]
+    scene_file: Option<PathBuf>,
+    /// How many times faster than real time, 0.1 to 20
+    #[arg(long, default_value_t = 1.0, value_parser = speed)]
+    speed: f64,
+    /// LAT,LON,ALT of the place it stands on; degrees, metres above the sea
+    #[arg(long, value_parser = home)]
+    home: Option<Home>,
+    /// all, none, or names with commas; -name after all switches one off
+    #[arg(long, default_value = "all", value_parser = Quirks::from_str, allow_hyphen_values = true)]
+    quirks: Quirks,
+    /// Ends when it stands on the ground and nobody has talked to it for so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    exit_when_idle: Option<f64>,
+    /// Seed of what is left to chance: the nonce
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Objects and obstacles, JSON; see the README
+    #[arg(long)]
+    world: Option<PathBuf>,
+    /// Where the control channel listens, a loopback address
+    #[arg(long)]
+    control: Option<SocketAddr>,
+    /// A vehicle without a camera, like PX4's own simulation
+    #[arg(long)]
+    no_camera: bool,
+}
+
+fn nonce(text: &str) -> Result<u64, String> {
+    if text.len() != 16 {
+        return Err("expected sixteen hex digits".to_owned());
+    }
+    u64::from_str_radix(text, 16).map_err(|error| error.to_string())
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(factor) if (0.1..=20.0).contains(&factor) => Ok(factor),
+        _ => Err("expected a number from 0.1 to 20".to_owned()),
+    }
+}
+
+fn home(text: &str) -> Result<Home, String> {
+    let numbers: Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+    match numbers.as_deref() {
+        Ok([lat, lon, alt]) if lat.abs() < 89.0 && lon.abs() <= 180.0 && alt.is_finite() => Ok(Home {
+            lat: *lat,
+            lon: *lon,
+            alt: *alt,
+        }),
+        _ => Err("expected LAT,LON,ALT, for example 47.397742,8.545594,488".to_owned()),
+    }
+}
+
+fn world(path: Option<&PathBuf>) -> anyhow::Result<World> {
+    let Some(path) = path else {
+        return Ok(World::default());
+    };
+    let text = std::fs::read_to_string(path).with_context(|| format!("read world {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("parse world {}", path.display()))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let arguments = Arguments::parse();
+    let mut random = arguments
+        .seed
+        .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+    let mut vehicle = Vehicle::new(
+        arguments.home.unwrap_or_default(),
+        arguments.quirks,
+        world(arguments.world.as_ref())?,
+    );
+    vehicle.payload.present = !arguments.no_camera;
+    let options = Options {
+        udp: arguments.udp,
+        nonce: arguments.nonce.unwrap_or_else(|| random.u64(1..)),
+        scene_file: arguments.scene_file,
+        speed: arguments.speed,
+        exit_when_idle: arguments.exit_when_idle.map(Duration::from_secs_f64),
+        control: arguments.control,
+    };
+    let simulator = Simulator::open(options, vehicle).await?;
+    announce(&simulator);
+    let stop = CancellationToken::new();
+    let signalled = stop.clone();
+    let signals = async move {
+        let _ = tokio::signal::ctrl_c().await;
+        signalled.cancel();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = simulator.run(stop) => ended?,
+        () = signals => {}
+    }
+    Ok(())
+}
+
+#[allow(clippy::print_stdout, reason = "the line is what the program is asked for")]
+fn announce(simulator: &Simulator) {
+    println!("{}", simulator.ready());
+}

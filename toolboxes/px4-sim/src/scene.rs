@@ -1,0 +1,81 @@
+//! The perception feed: what the camera sees now, as the JSON a vision pipeline would write.
+//!
+//! Start with [`Scene::of`].
+
+use std::{io::Write, path::Path};
+
+use serde::Serialize;
+
+use crate::{vehicle::Vehicle, world::Detection};
+
+/// Decimals of a number in the feed.
+const PRECISION: f64 = 1e4;
+
+/// One picture.
+#[derive(Debug, Clone, Serialize)]
+pub struct Scene {
+    schema: u32,
+    /// Seconds since 1970.
+    ts: f64,
+    frame: &'static str,
+    source: &'static str,
+    detections: Vec<Detection>,
+    obstacle: Obstacle,
+}
+
+/// The nearest obstacle in the camera's field of view.
+#[derive(Debug, Clone, Serialize)]
+struct Obstacle {
+    /// Metres; the sensor's range when there is nothing.
+    min_dist_m: f64,
+    fov_deg: f64,
+    /// Seconds since 1970.
+    ts: f64,
+}
+
+impl Scene {
+    /// What is seen at `ts`, seconds since 1970.
+    #[must_use]
+    pub fn of(vehicle: &Vehicle, ts: f64) -> Self {
+        let body = vehicle.body();
+        let mut detections = vehicle.world.detections(body.position, body.yaw);
+        for seen in &mut detections {
+            for number in [
+                &mut seen.x,
+                &mut seen.y,
+                &mut seen.w,
+                &mut seen.h,
+                &mut seen.z_m,
+                &mut seen.dist_m,
+            ] {
+                *number = (*number * PRECISION).round() / PRECISION;
+            }
+        }
+        let nearest = vehicle.world.obstacle_ahead(body.position, body.yaw);
+        Self {
+            schema: 1,
+            ts,
+            frame: "front",
+            source: "px4-sim",
+            detections,
+            obstacle: Obstacle {
+                min_dist_m: (nearest * PRECISION).round() / PRECISION,
+                fov_deg: vehicle.world.camera.fov_deg,
+                ts,
+            },
+        }
+    }
+
+    /// Replaces the file at once, so that a reader never sees half of it.
+    ///
+    /// # Errors
+    /// The folder cannot be written to.
+    pub fn write(&self, path: &Path) -> std::io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+        serde_json::to_writer(&mut file, self)?;
+        file.flush()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,471 @@
+//! The vehicle: a point-mass quadrotor with PX4's modes, arming rules and failsafes, on virtual time.
+//!
+//! Pure: no clock, no sockets, no randomness. Commands change what it wants, [`Vehicle::step`] lets time pass. The MAVLink
+//! side is [`crate::link`]. Read [`Vehicle`] first, then `commander` (what is allowed) and `navigator` (where to fly).
+
+mod commander;
+mod motion;
+mod navigator;
+mod payload;
+
+use serde::Serialize;
+
+pub use motion::Body;
+use motion::Speeds;
+pub use payload::{Payload, Photo};
+
+use crate::{
+    fence::Fence,
+    geo::{Home, Ned, length},
+    log::{Cause, FlightLog, What},
+    mission::Mission,
+    mode::Mode,
+    params::Params,
+    quirks::{Quirk, Quirks},
+    world::World,
+};
+
+/// The answer to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ack {
+    /// Taken on, which does not say that it will happen.
+    Accepted,
+    /// Not now.
+    TemporarilyRejected,
+    /// No.
+    Denied,
+    /// Unknown.
+    Unsupported,
+    /// Tried, and it went wrong.
+    Failed,
+}
+
+/// What the autopilot tells without being asked; the link sends it on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    /// MAVLink's severity, 0 to 7, and the text.
+    Text(u8, String),
+    /// Mission item reached.
+    Reached(u16),
+    /// A photo was taken.
+    Photo(Photo),
+}
+
+/// MAVLink's severities, as far as the vehicle uses them.
+pub mod severity {
+    /// Critical.
+    pub const CRITICAL: u8 = 2;
+    /// Warning.
+    pub const WARNING: u8 = 4;
+    /// For information.
+    pub const INFO: u8 = 6;
+}
+
+/// What MAVLink calls the landed state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Landed {
+    /// On the ground.
+    OnGround,
+    /// Flying.
+    InAir,
+    /// On its way up to the take-off altitude.
+    TakingOff,
+    /// On its way down in land mode.
+    Landing,
+}
+
+/// A set point of offboard mode.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Setpoint {
+    /// Be there, metres north, east, down of home, with this heading in radians.
+    Position {
+        /// Where.
+        place: Ned,
+        /// Feed-forward, metres per second.
+        velocity: Option<Ned>,
+        /// Heading.
+        yaw: Option<f64>,
+    },
+    /// Move like this, metres per second north, east, down.
+    Velocity {
+        /// How fast.
+        velocity: Ned,
+        /// Heading in radians.
+        yaw: Option<f64>,
+        /// Or turn rate in radians per second.
+        yaw_rate: f64,
+    },
+    /// Move like this, metres per second forward, right, down.
+    BodyVelocity {
+        /// How fast.
+        velocity: Ned,
+        /// Turn rate in radians per second.
+        yaw_rate: f64,
+    },
+}
+
+/// What the vehicle is doing within its mode.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Plan {
+    /// Motors idle on the ground.
+    Idle,
+    /// Come to rest, then stay.
+    Brake { lag: f64 },
+    /// Be there.
+    Stay { place: Ned, yaw: f64 },
+    /// Fly there and stay.
+    GoTo { place: Ned, yaw: f64, speeds: Speeds },
+    /// Climb to this height (down coordinate).
+    Takeoff { place: Ned, since: f64 },
+    /// Descend until the ground.
+    Descend { place: Ned },
+    /// Climb, fly home, descend.
+    Return { climb_to: f64, climbed: bool },
+    /// Fly the mission.
+    Mission,
+    /// Follow the last set point.
+    Offboard,
+    /// Motors off in the air.
+    Fall,
+}
+
+/// Sensors and estimates that can be taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Health {
+    /// Satellites in view and a fix.
+    pub gps: bool,
+    /// Gyroscope.
+    pub gyro: bool,
+    /// Accelerometer.
+    pub accel: bool,
+    /// Magnetometer.
+    pub mag: bool,
+    /// A home position is known.
+    pub home: bool,
+    /// A remote control is heard.
+    pub rc: bool,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            gps: true,
+            gyro: true,
+            accel: true,
+            mag: true,
+            home: true,
+            rc: false,
+        }
+    }
+}
+
+/// How far it has ever been, since the start or the last reset.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Excursions {
+    /// Farthest from home, horizontally, metres.
+    pub radius_m: f64,
+    /// Highest above home.
+    pub up_m: f64,
+    /// Lowest above home while in the air, once it had been above a metre.
+    pub lowest_m: Option<f64>,
+    /// Fastest, metres per second.
+    pub speed: f64,
+    /// Closest to the autopilot's fence from inside, metres; negative: so far beyond it. None without a fence.
+    pub fence_depth_m: Option<f64>,
+    /// Closest to a solid thing, metres. None without one.
+    pub clearance_m: Option<f64>,
+    /// Metres travelled.
+    pub path_m: f64,
+}
+
+impl Default for Excursions {
+    fn default() -> Self {
+        Self {
+            radius_m: 0.0,
+            up_m: 0.0,
+            lowest_m: None,
+            speed: 0.0,
+            fence_depth_m: None,
+            clearance_m: None,
+            path_m: 0.0,
+        }
+    }
+}
+
+/// The vehicle.
+#[derive(Debug, Clone)]
+pub struct Vehicle {
+    /// Where the local frame begins, and where it stands first.
+    pub home: Home,
+    /// Which awkward behaviours are on.
+    pub quirks: Quirks,
+    /// PX4's parameters.
+    pub params: Params,
+    /// What stands around.
+    pub world: World,
+    /// What happened.
+    pub log: FlightLog,
+    /// Sensors.
+    pub health: Health,
+    /// Camera.
+    pub payload: Payload,
+    /// The pilot's sticks: forward, right, down in metres per second; used in position control.
+    pub sticks: Ned,
+    /// Battery, 0 to 100 percent.
+    pub battery_pct: f64,
+    /// Percent a second while the motors turn.
+    pub drain: f64,
+    time: f64,
+    body: Body,
+    mode: Mode,
+    plan: Plan,
+    armed: bool,
+    armed_at: f64,
+    has_flown: bool,
+    launch: (f64, f64),
+    touched: Option<f64>,
+    landed: Landed,
+    setpoint: Option<(Setpoint, f64)>,
+    station_heard: Option<f64>,
+    station_lost: bool,
+    battery_stage: u8,
+    fence: Fence,
+    fence_valid: bool,
+    breach: Option<f64>,
+    colliding: bool,
+    mission: Mission,
+    notices: Vec<Notice>,
+    excursions: Excursions,
+}
+
+/// Notices kept until somebody takes them; a vehicle nobody listens to must not grow.
+const NOTICES: usize = 256;
+
+impl Default for Vehicle {
+    fn default() -> Self {
+        Self::new(Home::default(), Quirks::all(), World::default())
+    }
+}
+
+impl Vehicle {
+    /// A vehicle at home, on the ground, disarmed, in hold, with a full battery.
+    #[must_use]
+    pub fn new(home: Home, quirks: Quirks, world: World) -> Self {
+        let twenty_minutes = 100.0 / 1200.0;
+        Self {
+            home,
+            quirks,
+            params: Params::default(),
+            world,
+            log: FlightLog::default(),
+            health: Health::default(),
+            payload: Payload::default(),
+            sticks: [0.0; 3],
+            battery_pct: 100.0,
+            drain: twenty_minutes,
+            time: 0.0,
+            body: Body::default(),
+            mode: Mode::Hold,
+            plan: Plan::Idle,
+            armed: false,
+            armed_at: 0.0,
+            has_flown: false,
+            launch: (0.0, 0.0),
+            touched: Some(0.0),
+            landed: Landed::OnGround,
+            setpoint: None,
+            station_heard: None,
+            station_lost: false,
+            battery_stage: 0,
+            fence: Fence::default(),
+            fence_valid: true,
+            breach: None,
+            colliding: false,
+            mission: Mission::default(),
+            notices: Vec::new(),
+            excursions: Excursions::default(),
+        }
+    }
+
+    /// Lets `dt` seconds pass; steps of at most 0.02 s keep the loops stable.
+    pub fn step(&mut self, dt: f64) {
+        self.time += dt;
+        let before = self.body.position;
+        self.supervise();
+        self.fly(dt);
+        self.notice_ground();
+        if self.armed {
+            let load = 1.0 + length(self.body.velocity) * 0.02;
+            let share = if self.landed == Landed::OnGround {
+                0.1
+            } else {
+                load
+            };
+            self.battery_pct = (self.battery_pct - self.drain * share * dt).max(0.0);
+        }
+        self.record(before);
+    }
+
+    /// Simulated seconds since the start.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        self.time
+    }
+
+    /// Pose and velocity.
+    #[must_use]
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// The flight mode.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether the motors turn.
+    #[must_use]
+    pub fn armed(&self) -> bool {
+        self.armed
+    }
+
+    /// On the ground or not.
+    #[must_use]
+    pub fn landed(&self) -> Landed {
+        self.landed
+    }
+
+    /// The uploaded fence, and whether the autopilot obeys it.
+    #[must_use]
+    pub fn fence(&self) -> (&Fence, bool) {
+        (&self.fence, self.fence_valid)
+    }
+
+    /// The uploaded mission and its progress.
+    #[must_use]
+    pub fn mission(&self) -> &Mission {
+        &self.mission
+    }
+
+    /// The autopilot's home position, metres north and east of [`Vehicle::home`]: where it was armed last.
+    #[must_use]
+    pub fn launch(&self) -> (f64, f64) {
+        self.launch
+    }
+
+    /// How far it has been.
+    #[must_use]
+    pub fn excursions(&self) -> Excursions {
+        self.excursions
+    }
+
+    /// Starts the excursions anew.
+    pub fn reset_excursions(&mut self) {
+        self.excursions = Excursions::default();
+    }
+
+    /// Latitude, longitude in degrees and altitude above sea level in metres.
+    #[must_use]
+    pub fn global(&self) -> (f64, f64, f64) {
+        let (lat, lon) = self.home.to_global(self.body.position[0], self.body.position[1]);
+        (lat, lon, self.home.alt - self.body.position[2])
+    }
+
+    /// Height above the ground in metres.
+    #[must_use]
+    pub fn height(&self) -> f64 {
+        -self.body.position[2]
+    }
+
+    /// Puts the vehicle somewhere at rest, for tests.
+    pub fn teleport(&mut self, place: Ned, yaw: f64) {
+        self.body = Body {
+            position: [place[0], place[1], place[2].min(0.0)],
+            yaw,
+            ..Body::default()
+        };
+        if self.plan != Plan::Idle && self.plan != Plan::Offboard {
+            self.plan = Plan::Brake { lag: motion::NO_LAG };
+        }
+    }
+
+    /// What it has to say since the last time.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        if self.notices.len() == NOTICES {
+            self.notices.remove(0);
+        }
+        self.notices.push(notice);
+    }
+
+    /// Says something to whoever listens.
+    pub fn say(&mut self, severity: u8, text: impl Into<String>) {
+        let text = text.into();
+        self.log.push(
+            self.time,
+            What::Text {
+                severity,
+                text: text.clone(),
+            },
+        );
+        self.notify(Notice::Text(severity, text));
+    }
+
+    fn enter(&mut self, mode: Mode, cause: Cause) {
+        if self.mode != mode {
+            let from = self.mode;
+            self.mode = mode;
+            self.log.push(
+                self.time,
+                What::Mode {
+                    from,
+                    to: mode,
+                    cause,
+                },
+            );
+        }
+    }
+
+    fn command(&mut self, name: &str, ack: Ack) -> Ack {
+        let name = name.to_owned();
+        self.log.push(self.time, What::Command { name, ack });
+        ack
+    }
+
+    fn record(&mut self, before: Ned) {
+        let at = self.body.position;
+        let speed = length(self.body.velocity);
+        let depth = self.fence.depth(at[0], at[1]);
+        let clearance = self.world.clearance(at);
+        let seen = &mut self.excursions;
+        seen.radius_m = seen.radius_m.max(at[0].hypot(at[1]));
+        seen.up_m = seen.up_m.max(-at[2]);
+        if self.landed == Landed::InAir && matches!(self.mode, Mode::Offboard | Mode::Hold | Mode::Mission) {
+            seen.lowest_m = Some(seen.lowest_m.unwrap_or(f64::INFINITY).min(-at[2]));
+        }
+        seen.speed = seen.speed.max(speed);
+        seen.path_m += length(crate::geo::difference(at, before));
+        if depth.is_finite() {
+            seen.fence_depth_m = Some(seen.fence_depth_m.unwrap_or(f64::INFINITY).min(depth));
+        }
+        if clearance.is_finite() {
+            seen.clearance_m = Some(seen.clearance_m.unwrap_or(f64::INFINITY).min(clearance));
+        }
+        let colliding = clearance <= 0.0;
+        if colliding && !self.colliding {
+            self.log.push(self.time, What::Collision { position: at });
+        }
+        self.colliding = colliding;
+    }
+
+    fn has(&self, quirk: Quirk) -> bool {
+        self.quirks.has(quirk)
+    }
+}

@@ -1,0 +1,191 @@
+//! A point with a heading that follows velocities with a lag.
+//!
+//! No modes, no rules. Start with [`Body::follow`].
+
+use crate::geo::{Ned, wrap};
+
+/// Lag with which a velocity set point is followed, seconds: 2.5 m/s come to rest within 4.1 m, as measured.
+pub(super) const VELOCITY_LAG: f64 = 1.64;
+/// Lag of braking in hold, seconds: 2.5 m/s come to rest within 2.9 m, as measured.
+pub(super) const BRAKE_LAG: f64 = 1.16;
+/// Lag of the velocity loop below the position loop, seconds: a 3 m step takes a little over 3 s, as measured.
+pub(super) const POSITION_LAG: f64 = 0.45;
+/// A vehicle without the quirk of lagging.
+pub(super) const NO_LAG: f64 = 0.05;
+/// Acceleration the motors can give, metres per second squared.
+const ACCELERATION: f64 = 6.0;
+/// Gain of the position loop, per second (`MPC_XY_P`).
+const POSITION_GAIN: f64 = 0.95;
+/// Gain of the heading loop, per second: a quarter turn takes about a second, as measured.
+const YAW_GAIN: f64 = 4.0;
+const GRAVITY: f64 = 9.81;
+
+/// Limits of a flight to a place, metres per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speeds {
+    /// Horizontal.
+    pub cruise: f64,
+    /// Climbing.
+    pub up: f64,
+    /// Descending.
+    pub down: f64,
+}
+
+/// A velocity to follow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Want {
+    /// North, east, down in metres per second.
+    pub velocity: Ned,
+    /// Lag in seconds.
+    pub lag: f64,
+    /// Turn rate in radians per second, clockwise seen from above.
+    pub yaw_rate: f64,
+}
+
+impl Want {
+    /// Stand still.
+    #[must_use]
+    pub fn rest(lag: f64) -> Self {
+        Self {
+            velocity: [0.0; 3],
+            lag,
+            yaw_rate: 0.0,
+        }
+    }
+}
+
+/// Where the vehicle is and how it moves.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Body {
+    /// Metres north, east, down of home.
+    pub position: Ned,
+    /// Metres per second.
+    pub velocity: Ned,
+    /// Heading in radians, -pi to pi, 0 is north, clockwise.
+    pub yaw: f64,
+    /// Radians per second.
+    pub yaw_rate: f64,
+}
+
+impl Body {
+    /// Whether the feet touch the ground.
+    #[must_use]
+    pub fn on_ground(&self) -> bool {
+        self.position[2] > -0.03
+    }
+
+    /// The velocity that leads to a place and stops there.
+    #[must_use]
+    pub fn towards(&self, place: Ned, speeds: Speeds) -> Ned {
+        let mut want = [0.0; 3];
+        for (axis, value) in want.iter_mut().enumerate() {
+            *value = (place[axis] - self.position[axis]) * POSITION_GAIN;
+        }
+        let flat = want[0].hypot(want[1]);
+        if flat > speeds.cruise {
+            want[0] *= speeds.cruise / flat;
+            want[1] *= speeds.cruise / flat;
+        }
+        want[2] = want[2].clamp(-speeds.up, speeds.down);
+        want
+    }
+
+    /// The turn rate that leads to a heading, at most `limit` radians per second.
+    #[must_use]
+    pub fn turning_to(&self, yaw: f64, limit: f64) -> f64 {
+        (wrap(yaw - self.yaw) * YAW_GAIN).clamp(-limit, limit)
+    }
+
+    /// Follows a velocity for `dt` seconds; the ground is in the way.
+    pub fn follow(&mut self, want: Want, dt: f64) {
+        let share = 1.0 - (-dt / want.lag).exp();
+        let most = ACCELERATION * dt;
+        for axis in 0..3 {
+            let change = (want.velocity[axis] - self.velocity[axis]) * share;
+            self.velocity[axis] += change.clamp(-most, most);
+            self.position[axis] += self.velocity[axis] * dt;
+        }
+        self.yaw_rate = want.yaw_rate;
+        self.yaw = wrap(self.yaw + self.yaw_rate * dt);
+        self.meet_ground();
+    }
+
+    /// Falls for `dt` seconds.
+    pub fn fall(&mut self, dt: f64) {
+        self.velocity[2] += GRAVITY * dt;
+        for axis in 0..3 {
+            self.position[axis] += self.velocity[axis] * dt;
+        }
+        self.yaw_rate = 0.0;
+        self.meet_ground();
+    }
+
+    fn meet_ground(&mut self) {
+        if self.position[2] >= 0.0 {
+            self.position[2] = 0.0;
+            self.velocity = [0.0, 0.0, self.velocity[2].min(0.0)];
+            self.yaw_rate = 0.0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn brake(lag: f64) -> (f64, f64) {
+        let mut body = Body {
+            position: [0.0, 0.0, -5.0],
+            velocity: [2.5, 0.0, 0.0],
+            ..Body::default()
+        };
+        let mut time = 0.0;
+        while body.velocity[0] > 0.02 {
+            body.follow(Want::rest(lag), 0.01);
+            time += 0.01;
+        }
+        (body.position[0], time)
+    }
+
+    #[test]
+    fn braking_takes_the_measured_metres() {
+        let (metres, _) = brake(VELOCITY_LAG);
+        assert!((3.8..4.3).contains(&metres), "{metres}");
+        let (metres, _) = brake(BRAKE_LAG);
+        assert!((2.6..3.1).contains(&metres), "{metres}");
+        let (metres, _) = brake(NO_LAG);
+        assert!(metres < 0.6, "{metres}");
+    }
+
+    #[test]
+    fn a_step_of_three_metres_takes_about_three_seconds() {
+        let mut body = Body {
+            position: [0.0, 0.0, -5.0],
+            ..Body::default()
+        };
+        let speeds = Speeds {
+            cruise: 12.0,
+            up: 3.0,
+            down: 1.5,
+        };
+        let (mut time, mut farthest) = (0.0, 0.0_f64);
+        let mut arrived = None;
+        while time < 10.0 {
+            let velocity = body.towards([3.0, 0.0, -5.0], speeds);
+            let want = Want {
+                velocity,
+                lag: POSITION_LAG,
+                yaw_rate: body.turning_to(1.0, 3.0),
+            };
+            body.follow(want, 0.01);
+            time += 0.01;
+            farthest = farthest.max(body.position[0]);
+            if arrived.is_none() && body.position[0] > 2.9 {
+                arrived = Some(time);
+            }
+        }
+        assert!((3.0..3.2).contains(&farthest), "{farthest}");
+        assert!(arrived.is_some_and(|t| (2.0..4.0).contains(&t)), "{arrived:?}");
+        assert!((body.yaw - 1.0).abs() < 0.01);
+    }
+}

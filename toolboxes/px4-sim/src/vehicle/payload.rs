@@ -1,0 +1,93 @@
+//! The camera: photos and a recording, counted and not made.
+//!
+//! Start with [`Payload`].
+
+use serde::Serialize;
+
+use super::{Ack, Notice, Vehicle};
+
+/// A photo that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Photo {
+    /// Counts from 0.
+    pub index: i32,
+    /// Latitude in degrees.
+    pub lat: f64,
+    /// Longitude in degrees.
+    pub lon: f64,
+    /// Metres above sea level.
+    pub alt: f64,
+    /// Metres above home.
+    pub height: f64,
+    /// Heading in radians.
+    pub yaw: f64,
+}
+
+/// The state of the camera.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Payload {
+    /// Whether there is a camera at all; PX4's own simulation has none.
+    pub present: bool,
+    /// Photos taken.
+    pub photos: i32,
+    /// Simulated time the recording began.
+    pub recording_since: Option<f64>,
+    /// Recordings begun.
+    pub videos: u32,
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self {
+            present: true,
+            photos: 0,
+            recording_since: None,
+            videos: 0,
+        }
+    }
+}
+
+impl Vehicle {
+    /// Takes a photo. Unsupported without a camera.
+    pub fn take_photo(&mut self) -> Ack {
+        if !self.payload.present {
+            return self.command("take_photo", Ack::Unsupported);
+        }
+        let (lat, lon, alt) = self.global();
+        let photo = Photo {
+            index: self.payload.photos,
+            lat,
+            lon,
+            alt,
+            height: self.height(),
+            yaw: self.body.yaw,
+        };
+        self.payload.photos += 1;
+        self.notify(Notice::Photo(photo));
+        self.command("take_photo", Ack::Accepted)
+    }
+
+    /// Starts a recording; a second start is denied.
+    pub fn start_video(&mut self) -> Ack {
+        let ack = match (self.payload.present, self.payload.recording_since) {
+            (false, _) => Ack::Unsupported,
+            (true, Some(_)) => Ack::Denied,
+            (true, None) => {
+                self.payload.recording_since = Some(self.time);
+                self.payload.videos += 1;
+                Ack::Accepted
+            }
+        };
+        self.command("start_video", ack)
+    }
+
+    /// Ends the recording; denied when there is none.
+    pub fn stop_video(&mut self) -> Ack {
+        let ack = match (self.payload.present, self.payload.recording_since.take()) {
+            (false, _) => Ack::Unsupported,
+            (true, Some(_)) => Ack::Accepted,
+            (true, None) => Ack::Denied,
+        };
+        self.command("stop_video", ack)
+    }
+}

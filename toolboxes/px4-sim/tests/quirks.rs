@@ -1,0 +1,292 @@
+//! Each awkward behaviour on and off, on virtual time: on shows it, off does what one would expect.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+use px4_sim::{
+    Ack, Home, Landed, Mode, Quirk, Quirks, Vehicle, World,
+    fence::{Area, Fence},
+    geo::{horizontal, length},
+    log::{Cause, What},
+    mission::{Item, WAYPOINT},
+    params::Param,
+    vehicle::Setpoint,
+};
+
+const STEP: f64 = 0.01;
+
+/// A vehicle whose only quirk may be this one; it has been on for five seconds.
+fn vehicle(quirk: Quirk, on: bool) -> Vehicle {
+    let mut quirks = Quirks::none();
+    quirks.set(quirk, on);
+    let world = World {
+        things: Vec::new(),
+        ..World::default()
+    };
+    let mut vehicle = Vehicle::new(Home::default(), quirks, world);
+    pass(&mut vehicle, 5.0);
+    vehicle
+}
+
+fn pass(vehicle: &mut Vehicle, seconds: f64) {
+    for _ in 0..(seconds / STEP) as usize {
+        vehicle.step(STEP);
+    }
+}
+
+/// Steps until `done`, at most `seconds`; whether it was.
+fn until(vehicle: &mut Vehicle, seconds: f64, done: impl Fn(&Vehicle) -> bool) -> bool {
+    for _ in 0..(seconds / STEP) as usize {
+        if done(vehicle) {
+            return true;
+        }
+        vehicle.step(STEP);
+    }
+    false
+}
+
+fn fly_to(vehicle: &mut Vehicle, height: f64) {
+    vehicle
+        .params
+        .set("MIS_TAKEOFF_ALT", Param::Float(height as f32))
+        .unwrap();
+    assert_eq!(vehicle.arm(), Ack::Accepted);
+    assert_eq!(vehicle.takeoff(), Ack::Accepted);
+    assert!(until(vehicle, 60.0, |v| v.mode() == Mode::Hold), "never arrived");
+}
+
+fn velocity(vehicle: &mut Vehicle, velocity: [f64; 3], seconds: f64) {
+    for step in 0..(seconds / STEP) as usize {
+        if step % 5 == 0 {
+            vehicle.take_setpoint(Setpoint::BodyVelocity {
+                velocity,
+                yaw_rate: 0.0,
+            });
+            if step == 0 {
+                assert_eq!(vehicle.set_mode(Mode::Offboard, Cause::Command), Ack::Accepted);
+            }
+        }
+        vehicle.step(STEP);
+    }
+}
+
+fn said(vehicle: &Vehicle, words: &str) -> bool {
+    let says = |what: &What| matches!(what, What::Text { text, .. } if text.contains(words));
+    vehicle.log.since(0).any(|entry| says(&entry.what))
+}
+
+fn circle(north: f64, radius: f64) -> Fence {
+    Fence {
+        inside: vec![Area::Circle {
+            centre: (north, 0.0),
+            radius,
+        }],
+        outside: Vec::new(),
+    }
+}
+
+fn waypoint(vehicle: &Vehicle, north: f64) -> Item {
+    let (lat, lon) = vehicle.home.to_global(north, 0.0);
+    Item {
+        command: WAYPOINT,
+        params: [0.0, 1.0, 0.0, f64::NAN],
+        lat,
+        lon,
+        alt: 5.0,
+    }
+}
+
+#[test]
+fn a_takeoff_while_disarmed_is_accepted_and_nothing_happens() {
+    for (on, ack, mode) in [
+        (true, Ack::Accepted, Mode::Takeoff),
+        (false, Ack::Denied, Mode::Hold),
+    ] {
+        let mut vehicle = vehicle(Quirk::TakeoffWhileDisarmed, on);
+        assert_eq!(vehicle.takeoff(), ack);
+        assert_eq!(vehicle.mode(), mode);
+        pass(&mut vehicle, 20.0);
+        assert_eq!(vehicle.landed(), Landed::OnGround);
+        assert_eq!(vehicle.excursions().path_m, 0.0);
+    }
+}
+
+#[test]
+fn a_takeoff_settles_below_the_altitude_asked_for() {
+    for (on, height) in [(true, 4.6), (false, 5.0)] {
+        let mut vehicle = vehicle(Quirk::TakeoffSettlesLow, on);
+        fly_to(&mut vehicle, 5.0);
+        pass(&mut vehicle, 5.0);
+        assert!((vehicle.height() - height).abs() < 0.1, "{}", vehicle.height());
+    }
+}
+
+#[test]
+fn a_mission_started_right_after_its_upload_stays_where_it_is() {
+    for (on, mode) in [(true, Mode::Hold), (false, Mode::Mission)] {
+        let mut vehicle = vehicle(Quirk::MissionNeedsSettling, on);
+        fly_to(&mut vehicle, 5.0);
+        let item = waypoint(&vehicle, 10.0);
+        vehicle.upload_mission(vec![item]);
+        assert_eq!(vehicle.set_mode(Mode::Mission, Cause::Command), Ack::Accepted);
+        assert_eq!(vehicle.mode(), mode);
+        assert_eq!(
+            said(&vehicle, "Switching to Mission is currently not available"),
+            on
+        );
+        pass(&mut vehicle, 1.5);
+        assert_eq!(vehicle.set_mode(Mode::Mission, Cause::Command), Ack::Accepted);
+        assert!(
+            until(&mut vehicle, 30.0, |v| v.mode() == Mode::Hold),
+            "the mission never ended"
+        );
+        assert!(horizontal(vehicle.body().position) > 8.0);
+    }
+}
+
+#[test]
+fn a_goto_outside_the_fence_is_accepted_and_ignored() {
+    for (on, ack) in [(true, Ack::Accepted), (false, Ack::Denied)] {
+        let mut vehicle = vehicle(Quirk::GotoOutsideFenceAcked, on);
+        vehicle.upload_fence(circle(0.0, 20.0));
+        fly_to(&mut vehicle, 5.0);
+        let place = vehicle.home.to_global(60.0, 0.0);
+        assert_eq!(vehicle.reposition(Some(place), None, None), ack);
+        assert!(said(&vehicle, "Reposition is outside geofence"));
+        pass(&mut vehicle, 10.0);
+        assert!(horizontal(vehicle.body().position) < 0.5);
+        let place = vehicle.home.to_global(10.0, 0.0);
+        assert_eq!(vehicle.reposition(Some(place), None, None), Ack::Accepted);
+        pass(&mut vehicle, 20.0);
+        assert!((vehicle.body().position[0] - 10.0).abs() < 0.5);
+    }
+}
+
+#[test]
+fn a_fence_without_home_is_accepted_and_ignored_altogether() {
+    for (on, ack) in [(true, Ack::Accepted), (false, Ack::Denied)] {
+        let mut vehicle = vehicle(Quirk::FenceWithoutHomeIgnored, on);
+        assert_eq!(vehicle.upload_fence(circle(100.0, 20.0)), ack);
+        assert!(said(&vehicle, "doesn't contain Home position"));
+        fly_to(&mut vehicle, 5.0);
+        velocity(&mut vehicle, [4.0, 0.0, 0.0], 20.0);
+        assert_eq!(vehicle.mode(), Mode::Offboard, "nothing stops it");
+        assert!(vehicle.body().position[0] > 60.0);
+    }
+}
+
+#[test]
+fn a_fence_acts_at_the_line_and_the_vehicle_stops_beyond_it() {
+    for (on, beyond) in [(true, 1.0..5.0), (false, 0.0..0.2)] {
+        let mut vehicle = vehicle(Quirk::FenceOvershoot, on);
+        vehicle.quirks.set(Quirk::SluggishVelocity, true);
+        vehicle.upload_fence(circle(0.0, 16.7));
+        fly_to(&mut vehicle, 5.0);
+        velocity(&mut vehicle, [3.0, 0.0, 0.0], 12.0);
+        assert_eq!(vehicle.mode(), Mode::Hold);
+        pass(&mut vehicle, 10.0);
+        let rest = vehicle.body().position[0] - 16.7;
+        assert!(beyond.contains(&rest), "{rest}");
+        assert!(said(&vehicle, "Geofence: approaching or outside geofence"));
+    }
+}
+
+#[test]
+fn velocities_are_followed_with_a_lag() {
+    for (on, moved, coasted) in [(true, 1.5..2.0, 3.5..4.5), (false, 2.8..3.05, 0.0..0.6)] {
+        let mut vehicle = vehicle(Quirk::SluggishVelocity, on);
+        fly_to(&mut vehicle, 5.0);
+        velocity(&mut vehicle, [1.0, 0.0, 0.0], 3.0);
+        assert!(
+            moved.contains(&vehicle.body().position[0]),
+            "{:?}",
+            vehicle.body()
+        );
+        velocity(&mut vehicle, [2.5, 0.0, 0.0], 15.0);
+        let from = vehicle.body().position[0];
+        velocity(&mut vehicle, [0.0; 3], 12.0);
+        let metres = vehicle.body().position[0] - from;
+        assert!(coasted.contains(&metres), "{metres}");
+    }
+}
+
+#[test]
+fn a_disarm_in_the_air_is_denied_and_without_the_quirk_it_falls() {
+    let mut careful = vehicle(Quirk::DisarmInAirDenied, true);
+    fly_to(&mut careful, 5.0);
+    assert_eq!(careful.disarm(false, Cause::Command), Ack::Denied);
+    pass(&mut careful, 2.0);
+    assert!(careful.armed() && careful.height() > 4.0);
+
+    let mut careless = vehicle(Quirk::DisarmInAirDenied, false);
+    fly_to(&mut careless, 5.0);
+    assert_eq!(careless.disarm(false, Cause::Command), Ack::Accepted);
+    pass(&mut careless, 2.0);
+    assert!(!careless.armed() && careless.height() < 0.01);
+}
+
+#[test]
+fn return_climbs_first() {
+    for (on, highest) in [(true, 29.0..31.0), (false, 4.0..6.0)] {
+        let mut vehicle = vehicle(Quirk::ReturnClimbs, on);
+        fly_to(&mut vehicle, 5.0);
+        let place = vehicle.home.to_global(20.0, 0.0);
+        vehicle.reposition(Some(place), None, None);
+        pass(&mut vehicle, 15.0);
+        assert_eq!(vehicle.set_mode(Mode::Return, Cause::Command), Ack::Accepted);
+        assert!(until(&mut vehicle, 240.0, |v| !v.armed()), "never landed");
+        assert!(
+            highest.contains(&vehicle.excursions().up_m),
+            "{:?}",
+            vehicle.excursions()
+        );
+        assert!(horizontal(vehicle.body().position) < 1.5, "{:?}", vehicle.body());
+    }
+}
+
+#[test]
+fn silence_in_offboard_ends_in_position_control() {
+    let rows = [
+        (true, 0, Mode::Posctl),
+        (true, 3, Mode::Return),
+        (true, 5, Mode::Hold),
+        (false, 0, Mode::Hold),
+    ];
+    for (on, parameter, mode) in rows {
+        let mut vehicle = vehicle(Quirk::OffboardLossPosctl, on);
+        vehicle
+            .params
+            .set("COM_OBL_RC_ACT", Param::Int(parameter))
+            .unwrap();
+        fly_to(&mut vehicle, 5.0);
+        velocity(&mut vehicle, [1.0, 0.0, 0.0], 4.0);
+        assert_eq!(vehicle.mode(), Mode::Offboard);
+        pass(&mut vehicle, 0.8);
+        assert_eq!(vehicle.mode(), Mode::Offboard, "one second is allowed");
+        pass(&mut vehicle, 0.4);
+        assert_eq!(vehicle.mode(), mode);
+        if mode != Mode::Return {
+            pass(&mut vehicle, 10.0);
+            assert!(length(vehicle.body().velocity) < 0.1);
+        }
+    }
+}
+
+#[test]
+fn arming_is_denied_right_after_boot() {
+    for (on, ack) in [(true, Ack::Denied), (false, Ack::Accepted)] {
+        let mut quirks = Quirks::none();
+        quirks.set(Quirk::ArmingDeniedAfterBoot, on);
+        let mut vehicle = Vehicle::new(Home::default(), quirks, World::default());
+        pass(&mut vehicle, 1.0);
+        assert_eq!(vehicle.arm(), ack);
+        assert_eq!(
+            said(&vehicle, "Arming denied: Resolve system health failures first"),
+            on
+        );
+        pass(&mut vehicle, 4.0);
+        assert_eq!(vehicle.arm(), Ack::Accepted);
+    }
+}
