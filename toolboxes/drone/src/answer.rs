@@ -1,0 +1,252 @@
+//! What a call is answered with: `ok` first, then why, what was clamped, and a short state.
+//!
+//! Owns the shape that all tools share and the output schemas. Read [`Reply`].
+
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::serde_json::Map;
+
+use crate::guard::{Adjusted, Facts, Refusal};
+
+/// The answer of a tool, before it is JSON.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reply {
+    pub(crate) ok: bool,
+    pub(crate) code: Option<&'static str>,
+    pub(crate) msg: String,
+    pub(crate) clamped: Vec<Adjusted>,
+    pub(crate) fields: Map<String, Value>,
+}
+
+impl Reply {
+    /// It was done, and telemetry shows it.
+    pub(crate) fn done(msg: impl Into<String>) -> Self {
+        Self {
+            ok: true,
+            msg: msg.into(),
+            ..Self::default()
+        }
+    }
+
+    /// It was not done.
+    pub(crate) fn failed(code: &'static str, msg: impl Into<String>) -> Self {
+        Self {
+            code: Some(code),
+            msg: msg.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a field of the tool's own.
+    pub(crate) fn with(mut self, key: &str, value: impl Serialize) -> Self {
+        // What tools add are numbers, texts and booleans, which JSON has.
+        let value = serde_json::to_value(value).unwrap_or(Value::Null);
+        self.fields.insert(key.to_string(), value);
+        self
+    }
+
+    pub(crate) fn clamped(mut self, adjusted: Vec<Adjusted>) -> Self {
+        self.clamped = adjusted;
+        self
+    }
+
+    /// The JSON that goes to the caller.
+    pub(crate) fn json(&self, state: Option<Value>, simulated: bool) -> Value {
+        let mut answer = Map::new();
+        answer.insert("ok".to_string(), self.ok.into());
+        answer.extend(self.fields.clone());
+        answer.insert("msg".to_string(), self.msg.clone().into());
+        if let Some(code) = self.code {
+            answer.insert("code".to_string(), code.into());
+        }
+        if !self.clamped.is_empty() {
+            let clamped = self
+                .clamped
+                .iter()
+                .map(|one| (one.arg().to_string(), one.numbers()));
+            answer.insert("clamped".to_string(), Value::Object(clamped.collect()));
+        }
+        if let Some(state) = state {
+            answer.insert("state".to_string(), state);
+        }
+        answer.insert("simulated".to_string(), simulated.into());
+        Value::Object(answer)
+    }
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Self {
+        Self::failed(refusal.code, refusal.msg)
+    }
+}
+
+/// The short state beside every answer.
+pub(crate) fn state(vehicle: &str, facts: &Facts) -> Value {
+    let round = |value: f64| (value * 100.0).round() / 100.0;
+    json!({
+        "vehicle": vehicle,
+        "alt_m": facts.pose.map(|pose| round(pose.alt_m)),
+        "mode": facts.mode,
+        "armed": facts.armed,
+        "in_air": facts.in_air,
+    })
+}
+
+/// The shapes of the answers: read by schemars alone.
+pub(crate) mod shapes {
+    #![allow(dead_code, reason = "only their schemas are used")]
+
+    use super::*;
+    use crate::guard::Mode;
+
+    /// A number that was clamped.
+    #[derive(Serialize, JsonSchema)]
+    pub(crate) struct Clamped {
+        /// What was asked for.
+        requested: f64,
+        /// What was done instead.
+        applied: f64,
+    }
+
+    /// The vehicle when the answer was given.
+    #[derive(Serialize, JsonSchema)]
+    pub(crate) struct State {
+        /// Which vehicle.
+        vehicle: String,
+        /// Metres above home; null when it is not known.
+        alt_m: Option<f64>,
+        /// PX4's flight mode.
+        mode: Option<Mode>,
+        /// Whether the motors are armed.
+        armed: Option<bool>,
+        /// Whether it flies.
+        in_air: Option<bool>,
+    }
+
+    macro_rules! answers {
+        ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* })*) => {$(
+            $(#[$doc])*
+            #[derive(Serialize, JsonSchema)]
+            pub(crate) struct $name {
+                /// Whether it was done; never true unless telemetry shows it.
+                ok: bool,
+                $($(#[$field_doc])* $field: $kind,)*
+                /// What happened, for people and models.
+                msg: String,
+                /// Why it was not done, in one word.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                code: Option<String>,
+                /// Arguments that were outside their range, by name.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                clamped: Option<std::collections::BTreeMap<String, Clamped>>,
+                /// The vehicle when the answer was given.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                state: Option<State>,
+                /// Whether this is a simulation.
+                simulated: bool,
+            }
+        )*};
+    }
+
+    answers! {
+        Plain {}
+        Visible {
+            /// Whether it is seen.
+            visible: bool,
+            /// How sure, 0 to 1.
+            conf: f64,
+        }
+        Pose {
+            /// From the left edge of the picture, 0 to 1; missing when the object is not seen.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            x: Option<f64>,
+            /// From the top edge, 0 to 1.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            y: Option<f64>,
+            /// Depth in metres, when it is known.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            z_m: Option<f64>,
+            /// Distance in metres, when it is known.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            dist_m: Option<f64>,
+            /// How sure, 0 to 1.
+            conf: f64,
+        }
+        Free {
+            /// Whether nothing is within the range; false when it is not known.
+            free: bool,
+            /// Metres to the nearest thing ahead; 0 when it is not known.
+            min_dist_m: f64,
+        }
+        Count {
+            /// How many are seen.
+            count: u64,
+        }
+        Approach {
+            /// Whether the distance asked for was reached.
+            reached: bool,
+            /// Metres to the object at the end.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            final_dist_m: Option<f64>,
+            /// Steps made.
+            steps: u64,
+        }
+        Scan {
+            /// Whether the object was found.
+            found: bool,
+            /// Turns made.
+            steps: u64,
+        }
+        Orient {
+            /// Whether the object is in the middle of the picture.
+            centered: bool,
+            /// Turns made.
+            steps: u64,
+        }
+        Replan {
+            /// Names the new plan.
+            plan_id: String,
+            /// What could be tried next.
+            branches: Vec<String>,
+        }
+        Health {
+            /// GPS and home position.
+            gps_ok: bool,
+            /// Local position.
+            ekf_ok: bool,
+            /// Gyrometer and accelerometer.
+            imu_ok: bool,
+            magnetometer_ok: bool,
+            /// Charge, 0 to 100; null when it is not known.
+            battery_pct: Option<f64>,
+            /// Whether the vehicle is heard.
+            link_ok: bool,
+            /// PX4's flight mode.
+            flight_mode: String,
+            /// Whether the vehicle would arm.
+            armable: bool,
+            /// What the vehicle said last.
+            status_text: Vec<String>,
+        }
+        BatteryStatus {
+            /// Charge, 0 to 100; null when it is not known.
+            pct: Option<f64>,
+            voltage_v: Option<f64>,
+            /// Minutes left, estimated by the vehicle; null when it does not say.
+            remaining_m: Option<f64>,
+        }
+        FlightState {
+            /// What the flight is for.
+            goal: Option<String>,
+            /// What was seen last.
+            last_detection: Option<Value>,
+            /// Degrees turned since take-off or replan.
+            rotation_accum_deg: f64,
+            /// Metres moved forward since take-off or replan.
+            forward_accum_m: f64,
+            plan_id: Option<String>,
+            replans: u64,
+            safety: Value,
+            limits: Value,
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! All vehicles and the one way to run a tool on one of them.
+//!
+//! Owns the vehicles and the run log. [`Fleet::call`] is what a tool's handler does, with or without a service around
+//! it: resolve the vehicle, judge with the guards' table, run, answer. Read [`Fleet`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+use tonic::transport::Channel;
+
+use crate::answer::{self, Reply};
+use crate::clock::Clock;
+use crate::config::{Config, VehicleConfig};
+use crate::guard::{self, Refusal};
+use crate::run_log::RunLog;
+use crate::tools::{self, Entry, Job};
+use crate::vehicle::{Braked, Gate, Link, Outside, Reach, Vehicle};
+
+/// The vehicles of one toolbox.
+pub struct Fleet {
+    pub(crate) config: Arc<Config>,
+    vehicles: Vec<Arc<Vehicle>>,
+    log: RunLog,
+    clock: Clock,
+}
+
+/// A toolbox without a bus: events go nowhere.
+struct Alone;
+
+impl Outside for Alone {
+    fn event(&self, _: &str, _: Value) {}
+    fn latched(&self, _: &str) {}
+}
+
+impl Gate for Alone {
+    fn command(&self, send: &mut dyn FnMut()) -> bool {
+        send();
+        true
+    }
+    fn progress(&self, _: f64, _: &str) {}
+}
+
+impl Fleet {
+    /// Starts to connect the vehicles of the configuration.
+    ///
+    /// # Errors
+    /// The configuration says what cannot be, or the run log cannot be written.
+    pub(crate) fn open(config: Config, outside: Arc<dyn Outside>) -> Result<Self, ToolError> {
+        let config = config.checked()?;
+        let clock = Clock::new(config.speed());
+        let fleet = Self::build(config, clock, outside)?;
+        for vehicle in &fleet.vehicles {
+            vehicle.start(Reach::Configured);
+        }
+        Ok(fleet)
+    }
+
+    /// A fleet of one vehicle behind a channel that somebody hands over, on tokio's clock alone: for tests that pause it
+    /// and implement MAVSDK's services themselves. Scenes are stamped with [`Fleet::unix`].
+    ///
+    /// # Errors
+    /// The configuration says what cannot be.
+    pub fn over(channel: Channel, config: Value) -> Result<Self, ToolError> {
+        let mut config: Config = serde_json::from_value(config)?;
+        config.upload_fence.get_or_insert(true);
+        let config = config.checked()?;
+        let clock = Clock::new(1.0).virtual_from(1_700_000_000.0);
+        let fleet = Self::build(config, clock, Arc::new(Alone))?;
+        for vehicle in &fleet.vehicles {
+            vehicle.start(Reach::Given(channel.clone()));
+        }
+        Ok(fleet)
+    }
+
+    fn build(config: Config, clock: Clock, outside: Arc<dyn Outside>) -> Result<Self, ToolError> {
+        let log = match &config.run_log {
+            None => RunLog::default(),
+            Some(folder) => RunLog::open(folder, clock)
+                .map_err(|error| ToolError::msg(format!("run_log {}: {error}", folder.display())))?,
+        };
+        log.write(
+            "open",
+            || json!({"version": env!("CARGO_PKG_VERSION"), "config": &config}),
+        );
+        let config = Arc::new(config);
+        let make = |own: VehicleConfig| {
+            Vehicle::new(Arc::clone(&config), own, clock, log.clone(), Arc::clone(&outside))
+        };
+        let vehicles = config.vehicles().into_iter().map(make).collect();
+        Ok(Self {
+            config,
+            vehicles,
+            log,
+            clock,
+        })
+    }
+
+    /// The time of day that scenes are stamped with, in seconds since 1970.
+    #[must_use]
+    pub fn unix(&self) -> f64 {
+        self.clock.unix()
+    }
+
+    pub(crate) fn vehicles(&self) -> &[Arc<Vehicle>] {
+        &self.vehicles
+    }
+
+    /// The vehicle of a call; the only one where none is named.
+    pub(crate) fn vehicle(&self, name: Option<&str>) -> Result<&Arc<Vehicle>, Refusal> {
+        let names: Vec<&str> = self.vehicles.iter().map(|vehicle| vehicle.id.as_str()).collect();
+        let found = match name {
+            None if self.vehicles.len() == 1 => self.vehicles.first(),
+            None => None,
+            Some(name) => self.vehicles.iter().find(|vehicle| vehicle.id == name),
+        };
+        found.ok_or_else(|| Refusal {
+            code: "bad_args",
+            msg: format!(
+                "vehicle {}: expected one of {}",
+                name.unwrap_or("not given"),
+                names.join(", ")
+            ),
+        })
+    }
+
+    /// Takes a scene for a vehicle; one that names none is for the only one.
+    pub fn see(&self, mut scene: Value) {
+        let name = scene.as_object_mut().and_then(|scene| scene.remove("vehicle"));
+        let Ok(vehicle) = self.vehicle(name.as_ref().and_then(Value::as_str)) else {
+            tracing::warn!("a scene names no vehicle of ours");
+            return;
+        };
+        if let Err(error) = vehicle.scene.put(scene) {
+            tracing::warn!(vehicle = vehicle.id, %error, "a scene was refused");
+        }
+    }
+
+    /// Runs a tool with nobody who could cancel it, and answers as the service would.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing more is sent.
+    pub async fn call(&self, tool: &str, args: Value) -> Value {
+        let Some(entry) = tools::entries().find(|entry| entry.row.tool == tool) else {
+            return Reply::failed("bad_args", format!("no tool {tool}")).json(None, true);
+        };
+        self.run(entry, args, "direct".to_string(), Arc::new(Alone)).await
+    }
+
+    /// Brings every vehicle to rest, as a stop from the service does, and waits until the commands were acknowledged.
+    ///
+    /// # Cancel safety
+    /// The commands are sent when this first yields.
+    pub async fn halt(&self, emergency: bool) -> Result<(), String> {
+        let braked: Vec<Braked> = self
+            .vehicles
+            .iter()
+            .map(|vehicle| vehicle.brake(emergency))
+            .collect();
+        let mut result = Ok(());
+        for one in braked {
+            let one = match one {
+                Braked::Nothing(_) => Ok(()),
+                Braked::Unreachable(why) => Err(why),
+                Braked::Sent(told) => told
+                    .await
+                    .unwrap_or_else(|_| Err("the toolbox closes".to_string())),
+            };
+            result = result.and(one);
+        }
+        result
+    }
+
+    /// Lifts a latch.
+    ///
+    /// # Errors
+    /// A pilot still flies.
+    pub fn resume(&self) -> Result<(), String> {
+        self.vehicles.iter().try_for_each(|vehicle| vehicle.resume())
+    }
+
+    /// Says goodbye to the vehicles.
+    ///
+    /// # Cancel safety
+    /// The tasks end all the same.
+    pub async fn close(&self) {
+        for vehicle in &self.vehicles {
+            vehicle.close().await;
+        }
+        self.log.write("close", || json!({}));
+        self.log.close();
+    }
+
+    /// What a handler does.
+    pub(crate) async fn run(
+        &self,
+        entry: &'static Entry,
+        args: Value,
+        id: String,
+        gate: Arc<dyn Gate>,
+    ) -> Value {
+        let row = entry.row;
+        let vehicle = match self.vehicle(args.get("vehicle").and_then(Value::as_str)) {
+            Ok(vehicle) => vehicle,
+            Err(refusal) => return entry.complete(refusal.into()).json(None, self.config.simulated()),
+        };
+        self.log.write(
+            "call",
+            || json!({"call_id": id, "tool": row.tool, "args": args, "telemetry": self.snapshot(vehicle)}),
+        );
+        if !row.needs.is_empty() && !matches!(vehicle.link(), Link::Up) {
+            let patience = self.config.connect_timeout_ms.unwrap_or(8000).min(60_000);
+            vehicle.wait_link(Duration::from_millis(patience)).await;
+        } else if row.tool == "vehicle_health" || row.tool == "battery_status" {
+            vehicle.wait_link(Duration::from_millis(800)).await;
+        }
+        let reply = self.judge_and_run(entry, args, id.clone(), vehicle, gate).await;
+        let reply = entry.complete(reply);
+        let answer = reply.json(
+            Some(answer::state(&vehicle.id, &vehicle.facts())),
+            self.config.simulated(),
+        );
+        self.log.write("answer", || {
+            json!({"call_id": id, "tool": row.tool, "answer": answer, "telemetry": self.snapshot(vehicle)})
+        });
+        answer
+    }
+
+    async fn judge_and_run(
+        &self,
+        entry: &'static Entry,
+        args: Value,
+        id: String,
+        vehicle: &Arc<Vehicle>,
+        gate: Arc<dyn Gate>,
+    ) -> Reply {
+        if let Err(refusal) = (entry.readable)(&args) {
+            return refusal.into();
+        }
+        let facts = vehicle.facts();
+        // What is down says more than what is missing because of it.
+        if let Link::Missing(why) = vehicle.link()
+            && !entry.row.needs.is_empty()
+        {
+            return Reply::failed("not_installed", why);
+        }
+        let judged = guard::require(entry.row.needs, &facts, &self.config.flight_limits);
+        self.log.write("guard", || {
+            json!({"call_id": id, "tool": entry.row.tool, "verdict": match &judged {
+                Ok(()) => json!("allowed"),
+                Err(refusal) => json!({"refused": refusal.code, "why": refusal.msg}),
+            }})
+        });
+        if let Err(refusal) = judged {
+            let why = match vehicle.link() {
+                Link::Connecting(why) | Link::Lost(why) if refusal.code == "link_down" => {
+                    format!("{}: {why}", refusal.msg)
+                }
+                _ => refusal.msg,
+            };
+            return Reply::failed(refusal.code, why);
+        }
+        let call = vehicle.begin(id, entry.row.effect, gate);
+        (entry.run)(Job {
+            call,
+            row: entry.row,
+            args,
+        })
+        .await
+    }
+
+    /// The vehicle in a line of the run log.
+    fn snapshot(&self, vehicle: &Vehicle) -> Value {
+        let facts = vehicle.facts();
+        json!({
+            "vehicle": vehicle.id,
+            "link_ok": facts.link_ok,
+            "mode": facts.mode,
+            "armed": facts.armed,
+            "in_air": facts.in_air,
+            "ned": facts.pose.map(|pose| pose.ned),
+            "velocity": facts.pose.map(|pose| pose.velocity),
+            "yaw_deg": facts.pose.map(|pose| pose.yaw_deg),
+            "alt_m": facts.pose.map(|pose| pose.alt_m),
+            "battery_pct": facts.battery_pct,
+            "free_ahead_m": facts.free_ahead_m.ok(),
+            "detections": vehicle.scene.detections().ok(),
+            "rotation_accum_deg": facts.rotation_accum_deg,
+            "forward_accum_m": facts.forward_accum_m,
+            "status_text": facts.last_text,
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! The state object: what a flight was for, what it saw last, and how much of its budgets is used.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use crate::guard::{Facts, Limits};
+use crate::scene::Detection;
+
+/// What is remembered of a flight. Budgets begin anew at take-off and with each replan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Flight {
+    pub(crate) goal: Option<String>,
+    pub(crate) last_detection: Option<(String, Detection)>,
+    pub(crate) rotation_accum_deg: f64,
+    pub(crate) forward_accum_m: f64,
+    pub(crate) plan_id: Option<String>,
+    pub(crate) replans: u32,
+}
+
+impl Flight {
+    /// A take-off: everything begins anew.
+    pub(crate) fn begin(&mut self) {
+        *self = Self {
+            goal: self.goal.take(),
+            ..Self::default()
+        };
+    }
+
+    /// The state object that goes to the caller and, when it has changed, to the bus.
+    pub(crate) fn object(&self, vehicle: &str, facts: &Facts, limits: &Limits) -> Value {
+        let detection = self.last_detection.as_ref().map(|(object, seen)| {
+            json!({"object": object, "x": seen.x, "y": seen.y, "dist_m": seen.distance(), "conf": seen.conf})
+        });
+        let round = |value: f64| (value * 100.0).round() / 100.0;
+        json!({
+            "vehicle": vehicle,
+            "goal": self.goal,
+            "last_detection": detection,
+            "rotation_accum_deg": round(self.rotation_accum_deg),
+            "forward_accum_m": round(self.forward_accum_m),
+            "plan_id": self.plan_id,
+            "replans": self.replans,
+            "safety": {
+                "battery_pct": facts.battery_pct.map(f64::round),
+                "gps_ok": facts.health.is_some_and(|health| health.global && health.home),
+                "ekf_ok": facts.health.is_some_and(|health| health.local),
+                "free_ahead": facts.free_ahead_m.as_ref().is_ok_and(|metres| *metres >= 1.0),
+                "link_ok": facts.link_ok,
+                "pilot_override": facts.overridden,
+            },
+            "limits": {
+                "max_rotation_deg": limits.max_rotation_deg,
+                "max_forward_m": limits.max_forward_m,
+                "min_battery_pct": limits.min_battery_pct,
+                "min_alt_m": limits.min_alt_m,
+                "max_alt_m": limits.max_alt_m,
+            },
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! Every guard, and nothing else: what a call may do with what is known now.
+//!
+//! Pure: numbers, facts and limits in, a verdict out. The table of tools is [`table`]; ranges, needs and the checks of
+//! targets are here; geometry is in [`fence`]. Nothing here can be switched off by a call: limits come from the
+//! configuration, and what is not known counts as unsafe. Read [`Refusal`] and [`Facts`].
+
+mod facts;
+mod fence;
+mod limits;
+mod range;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use facts::{Facts, Health, Home, Landed, Mode, Pose};
+pub use fence::Fence;
+pub(crate) use fence::Global;
+pub use limits::Limits;
+pub(crate) use range::{Adjusted, Treatment, whole};
+pub(crate) use table::{Need, Row, row, rows};
+
+use crate::geo::{Ned, distance};
+
+/// Why a call may not do what it asks, or why it ended: a stable code and a sentence.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{msg}")]
+pub(crate) struct Refusal {
+    pub(crate) code: &'static str,
+    pub(crate) msg: String,
+}
+
+/// Shorthand for an error.
+pub(crate) fn refuse<T>(code: &'static str, msg: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal {
+        code,
+        msg: msg.into(),
+    })
+}
+
+/// How old the pose may be: it comes at 10 Hz and more.
+pub(crate) const POSE_MAX_AGE_S: f64 = 1.0;
+/// How close something may come ahead of a move, beyond the move itself, in metres.
+pub(crate) const AHEAD_MARGIN_M: f64 = 0.5;
+
+/// Checks what has to hold before anything is sent.
+///
+/// # Errors
+/// The first need that does not hold, or whose fact is not known.
+pub(crate) fn require(needs: &[Need], facts: &Facts, limits: &Limits) -> Result<(), Refusal> {
+    needs.iter().try_for_each(|need| need.check(facts, limits))
+}
+
+/// Checks a target and the straight way to it: fence with margin, altitude band.
+///
+/// # Errors
+/// Where it would leave what is allowed.
+pub(crate) fn way(facts: &Facts, limits: &Limits, fence: &Fence, from: Ned, to: Ned) -> Result<(), Refusal> {
+    if from.iter().chain(&to).any(|value| !value.is_finite()) {
+        return refuse("not_finite", "the target is not a finite place");
+    }
+    let Some(home) = facts.home else {
+        return refuse(
+            "no_home",
+            "the home position is not known, so the fence cannot be checked: wait for GPS",
+        );
+    };
+    limits.altitude(altitude(home, from), altitude(home, to))?;
+    fence.contains_way(home, limits.fence_margin_m, from, to)
+}
+
+/// Height above home in metres.
+pub(crate) fn altitude(home: Home, place: Ned) -> f64 {
+    home.down_m - place[2]
+}
+
+/// Checks that nothing stands within `dist_m` plus `margin_m` ahead.
+///
+/// # Errors
+/// Something does, or it is not known.
+pub(crate) fn ahead(facts: &Facts, dist_m: f64, margin_m: f64) -> Result<f64, Refusal> {
+    match &facts.free_ahead_m {
+        Err(why) => refuse(
+            "no_obstacle_data",
+            format!("the way ahead is not known to be free: {why}"),
+        ),
+        Ok(free) if *free < dist_m + margin_m => refuse(
+            "blocked",
+            format!(
+                "something is {free:.2} m ahead; a move of {dist_m:.2} m needs {:.2} m",
+                dist_m + margin_m
+            ),
+        ),
+        Ok(free) => Ok(*free),
+    }
+}
+
+/// Checks the turning budget of the state object.
+///
+/// # Errors
+/// It is used up.
+pub(crate) fn rotation(facts: &Facts, limits: &Limits, deg: f64) -> Result<(), Refusal> {
+    if facts.rotation_accum_deg + deg > limits.max_rotation_deg + 1e-6 {
+        return refuse(
+            "rotation_limit",
+            format!(
+                "turned {:.0} of {:.0} deg since take-off or the last replan; {deg:.0} more are too many",
+                facts.rotation_accum_deg, limits.max_rotation_deg
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// Checks the forward budget of the state object.
+///
+/// # Errors
+/// It is used up.
+pub(crate) fn forward(facts: &Facts, limits: &Limits, metres: f64) -> Result<(), Refusal> {
+    if facts.forward_accum_m + metres > limits.max_forward_m + 1e-6 {
+        return refuse(
+            "forward_limit",
+            format!(
+                "moved {:.2} of {:.2} m forward since take-off or the last replan; {metres:.2} more are too many",
+                facts.forward_accum_m, limits.max_forward_m
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// Checks that the battery brings the vehicle to `target` and from there home.
+///
+/// # Errors
+/// It does not, or its charge is not known.
+pub(crate) fn battery_for(facts: &Facts, limits: &Limits, from: Ned, target: Ned) -> Result<(), Refusal> {
+    let Some(pct) = facts.battery_pct else {
+        return refuse("no_battery_data", "the battery's charge is not known");
+    };
+    let Some(home) = facts.home else {
+        return refuse(
+            "no_home",
+            "the home position is not known, so the way back cannot be reckoned",
+        );
+    };
+    let back = distance(target, [home.north_m, home.east_m, target[2]]);
+    let way = distance(from, target) + 2.0 * back;
+    let need = limits.min_battery_pct + 100.0 * way / (limits.cruise_mps * limits.endurance_s);
+    if pct < need {
+        return refuse(
+            "battery_low",
+            format!("battery at {pct:.0} %: this flight and the way home need {need:.0} %"),
+        );
+    }
+    Ok(())
+}
+
+/// Latitude and longitude that mean a place.
+///
+/// # Errors
+/// They do not.
+pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
+    if !lat.is_finite() || !lon.is_finite() {
+        return refuse("not_finite", "lat and lon must be finite numbers");
+    }
+    if !(-90.0..=90.0).contains(&lat) || !(-180.0..=180.0).contains(&lon) {
+        return refuse(
+            "out_of_range",
+            format!("lat {lat}, lon {lon}: expected -90..90 and -180..180"),
+        );
+    }
+    if lat == 0.0 && lon == 0.0 {
+        return refuse(
+            "out_of_range",
+            "lat 0, lon 0 is what a missing position looks like",
+        );
+    }
+    Ok(())
+}
+
+/// The altitude band as the range of an argument.
+pub(crate) fn band(arg: &'static str, limits: &Limits) -> range::Range {
+    range::Range {
+        arg,
+        min: limits.min_alt_m.max(1.0),
+        max: limits.max_alt_m,
+        treatment: Treatment::Clamp,
+    }
+}

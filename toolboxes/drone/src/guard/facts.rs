@@ -1,0 +1,184 @@
+//! What is known when a call is judged. Whatever is not known is absent, and counts as unsafe.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use crate::geo::{Ned, Origin};
+
+/// What is known of a vehicle, taken at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    /// Whether this vehicle may be commanded at all, or why not.
+    pub(crate) trusted: Result<(), String>,
+    /// Whether the vehicle is heard.
+    pub(crate) link_ok: bool,
+    /// Somebody else has taken over, and how.
+    pub(crate) overridden: Option<String>,
+    /// Only when it is fresh.
+    pub(crate) pose: Option<Pose>,
+    pub(crate) armed: Option<bool>,
+    pub(crate) in_air: Option<bool>,
+    pub(crate) landed: Option<Landed>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) health: Option<Health>,
+    pub(crate) battery_pct: Option<f64>,
+    pub(crate) home: Option<Home>,
+    /// Metres to the nearest thing ahead, or why it is not known.
+    pub(crate) free_ahead_m: Result<f64, String>,
+    /// Whether what vision has seen is fresh, or why not.
+    pub(crate) vision: Result<(), String>,
+    pub(crate) camera: Option<i32>,
+    pub(crate) rotation_accum_deg: f64,
+    pub(crate) forward_accum_m: f64,
+    /// The last words of the vehicle.
+    pub(crate) last_text: Option<String>,
+}
+
+/// Where the vehicle is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pose {
+    pub(crate) ned: Ned,
+    pub(crate) velocity: Ned,
+    pub(crate) yaw_deg: f64,
+    /// Above home.
+    pub(crate) alt_m: f64,
+    /// Above the sea.
+    pub(crate) amsl_m: f64,
+    pub(crate) lat: f64,
+    pub(crate) lon: f64,
+}
+
+impl Pose {
+    pub(crate) fn speed(&self) -> f64 {
+        crate::geo::length(self.velocity)
+    }
+}
+
+/// Where home is in the local frame, and where that frame is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Home {
+    pub(crate) origin: Origin,
+    pub(crate) north_m: f64,
+    pub(crate) east_m: f64,
+    /// The ground at home.
+    pub(crate) down_m: f64,
+    pub(crate) amsl_m: f64,
+    /// Where the vehicle stood when it was first heard, north and east: the centre of a round fence. Home moves to where
+    /// the vehicle is armed; a fence that moved along could be carried anywhere by landing and taking off.
+    pub(crate) centre: [f64; 2],
+}
+
+/// What the vehicle says of its sensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Health {
+    pub(crate) gyro: bool,
+    pub(crate) accel: bool,
+    pub(crate) mag: bool,
+    pub(crate) local: bool,
+    pub(crate) global: bool,
+    pub(crate) home: bool,
+    pub(crate) armable: bool,
+}
+
+impl Health {
+    /// What is wrong, by name.
+    pub(crate) fn missing(self) -> Vec<&'static str> {
+        [
+            (self.gyro, "gyrometer"),
+            (self.accel, "accelerometer"),
+            (self.mag, "magnetometer"),
+            (self.local, "local position (EKF)"),
+            (self.global, "global position (GPS)"),
+            (self.home, "home position"),
+            (self.armable, "armable"),
+        ]
+        .into_iter()
+        .filter_map(|(ok, name)| (!ok).then_some(name))
+        .collect()
+    }
+}
+
+/// Where the vehicle says it stands or flies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Landed {
+    OnGround,
+    InAir,
+    TakingOff,
+    Landing,
+}
+
+/// Who or what flies the vehicle, by MAVSDK's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum Mode {
+    Unknown,
+    Ready,
+    Takeoff,
+    Hold,
+    Mission,
+    ReturnToLaunch,
+    Land,
+    Offboard,
+    FollowMe,
+    Manual,
+    Altctl,
+    Posctl,
+    Acro,
+    Stabilized,
+    Rattitude,
+}
+
+impl Mode {
+    const ALL: [Self; 15] = [
+        Self::Unknown,
+        Self::Ready,
+        Self::Takeoff,
+        Self::Hold,
+        Self::Mission,
+        Self::ReturnToLaunch,
+        Self::Land,
+        Self::Offboard,
+        Self::FollowMe,
+        Self::Manual,
+        Self::Altctl,
+        Self::Posctl,
+        Self::Acro,
+        Self::Stabilized,
+        Self::Rattitude,
+    ];
+
+    pub(crate) fn of(number: i32) -> Self {
+        usize::try_from(number)
+            .ok()
+            .and_then(|index| Self::ALL.get(index))
+            .copied()
+            .unwrap_or(Self::Unknown)
+    }
+
+    /// A person with sticks flies.
+    pub(crate) fn is_manual(self) -> bool {
+        matches!(
+            self,
+            Self::Manual | Self::Altctl | Self::Posctl | Self::Acro | Self::Stabilized | Self::Rattitude
+        )
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "UNKNOWN",
+            Self::Ready => "READY",
+            Self::Takeoff => "TAKEOFF",
+            Self::Hold => "HOLD",
+            Self::Mission => "MISSION",
+            Self::ReturnToLaunch => "RETURN_TO_LAUNCH",
+            Self::Land => "LAND",
+            Self::Offboard => "OFFBOARD",
+            Self::FollowMe => "FOLLOW_ME",
+            Self::Manual => "MANUAL",
+            Self::Altctl => "ALTCTL",
+            Self::Posctl => "POSCTL",
+            Self::Acro => "ACRO",
+            Self::Stabilized => "STABILIZED",
+            Self::Rattitude => "RATTITUDE",
+        }
+    }
+}

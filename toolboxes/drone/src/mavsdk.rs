@@ -1,0 +1,28 @@
+//! MAVSDK's gRPC interface: the services and messages this toolbox uses.
+//!
+//! Generated from `proto/` by the build; never edited. The server traits are here too: a fake MAVSDK in the tests
+//! implements them, so that the toolbox can be driven without any other program.
+
+#![allow(
+    missing_docs,
+    clippy::all,
+    clippy::pedantic,
+    clippy::allow_attributes_without_reason,
+    reason = "generated"
+)]
+
+macro_rules! package {
+    ($($name:ident),*) => {
+        $(
+            pub mod $name {
+                include!(concat!(env!("OUT_DIR"), "/mavsdk.rpc.", stringify!($name), ".rs"));
+            }
+        )*
+        /// The encoded `FileDescriptorSet` of the messages above.
+        pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+    };
+}
+
+package!(
+    core, info, action, offboard, mission, geofence, camera, param, telemetry
+);

@@ -1,0 +1,111 @@
+//! The run log: a JSONL file with every call, decision, answer and the telemetry around them.
+//!
+//! Owns one thread that writes; a call never waits for the disk, and lines that do not fit the queue are counted and
+//! named in the next one. Read [`RunLog`].
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use crate::clock::Clock;
+
+/// Where a run is written down. Clones write to the same file; without a folder nothing is written.
+#[derive(Clone, Default)]
+pub(crate) struct RunLog {
+    writer: Option<Arc<Writer>>,
+}
+
+struct Writer {
+    lines: Mutex<Option<SyncSender<String>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    lost: AtomicU64,
+    clock: Clock,
+}
+
+/// A call writes three lines; so many calls may be ahead of the disk.
+const QUEUE: usize = 1024;
+/// A file that grows past this is left alone: a disk that is full would stop more than the log.
+const MAX_BYTES: u64 = 256 << 20;
+
+impl RunLog {
+    /// Opens `<folder>/run-<time>-<pid>.jsonl`.
+    ///
+    /// # Errors
+    /// The folder or the file cannot be made.
+    pub(crate) fn open(folder: &Path, clock: Clock) -> std::io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let name = format!(
+            "run-{}-{}-{:04x}.jsonl",
+            jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ"),
+            std::process::id(),
+            fastrand::u16(..)
+        );
+        let mut file = std::fs::OpenOptions::new()
+            .create_new(true)
+            .append(true)
+            .open(folder.join(name))?;
+        let (sender, receiver) = sync_channel::<String>(QUEUE);
+        let thread = std::thread::Builder::new()
+            .name("drone-log".to_string())
+            .spawn(move || {
+                let mut written = 0;
+                for line in receiver {
+                    written += line.len() as u64;
+                    if written < MAX_BYTES && file.write_all(line.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self {
+            writer: Some(Arc::new(Writer {
+                lines: Mutex::new(Some(sender)),
+                thread: Mutex::new(Some(thread)),
+                lost: AtomicU64::new(0),
+                clock,
+            })),
+        })
+    }
+
+    /// Writes `{"ts", "kind", ...fields}`.
+    pub(crate) fn write(&self, kind: &str, fields: impl FnOnce() -> Value) {
+        let Some(writer) = &self.writer else {
+            return;
+        };
+        let mut line = json!({"ts": writer.clock.unix(), "kind": kind});
+        if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields()) {
+            line.extend(fields);
+            let lost = writer.lost.swap(0, Ordering::Relaxed);
+            if lost > 0 {
+                line.insert("lost_lines".to_string(), lost.into());
+            }
+        }
+        let lines = writer.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Err(TrySendError::Full(_))) =
+            lines.as_ref().map(|lines| lines.try_send(format!("{line}\n")))
+        {
+            writer.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes what is queued and ends the thread.
+    pub(crate) fn close(&self) {
+        let Some(writer) = &self.writer else {
+            return;
+        };
+        drop(writer.lines.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let thread = writer
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // It panics nowhere.
+            let _ = thread.join();
+        }
+    }
+}

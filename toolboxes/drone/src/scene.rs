@@ -1,0 +1,425 @@
+//! What the vehicle's eyes have seen: detections and the distance to the nearest thing ahead.
+//!
+//! Owns the store that every feeder writes (bus messages, a file, range sensors) and every perception tool reads. It
+//! refuses what is malformed, comes from the future or goes back in time, and says how old the rest is; what is not
+//! known is never taken for free or absent. Read [`SceneStore`].
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ovos_toolbox_sdk::prelude::*;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::config::Perception;
+
+/// One picture's worth, as feeders write it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct Written {
+    schema: u32,
+    ts: f64,
+    #[serde(default)]
+    frame: String,
+    #[serde(default)]
+    detections: Option<Vec<Detection>>,
+    #[serde(default)]
+    obstacle: Option<WrittenObstacle>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct WrittenObstacle {
+    min_dist_m: f64,
+    #[serde(default)]
+    ts: Option<f64>,
+}
+
+/// Something seen. The picture is 1 wide and 1 high.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Detection {
+    pub(crate) label: String,
+    pub(crate) conf: f64,
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) z_m: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dist_m: Option<f64>,
+}
+
+impl Detection {
+    fn is_sound(&self) -> bool {
+        let unit = |value: f64| (0.0..=1.0).contains(&value);
+        let metres = |value: Option<f64>| value.is_none_or(|value| value.is_finite() && value >= 0.0);
+        unit(self.conf) && unit(self.x) && unit(self.y) && metres(self.z_m) && metres(self.dist_m)
+    }
+
+    /// How far it is: along the line of sight where that is known.
+    pub(crate) fn distance(&self) -> Option<f64> {
+        self.dist_m.or(self.z_m)
+    }
+}
+
+/// Why a scene was not taken.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum SceneError {
+    #[error("scene: {0}")]
+    Malformed(String),
+    #[error("scene: schema {0}, expected 1")]
+    Schema(u32),
+    #[error("scene: a number is outside its range: conf, x and y are 0 to 1, distances are not negative")]
+    Range,
+    #[error("scene: its time is {0:.2} s in the future: set the clocks")]
+    Future(f64),
+    #[error("scene: its time goes back by {0:.3} s")]
+    Regressed(f64),
+}
+
+#[derive(Default)]
+struct Kept {
+    /// The newest time stamp, and when it came.
+    ts: Option<f64>,
+    detections: Option<(Vec<Detection>, Stamp)>,
+    obstacle: Option<(f64, Stamp)>,
+    /// From the vehicle's own range sensor.
+    sensor: Option<(f64, Instant)>,
+    error: Option<String>,
+}
+
+/// When something was received, and how old it was then.
+#[derive(Clone, Copy)]
+struct Stamp {
+    received: Instant,
+    older_s: f64,
+}
+
+impl Stamp {
+    fn age_s(self) -> f64 {
+        self.received.elapsed().as_secs_f64() + self.older_s
+    }
+}
+
+/// The newest of everything seen.
+pub(crate) struct SceneStore {
+    kept: Mutex<Kept>,
+    version: watch::Sender<u64>,
+    rules: Perception,
+    clock: Clock,
+}
+
+/// Clocks of two programs on one machine differ by no more; of two machines with NTP hardly.
+const FUTURE_S: f64 = 0.5;
+
+impl SceneStore {
+    pub(crate) fn new(rules: Perception, clock: Clock) -> Self {
+        Self {
+            kept: Mutex::default(),
+            version: watch::Sender::new(0),
+            rules,
+            clock,
+        }
+    }
+
+    /// Takes a scene.
+    ///
+    /// # Errors
+    /// It is malformed, from the future or older than the last one; what was known stays.
+    pub(crate) fn put(&self, scene: Value) -> Result<(), SceneError> {
+        let taken = self.take(scene);
+        self.lock().error = taken.as_ref().err().map(ToString::to_string);
+        if taken.is_ok() {
+            self.version.send_modify(|version| *version += 1);
+        }
+        taken
+    }
+
+    fn take(&self, scene: Value) -> Result<(), SceneError> {
+        let scene: Written =
+            serde_json::from_value(scene).map_err(|error| SceneError::Malformed(error.to_string()))?;
+        if scene.schema != 1 {
+            return Err(SceneError::Schema(scene.schema));
+        }
+        let obstacle_sound = |obstacle: &WrittenObstacle| {
+            obstacle.min_dist_m >= 0.0
+                && obstacle.min_dist_m.is_finite()
+                && obstacle.ts.is_none_or(f64::is_finite)
+        };
+        let sound = scene.ts.is_finite()
+            && scene.detections.iter().flatten().all(Detection::is_sound)
+            && scene.obstacle.as_ref().is_none_or(obstacle_sound);
+        if !sound {
+            return Err(SceneError::Range);
+        }
+        let (now, received) = (self.clock.unix(), Instant::now());
+        let newest = scene
+            .obstacle
+            .as_ref()
+            .and_then(|obstacle| obstacle.ts)
+            .map_or(scene.ts, |ts| ts.max(scene.ts));
+        if newest > now + FUTURE_S {
+            return Err(SceneError::Future(newest - now));
+        }
+        let mut kept = self.lock();
+        if let Some(last) = kept.ts
+            && scene.ts < last
+        {
+            return Err(SceneError::Regressed(last - scene.ts));
+        }
+        let stamp = |ts: f64| Stamp {
+            received,
+            older_s: (now - ts).max(0.0),
+        };
+        kept.ts = Some(scene.ts);
+        if let Some(mut detections) = scene.detections {
+            if !self.rules.use_depth {
+                for detection in &mut detections {
+                    (detection.z_m, detection.dist_m) = (None, None);
+                }
+            }
+            kept.detections = Some((detections, stamp(scene.ts)));
+        }
+        if let Some(obstacle) = scene.obstacle {
+            kept.obstacle = Some((obstacle.min_dist_m, stamp(obstacle.ts.unwrap_or(scene.ts))));
+        }
+        tracing::trace!(frame = scene.frame, "scene taken");
+        Ok(())
+    }
+
+    /// Takes what a range sensor that looks ahead has measured.
+    pub(crate) fn put_range(&self, metres: f64) {
+        if metres.is_finite() && metres >= 0.0 {
+            self.lock().sensor = Some((metres, Instant::now()));
+        }
+    }
+
+    /// The detections, if they are fresh.
+    ///
+    /// # Errors
+    /// Why there are none: a sentence.
+    pub(crate) fn detections(&self) -> Result<Vec<Detection>, String> {
+        if !self.rules.use_vision {
+            return Err("vision is switched off in the configuration (use_vision)".to_string());
+        }
+        let kept = self.lock();
+        let wrong = kept.error.as_ref().map_or(String::new(), |error| {
+            format!(" (the last one was refused: {error})")
+        });
+        let Some((detections, stamp)) = &kept.detections else {
+            return Err(format!("nothing has come from vision yet{wrong}"));
+        };
+        let (age, limit) = (stamp.age_s(), self.rules.detection_max_age_ms as f64 / 1000.0);
+        if age > limit {
+            return Err(format!(
+                "what vision has seen is {age:.1} s old, at most {limit:.1} s are used{wrong}"
+            ));
+        }
+        Ok(detections.clone())
+    }
+
+    /// Metres to the nearest thing ahead, the smaller of all fresh sources.
+    ///
+    /// # Errors
+    /// Why it is not known: a sentence.
+    pub(crate) fn free_ahead(&self) -> Result<f64, String> {
+        if !self.rules.use_obstacles {
+            return Err("obstacle data is switched off in the configuration (use_obstacles)".to_string());
+        }
+        let limit = self.rules.obstacle_max_age_ms as f64 / 1000.0;
+        let kept = self.lock();
+        let seen = kept.obstacle.map(|(metres, stamp)| (metres, stamp.age_s()));
+        let measured = kept
+            .sensor
+            .map(|(metres, at)| (metres, at.elapsed().as_secs_f64()));
+        let fresh = [seen, measured]
+            .into_iter()
+            .flatten()
+            .filter(|(_, age)| *age <= limit);
+        match fresh.map(|(metres, _)| metres).reduce(f64::min) {
+            Some(metres) => Ok(metres),
+            None if seen.is_none() && measured.is_none() => Err("no obstacle data has come yet".to_string()),
+            None => Err(format!("the obstacle data is older than {limit:.1} s")),
+        }
+    }
+
+    /// The surest fresh detection of an object.
+    ///
+    /// # Errors
+    /// Vision is not available: a sentence.
+    pub(crate) fn find(&self, object: &str, conf_min: f64) -> Result<Option<Detection>, String> {
+        Ok(best(&self.detections()?, object, conf_min).cloned())
+    }
+
+    /// Waits until a scene came that is younger than this moment, at most this long.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn after(&self, moment: Instant, at_most: std::time::Duration) -> bool {
+        let mut version = self.version.subscribe();
+        let newer = async {
+            loop {
+                let seen = self.lock().detections.as_ref().map(|(_, stamp)| *stamp);
+                if seen.is_some_and(|stamp| stamp.age_s() < moment.elapsed().as_secs_f64()) {
+                    return;
+                }
+                if version.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(at_most, newer).await.is_ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The surest detection of an object.
+fn best<'a>(detections: &'a [Detection], object: &str, conf_min: f64) -> Option<&'a Detection> {
+    detections
+        .iter()
+        .filter(|seen| seen.conf >= conf_min && is_called(&seen.label, object))
+        .max_by(|a, b| a.conf.total_cmp(&b.conf))
+}
+
+/// Whether something labelled so is what was asked for: `cup` is also a `red cup`, but `red cup` is no `cup`.
+pub(crate) fn is_called(label: &str, object: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
+    let (label, object) = (words(label), words(object));
+    !object.is_empty() && object.iter().all(|word| label.contains(word))
+}
+
+/// Reads a scene file: its last line that is JSON, so that a log of scenes will do, too.
+pub(crate) fn read(path: &Path) -> Option<Value> {
+    let text = std::fs::read_to_string(path).ok()?;
+    serde_json::from_str(&text).ok().or_else(|| {
+        text.lines()
+            .rev()
+            .find_map(|line| serde_json::from_str(line).ok())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: f64 = 1_000_000.0;
+
+    fn store(rules: Perception) -> SceneStore {
+        SceneStore::new(rules, Clock::new(1.0).virtual_from(NOW))
+    }
+
+    fn scene(ts: f64, detections: Value, obstacle: Value) -> Value {
+        json!({"schema": 1, "ts": ts, "frame": "front", "source": "test", "detections": detections, "obstacle": obstacle})
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn scenes_are_taken_or_refused_with_a_reason() {
+        let cup =
+            json!([{"label": "Red Cup", "conf": 0.8, "x": 0.5, "y": 0.5, "w": 0.1, "h": 0.2, "z_m": 1.3}]);
+        for (case, given, taken) in [
+            ("good", scene(NOW, cup.clone(), json!({"min_dist_m": 2.0})), true),
+            ("future", scene(NOW + 2.0, cup.clone(), Value::Null), false),
+            ("schema", json!({"schema": 2, "ts": NOW, "detections": []}), false),
+            ("no time", json!({"schema": 1, "detections": []}), false),
+            (
+                "x",
+                scene(
+                    NOW,
+                    json!([{"label": "a", "conf": 0.5, "x": 1.5, "y": 0.5}]),
+                    Value::Null,
+                ),
+                false,
+            ),
+            (
+                "conf",
+                scene(
+                    NOW,
+                    json!([{"label": "a", "conf": -0.5, "x": 0.5, "y": 0.5}]),
+                    Value::Null,
+                ),
+                false,
+            ),
+            (
+                "depth",
+                scene(
+                    NOW,
+                    json!([{"label": "a", "conf": 0.5, "x": 0.5, "y": 0.5, "z_m": -1}]),
+                    Value::Null,
+                ),
+                false,
+            ),
+            (
+                "obstacle",
+                scene(NOW, json!([]), json!({"min_dist_m": -1})),
+                false,
+            ),
+            ("not an object", json!([1]), false),
+        ] {
+            let store = store(Perception::default());
+            let result = store.put(given);
+            assert_eq!(result.is_ok(), taken, "{case}: {result:?}");
+            assert_eq!(store.detections().is_ok(), taken, "{case}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_old_counts_as_unknown() {
+        let store = store(Perception::default());
+        assert!(store.free_ahead().is_err() && store.detections().is_err());
+        store
+            .put(scene(NOW, json!([]), json!({"min_dist_m": 2.5})))
+            .unwrap();
+        assert_eq!(store.free_ahead(), Ok(2.5));
+        let behind = store.put(scene(NOW - 0.1, json!([]), Value::Null));
+        assert!(matches!(behind, Err(SceneError::Regressed(_))), "{behind:?}");
+        tokio::time::advance(std::time::Duration::from_millis(600)).await;
+        assert!(store.free_ahead().is_err());
+        assert_eq!(store.detections(), Ok(vec![]));
+        store.put_range(4.0);
+        assert_eq!(store.free_ahead(), Ok(4.0));
+        tokio::time::advance(std::time::Duration::from_millis(600)).await;
+        assert!(store.detections().unwrap_err().contains("old"));
+        store
+            .put(scene(NOW + 0.5, json!([]), json!({"min_dist_m": 1.0})))
+            .unwrap();
+        assert!(store.free_ahead().is_err(), "it was 0.7 s old when it came");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ablation_takes_information_away_and_never_a_guard() {
+        let cup = json!([{"label": "cup", "conf": 0.8, "x": 0.5, "y": 0.5, "z_m": 1.3, "dist_m": 1.4}]);
+        let rules = Perception {
+            use_depth: false,
+            use_obstacles: false,
+            ..Perception::default()
+        };
+        let blind = store(rules);
+        blind
+            .put(scene(NOW, cup.clone(), json!({"min_dist_m": 2.5})))
+            .unwrap();
+        assert_eq!(blind.find("cup", 0.5).unwrap().unwrap().distance(), None);
+        assert!(blind.free_ahead().is_err());
+        let rules = Perception {
+            use_vision: false,
+            ..Perception::default()
+        };
+        let blind = store(rules);
+        blind.put(scene(NOW, cup, json!({"min_dist_m": 2.5}))).unwrap();
+        assert!(blind.detections().is_err());
+    }
+
+    #[test]
+    fn names_match_by_word() {
+        for (label, object, expected) in [
+            ("red cup", "Red  Cup ", true),
+            ("red cup", "cup", true),
+            ("cup", "red cup", false),
+            ("cupboard", "cup", false),
+            ("cup", "", false),
+        ] {
+            assert_eq!(is_called(label, object), expected, "{label} for {object}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The toolbox as the service sees it: the plan, the stop, the conclusion of every call.
+//!
+//! Owns nothing but the [`Fleet`]. Every call ends in a result, also when it was cancelled or stopped: a model reads
+//! results, not errors. Read [`Drone`].
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::wire::{CallOutcome, Outcome};
+
+use crate::answer::{self, Reply};
+use crate::config::Config;
+use crate::fleet::Fleet;
+use crate::tools::{self, Entry};
+use crate::vehicle::{Braked, Gate, Outside, Vehicle, stop_from_nothing};
+
+/// The topic on which others tell what the vehicle sees.
+const SCENE: &str = "drone.vision.scene";
+/// How long a stop waits for the vehicle's acknowledgement: the service gives it 50 ms.
+const ACKNOWLEDGE: Duration = Duration::from_millis(40);
+/// How long the conclusion of a stop looks whether the vehicle comes to rest: the service gives it 1 s.
+const REST: Duration = Duration::from_millis(700);
+
+/// The toolbox.
+pub struct Drone {
+    fleet: Fleet,
+}
+
+struct Bus(Host);
+
+impl Outside for Bus {
+    fn event(&self, kind: &str, data: Value) {
+        self.0.event(kind, data);
+    }
+
+    fn latched(&self, reason: &str) {
+        self.0.latched(reason);
+    }
+}
+
+impl Gate for Context<Drone> {
+    fn command(&self, send: &mut dyn FnMut()) -> bool {
+        Self::command(self, send).is_ok()
+    }
+
+    fn progress(&self, fraction: f64, message: &str) {
+        Self::progress(self, fraction, message);
+    }
+}
+
+impl Toolbox for Drone {
+    type Config = Config;
+
+    fn manifest() -> Manifest {
+        Manifest {
+            exclusive: true,
+            subscribes: vec![SCENE.to_string()],
+            ..manifest!("drone")
+        }
+    }
+
+    async fn open(host: Host, config: Config) -> Result<Self, ToolError> {
+        let fleet = Fleet::open(config, Arc::new(Bus(host)))?;
+        Ok(Self { fleet })
+    }
+
+    fn tools(&self) -> Vec<Tool<Self>> {
+        tools::entries().map(tool).collect()
+    }
+
+    fn halt(&self, halt: &Halt) -> Result<(), ToolError> {
+        let named = |vehicle: &&Arc<Vehicle>| halt.includes(&format!("{}/flight", vehicle.id));
+        let braked: Vec<Braked> = self
+            .fleet
+            .vehicles()
+            .iter()
+            .filter(named)
+            .map(|vehicle| vehicle.brake(halt.emergency))
+            .collect();
+        let until = Instant::now() + ACKNOWLEDGE;
+        let mut result = Ok(());
+        for one in braked {
+            match one {
+                Braked::Nothing(_) => {}
+                Braked::Unreachable(why) => result = Err(ToolError::msg(why)),
+                // On its way; a late acknowledgement is watched by the brake itself.
+                Braked::Sent(told) => result = result.and(acknowledged(told, until)),
+            }
+        }
+        result
+    }
+
+    fn resume(&self) -> Result<(), ToolError> {
+        self.fleet.resume().map_err(ToolError::msg)
+    }
+
+    fn message(&self, topic: &str, data: Value) {
+        if topic == SCENE {
+            self.fleet.see(data);
+        }
+    }
+
+    fn may_close(&self) -> Result<(), ToolError> {
+        let flying = self.fleet.vehicles().iter().find(|vehicle| {
+            let heard = vehicle.telemetry();
+            heard.link_ok() && heard.in_air == Some(true)
+        });
+        flying.map_or(Ok(()), |vehicle| {
+            Err(ToolError::busy(format!("{} is in flight", vehicle.id)))
+        })
+    }
+
+    fn safe_stop(config: Config) -> Result<(), ToolError> {
+        let runtime = ovos_toolbox_sdk::tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime
+            .block_on(rest_from_nothing(config))
+            .map_err(ToolError::msg)
+    }
+
+    async fn close(&self) {
+        self.fleet.close().await;
+    }
+}
+
+/// Waits for an acknowledgement without blocking longer than the service allows. None in time is no error.
+fn acknowledged(
+    mut told: ovos_toolbox_sdk::tokio::sync::oneshot::Receiver<Result<(), String>>,
+    until: Instant,
+) -> Result<(), ToolError> {
+    loop {
+        match told.try_recv() {
+            Ok(answer) => return answer.map_err(ToolError::msg),
+            Err(ovos_toolbox_sdk::tokio::sync::oneshot::error::TryRecvError::Closed) => return Ok(()),
+            Err(ovos_toolbox_sdk::tokio::sync::oneshot::error::TryRecvError::Empty) => {}
+        }
+        if Instant::now() >= until {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Stops every vehicle from a process that knows nothing: through its mavsdk_server, or one that it starts itself.
+async fn rest_from_nothing(config: Config) -> Result<(), String> {
+    // A simulator of ours has ended with the process that had it.
+    if config.backend == crate::config::Backend::Px4Sim {
+        return Ok(());
+    }
+    let mut result = Ok(());
+    for own in config.vehicles() {
+        let one = match &own.address {
+            Some(address) => stop_from_nothing(address).await,
+            None => crate::vehicle::stop_through_own_server(&config, &own).await,
+        };
+        result = result.and(one.map_err(|why| format!("{}: {why}", own.id)));
+    }
+    result
+}
+
+/// One tool of the list.
+fn tool(entry: &'static Entry) -> Tool<Drone> {
+    let row = entry.row;
+    let run = move |context: Context<Drone>, args: Value| async move {
+        let gate: Arc<dyn Gate> = Arc::new(context.clone());
+        let id = context.call_id().to_string();
+        Ok(context.toolbox().fleet.run(entry, args, id, gate).await)
+    };
+    Tool::dynamic(
+        row.tool,
+        entry.argument_schema.clone(),
+        entry.output_schema.clone(),
+        run,
+    )
+    .effect(row.effect)
+    .category(row.category)
+    .timeout(row.timeout())
+    .plan(move |toolbox: &Drone, args: Object| Ok(vec![plan(toolbox, entry, args)]))
+    .conclude(move |toolbox: &Drone, args: Value, report: Report| {
+        Ok(conclude(toolbox, entry, &args, &report))
+    })
+}
+
+/// One action on the subsystem of the vehicle that is named.
+fn plan(toolbox: &Drone, entry: &Entry, args: Object) -> Action {
+    let vehicle = toolbox.fleet.vehicle(args.get("vehicle").and_then(Value::as_str));
+    let part = match entry.row.effect {
+        Effect::Motion | Effect::Safe | Effect::Stop => Some("flight"),
+        _ if entry.row.category == "camera" => Some("camera"),
+        _ => None,
+    };
+    // A vehicle that does not exist is answered by the call itself, and moves nothing.
+    let subsystems = match (vehicle, part) {
+        (Ok(vehicle), Some(part)) => vec![format!("{}/{part}", vehicle.id)],
+        _ => Vec::new(),
+    };
+    Action {
+        subsystems,
+        params: args,
+        ..Action::named(entry.row.tool)
+    }
+}
+
+/// The result of a call, also of one that did not get far.
+fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Value {
+    if entry.row.effect == Effect::Stop {
+        return stopped(toolbox, entry);
+    }
+    let action = report.actions.first();
+    if let Some(output) = action
+        .filter(|action| action.outcome == Outcome::Completed)
+        .and_then(|action| action.output.clone())
+    {
+        return output;
+    }
+    let said = action.and_then(|action| action.error.as_ref());
+    let bad_args = said.is_some_and(|error| error.kind == "ValueError");
+    let vehicle = toolbox
+        .fleet
+        .vehicle(args.get("vehicle").and_then(Value::as_str))
+        .ok();
+    let overridden = vehicle.and_then(|vehicle| vehicle.overridden());
+    let (code, msg) = match (overridden, report.outcome) {
+        (Some(how), _) if entry.row.effect == Effect::Motion => ("pilot_override", how),
+        (_, CallOutcome::TimedOut) => (
+            "timeout",
+            "the time was up; the vehicle was told to hold".to_string(),
+        ),
+        (_, CallOutcome::Cancelled) => ("cancelled", "the call was cancelled".to_string()),
+        (_, CallOutcome::Stopped) => ("stopped", "an emergency stop ended the call".to_string()),
+        _ if bad_args => (
+            "bad_args",
+            said.map(|error| error.message.clone()).unwrap_or_default(),
+        ),
+        _ => (
+            "failed",
+            said.map_or_else(|| "the call failed".to_string(), ToString::to_string),
+        ),
+    };
+    let state = vehicle.map(|vehicle| answer::state(&vehicle.id, &vehicle.facts()));
+    entry
+        .complete(Reply::failed(code, msg))
+        .json(state, toolbox.fleet.config.simulated())
+}
+
+/// The result of the brake: whether telemetry shows that every vehicle comes to rest.
+fn stopped(toolbox: &Drone, entry: &Entry) -> Value {
+    let until = Instant::now() + REST;
+    let moving = || {
+        let vehicles = toolbox.fleet.vehicles().iter();
+        vehicles
+            .filter(|vehicle| !vehicle.comes_to_rest())
+            .map(|vehicle| vehicle.id.clone())
+            .collect::<Vec<_>>()
+    };
+    let mut still = moving();
+    while !still.is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+        still = moving();
+    }
+    let reply = if still.is_empty() {
+        Reply::done("every vehicle holds or stands; motion is refused until ovos.tools.resume")
+    } else {
+        Reply::failed(
+            "unconfirmed",
+            format!(
+                "the brake was sent; {} has not shown yet that it holds",
+                still.join(", ")
+            ),
+        )
+    };
+    let state = toolbox
+        .fleet
+        .vehicles()
+        .first()
+        .map(|vehicle| answer::state(&vehicle.id, &vehicle.facts()));
+    entry
+        .complete(reply)
+        .json(state, toolbox.fleet.config.simulated())
+}

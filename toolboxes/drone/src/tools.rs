@@ -1,0 +1,216 @@
+//! The tools: what each does once the guards' table has let it begin.
+//!
+//! One file a category; each tool is a function from typed arguments to a [`Reply`]. Owns the list that the service
+//! sees. Read [`entries`].
+
+mod camera;
+mod lifecycle;
+mod motion;
+mod navigation;
+mod perception;
+mod policy;
+mod telemetry;
+
+use std::sync::OnceLock;
+
+use futures_util::future::BoxFuture;
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::serde::de::DeserializeOwned;
+use ovos_toolbox_sdk::{argument_schema, output_schema};
+
+use crate::answer::{Reply, shapes};
+use crate::guard::{self, Refusal, Row};
+use crate::vehicle::Call;
+
+/// A call that was let in.
+pub(crate) struct Job {
+    pub(crate) call: Call,
+    pub(crate) row: &'static Row,
+    pub(crate) args: Value,
+}
+
+/// One tool.
+pub(crate) struct Entry {
+    pub(crate) row: &'static Row,
+    pub(crate) argument_schema: Value,
+    pub(crate) output_schema: Value,
+    pub(crate) run: fn(Job) -> BoxFuture<'static, Reply>,
+    /// Whether the arguments can be read at all.
+    pub(crate) readable: fn(&Value) -> Result<(), Refusal>,
+    /// Fields of the answer that have to be there also when nothing came of the call.
+    blank: fn() -> Value,
+}
+
+impl Entry {
+    /// Adds what the output schema asks for to an answer that has not got so far.
+    pub(crate) fn complete(&self, mut reply: Reply) -> Reply {
+        if let Value::Object(blank) = (self.blank)() {
+            for (key, value) in blank {
+                reply.fields.entry(key).or_insert(value);
+            }
+        }
+        reply
+    }
+}
+
+/// Arguments that name a vehicle and nothing else.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoArgs {
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    pub(crate) vehicle: Option<String>,
+}
+
+/// What a tool's function returns: `?` ends it with a refusal.
+pub(crate) type Outcome = Result<Reply, Refusal>;
+
+fn parsed<A: DeserializeOwned>(args: Value) -> Result<A, Refusal> {
+    serde_json::from_value(args).map_err(|error| Refusal {
+        code: "bad_args",
+        msg: error.to_string(),
+    })
+}
+
+macro_rules! entries {
+    ($($tool:literal $function:path, $args:ty, $shape:ident, $blank:tt, $description:literal;)*) => {
+        vec![$({
+            let mut argument_schema = argument_schema::<$args>();
+            argument_schema["description"] = $description.into();
+            Entry {
+                // Every name here has a row (tests: `every_tool_has_a_row`).
+                row: guard::row($tool).unwrap_or(&guard::rows()[0]),
+                argument_schema,
+                output_schema: output_schema::<shapes::$shape>(),
+                run: |job: Job| {
+                    Box::pin(async move {
+                        let args: $args = match parsed(job.args) {
+                            Ok(args) => args,
+                            Err(refusal) => return refusal.into(),
+                        };
+                        $function(&job.call, job.row, args).await.unwrap_or_else(Reply::from)
+                    })
+                },
+                readable: |args| parsed::<$args>(args.clone()).map(drop),
+                blank: || json!($blank),
+            }
+        },)*]
+    };
+}
+
+/// Every tool, in the order of the catalogue.
+#[rustfmt::skip]
+pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
+    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    ENTRIES.get_or_init(|| entries! {
+        "arm" lifecycle::arm, NoArgs, Plain, {},
+            "Arm the motors. Fails with the reason when a preflight check does not pass. PX4 disarms by itself after 10 s without a take-off.";
+        "disarm" lifecycle::disarm, NoArgs, Plain, {},
+            "Disarm the motors. Only on the ground.";
+        "takeoff" lifecycle::takeoff, lifecycle::TakeoffArgs, Plain, {},
+            "Take off and climb; returns when the height is reached and the vehicle hovers. Needs arm first.";
+        "land" lifecycle::land, NoArgs, Plain, {},
+            "Land where the vehicle is; returns when it stands and is disarmed.";
+        "rtl" lifecycle::rtl, NoArgs, Plain, {},
+            "Return to the launch position and land there; climbs first. Returns when it has landed.";
+        "set_yaw" motion::set_yaw, motion::YawArgs, Plain, {},
+            "Turn on the spot to a compass heading: 0 is north, 90 is east.";
+        "turn_cw" motion::turn_cw, motion::TurnArgs, Plain, {},
+            "Turn clockwise (to the right) on the spot, 1 to 90 degrees a call.";
+        "turn_ccw" motion::turn_ccw, motion::TurnArgs, Plain, {},
+            "Turn counter-clockwise (to the left) on the spot, 1 to 90 degrees a call.";
+        "move_forward" motion::move_forward, motion::MoveArgs, Plain, {},
+            "Move forward, 10 to 300 cm a call. Refused unless the way ahead is known to be free.";
+        "move_left" motion::move_left, motion::MoveArgs, Plain, {},
+            "Move to the left without turning, 10 to 300 cm a call.";
+        "move_right" motion::move_right, motion::MoveArgs, Plain, {},
+            "Move to the right without turning, 10 to 300 cm a call.";
+        "move_up" motion::move_up, motion::MoveArgs, Plain, {},
+            "Climb, 10 to 300 cm a call.";
+        "move_down" motion::move_down, motion::MoveArgs, Plain, {},
+            "Descend, 10 to 300 cm a call. Does not land.";
+        "hold" motion::hold, motion::HoldArgs, Plain, {},
+            "Hover on the spot for so many milliseconds; 0 returns as soon as it holds.";
+        "goto_gps" navigation::goto_gps, navigation::GpsArgs, Plain, {},
+            "Fly to a latitude and longitude at a height above home; returns on arrival. Refused outside the fence.";
+        "goto_local" navigation::goto_local, navigation::LocalArgs, Plain, {},
+            "Fly to a place in metres north, east and down of the local origin (near home; down is negative in the air); returns on arrival.";
+        "follow_path" navigation::follow_path, navigation::PathArgs, Plain, {},
+            "Fly through waypoints, at most 25; returns at the last one.";
+        "is_visible" perception::is_visible, perception::VisibleArgs, Visible, {"visible": false, "conf": 0.0},
+            "Whether an object is in the picture now, by name such as `red cup`.";
+        "object_pose" perception::object_pose, perception::ObjectArgs, Pose, {"conf": 0.0},
+            "Where an object is in the picture (x and y from 0 to 1, x above 0.5 is right of the middle) and how far away, when depth is known.";
+        "scene_free_ahead" perception::scene_free_ahead, perception::RangeArgs, Free, {"free": false, "min_dist_m": 0.0},
+            "Whether nothing stands within a range ahead. Not known counts as not free.";
+        "count_objects" perception::count_objects, perception::LabelArgs, Count, {"count": 0},
+            "How many objects of a label are in the picture now.";
+        "safe_approach_until" policy::approach, policy::ApproachArgs, Approach, {"reached": false, "steps": 0},
+            "Move towards an object in small guarded steps until it is so far away. The object has to be ahead: call orient_to_object first.";
+        "scan" policy::scan, policy::ScanArgs, Scan, {"found": false, "steps": 0},
+            "Turn clockwise step by step until an object is seen.";
+        "orient_to_object" policy::orient, policy::OrientArgs, Orient, {"centered": false, "steps": 0},
+            "Turn until an object that is in the picture is in its middle.";
+        "track_object" policy::track, policy::TrackArgs, Plain, {},
+            "Keep an object in the middle of the picture for a while with small turns.";
+        "replan" policy::replan, policy::ReplanArgs, Replan, {"plan_id": "", "branches": []},
+            "Begin a new plan because the last one did not work: new turning and forward budgets, and what could be tried next.";
+        "vehicle_health" telemetry::vehicle_health, NoArgs, Health,
+            {"gps_ok": false, "ekf_ok": false, "imu_ok": false, "magnetometer_ok": false, "battery_pct": null, "link_ok": false,
+             "flight_mode": "UNKNOWN", "armable": false, "status_text": []},
+            "Sensors, position, battery, link and flight mode, and why the vehicle would not arm.";
+        "battery_status" telemetry::battery_status, NoArgs, BatteryStatus, {"pct": null, "voltage_v": null, "remaining_m": null},
+            "Charge in percent, voltage, and minutes left where the vehicle estimates them.";
+        "vehicle_state" telemetry::vehicle_state, NoArgs, FlightState,
+            {"goal": null, "last_detection": null, "rotation_accum_deg": 0.0, "forward_accum_m": 0.0, "plan_id": null, "replans": 0,
+             "safety": {}, "limits": {}},
+            "What the flight is for, what was seen last, how much of the budgets is used, and the limits.";
+        "log" telemetry::log, telemetry::LogArgs, Plain, {},
+            "Write a line to the log.";
+        "capture_photo" camera::capture_photo, NoArgs, Plain, {},
+            "Take a photo.";
+        "start_video" camera::start_video, NoArgs, Plain, {},
+            "Start to record a video.";
+        "stop_video" camera::stop_video, NoArgs, Plain, {},
+            "Stop to record a video.";
+        "emergency_brake" lifecycle::emergency_brake, NoArgs, Plain, {},
+            "Stop at once: zero velocity, then hover. Motion is refused until an operator lifts the stop.";
+    })
+    .iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_has_a_row_and_every_row_a_tool() {
+        let listed: Vec<&str> = entries().map(|entry| entry.row.tool).collect();
+        let mut rows: Vec<&str> = guard::rows().iter().map(|row| row.tool).collect();
+        let mut sorted = listed.clone();
+        sorted.sort_unstable();
+        rows.sort_unstable();
+        assert_eq!(sorted, rows);
+        assert_eq!(listed.len(), 34);
+    }
+
+    #[test]
+    fn every_blank_answer_has_what_its_schema_asks_for() {
+        for entry in entries() {
+            let answer = entry.complete(Reply::failed("x", "y")).json(None, true);
+            let required = entry.output_schema["required"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
+            for key in required {
+                let key = key.as_str().unwrap_or_default().to_string();
+                assert!(
+                    answer.get(&key).is_some(),
+                    "{}: {key} is missing in {answer}",
+                    entry.row.tool
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Arm, take off, land, return, disarm, and the brake.
+
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::{NoArgs, Outcome};
+use crate::answer::Reply;
+use crate::guard::{self, Health, Mode, Refusal, Row, refuse};
+use crate::vehicle::{Braked, Call, Command, Telemetry};
+
+/// Below this, a vehicle that came to rest after a take-off has not arrived, metres: PX4 settles low.
+const SETTLES_LOW_M: f64 = 0.5;
+
+pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
+    if call.vehicle.telemetry().armed == Some(true) {
+        return Ok(Reply::done("it was armed already"));
+    }
+    // Armed in a mode that flies by itself it takes off at once: somebody may have asked for a take-off, and
+    // mavsdk_server repeats an old set point for as long as the mode is offboard.
+    let calm = |mode: Mode| matches!(mode, Mode::Hold | Mode::Ready) || mode.is_manual();
+    if !call.vehicle.telemetry().mode.is_some_and(calm) {
+        call.change_mode(Command::Hold, 3).await?;
+    }
+    let words = call.vehicle.telemetry().texts_so_far;
+    let mut last = None;
+    for attempt in 0..3 {
+        if attempt > 0 {
+            // Shortly after the boot PX4 denies what it grants a few seconds later.
+            call.pause(Duration::from_millis(1500)).await?;
+        }
+        match call.send(Command::Arm).await {
+            Ok(()) => {
+                let armed = call
+                    .wait(Duration::from_secs(3), |heard| {
+                        (heard.armed == Some(true)).then_some(())
+                    })
+                    .await?;
+                if armed.is_some() {
+                    return Ok(Reply::done("armed"));
+                }
+                last = Some(Refusal {
+                    code: "unconfirmed",
+                    msg: "arm was acknowledged and did not happen".to_string(),
+                });
+            }
+            Err(refusal) if matches!(refusal.code, "denied" | "unconfirmed") => last = Some(refusal),
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    let refusal = last.unwrap_or(Refusal {
+        code: "denied",
+        msg: "arm".to_string(),
+    });
+    let missing = call
+        .vehicle
+        .telemetry()
+        .health
+        .map(Health::missing)
+        .unwrap_or_default();
+    let missing = if missing.is_empty() {
+        String::new()
+    } else {
+        format!("; not well: {}", missing.join(", "))
+    };
+    refuse(
+        refusal.code,
+        format!("{}{missing}{}", refusal.msg, call.quoted_since(words)),
+    )
+}
+
+pub(crate) async fn disarm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
+    if call.vehicle.telemetry().armed == Some(false) {
+        return Ok(Reply::done("it was disarmed already"));
+    }
+    let words = call.vehicle.telemetry().texts_so_far;
+    call.send(Command::Disarm).await?;
+    disarmed(call, Duration::from_secs(5), words).await
+}
+
+async fn disarmed(call: &Call, within: Duration, words: u64) -> Outcome {
+    let seen = call
+        .wait(within, |heard| (heard.armed == Some(false)).then_some(()))
+        .await?;
+    match seen {
+        Some(()) => Ok(Reply::done("disarmed")),
+        None => refuse(
+            "unconfirmed",
+            format!("the vehicle did not disarm{}", call.quoted_since(words)),
+        ),
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TakeoffArgs {
+    /// Metres above the ground, 1 to 30.
+    alt_m: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let alt_m = row.number("alt_m", args.alt_m, &mut adjusted)?;
+    let vehicle = &call.vehicle;
+    let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
+    let (Some(pose), Some(home)) = (facts.pose, facts.home) else {
+        return refuse("stale_telemetry", "the position is not known");
+    };
+    let up = [pose.ned[0], pose.ned[1], home.down_m - alt_m];
+    guard::way(&facts, limits, &vehicle.config.fence, up, up)?;
+    vehicle.change_flight(|flight| flight.begin());
+    call.send(Command::TakeoffAltitude(alt_m)).await?;
+    let words = vehicle.telemetry().texts_so_far;
+    // The mode comes also where nothing takes off: what counts is the height.
+    call.change_mode(Command::Takeoff, 2).await?;
+    let from = pose.alt_m;
+    let limit = Duration::from_secs_f64(20.0 + alt_m * 2.0);
+    let risen = call
+        .wait(limit, |heard| {
+            let pose = heard.pose()?;
+            call.progress((pose.alt_m - from).max(0.0) / alt_m, "climbing");
+            let there = pose.alt_m >= alt_m - SETTLES_LOW_M && heard.in_air == Some(true);
+            let fell = heard.armed == Some(false);
+            (there && heard.mode != Some(Mode::Takeoff) && pose.speed() < 0.5 || fell).then_some(!fell)
+        })
+        .await?;
+    match risen {
+        Some(true) => {
+            let height = vehicle.telemetry().pose().map_or(alt_m, |pose| pose.alt_m);
+            Ok(Reply::done(format!("hovering at {height:.1} m")).clamped(adjusted))
+        }
+        Some(false) => refuse(
+            "not_armed",
+            format!("the vehicle disarmed itself{}", call.quoted_since(words)),
+        ),
+        None => {
+            let height = vehicle.telemetry().pose().map_or(0.0, |pose| pose.alt_m);
+            let reply = Reply::failed(
+                "not_reached",
+                format!(
+                    "{height:.1} m after {:.0} s{}",
+                    limit.as_secs_f64(),
+                    call.quoted_since(words)
+                ),
+            );
+            Ok(reply.clamped(adjusted))
+        }
+    }
+}
+
+pub(crate) async fn land(call: &Call, _: &Row, _: NoArgs) -> Outcome {
+    let heard = call.vehicle.telemetry();
+    if heard.on_ground() && heard.armed == Some(false) {
+        return Ok(Reply::done("it stands and is disarmed already"));
+    }
+    let words = heard.texts_so_far;
+    call.change_mode(Command::Land, 3).await?;
+    let height = heard.pose().map_or(30.0, |pose| pose.alt_m.max(0.0));
+    down(call, Duration::from_secs_f64(30.0 + height / 0.5), height, words).await
+}
+
+/// Waits until it stands and is disarmed.
+async fn down(call: &Call, within: Duration, height: f64, words: u64) -> Outcome {
+    let landed = call
+        .wait(within, |heard: &Telemetry| {
+            if let Some(pose) = heard.pose() {
+                call.progress(1.0 - pose.alt_m.max(0.0) / height.max(1.0), "coming down");
+            }
+            heard.on_ground().then_some(())
+        })
+        .await?;
+    if landed.is_none() {
+        return refuse(
+            "not_reached",
+            format!(
+                "not on the ground after {:.0} s{}",
+                within.as_secs_f64(),
+                call.quoted_since(words)
+            ),
+        );
+    }
+    // PX4 disarms 2 s after it has noticed the ground.
+    let seen = call
+        .wait(Duration::from_secs(6), |heard| {
+            (heard.armed == Some(false)).then_some(())
+        })
+        .await?;
+    if seen.is_some() {
+        return Ok(Reply::done("landed and disarmed"));
+    }
+    call.send(Command::Disarm).await?;
+    disarmed(call, Duration::from_secs(5), words)
+        .await
+        .map(|_| Reply::done("landed and disarmed"))
+}
+
+pub(crate) async fn rtl(call: &Call, _: &Row, _: NoArgs) -> Outcome {
+    let heard = call.vehicle.telemetry();
+    let words = heard.texts_so_far;
+    call.change_mode(Command::Return, 3).await?;
+    let (away, height) = match (heard.pose(), heard.home) {
+        (Some(pose), Some(home)) => (
+            (pose.ned[0] - home.north_m).hypot(pose.ned[1] - home.east_m),
+            pose.alt_m.max(30.0),
+        ),
+        _ => (call.vehicle.config.flight_limits.max_leg_m, 30.0),
+    };
+    let within = Duration::from_secs_f64(60.0 + away / 3.0 + 2.0 * height / 0.7);
+    down(call, within, height, words).await.map(|reply| Reply {
+        msg: format!("returned: {}", reply.msg),
+        ..reply
+    })
+}
+
+/// The service stops the toolbox for this tool by itself; this is for callers without a service.
+pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome {
+    match call.vehicle.brake(true) {
+        Braked::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),
+        Braked::Unreachable(why) => refuse("link_down", why),
+        Braked::Sent(told) => match told.await {
+            Ok(Ok(())) => Ok(Reply::done("the vehicle has acknowledged the brake")),
+            Ok(Err(why)) => refuse("unconfirmed", why),
+            Err(_) => refuse("closed", "the toolbox closes"),
+        },
+    }
+}

@@ -1,0 +1,224 @@
+//! Small moves and turns: closed loop, from where the vehicle is.
+
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::Outcome;
+use crate::answer::Reply;
+use crate::geo::{Ned, distance, from_body, wrap_deg};
+use crate::guard::{self, Adjusted, Mode, Refusal, Row, refuse, whole};
+use crate::vehicle::{Call, Command, Flying, Target};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MoveArgs {
+    /// How far, in centimetres, 10 to 300.
+    #[serde(deserialize_with = "whole")]
+    #[schemars(with = "i64")]
+    cm: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TurnArgs {
+    /// How far, in degrees, 1 to 90.
+    deg: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct YawArgs {
+    /// Compass heading in degrees, -180 to 180.
+    deg: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HoldArgs {
+    /// How long, in milliseconds, 0 to 5000.
+    #[serde(deserialize_with = "whole")]
+    #[schemars(with = "i64")]
+    ms: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+pub(crate) async fn set_yaw(call: &Call, row: &Row, args: YawArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let deg = row.number("deg", args.deg, &mut adjusted)?;
+    let flying = Flying::new(call);
+    let start = flying.pose()?;
+    let turned = wrap_deg(deg - start.yaw_deg);
+    let arrived = flying
+        .to(Target {
+            ned: start.ned,
+            yaw_deg: deg,
+        })
+        .await;
+    count_turn(call, start.yaw_deg, turned, arrived.is_ok());
+    Ok(Reply::done(format!("heading {:.0} deg", arrived?.yaw_deg)).clamped(adjusted))
+}
+
+pub(crate) async fn turn_cw(call: &Call, row: &Row, args: TurnArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let deg = row.number("deg", args.deg, &mut adjusted)?;
+    Ok(turn(call, deg).await?.clamped(adjusted))
+}
+
+pub(crate) async fn turn_ccw(call: &Call, row: &Row, args: TurnArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let deg = row.number("deg", args.deg, &mut adjusted)?;
+    Ok(turn(call, -deg).await?.clamped(adjusted))
+}
+
+/// Turns on the spot, clockwise when positive, and counts it.
+pub(super) async fn turn(call: &Call, deg: f64) -> Outcome {
+    guard::rotation(
+        &call.vehicle.facts(),
+        &call.vehicle.config.flight_limits,
+        deg.abs(),
+    )?;
+    let flying = Flying::new(call);
+    let start = flying.pose()?;
+    let arrived = flying
+        .to(Target {
+            ned: start.ned,
+            yaw_deg: wrap_deg(start.yaw_deg + deg),
+        })
+        .await;
+    count_turn(call, start.yaw_deg, deg, arrived.is_ok());
+    Ok(Reply::done(format!(
+        "turned {deg:.0} deg, heading {:.0} deg",
+        arrived?.yaw_deg
+    )))
+}
+
+/// Adds a turn to the budget: all of it when it was made, and what telemetry shows of it when it was not.
+fn count_turn(call: &Call, from: f64, deg: f64, made: bool) {
+    let shown = call
+        .vehicle
+        .telemetry()
+        .pose()
+        .map_or(deg.abs(), |pose| wrap_deg(pose.yaw_deg - from).abs());
+    let turned = if made { deg.abs() } else { shown.min(deg.abs()) };
+    call.vehicle
+        .change_flight(|flight| flight.rotation_accum_deg += turned);
+}
+
+pub(crate) async fn move_forward(call: &Call, row: &Row, args: MoveArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let metres = row.number("cm", args.cm, &mut adjusted)? / 100.0;
+    let (moved, left) = forward(call, metres, guard::AHEAD_MARGIN_M).await?;
+    Ok(Reply::done(format!("moved {moved:.2} m forward, {left:.2} m off the target")).clamped(adjusted))
+}
+
+/// Moves ahead with `margin_m` kept free beyond the target, and counts it. Returns how far it went and how far off it is.
+pub(super) async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), Refusal> {
+    let (facts, limits) = (call.vehicle.facts(), &call.vehicle.config.flight_limits);
+    guard::forward(&facts, limits, metres)?;
+    guard::ahead(&facts, metres, margin_m)?;
+    let mut flying = Flying::new(call);
+    flying.keep_ahead_m = Some(margin_m * 0.5);
+    let from = flying.pose()?.ned;
+    let result = by(call, &flying, [metres, 0.0, 0.0]).await;
+    let moved = call
+        .vehicle
+        .telemetry()
+        .pose()
+        .map_or(metres, |pose| distance(from, pose.ned));
+    call.vehicle
+        .change_flight(|flight| flight.forward_accum_m += moved.min(metres * 1.5));
+    result
+}
+
+/// Moves by forward, right and down metres, heading unchanged. Returns how far it went and how far off it is.
+async fn by(call: &Call, flying: &Flying<'_>, body: Ned) -> Result<(f64, f64), Refusal> {
+    let vehicle = &call.vehicle;
+    let start = flying.pose()?;
+    let [north, east] = from_body(body[0], body[1], start.yaw_deg);
+    let target = [start.ned[0] + north, start.ned[1] + east, start.ned[2] + body[2]];
+    guard::way(
+        &vehicle.facts(),
+        &vehicle.config.flight_limits,
+        &vehicle.config.fence,
+        start.ned,
+        target,
+    )?;
+    let arrived = flying
+        .to(Target {
+            ned: target,
+            yaw_deg: start.yaw_deg,
+        })
+        .await?;
+    Ok((distance(start.ned, arrived.ned), distance(target, arrived.ned)))
+}
+
+async fn sideways(call: &Call, row: &Row, args: MoveArgs, unit: Ned, word: &str) -> Outcome {
+    let mut adjusted: Vec<Adjusted> = Vec::new();
+    let metres = row.number("cm", args.cm, &mut adjusted)? / 100.0;
+    if unit[2] > 0.0
+        && let Some(clearance) = call
+            .vehicle
+            .telemetry()
+            .clearance_m
+            .filter(|seen| seen.at.elapsed() < Duration::from_secs(1))
+        && clearance.value - metres < call.vehicle.config.flight_limits.min_alt_m
+    {
+        return refuse(
+            "altitude_floor",
+            format!(
+                "the ground is {:.2} m below: {metres:.2} m down are too many",
+                clearance.value
+            ),
+        );
+    }
+    let (moved, left) = by(call, &Flying::new(call), unit.map(|part| part * metres)).await?;
+    Ok(Reply::done(format!("moved {moved:.2} m {word}, {left:.2} m off the target")).clamped(adjusted))
+}
+
+pub(crate) async fn move_left(call: &Call, row: &Row, args: MoveArgs) -> Outcome {
+    sideways(call, row, args, [0.0, -1.0, 0.0], "to the left").await
+}
+
+pub(crate) async fn move_right(call: &Call, row: &Row, args: MoveArgs) -> Outcome {
+    sideways(call, row, args, [0.0, 1.0, 0.0], "to the right").await
+}
+
+pub(crate) async fn move_up(call: &Call, row: &Row, args: MoveArgs) -> Outcome {
+    sideways(call, row, args, [0.0, 0.0, -1.0], "up").await
+}
+
+pub(crate) async fn move_down(call: &Call, row: &Row, args: MoveArgs) -> Outcome {
+    sideways(call, row, args, [0.0, 0.0, 1.0], "down").await
+}
+
+pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let ms = row.number("ms", args.ms, &mut adjusted)?;
+    // Also out of offboard control: Hold needs nobody who goes on sending.
+    call.change_mode(Command::Hold, 3).await?;
+    call.pause(Duration::from_secs_f64(ms / 1000.0)).await?;
+    let mode = call.vehicle.telemetry().mode;
+    if mode != Some(Mode::Hold) {
+        return refuse(
+            "mode_refused",
+            format!("the mode is {}", mode.map_or("UNKNOWN", Mode::name)),
+        );
+    }
+    Ok(Reply::done(format!("held for {ms:.0} ms")).clamped(adjusted))
+}

@@ -1,0 +1,362 @@
+//! Flights to places: judged as a whole before they begin, watched until they arrive.
+
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::Outcome;
+use crate::answer::Reply;
+use crate::geo::{Ned, distance, wrap_deg};
+use crate::guard::{self, Facts, Home, Mode, Pose, Refusal, Row, refuse};
+use crate::vehicle::{Call, Command, Flying, Target, Waypoint};
+
+/// Where a flight to a place counts as arrived, metres.
+const ARRIVED_M: f64 = 1.0;
+/// Nothing comes nearer for so long, vehicle time: it does not fly there.
+const STUCK: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GpsArgs {
+    /// Latitude in degrees.
+    lat: f64,
+    /// Longitude in degrees.
+    lon: f64,
+    /// Metres above home.
+    alt_m: f64,
+    /// Compass heading at the end; kept as it is when missing.
+    #[serde(default)]
+    yaw_deg: Option<f64>,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LocalArgs {
+    /// Metres north of the local origin.
+    north_m: f64,
+    /// Metres east of the local origin.
+    east_m: f64,
+    /// Metres below the local origin: -5 is 5 m up.
+    down_m: f64,
+    /// Compass heading; kept as it is when missing.
+    #[serde(default)]
+    yaw_deg: Option<f64>,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PathArgs {
+    /// The places to fly through, in order.
+    waypoints: Vec<PathPoint>,
+    /// Speed in metres per second, 0.5 to 8.
+    #[serde(default = "default_cruise")]
+    cruise_mps: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PathPoint {
+    /// Latitude in degrees.
+    lat: f64,
+    /// Longitude in degrees.
+    lon: f64,
+    /// Metres above home.
+    alt_m: f64,
+}
+
+fn default_cruise() -> f64 {
+    3.0
+}
+
+fn known(facts: &Facts) -> Result<(Pose, Home), Refusal> {
+    match (facts.pose, facts.home) {
+        (Some(pose), Some(home)) => Ok((pose, home)),
+        _ => refuse("stale_telemetry", "the position is not known"),
+    }
+}
+
+/// A place above home in the local frame.
+fn local(home: Home, lat: f64, lon: f64, alt_m: f64) -> Ned {
+    let [north, east] = home.origin.local(lat, lon);
+    [north, east, home.down_m - alt_m]
+}
+
+pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    guard::place(args.lat, args.lon)?;
+    let vehicle = &call.vehicle;
+    let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
+    let (pose, home) = known(&facts)?;
+    let band = guard::band("alt_m", limits);
+    let alt_m = band.apply(args.alt_m, &mut adjusted)?;
+    let yaw_deg = args
+        .yaw_deg
+        .map(|yaw| row.number("yaw_deg", yaw, &mut adjusted))
+        .transpose()?;
+    let target = local(home, args.lat, args.lon, alt_m);
+    leg(limits, pose.ned, target)?;
+    guard::way(&facts, limits, &vehicle.config.fence, pose.ned, target)?;
+    guard::battery_for(&facts, limits, pose.ned, target)?;
+    vehicle.change_flight(|flight| flight.goal = Some(format!("go to {:.6}, {:.6}", args.lat, args.lon)));
+    let words = vehicle.telemetry().texts_so_far;
+    // Heights above the sea are MAVSDK's: confusing the two has crashed vehicles.
+    let amsl_m = home.amsl_m + alt_m;
+    call.change_mode(
+        Command::Goto {
+            lat: args.lat,
+            lon: args.lon,
+            amsl_m,
+            yaw_deg,
+        },
+        2,
+    )
+    .await?;
+    let arrived = approach(call, pose, target, yaw_deg, words).await;
+    if arrived.is_err() && call.still_may().is_ok() {
+        let _ = call.change_mode(Command::Hold, 2).await;
+    }
+    Ok(Reply::done(format!("arrived, {:.1} m off", arrived?)).clamped(adjusted))
+}
+
+fn leg(limits: &guard::Limits, from: Ned, to: Ned) -> Result<(), Refusal> {
+    let length = distance(from, to);
+    if length > limits.max_leg_m {
+        return refuse(
+            "too_far",
+            format!("{length:.0} m away; a leg has at most {:.0} m", limits.max_leg_m),
+        );
+    }
+    Ok(())
+}
+
+/// Watches a flight in Hold (a reposition) come to its target. An acknowledgement is neither arrival nor even consent.
+async fn approach(
+    call: &Call,
+    start: Pose,
+    target: Ned,
+    yaw_deg: Option<f64>,
+    words: u64,
+) -> Result<f64, Refusal> {
+    let clock = call.vehicle.clock;
+    let flat = (start.ned[0] - target[0]).hypot(start.ned[1] - target[1]);
+    let climb = (start.ned[2] - target[2]).abs();
+    let limit = Duration::from_secs_f64(15.0 + flat / 2.0 + climb / 0.7);
+    let whole = distance(start.ned, target).max(0.1);
+    let mut nearest = (f64::INFINITY, tokio::time::Instant::now());
+    let ended = call
+        .wait(limit, |heard| {
+            let pose = heard.pose()?;
+            let left = distance(pose.ned, target);
+            let off = yaw_deg.map_or(0.0, |yaw| wrap_deg(yaw - pose.yaw_deg).abs());
+            call.progress(1.0 - left.min(whole) / whole, "on the way");
+            if left < ARRIVED_M && off < 5.0 && pose.speed() < 0.4 {
+                return Some(Ok(left));
+            }
+            let score = left + off / 30.0;
+            if score < nearest.0 - 0.1 {
+                nearest = (score, tokio::time::Instant::now());
+            }
+            (clock.since(nearest.1) > STUCK).then_some(Err(left))
+        })
+        .await?;
+    match ended {
+        Some(Ok(left)) => Ok(left),
+        Some(Err(left)) => refuse(
+            "not_reached",
+            format!(
+                "{left:.1} m away and no nearer for 5 s{}",
+                call.quoted_since(words)
+            ),
+        ),
+        None => refuse(
+            "not_reached",
+            format!(
+                "not there after {:.0} s{}",
+                limit.as_secs_f64(),
+                call.quoted_since(words)
+            ),
+        ),
+    }
+}
+
+pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let vehicle = &call.vehicle;
+    let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
+    let (pose, home) = known(&facts)?;
+    let north = row.number("north_m", args.north_m, &mut adjusted)?;
+    let east = row.number("east_m", args.east_m, &mut adjusted)?;
+    let down = row.number("down_m", args.down_m, &mut adjusted)?;
+    let yaw_deg = args
+        .yaw_deg
+        .map(|yaw| row.number("yaw_deg", yaw, &mut adjusted))
+        .transpose()?;
+    let away = (north - home.north_m).hypot(east - home.east_m);
+    if away > limits.local_radius_m {
+        return refuse(
+            "too_far",
+            format!(
+                "{away:.0} m from home; goto_local stays within {:.0} m",
+                limits.local_radius_m
+            ),
+        );
+    }
+    let target = [north, east, down];
+    guard::way(&facts, limits, &vehicle.config.fence, pose.ned, target)?;
+    guard::battery_for(&facts, limits, pose.ned, target)?;
+    vehicle.change_flight(|flight| {
+        flight.goal = Some(format!("go to {north:.1} north, {east:.1} east, {down:.1} down"))
+    });
+    let mut flying = Flying::new(call);
+    flying.speed_mps = 1.5;
+    let arrived = flying
+        .to(Target {
+            ned: target,
+            yaw_deg: yaw_deg.unwrap_or(pose.yaw_deg),
+        })
+        .await?;
+    Ok(Reply::done(format!("arrived, {:.2} m off", distance(arrived.ned, target))).clamped(adjusted))
+}
+
+pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let vehicle = &call.vehicle;
+    let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
+    let (pose, home) = known(&facts)?;
+    let cruise = row.number("cruise_mps", args.cruise_mps, &mut adjusted)?;
+    if args.waypoints.is_empty() || args.waypoints.len() > limits.max_waypoints {
+        return refuse(
+            "out_of_range",
+            format!(
+                "{} waypoints: expected 1 to {}",
+                args.waypoints.len(),
+                limits.max_waypoints
+            ),
+        );
+    }
+    let mut from = pose.ned;
+    let (mut length, mut climb) = (0.0, 0.0);
+    let mut path = Vec::new();
+    for (index, point) in args.waypoints.iter().enumerate() {
+        let judged = judge_point(&facts, limits, &vehicle.config.fence, home, from, point, index);
+        let to = judged.map_err(|refusal| Refusal {
+            msg: format!("waypoint {}: {}", index + 1, refusal.msg),
+            ..refusal
+        })?;
+        length += distance(from, to);
+        climb += (from[2] - to[2]).abs();
+        path.push(Waypoint {
+            lat: point.lat,
+            lon: point.lon,
+            alt_m: point.alt_m,
+            speed_mps: cruise,
+            last: index + 1 == args.waypoints.len(),
+        });
+        from = to;
+    }
+    guard::battery_for(&facts, limits, pose.ned, from)?;
+    vehicle.change_flight(|flight| flight.goal = Some(format!("follow a path of {} waypoints", path.len())));
+    let words = vehicle.telemetry().texts_so_far;
+    call.send(Command::UploadMission(path)).await?;
+    // Within a second of an upload PX4 acknowledges the start and refuses it.
+    call.pause(Duration::from_secs(1)).await?;
+    call.change_mode(Command::StartMission, 3).await?;
+    let limit = Duration::from_secs_f64(length / cruise * 1.5 + climb / 0.7 + 30.0);
+    let flown = fly_path(call, from, limit, words).await;
+    if flown.is_err() && call.still_may().is_ok() {
+        let _ = call.change_mode(Command::Hold, 2).await;
+    }
+    Ok(Reply::done(format!(
+        "flew through {} waypoints, {:.1} m off the last",
+        args.waypoints.len(),
+        flown?
+    ))
+    .clamped(adjusted))
+}
+
+fn judge_point(
+    facts: &Facts,
+    limits: &guard::Limits,
+    fence: &guard::Fence,
+    home: Home,
+    from: Ned,
+    point: &PathPoint,
+    index: usize,
+) -> Result<Ned, Refusal> {
+    guard::place(point.lat, point.lon)?;
+    if !point.alt_m.is_finite() {
+        return refuse("not_finite", "alt_m: expected a finite number");
+    }
+    let to = local(home, point.lat, point.lon, point.alt_m);
+    leg(limits, from, to)?;
+    let spacing = distance(from, to);
+    if index > 0 && spacing < limits.min_spacing_m {
+        return refuse(
+            "out_of_range",
+            format!(
+                "{spacing:.2} m from the one before; at least {:.1} m",
+                limits.min_spacing_m
+            ),
+        );
+    }
+    guard::way(facts, limits, fence, from, to)?;
+    Ok(to)
+}
+
+/// Watches a mission until its last waypoint.
+async fn fly_path(call: &Call, last: Ned, limit: Duration, words: u64) -> Result<f64, Refusal> {
+    let ended = call
+        .wait(limit, |heard| {
+            let pose = heard.pose()?;
+            let left = distance(pose.ned, last);
+            let mission = heard.mission.map(|seen| seen.value);
+            if let Some(mission) = mission.filter(|mission| mission.total > 0) {
+                let part = f64::from(mission.current) / f64::from(mission.total);
+                call.progress(
+                    part,
+                    &format!("waypoint {} of {}", mission.current, mission.total),
+                );
+            }
+            let through = mission.is_none_or(|mission| mission.current >= mission.total);
+            if left < ARRIVED_M * 1.5 && pose.speed() < 0.5 && through {
+                return Some(Ok(left));
+            }
+            // The vehicle ends a mission by itself in Hold: then it is where it will stay.
+            let over = heard.mode == Some(Mode::Hold) && pose.speed() < 0.2;
+            // Near its end at the last item: the last progress may come after the mode.
+            let at_last = mission.is_none_or(|mission| mission.current + 1 >= mission.total);
+            let there = left < ARRIVED_M * 1.5 && at_last;
+            over.then_some(if there { Ok(left) } else { Err(left) })
+        })
+        .await?;
+    match ended {
+        Some(Ok(left)) => Ok(left),
+        Some(Err(left)) => refuse(
+            "not_reached",
+            format!(
+                "the path ended {left:.1} m before its last waypoint{}",
+                call.quoted_since(words)
+            ),
+        ),
+        None => refuse(
+            "not_reached",
+            format!(
+                "not through after {:.0} s{}",
+                limit.as_secs_f64(),
+                call.quoted_since(words)
+            ),
+        ),
+    }
+}

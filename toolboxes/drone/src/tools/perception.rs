@@ -1,0 +1,153 @@
+//! Questions about what is seen. They read the scene store and nothing else.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::Outcome;
+use crate::answer::Reply;
+use crate::guard::{Refusal, Row, refuse};
+use crate::scene::{Detection, is_called};
+use crate::vehicle::Call;
+
+/// How sure a detection has to be where the caller does not say.
+pub(super) const CONF_MIN: f64 = 0.5;
+/// Names of objects are words, not texts.
+const NAME_CHARS: usize = 100;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VisibleArgs {
+    /// What to look for, such as `red cup`.
+    object: String,
+    /// How sure the detection has to be, 0 to 1.
+    #[serde(default = "default_conf")]
+    conf_min: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+fn default_conf() -> f64 {
+    CONF_MIN
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ObjectArgs {
+    /// What to look for, such as `red cup`.
+    object: String,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LabelArgs {
+    /// What to count, such as `chair`.
+    label: String,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RangeArgs {
+    /// How far ahead, in metres, 0.5 to 10.
+    range_m: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+/// A name that can be looked for.
+pub(super) fn name<'a>(arg: &str, text: &'a str) -> Result<&'a str, Refusal> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() || trimmed.chars().count() > NAME_CHARS {
+        return refuse(
+            "out_of_range",
+            format!("{arg}: expected 1 to {NAME_CHARS} characters"),
+        );
+    }
+    Ok(trimmed)
+}
+
+/// The surest fresh detection, remembered as the last one.
+pub(super) fn find(call: &Call, object: &str, conf_min: f64) -> Result<Option<Detection>, Refusal> {
+    let found = call.vehicle.scene.find(object, conf_min);
+    let found = found.map_err(|msg| Refusal {
+        code: "vision_unavailable",
+        msg,
+    })?;
+    if let Some(found) = &found {
+        call.vehicle
+            .change_flight(|flight| flight.last_detection = Some((object.to_string(), found.clone())));
+    }
+    Ok(found)
+}
+
+pub(crate) async fn is_visible(call: &Call, row: &Row, args: VisibleArgs) -> Outcome {
+    let conf_min = row.number("conf_min", args.conf_min, &mut Vec::new())?;
+    let object = name("object", &args.object)?;
+    let found = find(call, object, conf_min)?;
+    let (visible, conf) = (found.is_some(), found.map_or(0.0, |found| found.conf));
+    let msg = if visible {
+        format!("{object} is visible")
+    } else {
+        format!("{object} is not visible")
+    };
+    Ok(Reply::done(msg).with("visible", visible).with("conf", conf))
+}
+
+pub(crate) async fn object_pose(call: &Call, _: &Row, args: ObjectArgs) -> Outcome {
+    let object = name("object", &args.object)?;
+    let Some(found) = find(call, object, 0.0)? else {
+        return refuse("not_found", format!("{object} is not in the picture"));
+    };
+    let mut reply = Reply::done(format!("{object} is in the picture"))
+        .with("x", found.x)
+        .with("y", found.y)
+        .with("conf", found.conf);
+    for (key, value) in [("z_m", found.z_m), ("dist_m", found.dist_m)] {
+        if let Some(value) = value {
+            reply = reply.with(key, value);
+        }
+    }
+    Ok(reply)
+}
+
+pub(crate) async fn scene_free_ahead(call: &Call, row: &Row, args: RangeArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let range = row.number("range_m", args.range_m, &mut adjusted)?;
+    let reply = match call.vehicle.scene.free_ahead() {
+        Ok(metres) => {
+            let free = metres > range;
+            let word = if free { "free" } else { "not free" };
+            Reply::done(format!(
+                "{range} m ahead are {word}: the nearest thing is {metres:.2} m away"
+            ))
+            .with("free", free)
+            .with("min_dist_m", metres)
+        }
+        Err(why) => Reply::failed("no_obstacle_data", why),
+    };
+    Ok(reply.clamped(adjusted))
+}
+
+pub(crate) async fn count_objects(call: &Call, _: &Row, args: LabelArgs) -> Outcome {
+    let label = name("label", &args.label)?;
+    let seen = call.vehicle.scene.detections();
+    let seen = seen.map_err(|msg| Refusal {
+        code: "vision_unavailable",
+        msg,
+    })?;
+    let count = seen
+        .iter()
+        .filter(|seen| seen.conf >= CONF_MIN && is_called(&seen.label, label))
+        .count();
+    Ok(Reply::done(format!("{count} of {label}")).with("count", count))
+}

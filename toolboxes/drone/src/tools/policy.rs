@@ -1,0 +1,467 @@
+//! Policies: bounded loops of guarded steps, inside one call.
+//!
+//! Every step looks anew: a picture from after the last move, the guards, the budgets. They end between any two steps
+//! when the call is cancelled. Read [`scan`] first.
+
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+use tokio::time::Instant;
+
+use super::{Outcome, motion, perception};
+use crate::answer::Reply;
+use crate::geo::{from_body, wrap_deg};
+use crate::guard::{self, Refusal, Row, refuse, whole};
+use crate::scene::Detection;
+use crate::vehicle::{Call, Flying, Target};
+
+/// How long a step waits for a picture that is younger than the last move.
+const PICTURE: Duration = Duration::from_millis(1500);
+/// Pictures in a row without the object before a policy gives it up.
+const LOST: u32 = 3;
+/// Most turns of [`orient`].
+const TURNS: u64 = 8;
+/// Most steps of [`approach`].
+const STEPS: u64 = 20;
+/// How near to the distance asked for an approach ends, metres.
+const CLOSE_M: f64 = 0.05;
+/// Half of a usual camera's view: what turning by the object's place in the picture begins with, degrees.
+const HALF_VIEW_DEG: f64 = 30.0;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ScanArgs {
+    /// What to look for, such as `red cup`.
+    object: String,
+    /// Degrees between looks, 5 to 45.
+    #[serde(default = "default_step_deg", deserialize_with = "whole")]
+    #[schemars(with = "i64")]
+    step_deg: f64,
+    /// Most turns, 1 to 12.
+    #[serde(default = "default_max_steps", deserialize_with = "whole")]
+    #[schemars(with = "i64")]
+    max_steps: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+fn default_step_deg() -> f64 {
+    30.0
+}
+
+fn default_max_steps() -> f64 {
+    12.0
+}
+
+/// The next picture: one that was taken after `moment`.
+async fn look(call: &Call, object: &str, moment: Instant) -> Result<Option<Detection>, Refusal> {
+    call.still_may()?;
+    if !call.vehicle.scene.after(moment, PICTURE).await {
+        return refuse(
+            "vision_unavailable",
+            "no new picture has come from vision within 1.5 s",
+        );
+    }
+    perception::find(call, object, perception::CONF_MIN)
+}
+
+pub(crate) async fn scan(call: &Call, row: &Row, args: ScanArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let object = perception::name("object", &args.object)?;
+    let step = row.number("step_deg", args.step_deg, &mut adjusted)?;
+    let most = row.number("max_steps", args.max_steps, &mut adjusted)?;
+    call.vehicle
+        .change_flight(|flight| flight.goal = Some(format!("find {object}")));
+    let answer = |steps: u64, found: bool| {
+        let msg = if found {
+            format!("{object} found after {steps} turns")
+        } else {
+            format!("{object} not found")
+        };
+        let reply = if found {
+            Reply::done(msg)
+        } else {
+            Reply::failed("not_found", msg)
+        };
+        reply.with("found", found).with("steps", steps)
+    };
+    let mut moment = Instant::now();
+    let mut steps = 0;
+    loop {
+        let seen = look(call, object, moment).await;
+        match seen {
+            Err(refusal) => {
+                return Ok(Reply::from(refusal)
+                    .with("found", false)
+                    .with("steps", steps)
+                    .clamped(adjusted));
+            }
+            Ok(Some(_)) => return Ok(answer(steps, true).clamped(adjusted)),
+            Ok(None) => {}
+        }
+        if steps as f64 >= most || step * steps as f64 >= 360.0 {
+            return Ok(answer(steps, false).clamped(adjusted));
+        }
+        call.progress(steps as f64 / most, &format!("turn {} of {most:.0}", steps + 1));
+        if let Err(refusal) = motion::turn(call, step).await {
+            return Ok(Reply::from(refusal)
+                .with("found", false)
+                .with("steps", steps)
+                .clamped(adjusted));
+        }
+        steps += 1;
+        moment = Instant::now();
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OrientArgs {
+    /// What to turn to, such as `red cup`.
+    object: String,
+    /// Which part of the picture counts as its middle.
+    #[serde(default)]
+    center_band: Option<Band>,
+    /// The largest single turn, in degrees, 1 to 45.
+    #[serde(default = "default_micro_deg", deserialize_with = "whole")]
+    #[schemars(with = "i64")]
+    micro_deg: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+/// Part of the picture, 0 is its left edge and 1 its right one.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Band {
+    /// Left edge.
+    min: f64,
+    /// Right edge.
+    max: f64,
+}
+
+fn default_micro_deg() -> f64 {
+    15.0
+}
+
+pub(crate) async fn orient(call: &Call, row: &Row, args: OrientArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let object = perception::name("object", &args.object)?;
+    let band = args.center_band.unwrap_or(Band { min: 0.4, max: 0.6 });
+    let min = row.number("min", band.min, &mut adjusted)?;
+    let max = row.number("max", band.max, &mut adjusted)?;
+    if min >= max {
+        return refuse(
+            "out_of_range",
+            format!("center_band {min} to {max}: min has to be smaller than max"),
+        );
+    }
+    let micro = row.number("micro_deg", args.micro_deg, &mut adjusted)?;
+    let done = centre(call, object, min, max, micro).await;
+    let (steps, reply) = match done {
+        (steps, Ok(x)) => (
+            steps,
+            Reply::done(format!("{object} is at x {x:.2}")).with("centered", true),
+        ),
+        (steps, Err(refusal)) => (steps, Reply::from(refusal).with("centered", false)),
+    };
+    Ok(reply.with("steps", steps).clamped(adjusted))
+}
+
+/// Turns until the object is between `min` and `max`. Returns the turns made, and where it is.
+async fn centre(call: &Call, object: &str, min: f64, max: f64, micro: f64) -> (u64, Result<f64, Refusal>) {
+    let (mut micro, mut last_sign, mut lost) = (micro, 0.0, 0);
+    let mut moment = Instant::now();
+    let mut steps = 0;
+    loop {
+        let seen = match look(call, object, moment).await {
+            Ok(seen) => seen,
+            Err(refusal) => return (steps, Err(refusal)),
+        };
+        moment = Instant::now();
+        let Some(seen) = seen else {
+            lost += 1;
+            if lost >= LOST {
+                return (
+                    steps,
+                    refuse("not_found", format!("{object} is not in the picture: call scan")),
+                );
+            }
+            continue;
+        };
+        lost = 0;
+        if (min..=max).contains(&seen.x) {
+            return (steps, Ok(seen.x));
+        }
+        if steps >= TURNS {
+            return (
+                steps,
+                refuse(
+                    "not_centered",
+                    format!("{object} is at x {:.2} after {TURNS} turns", seen.x),
+                ),
+            );
+        }
+        let sign = if seen.x > max { 1.0 } else { -1.0 };
+        if sign == -last_sign {
+            micro = (micro / 2.0).max(1.0);
+        }
+        last_sign = sign;
+        // A turn as large as it looks, at most the one asked for: a small offset needs no large turn.
+        let looks = ((seen.x - (min + max) / 2.0).abs() * 2.0 * HALF_VIEW_DEG).max(1.0);
+        call.progress(
+            steps as f64 / TURNS as f64,
+            &format!("{object} is at x {:.2}", seen.x),
+        );
+        if let Err(refusal) = motion::turn(call, sign * micro.min(looks)).await {
+            return (steps, Err(refusal));
+        }
+        steps += 1;
+        moment = Instant::now();
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApproachArgs {
+    /// What to approach, such as `red cup`.
+    object: String,
+    /// How far from it to stop, in metres, 0.3 to 3.
+    stop_dist_m: f64,
+    /// The largest single step, in centimetres, 10 to 300.
+    #[serde(default = "default_step_cm", deserialize_with = "whole")]
+    #[schemars(with = "i64")]
+    step_cm: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+fn default_step_cm() -> f64 {
+    50.0
+}
+
+pub(crate) async fn approach(call: &Call, row: &Row, args: ApproachArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let object = perception::name("object", &args.object)?;
+    let stop = row.number("stop_dist_m", args.stop_dist_m, &mut adjusted)?;
+    let step = row.number("step_cm", args.step_cm, &mut adjusted)? / 100.0;
+    call.vehicle
+        .change_flight(|flight| flight.goal = Some(format!("approach {object} to {stop} m")));
+    let mut course = Course {
+        steps: 0,
+        last: None,
+        moved: 0.0,
+    };
+    let ended = course.run(call, object, stop, step).await;
+    let reply = match ended {
+        Ok(dist) => Reply::done(format!("{object} is {dist:.2} m away")).with("reached", true),
+        Err(refusal) => Reply::from(refusal).with("reached", false),
+    };
+    let reply = reply.with("steps", course.steps).clamped(adjusted);
+    Ok(match course.last {
+        Some(dist) => reply.with("final_dist_m", (dist * 1000.0).round() / 1000.0),
+        None => reply,
+    })
+}
+
+/// How an approach goes.
+struct Course {
+    steps: u64,
+    last: Option<f64>,
+    moved: f64,
+}
+
+impl Course {
+    async fn run(&mut self, call: &Call, object: &str, stop: f64, step: f64) -> Result<f64, Refusal> {
+        let mut lost = 0;
+        let mut moment = Instant::now();
+        let mut first = None;
+        loop {
+            let seen = look(call, object, moment).await?;
+            moment = Instant::now();
+            let Some(seen) = seen else {
+                lost += 1;
+                if lost >= LOST {
+                    return refuse("not_found", format!("{object} is not in the picture any more"));
+                }
+                continue;
+            };
+            lost = 0;
+            let Some(dist) = seen.distance() else {
+                return refuse("no_depth", format!("how far {object} is, is not known"));
+            };
+            self.last = Some(dist);
+            let whole = *first.get_or_insert((dist - stop).max(0.01));
+            if dist <= stop + CLOSE_M {
+                return Ok(dist);
+            }
+            if self.steps >= STEPS {
+                return refuse(
+                    "not_reached",
+                    format!("{object} is still {dist:.2} m away after {STEPS} steps"),
+                );
+            }
+            if !(0.35..=0.65).contains(&seen.x) {
+                // Straight ahead would go past it. Turning brings it no nearer and is no step, but has its own end: the
+                // turning budget.
+                centre(call, object, 0.45, 0.55, 15.0).await.1?;
+                moment = Instant::now();
+                continue;
+            }
+            call.progress(
+                1.0 - (dist - stop).min(whole) / whole,
+                &format!("{object} is {dist:.2} m away"),
+            );
+            // The object itself stands ahead, as far as it was asked for.
+            let margin = guard::AHEAD_MARGIN_M.min(stop * 0.8);
+            let (moved, _) = motion::forward(call, step.min(dist - stop).max(0.1), margin).await?;
+            self.moved += moved;
+            self.steps += 1;
+            moment = Instant::now();
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TrackArgs {
+    /// What to follow with the camera, such as `person`.
+    object: String,
+    /// For how long, in seconds, 0.5 to 30.
+    horizon_s: f64,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+/// How fast tracking turns, degrees per second.
+const TRACK_DPS: f64 = 20.0;
+/// How fast tracking moves sideways, metres per second.
+const TRACK_MPS: f64 = 0.3;
+/// How far tracking leaves the place it began at, metres.
+const TRACK_AWAY_M: f64 = 2.0;
+
+pub(crate) async fn track(call: &Call, row: &Row, args: TrackArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let object = perception::name("object", &args.object)?;
+    let horizon = row.number("horizon_s", args.horizon_s, &mut adjusted)?;
+    call.vehicle
+        .change_flight(|flight| flight.goal = Some(format!("track {object}")));
+    let flying = Flying::new(call);
+    let start = flying.take_over().await?;
+    let tracked = follow(call, &flying, start, object, Duration::from_secs_f64(horizon)).await;
+    let here = flying.pose()?;
+    // Whatever happened: it ends hovering.
+    if call.still_may().is_ok() {
+        flying.stay().await;
+    }
+    call.vehicle
+        .change_flight(|flight| flight.rotation_accum_deg += wrap_deg(here.yaw_deg - start.yaw_deg).abs());
+    tracked?;
+    Ok(Reply::done(format!("{object} was tracked for {horizon:.1} s")).clamped(adjusted))
+}
+
+async fn follow(
+    call: &Call,
+    flying: &Flying<'_>,
+    start: crate::guard::Pose,
+    object: &str,
+    horizon: Duration,
+) -> Result<(), Refusal> {
+    let clock = call.vehicle.clock;
+    let (began, mut seen_at, mut last) = (Instant::now(), Instant::now(), Instant::now());
+    let mut target = Target {
+        ned: start.ned,
+        yaw_deg: start.yaw_deg,
+    };
+    while clock.since(began) < horizon {
+        flying.allowed(target)?;
+        let passed = clock.since(last).as_secs_f64().min(0.5);
+        last = Instant::now();
+        match perception::find(call, object, perception::CONF_MIN)? {
+            None if clock.since(seen_at) > Duration::from_secs(2) => {
+                return refuse("not_found", format!("{object} was lost"));
+            }
+            None => {}
+            Some(seen) => {
+                seen_at = Instant::now();
+                let off = seen.x - 0.5;
+                if off.abs() > 0.05 {
+                    target.yaw_deg =
+                        wrap_deg(target.yaw_deg + (off * 90.0).clamp(-TRACK_DPS, TRACK_DPS) * passed);
+                }
+                if off.abs() > 0.25 {
+                    let [north, east] = from_body(0.0, off.signum() * TRACK_MPS * passed, target.yaw_deg);
+                    let next = [target.ned[0] + north, target.ned[1] + east, target.ned[2]];
+                    let away = crate::geo::distance(next, start.ned);
+                    let (facts, config) = (call.vehicle.facts(), &call.vehicle.config);
+                    let inside =
+                        guard::way(&facts, &config.flight_limits, &config.fence, target.ned, next).is_ok();
+                    // Beyond that it only turns.
+                    if away < TRACK_AWAY_M && inside {
+                        target.ned = next;
+                    }
+                }
+            }
+        }
+        flying.point(target).await?;
+        call.progress(
+            clock.since(began).as_secs_f64() / horizon.as_secs_f64(),
+            "tracking",
+        );
+        clock.sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReplanArgs {
+    /// Why the last plan did not work.
+    reason: String,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+pub(crate) async fn replan(call: &Call, _: &Row, args: ReplanArgs) -> Outcome {
+    let reason = args.reason.trim();
+    if reason.is_empty() || reason.chars().count() > 500 {
+        return refuse("out_of_range", "reason: expected 1 to 500 characters");
+    }
+    let most = call.vehicle.config.flight_limits.max_replans;
+    if call.vehicle.flight().replans >= most {
+        return refuse(
+            "replan_limit",
+            format!("replanned {most} times since take-off: land, or return to launch"),
+        );
+    }
+    let plan_id = uuid::Uuid::new_v4().to_string();
+    call.vehicle.change_flight(|flight| {
+        flight.plan_id = Some(plan_id.clone());
+        flight.replans += 1;
+        flight.rotation_accum_deg = 0.0;
+        flight.forward_accum_m = 0.0;
+    });
+    call.vehicle.log.write(
+        "replan",
+        || json!({"call_id": call.id, "plan_id": plan_id, "reason": reason}),
+    );
+    let branches = [
+        "scan with a smaller step_deg",
+        "move_up or move_down and scan again",
+        "goto_local and scan from there",
+        "rtl",
+    ];
+    Ok(Reply::done("a new plan with new budgets")
+        .with("plan_id", plan_id)
+        .with("branches", branches))
+}

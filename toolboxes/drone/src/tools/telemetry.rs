@@ -1,0 +1,115 @@
+//! Health, battery, state and log: from the cache, without asking the vehicle.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::{NoArgs, Outcome};
+use crate::answer::Reply;
+use crate::guard::{Health, Mode, Row, refuse};
+use crate::vehicle::{Call, Link};
+
+/// A line of the log is no book.
+const LOG_CHARS: usize = 2000;
+
+pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
+    let (facts, heard) = (call.vehicle.facts(), call.vehicle.telemetry());
+    let health = facts.health.unwrap_or_default();
+    let texts: Vec<String> = heard
+        .texts
+        .iter()
+        .rev()
+        .take(5)
+        .map(|text| format!("{}: {}", text.severity, text.text))
+        .collect();
+    let reply = match call.vehicle.link() {
+        Link::Up if facts.link_ok => match facts.health.map(Health::missing) {
+            Some(missing) if missing.is_empty() => Reply::done("everything is well"),
+            Some(missing) => Reply::done(format!("not well: {}", missing.join(", "))),
+            None => Reply::done("the vehicle has not told its health yet"),
+        },
+        Link::Missing(why) => Reply::failed("not_installed", why),
+        Link::Untrusted(why) => Reply::failed("not_trusted", why),
+        Link::Connecting(why) | Link::Lost(why) => Reply::failed("link_down", why),
+        Link::Up => Reply::failed("link_down", "the vehicle is not heard"),
+    };
+    // What was heard before the link broke is not what is now.
+    let now = |ok: bool| ok && facts.link_ok;
+    Ok(reply
+        .with("gps_ok", now(health.global && health.home))
+        .with("ekf_ok", now(health.local))
+        .with("imu_ok", now(health.gyro && health.accel))
+        .with("magnetometer_ok", now(health.mag))
+        .with("battery_pct", facts.battery_pct.filter(|_| facts.link_ok))
+        .with("link_ok", facts.link_ok)
+        .with(
+            "flight_mode",
+            facts.mode.filter(|_| facts.link_ok).map_or("UNKNOWN", Mode::name),
+        )
+        .with("armable", now(health.armable))
+        .with("status_text", texts))
+}
+
+pub(crate) async fn battery_status(call: &Call, _: &Row, _: NoArgs) -> Outcome {
+    let heard = call.vehicle.telemetry();
+    let Some(battery) = heard.battery.filter(|_| heard.link_ok()) else {
+        return refuse("no_battery_data", "the battery's charge is not known");
+    };
+    let known = |value: f64| value.is_finite().then_some(value);
+    Ok(Reply::done(format!("{:.0} %", battery.pct))
+        .with("pct", known(battery.pct))
+        .with("voltage_v", known(battery.voltage_v))
+        .with("remaining_m", battery.remaining_s.map(|seconds| seconds / 60.0)))
+}
+
+pub(crate) async fn vehicle_state(call: &Call, _: &Row, _: NoArgs) -> Outcome {
+    let mut reply = Reply::done("the state of the flight");
+    if let Value::Object(state) = call.vehicle.state_object() {
+        reply
+            .fields
+            .extend(state.into_iter().filter(|(key, _)| key != "vehicle"));
+    }
+    Ok(reply)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogArgs {
+    /// How urgent it is.
+    level: Level,
+    /// What to write, at most 2000 characters.
+    text: String,
+    /// Which vehicle; needed only when there are several.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the fleet reads it")]
+    vehicle: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Level {
+    Info,
+    Warn,
+    Error,
+}
+
+pub(crate) async fn log(call: &Call, _: &Row, args: LogArgs) -> Outcome {
+    // Control characters could make a line look like another one.
+    let text: String = args
+        .text
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .take(LOG_CHARS)
+        .collect();
+    if text.trim().is_empty() {
+        return refuse("out_of_range", "text: there is nothing to write");
+    }
+    match args.level {
+        Level::Info => tracing::info!(call_id = call.id, "{text}"),
+        Level::Warn => tracing::warn!(call_id = call.id, "{text}"),
+        Level::Error => tracing::error!(call_id = call.id, "{text}"),
+    }
+    call.vehicle.log.write(
+        "log",
+        || json!({"call_id": call.id, "level": args.level, "text": text}),
+    );
+    Ok(Reply::done("written"))
+}

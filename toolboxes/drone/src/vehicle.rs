@@ -1,0 +1,622 @@
+//! One vehicle: what it says, what it may be told, and the one way to tell it.
+//!
+//! Owns the telemetry cache, the right to command and every command under way. Nothing is sent past
+//! [`Vehicle::send`], which asks the call whether it may still command; [`brake`] alone goes around it. Guards decide
+//! elsewhere. Read [`Vehicle`].
+
+mod brake;
+mod command;
+mod control;
+mod flying;
+mod link;
+mod prepare;
+mod process;
+mod programs;
+mod telemetry;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::transport::Channel;
+
+pub(crate) use brake::{Braked, stop_from_nothing};
+pub(crate) use command::{Command, Trouble, Waypoint};
+pub(crate) use control::Ended;
+use control::{Control, Right};
+pub(crate) use flying::{Flying, Target};
+pub(crate) use link::stop_through_own_server;
+pub(crate) use telemetry::Telemetry;
+
+use crate::clock::Clock;
+use crate::config::{Config, VehicleConfig};
+use crate::flight::Flight;
+use crate::guard::{Facts, Mode, Refusal, refuse};
+use crate::run_log::RunLog;
+use crate::scene::SceneStore;
+
+/// Whom a vehicle tells what happens by itself.
+pub(crate) trait Outside: Send + Sync {
+    /// An event for the bus.
+    fn event(&self, kind: &str, data: Value);
+    /// Somebody else has taken over: the service latches.
+    fn latched(&self, reason: &str);
+}
+
+/// What a running call may still do, and whom it tells how far it is.
+pub(crate) trait Gate: Send + Sync {
+    /// Runs `send` unless the call was cancelled or halted; whether it ran.
+    fn command(&self, send: &mut dyn FnMut()) -> bool;
+    /// How far the call is, 0 to 1.
+    fn progress(&self, fraction: f64, message: &str);
+}
+
+/// Whether there is a way to the vehicle.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Link {
+    /// On the way, or why not yet.
+    Connecting(String),
+    /// Recognised and heard.
+    Up,
+    /// Heard, and not to be commanded: it is not what the configuration says.
+    Untrusted(String),
+    /// It was there and is not any more.
+    Lost(String),
+    /// It cannot be had: a program is missing.
+    Missing(String),
+}
+
+/// How to reach mavsdk_server.
+pub(crate) enum Reach {
+    /// Started and kept by us, or at the address of the configuration.
+    Configured,
+    /// Somebody hands over the channel.
+    Given(Channel),
+}
+
+/// One vehicle.
+pub(crate) struct Vehicle {
+    pub(crate) id: String,
+    pub(crate) config: Arc<Config>,
+    pub(crate) own: VehicleConfig,
+    pub(crate) clock: Clock,
+    pub(crate) scene: SceneStore,
+    pub(crate) log: RunLog,
+    heard: watch::Sender<Telemetry>,
+    link: watch::Sender<Link>,
+    channel: Mutex<Option<Channel>>,
+    control: Mutex<Control>,
+    flight: Mutex<Flight>,
+    under_way: watch::Sender<usize>,
+    braking: Arc<tokio::sync::Mutex<()>>,
+    /// How many brakes there were: only the last one judges whether the vehicle is unstable.
+    brakes: std::sync::atomic::AtomicU64,
+    override_told: Mutex<Option<tokio::time::Instant>>,
+    outside: Arc<dyn Outside>,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    runtime: Handle,
+}
+
+/// One call on a vehicle.
+pub(crate) struct Call {
+    pub(crate) id: String,
+    pub(crate) vehicle: Arc<Vehicle>,
+    gate: Arc<dyn Gate>,
+    right: Right,
+    effect: Effect,
+}
+
+impl Vehicle {
+    /// A vehicle that is not connected yet; [`Vehicle::start`] does that.
+    pub(crate) fn new(
+        config: Arc<Config>,
+        own: VehicleConfig,
+        clock: Clock,
+        log: RunLog,
+        outside: Arc<dyn Outside>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: own.id.clone(),
+            scene: SceneStore::new(config.perception.clone(), clock),
+            config,
+            own,
+            clock,
+            log,
+            heard: watch::Sender::new(Telemetry::default()),
+            link: watch::Sender::new(Link::Connecting("just started".to_string())),
+            channel: Mutex::default(),
+            control: Mutex::default(),
+            flight: Mutex::default(),
+            under_way: watch::Sender::new(0),
+            braking: Arc::default(),
+            brakes: std::sync::atomic::AtomicU64::new(0),
+            override_told: Mutex::default(),
+            outside,
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            runtime: Handle::current(),
+        })
+    }
+
+    /// Connects and stays connected, until [`Vehicle::close`].
+    pub(crate) fn start(self: &Arc<Self>, reach: Reach) {
+        let vehicle = Arc::clone(self);
+        self.spawn(async move { link::keep(vehicle, reach).await });
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let closing = self.closing.clone();
+        self.tasks.spawn_on(
+            async move {
+                tokio::select! {
+                    biased;
+                    () = closing.cancelled() => {}
+                    () = task => {}
+                }
+            },
+            &self.runtime,
+        );
+    }
+
+    /// Ends every task; children end with them.
+    ///
+    /// # Cancel safety
+    /// The tasks end all the same.
+    pub(crate) async fn close(&self) {
+        lock(&self.control).withdraw(&Ended::Closed, true);
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    pub(crate) fn telemetry(&self) -> Telemetry {
+        self.heard.borrow().clone()
+    }
+
+    pub(crate) fn link(&self) -> Link {
+        self.link.borrow().clone()
+    }
+
+    /// Waits until the first connection is there or cannot be had.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn wait_link(&self, at_most: Duration) {
+        let mut link = self.link.subscribe();
+        let settled = link.wait_for(|link| !matches!(link, Link::Connecting(_)));
+        // Out of time: the caller looks at what there is.
+        let _ = tokio::time::timeout(at_most, settled).await;
+        let mut heard = self.heard.subscribe();
+        let ready =
+            heard.wait_for(|heard| heard.mode.is_some() && heard.pose().is_some() && heard.health.is_some());
+        if *self.link.borrow() == Link::Up {
+            let _ = tokio::time::timeout(at_most.min(Duration::from_secs(3)), ready).await;
+        }
+    }
+
+    /// What is known now.
+    pub(crate) fn facts(&self) -> Facts {
+        let heard = self.heard.borrow();
+        let link = self.link.borrow();
+        let flight = lock(&self.flight);
+        let trusted = match &*link {
+            Link::Up | Link::Lost(_) => Ok(()),
+            Link::Untrusted(why) | Link::Missing(why) => Err(why.clone()),
+            // Not known yet counts as no link, which says more.
+            Link::Connecting(_) => Ok(()),
+        };
+        Facts {
+            trusted,
+            link_ok: *link == Link::Up && heard.link_ok(),
+            overridden: lock(&self.control).overridden().map(str::to_owned),
+            pose: heard.pose(),
+            armed: heard.armed,
+            in_air: heard.in_air,
+            landed: heard.landed,
+            mode: heard.mode,
+            health: heard.health,
+            battery_pct: heard
+                .battery
+                .map(|battery| battery.pct)
+                .filter(|pct| pct.is_finite()),
+            home: heard.home,
+            free_ahead_m: self.scene.free_ahead(),
+            vision: self.scene.detections().map(drop),
+            camera: heard.camera,
+            rotation_accum_deg: flight.rotation_accum_deg,
+            forward_accum_m: flight.forward_accum_m,
+            last_text: heard.last_words(),
+        }
+    }
+
+    /// Changes the state object and tells the bus when it is another one.
+    pub(crate) fn change_flight(&self, change: impl FnOnce(&mut Flight)) {
+        let changed = {
+            let mut flight = lock(&self.flight);
+            let before = flight.clone();
+            change(&mut flight);
+            *flight != before
+        };
+        if changed {
+            self.outside.event("drone_state", self.state_object());
+        }
+    }
+
+    pub(crate) fn flight(&self) -> Flight {
+        lock(&self.flight).clone()
+    }
+
+    pub(crate) fn state_object(&self) -> Value {
+        let facts = self.facts();
+        lock(&self.flight).object(&self.id, &facts, &self.config.flight_limits)
+    }
+
+    /// Begins a call: the right to command, for as long as nobody withdraws it.
+    pub(crate) fn begin(self: &Arc<Self>, id: String, effect: Effect, gate: Arc<dyn Gate>) -> Call {
+        let mut control = lock(&self.control);
+        match effect {
+            Effect::Safe => control.safe_calls += 1,
+            Effect::Motion => control.motion_calls += 1,
+            _ => {}
+        }
+        let right = control.right(effect == Effect::Safe);
+        drop(control);
+        Call {
+            id,
+            vehicle: Arc::clone(self),
+            gate,
+            right,
+            effect,
+        }
+    }
+
+    /// Whether somebody else has taken over.
+    pub(crate) fn overridden(&self) -> Option<String> {
+        lock(&self.control).overridden().map(str::to_owned)
+    }
+
+    /// Whether telemetry shows that it holds, lands or stands, or that it is not ours to stop.
+    pub(crate) fn comes_to_rest(&self) -> bool {
+        let heard = self.heard.borrow();
+        let never_heard = heard.heard.is_none();
+        let holds = matches!(heard.mode, Some(Mode::Hold | Mode::Land));
+        never_heard || !heard.may_move() || self.overridden().is_some() || heard.link_ok() && holds
+    }
+
+    /// The operator has lifted the latch.
+    ///
+    /// # Errors
+    /// A pilot still flies.
+    pub(crate) fn resume(&self) -> Result<(), String> {
+        let heard = self.telemetry();
+        if heard.link_ok() && heard.in_air == Some(true) && heard.mode.is_some_and(Mode::is_manual) {
+            return Err(format!(
+                "{}: a pilot flies it (mode {}): land it, or hand it over with the tool hold",
+                self.id,
+                heard.mode.map_or("UNKNOWN", Mode::name)
+            ));
+        }
+        lock(&self.control).hand_back();
+        Ok(())
+    }
+
+    /// Writes what was heard, and looks whether somebody else has taken over.
+    fn hear(self: &Arc<Self>, write: impl FnOnce(&mut Telemetry)) {
+        let mut taken = None;
+        self.heard.send_modify(|heard| {
+            write(heard);
+            heard.heard = Some(tokio::time::Instant::now());
+            taken = lock(&self.control).observe(heard);
+        });
+        if let Some(how) = taken {
+            self.taken_over(&how);
+        }
+    }
+
+    fn taken_over(&self, how: &str) {
+        tracing::warn!(
+            vehicle = self.id,
+            how,
+            "somebody else flies now; nothing more is sent"
+        );
+        lock(&self.control).withdraw(&Ended::Override(how.to_string()), true);
+        *lock(&self.override_told) = Some(tokio::time::Instant::now());
+        self.log
+            .write("pilot_override", || json!({"vehicle": self.id, "how": how}));
+        self.outside
+            .event("pilot_override", json!({"vehicle": self.id, "how": how}));
+        self.outside
+            .latched(&format!("{}: pilot override: {how}", self.id));
+    }
+
+    fn set_link(&self, link: Link) {
+        let changed = self.link.send_if_modified(|now| {
+            let changed = *now != link;
+            now.clone_from(&link);
+            changed
+        });
+        if changed {
+            let (state, reason) = match &link {
+                Link::Connecting(why) => ("connecting", why.as_str()),
+                Link::Up => ("connected", ""),
+                Link::Untrusted(why) => ("refused", why.as_str()),
+                Link::Lost(why) => ("lost", why.as_str()),
+                Link::Missing(why) => ("missing", why.as_str()),
+            };
+            tracing::info!(vehicle = self.id, state, reason, "link");
+            self.log.write(
+                "link",
+                || json!({"vehicle": self.id, "state": state, "reason": reason}),
+            );
+            self.outside.event(
+                "backend",
+                json!({"vehicle": self.id, "state": state, "reason": reason}),
+            );
+        }
+    }
+
+    fn channel(&self) -> Option<Channel> {
+        lock(&self.channel).clone()
+    }
+
+    /// Sends a command from a task of its own, so that dropping the caller leaves nothing half sent.
+    fn dispatch(self: &Arc<Self>, command: Command) -> oneshot::Receiver<Result<(), Trouble>> {
+        let (tell, told) = oneshot::channel();
+        let Some(channel) = self.channel() else {
+            let cause = "there is no connection".to_string();
+            let _ = tell.send(Err(Trouble::Server {
+                what: "command",
+                cause,
+            }));
+            return told;
+        };
+        self.under_way.send_modify(|count| *count += 1);
+        let guard = UnderWay(Arc::clone(self));
+        self.spawn(async move {
+            let guard = guard;
+            let done = command.perform(channel).await;
+            drop(guard);
+            // Nobody waits for it any more when its call was dropped.
+            let _ = tell.send(done);
+        });
+        told
+    }
+}
+
+/// Counts a command that was sent and not answered yet.
+struct UnderWay(Arc<Vehicle>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.send_modify(|count| *count -= 1);
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let mut control = lock(&self.vehicle.control);
+        match self.effect {
+            Effect::Safe => control.safe_calls -= 1,
+            Effect::Motion => control.motion_calls -= 1,
+            _ => {}
+        }
+    }
+}
+
+impl Call {
+    /// Says how far the call is.
+    pub(crate) fn progress(&self, fraction: f64, message: &str) {
+        self.gate.progress(fraction, message);
+    }
+
+    /// Ends with the reason when the right to command is gone.
+    ///
+    /// # Errors
+    /// It is.
+    pub(crate) fn still_may(&self) -> Result<(), Refusal> {
+        if self.right.is_withdrawn() {
+            Err(ended(&self.right.why()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Sends one command and waits for MAVSDK's answer.
+    ///
+    /// # Errors
+    /// The call may not command any more, or the command did not work.
+    ///
+    /// # Cancel safety
+    /// Dropped, a command that was sent stays sent; a brake waits for it and has the last word.
+    pub(crate) async fn send(&self, command: Command) -> Result<(), Refusal> {
+        let mut sent = None;
+        {
+            // Held while it is sent: whoever withdraws the right comes before or after, never in between.
+            let mut control = lock(&self.vehicle.control);
+            if !control.holds(&self.right) {
+                return Err(ended(&self.right.why()));
+            }
+            self.gate.command(&mut || {
+                if let Some(mode) = mode_of(&command) {
+                    control.want(mode);
+                } else if matches!(command, Command::Disarm) {
+                    control.want_disarmed();
+                }
+                sent = Some(self.vehicle.dispatch(command.clone()));
+            });
+        }
+        let Some(answer) = sent else {
+            return refuse("cancelled", "the call was cancelled");
+        };
+        self.vehicle.log.write(
+            "command",
+            || json!({"call_id": self.id, "vehicle": self.vehicle.id, "command": format!("{command:?}")}),
+        );
+        tokio::select! {
+            biased;
+            why = self.right.withdrawn() => Err(ended(&why)),
+            answer = answer => match answer {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(trouble)) => Err(Refusal { code: trouble.code(), msg: trouble.to_string() }),
+                Err(_) => refuse("closed", "the toolbox closes"),
+            },
+        }
+    }
+
+    /// Waits until telemetry shows something, at most so much of the vehicle's time; `None` when it did not.
+    ///
+    /// # Errors
+    /// The right to command is gone, or the vehicle is not heard any more.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn wait<R>(
+        &self,
+        at_most: Duration,
+        mut look: impl FnMut(&Telemetry) -> Option<R>,
+    ) -> Result<Option<R>, Refusal> {
+        let until = self.vehicle.clock.after(at_most);
+        let mut heard = self.vehicle.heard.subscribe();
+        loop {
+            if let Some(found) = look(&heard.borrow_and_update()) {
+                return Ok(Some(found));
+            }
+            // Looked at now and then also when nothing comes: silence is what a lost link sounds like.
+            let tick = tokio::time::sleep(Duration::from_millis(250));
+            tokio::select! {
+                biased;
+                why = self.right.withdrawn() => return Err(ended(&why)),
+                () = tokio::time::sleep_until(until) => return Ok(None),
+                _ = heard.changed() => {}
+                () = tick => {}
+            }
+            self.heard_still()?;
+        }
+    }
+
+    /// Waits so much of the vehicle's time.
+    ///
+    /// # Errors
+    /// As [`Call::wait`].
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn pause(&self, vehicle_time: Duration) -> Result<(), Refusal> {
+        self.wait(vehicle_time, |_| None::<()>).await.map(drop)
+    }
+
+    /// Whether the vehicle is heard.
+    ///
+    /// # Errors
+    /// It is not.
+    pub(crate) fn heard_still(&self) -> Result<(), Refusal> {
+        match self.vehicle.link() {
+            Link::Up if self.vehicle.heard.borrow().link_ok() => Ok(()),
+            Link::Up => refuse("link_lost", "the vehicle is not heard any more"),
+            Link::Lost(why) | Link::Connecting(why) | Link::Missing(why) | Link::Untrusted(why) => {
+                refuse("link_lost", format!("the vehicle is not heard any more: {why}"))
+            }
+        }
+    }
+
+    /// Asks for a flight mode until telemetry shows it: an acknowledged command is not always carried out. Asked again
+    /// only as long as the mode was never reached.
+    ///
+    /// # Errors
+    /// The mode did not come; the message quotes what the vehicle said.
+    ///
+    /// # Cancel safety
+    /// As [`Call::send`].
+    pub(crate) async fn change_mode(&self, command: Command, tries: u32) -> Result<(), Refusal> {
+        let vehicle = &self.vehicle;
+        let Some(mode) = mode_of(&command) else {
+            return self.send(command).await;
+        };
+        let words = vehicle.heard.borrow().texts_so_far;
+        let mut last = None;
+        for attempt in 0..tries {
+            if attempt > 0 {
+                self.pause(Duration::from_secs(1)).await?;
+            }
+            let reached = lock(&vehicle.control).reached(mode);
+            if reached && vehicle.heard.borrow().mode == Some(mode) {
+                return Ok(());
+            }
+            match self.send(command.clone()).await {
+                Ok(()) => {}
+                Err(refusal) if matches!(refusal.code, "denied" | "unconfirmed") => {
+                    last = Some(refusal);
+                    continue;
+                }
+                Err(refusal) => return Err(refusal),
+            }
+            let shown = self
+                .wait(Duration::from_millis(2500), |heard| {
+                    (heard.mode == Some(mode)).then_some(())
+                })
+                .await?;
+            if shown.is_some() {
+                return Ok(());
+            }
+        }
+        lock(&vehicle.control).settle();
+        let said = vehicle.heard.borrow().words_since(words);
+        let said = said.map_or(String::new(), |words| format!("; the vehicle says: {words}"));
+        match last {
+            Some(refusal) => refuse(refusal.code, format!("{}{said}", refusal.msg)),
+            None => refuse(
+                "mode_refused",
+                format!(
+                    "the vehicle acknowledged and did not change its mode to {}{said}",
+                    mode.name()
+                ),
+            ),
+        }
+    }
+
+    /// What the vehicle has said since text `number`, as the end of a sentence.
+    pub(crate) fn quoted_since(&self, number: u64) -> String {
+        let said = self.vehicle.heard.borrow().words_since(number);
+        said.map_or(String::new(), |words| format!("; the vehicle says: {words}"))
+    }
+}
+
+/// The mode a command leads to.
+fn mode_of(command: &Command) -> Option<Mode> {
+    Some(match command {
+        Command::Takeoff => Mode::Takeoff,
+        Command::Land => Mode::Land,
+        Command::Return => Mode::ReturnToLaunch,
+        Command::Hold | Command::Goto { .. } => Mode::Hold,
+        Command::OffboardStart => Mode::Offboard,
+        Command::StartMission => Mode::Mission,
+        _ => return None,
+    })
+}
+
+fn ended(why: &Ended) -> Refusal {
+    match why {
+        Ended::Halted => Refusal {
+            code: "stopped",
+            msg: "the call was stopped".to_string(),
+        },
+        Ended::Override(how) => Refusal {
+            code: "pilot_override",
+            msg: how.clone(),
+        },
+        Ended::Closed => Refusal {
+            code: "closed",
+            msg: "the toolbox closes".to_string(),
+        },
+    }
+}
+
+/// Locks, also after a panic of another holder: what the locks of this crate protect is valid after every statement.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,246 @@
+//! Closed-loop flight with position setpoints.
+//!
+//! A setpoint runs ahead of the vehicle towards the target, never further than [`LEAD_M`]: whatever dies, the vehicle
+//! stops at most that far away. Every step looks at what is known again. Velocity setpoints are not used: MAVSDK repeats
+//! the last one for ever when its client dies. Read [`Flying::to`].
+
+use std::time::Duration;
+
+use super::{Call, Command, Mode};
+use crate::geo::{Ned, distance, towards, wrap_deg};
+use crate::guard::{self, Facts, Pose, Refusal, refuse};
+
+/// How far the setpoint runs ahead, metres.
+const LEAD_M: f64 = 1.2;
+/// Between setpoints, vehicle time.
+const STEP: Duration = Duration::from_millis(50);
+/// PX4 turns at most 45 degrees a second by itself.
+const YAW_RATE_DPS: f64 = 45.0;
+/// Where a move counts as done.
+const NEAR_M: f64 = 0.15;
+const NEAR_DEG: f64 = 3.0;
+const SLOW_MPS: f64 = 0.15;
+/// What still counts when the time is up.
+const CLOSE_M: f64 = 0.3;
+const CLOSE_DEG: f64 = 5.0;
+/// Nothing comes nearer for so long: it will not arrive.
+const STUCK: Duration = Duration::from_secs(5);
+/// How far inside the guarded place a vehicle may drift while it flies, metres: the fence's own margin is larger.
+const DRIFT_M: f64 = 1.5;
+
+/// A flight with one call.
+pub(crate) struct Flying<'a> {
+    call: &'a Call,
+    /// Metres per second.
+    pub(crate) speed_mps: f64,
+    /// Metres that have to stay free ahead while it moves.
+    pub(crate) keep_ahead_m: Option<f64>,
+}
+
+/// Where to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Target {
+    pub(crate) ned: Ned,
+    pub(crate) yaw_deg: f64,
+}
+
+impl<'a> Flying<'a> {
+    pub(crate) fn new(call: &'a Call) -> Self {
+        Self {
+            call,
+            speed_mps: call.vehicle.config.flight_limits.step_mps,
+            keep_ahead_m: None,
+        }
+    }
+
+    /// The pose, now.
+    ///
+    /// # Errors
+    /// It is not fresh.
+    pub(crate) fn pose(&self) -> Result<Pose, Refusal> {
+        match self.call.vehicle.heard.borrow().pose() {
+            Some(pose) => Ok(pose),
+            None => {
+                self.call.heard_still()?;
+                refuse("stale_telemetry", "the position is older than 1 s, or not known")
+            }
+        }
+    }
+
+    /// Takes over position control where the vehicle is, unless it has it already. PX4 wants a setpoint first.
+    ///
+    /// # Errors
+    /// It does not take over.
+    ///
+    /// # Cancel safety
+    /// As [`Call::send`].
+    pub(crate) async fn take_over(&self) -> Result<Pose, Refusal> {
+        let pose = self.pose()?;
+        let vehicle = &self.call.vehicle;
+        let offboard = super::lock(&vehicle.control).reached(Mode::Offboard);
+        if offboard && vehicle.heard.borrow().mode == Some(Mode::Offboard) {
+            return Ok(pose);
+        }
+        self.call
+            .send(Command::Position {
+                ned: pose.ned,
+                yaw_deg: pose.yaw_deg,
+            })
+            .await?;
+        self.call.change_mode(Command::OffboardStart, 3).await?;
+        self.pose()
+    }
+
+    /// Flies straight to `target` and comes to rest there.
+    ///
+    /// # Errors
+    /// It does not arrive, or must not go on; it is told to stay where it is then.
+    ///
+    /// # Cancel safety
+    /// Dropped, the vehicle stops within [`LEAD_M`] at the last setpoint; a brake stops it at once.
+    pub(crate) async fn to(&self, target: Target) -> Result<Pose, Refusal> {
+        let start = self.take_over().await?;
+        let arrived = self.follow(start, target).await;
+        if let Err(refusal) = &arrived
+            && !matches!(
+                refusal.code,
+                "pilot_override" | "stopped" | "cancelled" | "closed"
+            )
+        {
+            self.stay().await;
+        }
+        arrived
+    }
+
+    /// Tells the vehicle to stay where it comes to rest. Best effort: the caller has an error already.
+    pub(crate) async fn stay(&self) {
+        if let Ok(pose) = self.pose() {
+            // A bit ahead, where it can stop: a setpoint behind it would make it come back.
+            let ned = std::array::from_fn(|axis| pose.ned[axis] + pose.velocity[axis] * 0.5);
+            let _ = self
+                .call
+                .send(Command::Position {
+                    ned,
+                    yaw_deg: pose.yaw_deg,
+                })
+                .await;
+        }
+    }
+
+    async fn follow(&self, start: Pose, target: Target) -> Result<Pose, Refusal> {
+        let clock = self.call.vehicle.clock;
+        let length = distance(start.ned, target.ned);
+        let turn = wrap_deg(target.yaw_deg - start.yaw_deg).abs();
+        let limit = Duration::from_secs_f64(5.0 + length / 0.3_f64.min(self.speed_mps) + turn / 30.0);
+        let began = tokio::time::Instant::now();
+        let mut carrot = start.ned;
+        let mut heading = start.yaw_deg;
+        let mut nearest = (f64::INFINITY, began);
+        let mut last = began;
+        loop {
+            let pose = self.pose()?;
+            self.step_allowed(pose, target)?;
+            let left = distance(pose.ned, target.ned);
+            let off = wrap_deg(target.yaw_deg - pose.yaw_deg).abs();
+            if left < NEAR_M && off < NEAR_DEG && pose.speed() < SLOW_MPS {
+                return Ok(pose);
+            }
+            let score = left + off / 30.0;
+            if score < nearest.0 - 0.05 {
+                nearest = (score, tokio::time::Instant::now());
+            }
+            if clock.since(began) > limit || clock.since(nearest.1) > STUCK {
+                if left < CLOSE_M && off < CLOSE_DEG {
+                    return Ok(pose);
+                }
+                return refuse(
+                    "not_reached",
+                    format!("stopped {left:.2} m and {off:.0} deg before the target: it came no nearer"),
+                );
+            }
+            let passed = clock.since(last).as_secs_f64().min(0.5);
+            last = tokio::time::Instant::now();
+            carrot = towards(carrot, target.ned, self.speed_mps * passed);
+            if distance(carrot, pose.ned) > LEAD_M {
+                carrot = towards(pose.ned, carrot, LEAD_M);
+            }
+            heading = turned(heading, target.yaw_deg, YAW_RATE_DPS * passed);
+            self.call
+                .send(Command::Position {
+                    ned: carrot,
+                    yaw_deg: heading,
+                })
+                .await?;
+            let whole = (length + turn / 45.0).max(0.1);
+            self.call
+                .progress(1.0 - (left + off / 45.0).min(whole) / whole, "on the way");
+            clock.sleep(STEP).await;
+        }
+    }
+
+    /// What has to hold at every step of a loop that points by itself.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn allowed(&self, target: Target) -> Result<(), Refusal> {
+        self.step_allowed(self.pose()?, target)
+    }
+
+    /// Sends one setpoint. The caller moves it by small steps.
+    ///
+    /// # Errors
+    /// As [`Call::send`].
+    ///
+    /// # Cancel safety
+    /// As [`Call::send`].
+    pub(crate) async fn point(&self, target: Target) -> Result<(), Refusal> {
+        self.call
+            .send(Command::Position {
+                ned: target.ned,
+                yaw_deg: target.yaw_deg,
+            })
+            .await
+    }
+
+    /// What has to hold at every step.
+    fn step_allowed(&self, pose: Pose, target: Target) -> Result<(), Refusal> {
+        self.call.still_may()?;
+        self.call.heard_still()?;
+        let facts = self.call.vehicle.facts();
+        let (limits, fence) = (
+            &self.call.vehicle.config.flight_limits,
+            &self.call.vehicle.config.fence,
+        );
+        guard::require(&[guard::Need::Ours, guard::Need::Battery], &facts, limits)?;
+        if let Some(home) = facts.home {
+            let inside = fence.inside(home, pose.ned);
+            if inside < limits.fence_margin_m - DRIFT_M
+                && inside < fence.inside(home, target.ned) - 0.1 - DRIFT_M
+            {
+                return refuse("fence", format!("drifted to {inside:.1} m from the fence"));
+            }
+            if pose.alt_m > limits.max_alt_m + DRIFT_M {
+                return refuse(
+                    "altitude_ceiling",
+                    format!("drifted to {:.1} m above home", pose.alt_m),
+                );
+            }
+        }
+        self.free_ahead(&facts, pose, target)
+    }
+
+    fn free_ahead(&self, facts: &Facts, pose: Pose, target: Target) -> Result<(), Refusal> {
+        let Some(keep) = self.keep_ahead_m else {
+            return Ok(());
+        };
+        // What is left of the way counts, so that the vehicle stops before something that came into it.
+        let left = distance(pose.ned, target.ned);
+        guard::ahead(facts, left.min(LEAD_M), keep.min(guard::AHEAD_MARGIN_M)).map(drop)
+    }
+}
+
+/// From one heading towards another, the short way, at most `step` degrees.
+fn turned(from: f64, to: f64, step: f64) -> f64 {
+    let way = wrap_deg(to - from);
+    wrap_deg(from + way.clamp(-step, step))
+}

@@ -1,0 +1,120 @@
+//! A child program that ends when we end, however we end.
+//!
+//! The kernel's own way (a death signal) needs unsafe code between fork and exec, and belongs to the thread that forked.
+//! Here a shell holds the read end of a pipe: when our end closes - we closed it, crashed or were killed - the program is
+//! killed within milliseconds. For a vehicle that means: no more setpoints, and PX4 does what its parameters say. Read
+//! [`Child`].
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::process::{ChildStdin, Command};
+use tokio_util::task::TaskTracker;
+
+use super::lock;
+
+/// `$@` is the program. Standard input is the pipe; the program gets none of it.
+const SCRIPT: &str = r#"exec 3<&0
+"$@" </dev/null 3<&- & program=$!
+{ read -r _ <&3; kill -KILL $program; } >/dev/null 2>&1 & watch=$!
+exec 3<&-
+wait $program; code=$?
+kill $watch 2>/dev/null
+exit $code"#;
+
+/// Lines of a child's output that are kept for error messages.
+const LINES: usize = 20;
+
+/// A running program. Dropping it kills it.
+pub(crate) struct Child {
+    child: tokio::process::Child,
+    /// Open as long as the program is to live.
+    _leash: Option<ChildStdin>,
+    lines: Arc<Mutex<VecDeque<String>>>,
+    name: String,
+}
+
+impl Child {
+    /// Starts a program. Its output goes to the log, line by line, and to `each`.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(crate) fn start<A: AsRef<OsStr>>(
+        tasks: &TaskTracker,
+        program: &Path,
+        args: &[A],
+        each: impl Fn(&str) + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", SCRIPT, "sh"])
+            .arg(program)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let name = program
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let lines: Arc<Mutex<VecDeque<String>>> = Arc::default();
+        let each: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(each);
+        // They end with the pipes, and those with the program.
+        if let Some(out) = child.stdout.take() {
+            tasks.spawn(copy(out, name.clone(), Arc::clone(&lines), Arc::clone(&each)));
+        }
+        if let Some(out) = child.stderr.take() {
+            tasks.spawn(copy(out, name.clone(), Arc::clone(&lines), each));
+        }
+        Ok(Self {
+            _leash: child.stdin.take(),
+            child,
+            lines,
+            name,
+        })
+    }
+
+    /// Resolves when the program has ended, with what it said last.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn ended(&mut self) -> String {
+        let status = self
+            .child
+            .wait()
+            .await
+            .map_or_else(|error| error.to_string(), |status| status.to_string());
+        format!("{} ended ({status}): {}", self.name, self.last_line())
+    }
+
+    /// What the program said last.
+    pub(crate) fn last_line(&self) -> String {
+        lock(&self.lines)
+            .back()
+            .cloned()
+            .unwrap_or_else(|| "it said nothing".to_string())
+    }
+}
+
+async fn copy(
+    out: impl AsyncRead + Unpin,
+    name: String,
+    kept: Arc<Mutex<VecDeque<String>>>,
+    each: Arc<dyn Fn(&str) + Send + Sync>,
+) {
+    let mut lines = BufReader::new(out).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        tracing::debug!(program = name, "{line}");
+        each(&line);
+        let mut kept = lock(&kept);
+        if kept.len() == LINES {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+}

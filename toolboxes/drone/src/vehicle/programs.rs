@@ -1,0 +1,92 @@
+//! Where mavsdk_server and px4-sim are found.
+
+use std::path::{Path, PathBuf};
+
+/// The wheel of mavsdk-grpc, as `scripts/venv.sh` installs it.
+const VENV: &str = ".venv-mavsdk";
+
+/// Looks for mavsdk_server: the configuration, PATH, and the environment that `make venv` fills.
+///
+/// # Errors
+/// It is nowhere; says how to get it.
+pub(crate) fn mavsdk_server(configured: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(path) = configured {
+        return given(path, "mavsdk_server");
+    }
+    in_path("mavsdk_server").or_else(in_venv).ok_or_else(|| {
+        "mavsdk_server was not found: run `make venv` in the source tree, or `pip install mavsdk-grpc` and set \
+         `mavsdk_server` in the section of the toolbox `drone` to its mavsdk_grpc/bin/mavsdk_server"
+            .to_string()
+    })
+}
+
+/// Looks for px4-sim: the configuration, beside the program and in its `plugins`, and PATH.
+///
+/// # Errors
+/// It is nowhere; says how to get it.
+pub(crate) fn px4_sim(configured: Option<&Path>) -> Result<PathBuf, String> {
+    if let Some(path) = configured {
+        return given(path, "px4_sim");
+    }
+    let beside = places()
+        .into_iter()
+        .map(|place| place.join("px4-sim"))
+        .find(|path| is_program(path));
+    beside.or_else(|| in_path("px4-sim")).ok_or_else(|| {
+        "px4-sim was not found: run `make plugins` in the source tree, or set `px4_sim` in the section of the toolbox \
+         `drone` to its path"
+            .to_string()
+    })
+}
+
+fn given(path: &Path, key: &str) -> Result<PathBuf, String> {
+    if is_program(path) {
+        return Ok(path.to_path_buf());
+    }
+    Err(format!("{key} {}: no such program", path.display()))
+}
+
+/// The folder of the running program, those above it, and where plugins lie there and below the home folder.
+fn places() -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    if let Ok(program) = std::env::current_exe() {
+        for folder in program.ancestors().skip(1).take(5) {
+            places.push(folder.to_path_buf());
+            places.push(folder.join("plugins"));
+            places.push(folder.join("lib/ovos-tools/plugins"));
+        }
+    }
+    if let Some(home) = std::env::var_os("HOME") {
+        places.push(Path::new(&home).join(".local/share/ovos-tools/plugins"));
+    }
+    places
+}
+
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(name))
+        .find(|path| is_program(path))
+}
+
+fn in_venv() -> Option<PathBuf> {
+    let below = |root: PathBuf| {
+        let library = root.join(VENV).join("lib");
+        let mut pythons = std::fs::read_dir(library).ok()?;
+        pythons.find_map(|python| {
+            let path = python
+                .ok()?
+                .path()
+                .join("site-packages/mavsdk_grpc/bin/mavsdk_server");
+            is_program(&path).then_some(path)
+        })
+    };
+    places().into_iter().find_map(below)
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}

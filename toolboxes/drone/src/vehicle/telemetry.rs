@@ -1,0 +1,216 @@
+//! What the vehicle says, as it was last heard.
+//!
+//! Plain data with the moment each piece came; written by the streams of [`super::link`], read by everybody else
+//! without waiting. Read [`Telemetry`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::geo::{Ned, Origin, length};
+use crate::guard::{Health, Home, Landed, Mode, POSE_MAX_AGE_S, Pose};
+
+/// A value and when it came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<T> {
+    pub(crate) value: T,
+    pub(crate) at: Instant,
+}
+
+impl<T> Seen<T> {
+    pub(crate) fn now(value: T) -> Self {
+        Self {
+            value,
+            at: Instant::now(),
+        }
+    }
+}
+
+/// Place in degrees, heights in metres.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) lat: f64,
+    pub(crate) lon: f64,
+    pub(crate) amsl_m: f64,
+    pub(crate) relative_m: f64,
+}
+
+/// Charge in percent, volts, and seconds left where the vehicle says so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Battery {
+    pub(crate) pct: f64,
+    pub(crate) voltage_v: f64,
+    pub(crate) remaining_s: Option<f64>,
+}
+
+/// Something the vehicle said in words.
+#[derive(Clone, Debug)]
+pub(crate) struct Text {
+    /// Counts up, so that a caller can tell what came later.
+    pub(crate) number: u64,
+    pub(crate) severity: &'static str,
+    pub(crate) text: Arc<str>,
+}
+
+/// Progress of a mission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mission {
+    pub(crate) current: i32,
+    pub(crate) total: i32,
+}
+
+/// Everything heard from one vehicle.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Telemetry {
+    /// What MAVSDK says of the connection.
+    pub(crate) connected: bool,
+    /// When anything came last.
+    pub(crate) heard: Option<Instant>,
+    pub(crate) place: Option<Seen<Place>>,
+    pub(crate) local: Option<Seen<(Ned, Ned)>>,
+    pub(crate) yaw_deg: Option<Seen<f64>>,
+    pub(crate) armed: Option<bool>,
+    pub(crate) in_air: Option<bool>,
+    pub(crate) landed: Option<Landed>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) health: Option<Health>,
+    pub(crate) satellites: Option<i32>,
+    pub(crate) battery: Option<Battery>,
+    pub(crate) clearance_m: Option<Seen<f64>>,
+    pub(crate) camera: Option<i32>,
+    /// Photos the camera has reported.
+    pub(crate) captures: u64,
+    pub(crate) recording: Option<bool>,
+    pub(crate) mission: Option<Seen<Mission>>,
+    pub(crate) texts: VecDeque<Text>,
+    pub(crate) texts_so_far: u64,
+    pub(crate) origin: Option<Origin>,
+    /// Where it stood before it was armed.
+    pub(crate) home: Option<Home>,
+    /// Latitude and longitude of the first home: it holds the fence in its place.
+    pub(crate) anchor: Option<(f64, f64)>,
+}
+
+/// Texts that are kept: a refusal is explained by the last one or two.
+const TEXTS: usize = 16;
+/// The vehicle is lost after this silence: MAVSDK's own limit for heartbeats.
+const LOST: Duration = Duration::from_secs(3);
+
+impl Telemetry {
+    /// Whether the vehicle is heard.
+    pub(crate) fn link_ok(&self) -> bool {
+        self.connected && self.heard.is_some_and(|at| at.elapsed() < LOST)
+    }
+
+    /// Where the vehicle is, if that is fresh.
+    pub(crate) fn pose(&self) -> Option<Pose> {
+        let fresh = |at: Instant| at.elapsed().as_secs_f64() <= POSE_MAX_AGE_S;
+        let (place, local, yaw) = (self.place?, self.local?, self.yaw_deg?);
+        if !(fresh(place.at) && fresh(local.at) && fresh(yaw.at)) {
+            return None;
+        }
+        let (ned, velocity) = local.value;
+        let numbers = [
+            place.value.lat,
+            place.value.lon,
+            place.value.amsl_m,
+            place.value.relative_m,
+            yaw.value,
+        ];
+        if ned
+            .iter()
+            .chain(&velocity)
+            .chain(&numbers)
+            .any(|number| !number.is_finite())
+        {
+            return None;
+        }
+        Some(Pose {
+            ned,
+            velocity,
+            yaw_deg: yaw.value,
+            alt_m: place.value.relative_m,
+            amsl_m: place.value.amsl_m,
+            lat: place.value.lat,
+            lon: place.value.lon,
+        })
+    }
+
+    /// Whether it may be moving: armed, in the air, or nobody knows.
+    pub(crate) fn may_move(&self) -> bool {
+        self.armed != Some(false) || self.in_air != Some(false)
+    }
+
+    /// Whether it stands.
+    pub(crate) fn on_ground(&self) -> bool {
+        self.landed == Some(Landed::OnGround) && self.in_air != Some(true)
+    }
+
+    /// Adds something said.
+    pub(crate) fn said(&mut self, severity: &'static str, text: &str) {
+        self.texts_so_far += 1;
+        if self.texts.len() == TEXTS {
+            self.texts.pop_front();
+        }
+        let number = self.texts_so_far;
+        self.texts.push_back(Text {
+            number,
+            severity,
+            text: text.into(),
+        });
+    }
+
+    /// What was said after text `number`, the newest last, or nothing.
+    pub(crate) fn words_since(&self, number: u64) -> Option<String> {
+        let words: Vec<&str> = self
+            .texts
+            .iter()
+            .filter(|text| text.number > number)
+            .map(|text| &*text.text)
+            .collect();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+
+    /// The last words.
+    pub(crate) fn last_words(&self) -> Option<String> {
+        self.texts.back().map(|text| text.text.to_string())
+    }
+
+    /// Works out where home is. Before arming it is where the vehicle stands; in the air it is not touched. Where the
+    /// vehicle was found in the air, it is the origin of its local frame.
+    pub(crate) fn settle_home(&mut self) {
+        let (Some(place), Some(local)) = (self.place, self.local) else {
+            return;
+        };
+        let (ned, velocity) = local.value;
+        let standing = self.armed == Some(false) || self.on_ground();
+        if self.origin.is_none() || standing && length(velocity) < 0.3 {
+            self.origin = Some(Origin::from_fix(place.value.lat, place.value.lon, ned));
+        }
+        let Some(origin) = self.origin else {
+            return;
+        };
+        let down_m = ned[2] + place.value.relative_m;
+        let amsl_m = place.value.amsl_m - place.value.relative_m;
+        let anchor = &mut self.anchor;
+        let mut home = |north_m, east_m| {
+            let (lat, lon) = *anchor.get_or_insert_with(|| origin.global(north_m, east_m));
+            Home {
+                origin,
+                north_m,
+                east_m,
+                down_m,
+                amsl_m,
+                centre: origin.local(lat, lon),
+            }
+        };
+        match (self.armed, self.home) {
+            (Some(false), _) => self.home = Some(home(ned[0], ned[1])),
+            (Some(true), None) if self.in_air == Some(false) => self.home = Some(home(ned[0], ned[1])),
+            (Some(true), None) if self.in_air == Some(true) => self.home = Some(home(0.0, 0.0)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A fence stays where it is, a brake gives way to the landing that is asked for after it, and arming alone moves
+//! nothing. On virtual time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[path = "support/fake_mavsdk.rs"]
+mod fake_mavsdk;
+#[path = "support/paused.rs"]
+mod paused;
+
+use std::time::Duration;
+
+use ovos_toolbox_sdk::serde_json::json;
+use px4_sim::log::Cause;
+use px4_sim::{Mode, World};
+
+use paused::fly;
+
+fn empty() -> World {
+    World {
+        things: Vec::new(),
+        ..World::default()
+    }
+}
+
+#[test]
+fn a_round_fence_is_not_carried_along_by_landing_and_arming_elsewhere() {
+    fly(json!({"fence": {"radius_m": 20}}), empty(), |paused| async move {
+        let mut north: f64 = 0.0;
+        for _ in 0..3 {
+            paused.take_off(3.0).await;
+            north += 8.0;
+            let answer = paused
+                .fleet
+                .call("goto_local", json!({"north_m": north, "east_m": 0, "down_m": -3}))
+                .await;
+            // Three metres are kept free inside the fence of twenty.
+            let within = north <= 17.0;
+            assert_eq!(answer["ok"], within, "{north} m north: {answer}");
+            if !within {
+                assert_eq!(answer["code"], "fence", "{answer}");
+            }
+            paused.ok("land", json!({})).await;
+        }
+        let radius = paused.truth()["excursions"]["radius_m"].as_f64().unwrap();
+        assert!(radius < 17.5, "{radius}");
+    });
+}
+
+#[test]
+fn a_landing_that_is_asked_for_right_after_a_stop_is_flown_to_its_end() {
+    for after in [0.05, 0.3, 1.0, 2.0, 3.2] {
+        fly(json!({}), empty(), |paused| async move {
+            paused.take_off(5.0).await;
+            let place = json!({"north_m": 20, "east_m": 0, "down_m": -5});
+            let flight = paused.fleet.call("goto_local", place);
+            let ended = tokio::time::timeout(Duration::from_secs(4), flight).await;
+            assert!(ended.is_err(), "it is on its way");
+            paused.fleet.halt(true).await.unwrap();
+            paused.pass(after).await;
+            paused.ok("land", json!({})).await;
+            let modes = paused.story();
+            assert_eq!(paused.truth()["armed"], false, "{modes}");
+            assert_ne!(paused.mode(), Mode::Offboard, "{modes}");
+        });
+    }
+}
+
+#[test]
+fn arming_alone_moves_nothing_also_after_the_motors_were_killed_in_flight() {
+    fly(json!({}), empty(), |paused| async move {
+        paused.take_off(3.0).await;
+        let place = json!({"north_m": 20, "east_m": 0, "down_m": -3});
+        let flight = paused.fleet.call("goto_local", place);
+        tokio::pin!(flight);
+        let ended = tokio::time::timeout(Duration::from_secs(4), &mut flight).await;
+        assert!(ended.is_err(), "it is on its way");
+        // The mode stays offboard, and mavsdk_server goes on repeating the last set point.
+        paused.fake.lock().vehicle.disarm(true, Cause::Pilot);
+        let answer = flight.await;
+        assert_eq!(answer["code"], "pilot_override", "{answer}");
+        paused.pass(10.0).await;
+        paused.fleet.resume().expect("nobody flies it");
+        let before = paused.truth()["excursions"]["path_m"].as_f64().unwrap();
+        let armed = paused.fleet.call("arm", json!({})).await;
+        paused.pass(5.0).await;
+        let after = paused.truth()["excursions"]["path_m"].as_f64().unwrap();
+        assert!(
+            after - before < 0.05,
+            "it moved {} m after {armed}\n{}",
+            after - before,
+            paused.story()
+        );
+    });
+}
+
+#[test]
+fn arming_moves_nothing_after_a_takeoff_was_asked_for_while_disarmed() {
+    fly(json!({}), empty(), |paused| async move {
+        paused
+            .fake
+            .lock()
+            .vehicle
+            .set_mode(Mode::Takeoff, Cause::GroundStation);
+        paused.pass(2.0).await;
+        let armed = paused.fleet.call("arm", json!({})).await;
+        paused.pass(8.0).await;
+        let moved = paused.truth()["excursions"]["path_m"].as_f64().unwrap();
+        assert!(moved < 0.05, "{moved} m after {armed}\n{}", paused.story());
+    });
+}

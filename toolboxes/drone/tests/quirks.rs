@@ -1,0 +1,98 @@
+//! What PX4 does that a naive tool would not expect: with each awkward behaviour on, and with none, a caller sees the same.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[path = "support/rig.rs"]
+mod rig;
+
+use ovos_toolbox_sdk::prelude::*;
+use rig::Rig;
+
+fn lat(north: f64) -> f64 {
+    47.397_742 + (north / 6_371_000.0).to_degrees()
+}
+
+/// The same flight, whatever the vehicle's manners.
+fn fly(quirks: &str) {
+    let Some(rig) = Rig::open(json!({"simulator": {"quirks": quirks}, "flight_limits": {"max_alt_m": 12.0}}))
+    else {
+        return;
+    };
+    // takeoff_while_disarmed: it would be acknowledged.
+    rig.refused("takeoff", json!({"alt_m": 4}), "not_armed");
+    rig.ok("arm", json!({}));
+    // takeoff_settles_low, slow_streams.
+    let risen = rig.ok("takeoff", json!({"alt_m": 4}));
+    assert!(
+        risen["state"]["alt_m"].as_f64().unwrap() >= 3.5,
+        "{quirks}: {risen}"
+    );
+    // disarm_in_air_denied: off, it would fall.
+    rig.refused("disarm", json!({}), "in_air");
+    // sluggish_velocity: closed loop.
+    let before = rig.place()[2];
+    rig.ok("move_up", json!({"cm": 100}));
+    assert!((before - rig.place()[2] - 1.0).abs() < 0.3, "{quirks}");
+    // mission_needs_settling.
+    let path = json!([{"lat": lat(6.0), "lon": 8.545_594, "alt_m": 5}, {"lat": lat(9.0), "lon": 8.545_594, "alt_m": 5}]);
+    rig.ok("follow_path", json!({"waypoints": path}));
+    assert!((rig.place()[0] - 9.0).abs() < 1.8, "{quirks}: {:?}", rig.place());
+    // goto_outside_fence_acked: it would be acknowledged and ignored.
+    rig.refused(
+        "goto_gps",
+        json!({"lat": lat(300.0), "lon": 8.545_594, "alt_m": 5}),
+        "fence",
+    );
+    // return_climbs: not above the ceiling.
+    rig.ok("rtl", json!({}));
+    let excursions = rig.truth()["excursions"].clone();
+    assert!(
+        excursions["up_m"].as_f64().unwrap() <= 12.5,
+        "{quirks}: {excursions}"
+    );
+    assert_eq!(rig.truth()["armed"], false);
+}
+
+#[test]
+fn a_flight_is_the_same_with_all_quirks_and_with_none() {
+    fly("all");
+    fly("none");
+}
+
+#[test]
+fn a_fence_that_does_not_contain_home_grounds_the_vehicle() {
+    // PX4 acknowledges such a fence and then has none at all.
+    let corner = |north: f64, east: f64| json!([lat(north), 8.545_594 + east / 75_000.0]);
+    let fence = json!({"polygon": [corner(50.0, -20.0), corner(50.0, 20.0), corner(90.0, 20.0), corner(90.0, -20.0)]});
+    let Some(rig) = Rig::open(json!({"fence": fence})) else {
+        return;
+    };
+    rig.ok("arm", json!({}));
+    rig.refused("takeoff", json!({"alt_m": 4}), "fence");
+    assert_eq!(rig.truth()["landed"], "on_ground");
+}
+
+#[test]
+fn arming_right_after_the_boot_says_why_not_or_works() {
+    let Some((config, control)) = Rig::config(json!({"simulator": {"speed": 1.0}})) else {
+        return;
+    };
+    let harness = ovos_toolbox_sdk::testing::Harness::open::<drone::Drone>(config).expect("opens");
+    let rig = Rig {
+        harness: harness.with_deadline(std::time::Duration::from_secs(60)),
+        control,
+    };
+    // The call waits for the vehicle, and asks again where PX4 denies at first.
+    let first = rig.call("arm", json!({}));
+    let said = first["msg"].as_str().unwrap();
+    assert!(
+        first["ok"] == true || said.contains("preflight") || said.contains("denied"),
+        "{first}"
+    );
+    rig.until("armed", |rig| rig.call("arm", json!({}))["ok"] == true);
+    assert_eq!(rig.truth()["armed"], true);
+}

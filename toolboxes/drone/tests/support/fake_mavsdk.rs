@@ -1,0 +1,249 @@
+//! MAVSDK without a server, a socket or a real second: the services the toolbox uses, in this process, around the
+//! vehicle model of px4-sim.
+//!
+//! Time is tokio's, so a paused clock makes a flight take no time. What mavsdk_server does by itself is done here, too:
+//! it repeats the last set point twenty times a second whether or not its client lives, until the mode is left. A fake
+//! proves what the toolbox does with these answers; that the real server answers so is shown elsewhere. Read
+//! [`FakeMavsdk`].
+
+#[path = "fake_mavsdk/action.rs"]
+mod action;
+#[path = "fake_mavsdk/mission.rs"]
+mod mission;
+#[path = "fake_mavsdk/offboard.rs"]
+mod offboard;
+#[path = "fake_mavsdk/rest.rs"]
+mod rest;
+#[path = "fake_mavsdk/telemetry.rs"]
+mod telemetry;
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt, stream};
+use hyper_util::rt::TokioIo;
+use px4_sim::vehicle::{Notice, Photo, Setpoint};
+use px4_sim::{Ack, Mode, Quirk, Vehicle};
+use tokio::sync::{broadcast, mpsc};
+use tonic::transport::{Channel, Endpoint, Server, Uri};
+use tonic::{Response, Status};
+
+use drone::mavsdk;
+
+/// The nonce of the vehicle.
+pub(crate) const NONCE: u64 = 0x0011_2233_4455_66aa;
+
+/// The vehicle's model moves so often, seconds; two of its own steps.
+const TICK_S: f64 = 0.02;
+/// mavsdk_server repeats set points so often, seconds.
+const REPEAT_S: f64 = 0.05;
+/// And goes on for so long after a start although the mode is another one, seconds.
+const GRACE_S: f64 = 3.0;
+
+/// What the services share.
+pub(crate) struct Sim {
+    /// The vehicle.
+    pub(crate) vehicle: Vehicle,
+    /// The link is down: nothing is heard and nothing arrives.
+    pub(crate) silent: bool,
+    setpoint: Option<Setpoint>,
+    started: f64,
+    heartbeat_due: f64,
+    repeat_due: f64,
+    texts: broadcast::Sender<(u8, String)>,
+    photos: broadcast::Sender<Photo>,
+    mission_starts: Vec<usize>,
+}
+
+/// The fake, cheap to clone.
+#[derive(Clone)]
+pub(crate) struct FakeMavsdk {
+    sim: Arc<Mutex<Sim>>,
+}
+
+type Answered<T> = Result<Response<T>, Status>;
+type Told<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+impl FakeMavsdk {
+    /// A MAVSDK around this vehicle; its time begins now, with tokio's.
+    ///
+    /// The tasks end with the runtime.
+    pub(crate) fn start(vehicle: Vehicle) -> Self {
+        let fake = Self {
+            sim: Arc::new(Mutex::new(Sim {
+                vehicle,
+                silent: false,
+                setpoint: None,
+                started: f64::NEG_INFINITY,
+                heartbeat_due: 0.0,
+                repeat_due: 0.0,
+                texts: broadcast::channel(256).0,
+                photos: broadcast::channel(16).0,
+                mission_starts: Vec::new(),
+            })),
+        };
+        let ticking = fake.clone();
+        tokio::spawn(async move {
+            let mut clock = tokio::time::interval(Duration::from_secs_f64(TICK_S));
+            loop {
+                clock.tick().await;
+                ticking.lock().advance();
+            }
+        });
+        fake
+    }
+
+    /// The vehicle and what surrounds it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Sim> {
+        self.sim.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection to it: gRPC as always, over a pipe.
+    pub(crate) fn channel(&self) -> Channel {
+        let (accept, accepted) = mpsc::channel(4);
+        let incoming = stream::unfold(accepted, |mut accepted| async move {
+            let pipe: tokio::io::DuplexStream = accepted.recv().await?;
+            Some((Ok::<_, std::io::Error>(pipe), accepted))
+        });
+        let server = Server::builder()
+            .add_service(mavsdk::core::core_service_server::CoreServiceServer::new(
+                self.clone(),
+            ))
+            .add_service(mavsdk::info::info_service_server::InfoServiceServer::new(
+                self.clone(),
+            ))
+            .add_service(mavsdk::action::action_service_server::ActionServiceServer::new(
+                self.clone(),
+            ))
+            .add_service(mavsdk::offboard::offboard_service_server::OffboardServiceServer::new(self.clone()))
+            .add_service(mavsdk::mission::mission_service_server::MissionServiceServer::new(self.clone()))
+            .add_service(mavsdk::geofence::geofence_service_server::GeofenceServiceServer::new(self.clone()))
+            .add_service(mavsdk::camera::camera_service_server::CameraServiceServer::new(
+                self.clone(),
+            ))
+            .add_service(mavsdk::param::param_service_server::ParamServiceServer::new(
+                self.clone(),
+            ))
+            .add_service(
+                mavsdk::telemetry::telemetry_service_server::TelemetryServiceServer::new(self.clone()),
+            )
+            .serve_with_incoming(Box::pin(incoming));
+        tokio::spawn(async move {
+            server.await.expect("the in-process server runs");
+        });
+        let connect = tower::service_fn(move |_: Uri| {
+            let accept = accept.clone();
+            async move {
+                let (ours, theirs) = tokio::io::duplex(1 << 16);
+                let gone = |_| std::io::Error::other("the in-process server is gone");
+                accept.send(theirs).await.map_err(gone)?;
+                Ok::<_, std::io::Error>(TokioIo::new(ours))
+            }
+        });
+        Endpoint::from_static("http://in.process").connect_with_connector_lazy(connect)
+    }
+
+    /// A stream that reads the vehicle every `slow` seconds, or ten times a second without the quirk.
+    fn every<T: Send + 'static>(
+        &self,
+        slow: f64,
+        read: impl Fn(&Sim) -> Option<T> + Send + Sync + 'static,
+    ) -> Told<T> {
+        let seconds = if self.lock().vehicle.quirks.has(Quirk::SlowStreams) {
+            slow
+        } else {
+            slow.min(0.1)
+        };
+        let clock = tokio::time::interval(Duration::from_secs_f64(seconds));
+        let sim = self.clone();
+        let told = stream::unfold(clock, |mut clock| async move {
+            clock.tick().await;
+            Some(((), clock))
+        });
+        Box::pin(told.filter_map(move |()| {
+            let sim = sim.lock();
+            let item = if sim.silent { None } else { read(&sim) };
+            std::future::ready(item.map(Ok))
+        }))
+    }
+}
+
+/// Turns a broadcast into a stream; what was missed is missed.
+fn told<S: Clone + Send + 'static, T: Send + 'static>(
+    receiver: broadcast::Receiver<S>,
+    make: impl Fn(S) -> T + Send + Copy + 'static,
+) -> Told<T> {
+    Box::pin(stream::unfold(receiver, move |mut receiver| async move {
+        loop {
+            match receiver.recv().await {
+                Ok(item) => return Some((Ok(make(item)), receiver)),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }))
+}
+
+impl Sim {
+    fn advance(&mut self) {
+        let now = self.vehicle.time();
+        if now >= self.heartbeat_due && !self.silent {
+            self.heartbeat_due = now + 1.0;
+            self.hear_heartbeat();
+        }
+        if self.setpoint.is_some() && now >= self.repeat_due {
+            self.repeat_due = now + REPEAT_S;
+            self.repeat();
+        }
+        if !self.silent {
+            self.vehicle.hear_station();
+        }
+        for _ in 0..2 {
+            self.vehicle.step(TICK_S / 2.0);
+        }
+        for notice in self.vehicle.take_notices() {
+            if self.silent {
+                continue;
+            }
+            // Nobody listening is fine.
+            match notice {
+                Notice::Text(severity, text) => drop(self.texts.send((severity, text))),
+                Notice::Photo(photo) => drop(self.photos.send(photo)),
+                Notice::Reached(_) => {}
+            }
+        }
+    }
+
+    fn repeat(&mut self) {
+        if let Some(setpoint) = self.setpoint
+            && !self.silent
+        {
+            self.vehicle.take_setpoint(setpoint);
+        }
+    }
+
+    /// With each heartbeat the server looks whether the vehicle is still in offboard mode; one that has long left it, or
+    /// was never told to start, gets no more set points.
+    fn hear_heartbeat(&mut self) {
+        let late = self.vehicle.time() - self.started > GRACE_S;
+        if self.vehicle.mode() != Mode::Offboard && late {
+            self.setpoint = None;
+        }
+    }
+
+    /// What a lost link makes of every command, after the server's patience.
+    fn reachable(&self) -> bool {
+        !self.silent
+    }
+}
+
+/// Where the answer to a command stands in MAVSDK's enums: success, denied, timeout.
+fn verdict(ack: Ack) -> (i32, &'static str) {
+    match ack {
+        Ack::Accepted => (1, "Success"),
+        Ack::Denied | Ack::TemporarilyRejected => (5, "Command Denied"),
+        Ack::Unsupported => (12, "Unsupported"),
+        Ack::Failed => (13, "Failed"),
+    }
+}

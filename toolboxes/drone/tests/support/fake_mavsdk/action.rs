@@ -1,0 +1,124 @@
+//! Arming, taking off, landing, going somewhere.
+
+use drone::mavsdk::action::action_service_server::ActionService;
+use drone::mavsdk::action::*;
+use px4_sim::log::Cause;
+use px4_sim::params::Param;
+use px4_sim::{Ack, Mode, Vehicle};
+use tonic::Request;
+
+use super::{Answered, FakeMavsdk, verdict};
+
+const TIMEOUT: (i32, &str) = (8, "Timeout");
+/// mavsdk_server gives a command up after so many milliseconds: half a second, and three more tries.
+const PATIENCE_MS: u64 = 2000;
+
+impl FakeMavsdk {
+    async fn act(&self, command: impl FnOnce(&mut Vehicle) -> Ack) -> Option<ActionResult> {
+        let (result, text) = if self.lock().reachable() {
+            verdict(command(&mut self.lock().vehicle))
+        } else {
+            tokio::time::sleep(std::time::Duration::from_millis(PATIENCE_MS)).await;
+            TIMEOUT
+        };
+        Some(ActionResult {
+            result,
+            result_str: text.to_owned(),
+        })
+    }
+}
+
+fn set(vehicle: &mut Vehicle, name: &str, value: f32) -> Ack {
+    match vehicle.params.set(name, Param::Float(value)) {
+        Ok(()) => Ack::Accepted,
+        Err(_) => Ack::Failed,
+    }
+}
+
+#[tonic::async_trait]
+impl ActionService for FakeMavsdk {
+    async fn arm(&self, _: Request<ArmRequest>) -> Answered<ArmResponse> {
+        let arm = |vehicle: &mut Vehicle| {
+            if matches!(vehicle.mode(), Mode::Mission | Mode::Return) {
+                vehicle.set_mode(Mode::Hold, Cause::Command);
+            }
+            vehicle.arm()
+        };
+        let action_result = self.act(arm).await;
+        Ok(ArmResponse { action_result }.into())
+    }
+
+    async fn disarm(&self, _: Request<DisarmRequest>) -> Answered<DisarmResponse> {
+        let action_result = self.act(|vehicle| vehicle.disarm(false, Cause::Command)).await;
+        Ok(DisarmResponse { action_result }.into())
+    }
+
+    async fn takeoff(&self, _: Request<TakeoffRequest>) -> Answered<TakeoffResponse> {
+        let action_result = self.act(Vehicle::takeoff).await;
+        Ok(TakeoffResponse { action_result }.into())
+    }
+
+    async fn land(&self, _: Request<LandRequest>) -> Answered<LandResponse> {
+        let action_result = self.act(Vehicle::land).await;
+        Ok(LandResponse { action_result }.into())
+    }
+
+    async fn return_to_launch(&self, _: Request<ReturnToLaunchRequest>) -> Answered<ReturnToLaunchResponse> {
+        let action_result = self
+            .act(|vehicle| vehicle.set_mode(Mode::Return, Cause::Command))
+            .await;
+        Ok(ReturnToLaunchResponse { action_result }.into())
+    }
+
+    async fn goto_location(&self, request: Request<GotoLocationRequest>) -> Answered<GotoLocationResponse> {
+        let to = request.into_inner();
+        let goto = |vehicle: &mut Vehicle| {
+            if vehicle.mode() != Mode::Hold {
+                vehicle.set_mode(Mode::Hold, Cause::Command);
+            }
+            let yaw = to.yaw_deg.is_finite().then(|| f64::from(to.yaw_deg).to_radians());
+            let alt = to
+                .absolute_altitude_m
+                .is_finite()
+                .then(|| f64::from(to.absolute_altitude_m));
+            vehicle.reposition(Some((to.latitude_deg, to.longitude_deg)), alt, yaw)
+        };
+        let action_result = self.act(goto).await;
+        Ok(GotoLocationResponse { action_result }.into())
+    }
+
+    async fn hold(&self, _: Request<HoldRequest>) -> Answered<HoldResponse> {
+        let action_result = self
+            .act(|vehicle| vehicle.set_mode(Mode::Hold, Cause::Command))
+            .await;
+        Ok(HoldResponse { action_result }.into())
+    }
+
+    async fn set_takeoff_altitude(
+        &self,
+        request: Request<SetTakeoffAltitudeRequest>,
+    ) -> Answered<SetTakeoffAltitudeResponse> {
+        let altitude = request.into_inner().altitude;
+        let action_result = self
+            .act(|vehicle| set(vehicle, "MIS_TAKEOFF_ALT", altitude))
+            .await;
+        Ok(SetTakeoffAltitudeResponse { action_result }.into())
+    }
+
+    async fn set_return_to_launch_altitude(
+        &self,
+        request: Request<SetReturnToLaunchAltitudeRequest>,
+    ) -> Answered<SetReturnToLaunchAltitudeResponse> {
+        let altitude = request.into_inner().relative_altitude_m;
+        let action_result = self.act(|vehicle| set(vehicle, "RTL_RETURN_ALT", altitude)).await;
+        Ok(SetReturnToLaunchAltitudeResponse { action_result }.into())
+    }
+
+    async fn set_current_speed(
+        &self,
+        _: Request<SetCurrentSpeedRequest>,
+    ) -> Answered<SetCurrentSpeedResponse> {
+        let action_result = self.act(|_| Ack::Accepted).await;
+        Ok(SetCurrentSpeedResponse { action_result }.into())
+    }
+}

@@ -1,0 +1,119 @@
+//! The toolbox over the in-process MAVSDK, on a clock that is paused: nothing here takes real time but the computing.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drone::Fleet;
+use ovos_toolbox_sdk::serde_json::{Value, json};
+use px4_sim::control::Truth;
+use px4_sim::log::What;
+use px4_sim::scene::Scene;
+use px4_sim::{Home, Mode, Quirks, Vehicle, World};
+
+use crate::fake_mavsdk::FakeMavsdk;
+
+/// A vehicle on the ground that has booted, and the toolbox that hears it.
+#[derive(Clone)]
+pub(crate) struct Paused {
+    pub(crate) fake: FakeMavsdk,
+    pub(crate) fleet: Arc<Fleet>,
+}
+
+/// Runs a flight on a runtime of its own.
+pub(crate) fn fly<F: Future<Output = ()>>(config: Value, world: World, flight: impl FnOnce(Paused) -> F) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async { flight(Paused::begin(config, world).await).await });
+}
+
+impl Paused {
+    async fn begin(config: Value, world: World) -> Self {
+        let mut vehicle = Vehicle::new(Home::default(), Quirks::all(), world);
+        vehicle.drain = 0.0;
+        let fake = FakeMavsdk::start(vehicle);
+        let fleet = Arc::new(Fleet::over(fake.channel(), config).expect("a good configuration"));
+        let (watched, feeding) = (fake.clone(), Arc::clone(&fleet));
+        tokio::spawn(async move {
+            let mut clock = tokio::time::interval(Duration::from_millis(200));
+            loop {
+                clock.tick().await;
+                let scene = Scene::of(&watched.lock().vehicle, feeding.unix());
+                feeding.see(json!(scene));
+            }
+        });
+        let paused = Self { fake, fleet };
+        paused.pass(6.0).await;
+        paused
+    }
+
+    /// Lets vehicle time pass.
+    pub(crate) async fn pass(&self, seconds: f64) {
+        tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+    }
+
+    /// Simulated seconds since the start.
+    pub(crate) fn time(&self) -> f64 {
+        self.fake.lock().vehicle.time()
+    }
+
+    /// Where it really is, and all else.
+    pub(crate) fn truth(&self) -> Value {
+        json!(Truth::of(&self.fake.lock().vehicle))
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.fake.lock().vehicle.mode()
+    }
+
+    /// A call that has to work.
+    pub(crate) async fn ok(&self, tool: &str, args: Value) -> Value {
+        let answer = self.fleet.call(tool, args.clone()).await;
+        assert_eq!(answer["ok"], true, "{tool} {args}: {answer}\n{}", self.story());
+        answer
+    }
+
+    /// Arms and takes off.
+    pub(crate) async fn take_off(&self, alt_m: f64) {
+        self.ok("arm", json!({})).await;
+        self.ok("takeoff", json!({"alt_m": alt_m})).await;
+    }
+
+    /// The commands that reached the vehicle at or after this time, without set points.
+    pub(crate) fn commands_since(&self, t: f64) -> Vec<String> {
+        let sim = self.fake.lock();
+        let command = |what: &What| match what {
+            What::Command { name, .. } => Some(name.clone()),
+            _ => None,
+        };
+        let since = sim.vehicle.log.since(0).filter(|entry| entry.t >= t);
+        since.filter_map(|entry| command(&entry.what)).collect()
+    }
+
+    /// How many set points reached the vehicle at or after this time.
+    pub(crate) fn setpoints_since(&self, t: f64) -> usize {
+        let sim = self.fake.lock();
+        let setpoint = |what: &What| matches!(what, What::Setpoint { .. });
+        let since = sim.vehicle.log.since(0).filter(|entry| entry.t >= t);
+        since.filter(|entry| setpoint(&entry.what)).count()
+    }
+
+    /// What happened, for failures.
+    pub(crate) fn story(&self) -> String {
+        let sim = self.fake.lock();
+        let told = sim
+            .vehicle
+            .log
+            .since(0)
+            .filter(|entry| !matches!(entry.what, What::Setpoint { .. }));
+        let lines: Vec<String> = told
+            .map(|entry| format!("{:.2} {:?}", entry.t, entry.what))
+            .collect();
+        lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+}

@@ -1,0 +1,197 @@
+//! Whoever else may fly: pilots, ground stations, failsafes; and what happens when the way to the vehicle breaks.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[path = "support/rig.rs"]
+mod rig;
+
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+use rig::Rig;
+
+/// The number of the simulator's last log entry.
+fn mark(rig: &Rig) -> Value {
+    rig.truth()["next_seq"].clone()
+}
+
+/// What was sent to the vehicle since then that asks it to move.
+fn sent_since(rig: &Rig, mark: &Value) -> Vec<Value> {
+    let log = rig.sim(json!({"cmd": "log", "since": mark, "kind": "command", "limit": 1000}));
+    let entries = log["entries"]
+        .as_array()
+        .or(log["log"].as_array())
+        .cloned()
+        .unwrap_or_default();
+    let quiet = [
+        "request_message",
+        "set_message_interval",
+        "image",
+        "video",
+        "camera",
+        "storage",
+    ];
+    entries
+        .into_iter()
+        .filter(|entry| {
+            let name = entry["name"].as_str().unwrap_or_default().to_lowercase();
+            !quiet.iter().any(|word| name.contains(word))
+        })
+        .collect()
+}
+
+#[test]
+fn who_takes_over_has_the_vehicle_until_it_is_handed_back() {
+    let Some(rig) = Rig::open(json!({})) else {
+        return;
+    };
+    let takeovers = [
+        (
+            "remote control",
+            json!({"cmd": "pilot", "mode": "posctl", "sticks": [0, 0, 0]}),
+            "POSCTL",
+        ),
+        (
+            "ground station",
+            json!({"cmd": "ground_station", "mode": "hold"}),
+            "HOLD",
+        ),
+        (
+            "failsafe",
+            json!({"cmd": "failsafe", "mode": "return", "text": "Failsafe activated"}),
+            "RETURN_TO_LAUNCH",
+        ),
+    ];
+    for (who, takeover, mode) in takeovers {
+        rig.take_off(5.0);
+        let run = rig
+            .harness
+            .start("goto_local", json!({"north_m": 30, "east_m": 0, "down_m": -6}))
+            .unwrap();
+        rig.until("under way", |rig| {
+            rig.truth()["mode"] == "offboard" && speed(rig) > 0.7
+        });
+        assert_eq!(rig.sim(takeover.clone())["ok"], true, "{takeover}");
+        let ended = run.wait().result().unwrap();
+        assert_eq!(
+            (&ended["ok"], &ended["code"]),
+            (&json!(false), &json!("pilot_override")),
+            "{who}: {ended}"
+        );
+        assert!(ended["msg"].as_str().unwrap().contains(mode), "{who}: {ended}");
+        let _ = rig.harness.wait_event("latched");
+        // The service's own stop follows; it must not take the vehicle from whoever has it.
+        let since = mark(&rig);
+        rig.harness.halt(&["all"], true).unwrap();
+        rig.refused("move_up", json!({"cm": 50}), "pilot_override");
+        rig.refused(
+            "goto_local",
+            json!({"north_m": 0, "east_m": 0, "down_m": -6}),
+            "pilot_override",
+        );
+        std::thread::sleep(Duration::from_millis(700));
+        assert_eq!(
+            sent_since(&rig, &since),
+            Vec::<Value>::new(),
+            "{who}: something was sent"
+        );
+        // Handing back: while a pilot flies it is refused.
+        if mode == "POSCTL" {
+            assert!(rig.harness.resume().is_err(), "a pilot flies");
+        }
+        rig.ok("hold", json!({"ms": 0}));
+        rig.harness.resume().unwrap();
+        rig.ok("move_up", json!({"cm": 50}));
+        rig.ok("land", json!({}));
+    }
+}
+
+#[test]
+fn a_lost_link_ends_the_call_and_comes_back() {
+    let Some(rig) = Rig::airborne(5.0, json!({})) else {
+        return;
+    };
+    let run = rig
+        .harness
+        .start("goto_local", json!({"north_m": 40, "east_m": 0, "down_m": -6}))
+        .unwrap();
+    rig.until("under way", |rig| rig.place()[0] > 3.0);
+    rig.sim(json!({"cmd": "drop_link", "seconds": 40}));
+    let ended = run.wait().result().unwrap();
+    let code = ended["code"].as_str().unwrap().to_string();
+    assert!(
+        ["link_lost", "stale_telemetry"].contains(&code.as_str()),
+        "{ended}"
+    );
+    rig.until("link_ok false", |rig| {
+        rig.call("vehicle_health", json!({}))["link_ok"] == false
+    });
+    assert_eq!(rig.call("move_up", json!({"cm": 50}))["code"], "link_down");
+    rig.until("link_ok again", |rig| {
+        rig.call("vehicle_health", json!({}))["link_ok"] == true
+    });
+    // Without set points PX4 left offboard control by itself, which nobody of us commanded.
+    rig.refused("move_up", json!({"cm": 50}), "pilot_override");
+    rig.ok("hold", json!({"ms": 0}));
+    rig.harness.resume().unwrap();
+    rig.ok("move_up", json!({"cm": 50}));
+}
+
+#[test]
+fn a_killed_server_is_started_again_and_the_vehicle_has_stopped() {
+    let Some(rig) = Rig::airborne(5.0, json!({})) else {
+        return;
+    };
+    let run = rig
+        .harness
+        .start("goto_local", json!({"north_m": 40, "east_m": 0, "down_m": -6}))
+        .unwrap();
+    rig.until("under way", |rig| rig.place()[0] > 3.0);
+    kill_server(&rig);
+    let ended = run.wait().result().unwrap();
+    assert_eq!(ended["ok"], false, "{ended}");
+    rig.until("at rest", |rig| speed(rig) < 0.2);
+    assert!(rig.place()[0] < 15.0, "it flew on: {:?}", rig.place());
+    rig.until("link_ok again", |rig| {
+        rig.call("vehicle_health", json!({}))["link_ok"] == true
+    });
+    rig.ok("land", json!({}));
+}
+
+fn speed(rig: &Rig) -> f64 {
+    let velocity: [f64; 3] = serde_json::from_value(rig.truth()["velocity"].clone()).unwrap();
+    velocity.iter().map(|part| part * part).sum::<f64>().sqrt()
+}
+
+/// Kills the mavsdk_server of this rig; others' are left alone.
+fn kill_server(rig: &Rig) {
+    let url = format!("udpin://127.0.0.1:{}", rig.udp_port());
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<i32>().ok())
+        else {
+            continue;
+        };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let args: Vec<String> = line
+            .split(|byte| *byte == 0)
+            .map(|arg| String::from_utf8_lossy(arg).into_owned())
+            .collect();
+        if args
+            .first()
+            .is_some_and(|program| program.ends_with("mavsdk_server"))
+            && args.contains(&url)
+        {
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            return;
+        }
+    }
+    panic!("no mavsdk_server at {url}");
+}
