@@ -1,0 +1,333 @@
+//! One servo: its registers and where its horn is.
+
+use std::time::{Duration, Instant};
+
+use crate::Fault;
+
+/// Addresses in the register table of an STS3215.
+pub mod register {
+    #![allow(missing_docs, reason = "the names are the vendor's")]
+    pub const MODEL: u8 = 3;
+    pub const ID: u8 = 5;
+    pub const STATUS_LEVEL: u8 = 8;
+    pub const MIN_POSITION: u8 = 9;
+    pub const MAX_POSITION: u8 = 11;
+    pub const MAX_TEMPERATURE: u8 = 13;
+    pub const OFFSET: u8 = 31;
+    pub const MODE: u8 = 33;
+    pub const TORQUE_ENABLE: u8 = 40;
+    pub const ACCELERATION: u8 = 41;
+    pub const GOAL_POSITION: u8 = 42;
+    pub const GOAL_TIME: u8 = 44;
+    pub const GOAL_SPEED: u8 = 46;
+    pub const TORQUE_LIMIT: u8 = 48;
+    pub const LOCK: u8 = 55;
+    pub const PRESENT_POSITION: u8 = 56;
+    pub const PRESENT_SPEED: u8 = 58;
+    pub const PRESENT_LOAD: u8 = 60;
+    pub const VOLTAGE: u8 = 62;
+    pub const TEMPERATURE: u8 = 63;
+    pub const STATUS: u8 = 65;
+    pub const MOVING: u8 = 66;
+    pub const CURRENT: u8 = 69;
+}
+use register as r;
+
+/// Addresses below this one are kept when the power goes, if the lock was open when they were written.
+const KEPT: usize = 40;
+/// Steps a second at full speed.
+const FULL_SPEED: f64 = 3400.0;
+
+/// A simulated STS3215. Angles are steps: 4096 a turn, 2048 in the middle.
+#[derive(Clone, Debug)]
+pub struct Servo {
+    table: [u8; 256],
+    kept: [u8; KEPT],
+    /// Where the horn is, before the homing offset.
+    horn: f64,
+    speed: f64,
+    staged: Option<(u8, Vec<u8>)>,
+    fault: Fault,
+    seen: Instant,
+}
+
+impl Servo {
+    /// A servo as it comes out of the box, with this id, its horn in the middle.
+    #[must_use]
+    pub fn new(id: u8) -> Self {
+        let mut table = [0; 256];
+        table[usize::from(r::ID)] = id;
+        table[usize::from(r::STATUS_LEVEL)] = 1;
+        table[usize::from(r::MAX_TEMPERATURE)] = 70;
+        table[usize::from(r::LOCK)] = 1;
+        table[usize::from(r::VOLTAGE)] = 74;
+        table[usize::from(r::TEMPERATURE)] = 31;
+        let mut servo = Self {
+            table,
+            kept: [0; KEPT],
+            horn: 2048.0,
+            speed: 0.0,
+            staged: None,
+            fault: Fault::None,
+            seen: Instant::now(),
+        };
+        servo.set_word(r::MODEL, 777);
+        servo.set_word(r::MAX_POSITION, 4095);
+        servo.set_word(r::GOAL_POSITION, 2048);
+        servo.set_word(r::TORQUE_LIMIT, 1000);
+        servo.kept.copy_from_slice(&servo.table[..KEPT]);
+        servo
+    }
+
+    /// The same servo with its horn somewhere else. Its goal register stays in the middle.
+    #[must_use]
+    pub fn at(mut self, steps: u16) -> Self {
+        self.horn = f64::from(steps);
+        self
+    }
+
+    /// The id it answers to.
+    #[must_use]
+    pub fn id(&self) -> u8 {
+        self.table[usize::from(r::ID)]
+    }
+
+    /// One register.
+    #[must_use]
+    pub fn byte(&self, address: u8) -> u8 {
+        self.table[usize::from(address)]
+    }
+
+    /// Two registers as a little-endian word.
+    #[must_use]
+    pub fn word(&self, address: u8) -> u16 {
+        let at = usize::from(address);
+        u16::from_le_bytes([self.table[at], self.table[at + 1]])
+    }
+
+    /// Sets one register from the inside: a temperature, a voltage.
+    pub fn set_byte(&mut self, address: u8, value: u8) {
+        self.table[usize::from(address)] = value;
+    }
+
+    /// Sets two registers from the inside.
+    pub fn set_word(&mut self, address: u8, value: u16) {
+        let at = usize::from(address);
+        self.table[at..at + 2].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// What is wrong with it.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        self.fault
+    }
+
+    /// Breaks or mends it.
+    pub fn set_fault(&mut self, fault: Fault) {
+        self.fault = fault;
+    }
+
+    /// Where its horn stands, in steps as a client reads them.
+    #[must_use]
+    pub fn position(&self) -> f64 {
+        self.horn - f64::from(signed(self.word(r::OFFSET), 11))
+    }
+
+    /// How fast its horn turns, in steps a second.
+    #[must_use]
+    pub fn speed(&self) -> f64 {
+        self.speed
+    }
+
+    /// Turns the horn by hand. Does nothing while the torque is on.
+    pub fn push(&mut self, steps: f64) {
+        if self.byte(r::TORQUE_ENABLE) == 0 {
+            self.horn += steps;
+        }
+    }
+
+    /// Cuts the power and gives it back: what is not kept is forgotten.
+    pub fn power_cycle(&mut self) {
+        let (fresh, horn, fault) = (Self::new(self.id()), self.horn, self.fault);
+        let kept = self.kept;
+        *self = Self { horn, fault, ..fresh };
+        self.table[..KEPT].copy_from_slice(&kept);
+        self.kept = kept;
+    }
+
+    pub(crate) fn read(&mut self, address: u8, length: u8) -> Vec<u8> {
+        self.advance(Instant::now());
+        let at = usize::from(address);
+        self.table[at..(at + usize::from(length)).min(256)].to_vec()
+    }
+
+    pub(crate) fn write(&mut self, address: u8, bytes: &[u8]) {
+        self.advance(Instant::now());
+        for (offset, &value) in bytes.iter().enumerate() {
+            let at = usize::from(address) + offset;
+            if at < 5 || (usize::from(r::PRESENT_POSITION)..=70).contains(&at) || at > 255 {
+                continue;
+            }
+            if at == usize::from(r::TORQUE_ENABLE) && value == 128 {
+                self.call_this_the_middle();
+                continue;
+            }
+            self.table[at] = value;
+            if at < KEPT && self.byte(r::LOCK) == 0 {
+                self.kept[at] = value;
+            }
+        }
+        self.advance(Instant::now());
+    }
+
+    pub(crate) fn stage(&mut self, address: u8, bytes: &[u8]) {
+        self.staged = Some((address, bytes.to_vec()));
+    }
+
+    pub(crate) fn act(&mut self) {
+        if let Some((address, bytes)) = self.staged.take() {
+            self.write(address, &bytes);
+        }
+    }
+
+    /// Moves the horn to where it is at `now` and brings the registers up to date.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.seen);
+        self.seen = now;
+        self.turn(passed);
+        let (position, speed) = (self.position(), self.speed);
+        self.set_word(r::PRESENT_POSITION, sign_magnitude(position, 15));
+        self.set_word(r::PRESENT_SPEED, sign_magnitude(speed, 15));
+        self.set_byte(r::MOVING, u8::from(speed != 0.0));
+        self.set_word(r::PRESENT_LOAD, sign_magnitude(speed / FULL_SPEED * 200.0, 10));
+        self.set_word(r::CURRENT, u16::from(speed != 0.0) * 20);
+        if let Fault::Error(bits) = self.fault {
+            self.set_byte(r::STATUS, bits);
+        } else {
+            self.set_byte(r::STATUS, 0);
+        }
+    }
+
+    fn turn(&mut self, passed: Duration) {
+        let seconds = passed.as_secs_f64();
+        if self.byte(r::TORQUE_ENABLE) == 0 {
+            self.speed = 0.0;
+            return;
+        }
+        let asked = f64::from(signed(self.word(r::GOAL_SPEED), 15));
+        if self.byte(r::MODE) == 1 {
+            self.speed = asked.clamp(-FULL_SPEED, FULL_SPEED);
+            self.horn += self.speed * seconds;
+            return;
+        }
+        let (low, high) = (
+            f64::from(self.word(r::MIN_POSITION)),
+            f64::from(self.word(r::MAX_POSITION)),
+        );
+        let goal = f64::from(signed(self.word(r::GOAL_POSITION), 15));
+        let goal = if low < high { goal.clamp(low, high) } else { goal };
+        let left = goal + f64::from(signed(self.word(r::OFFSET), 11)) - self.horn;
+        let limit = if asked == 0.0 {
+            FULL_SPEED
+        } else {
+            asked.abs().min(FULL_SPEED)
+        };
+        if left.abs() <= limit * seconds || left == 0.0 {
+            self.horn += left;
+            self.speed = 0.0;
+        } else {
+            self.speed = limit * left.signum();
+            self.horn += self.speed * seconds;
+        }
+    }
+
+    fn call_this_the_middle(&mut self) {
+        let offset = self.horn - 2048.0;
+        self.set_word(r::OFFSET, sign_magnitude(offset.clamp(-2047.0, 2047.0), 11));
+        self.set_word(r::GOAL_POSITION, 2048);
+        let at = usize::from(r::OFFSET);
+        self.kept[at..at + 2].copy_from_slice(&self.table[at..at + 2]);
+    }
+}
+
+/// A sign-magnitude word: `bit` is the sign.
+fn signed(word: u16, bit: u8) -> i32 {
+    let sign = 1u16 << bit;
+    let magnitude = i32::from(word & (sign - 1));
+    if word & sign == 0 { magnitude } else { -magnitude }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to what fits below the sign bit"
+)]
+fn sign_magnitude(value: f64, bit: u8) -> u16 {
+    let sign = 1u16 << bit;
+    let magnitude = value.abs().round().min(f64::from(sign - 1)) as u16;
+    if value < 0.0 && magnitude > 0 {
+        magnitude | sign
+    } else {
+        magnitude
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(servo: &mut Servo, milliseconds: u64) -> f64 {
+        let then = servo.seen + Duration::from_millis(milliseconds);
+        servo.advance(then);
+        servo.position()
+    }
+
+    #[test]
+    fn it_goes_where_it_is_told_at_the_speed_it_is_told() {
+        let mut servo = Servo::new(1);
+        servo.set_word(r::GOAL_POSITION, 3048);
+        servo.set_word(r::GOAL_SPEED, 1000);
+        assert!(
+            (after(&mut servo, 500) - 2048.0).abs() < 1e-9,
+            "no torque, no motion"
+        );
+        servo.set_byte(r::TORQUE_ENABLE, 1);
+        assert!((after(&mut servo, 500) - 2548.0).abs() < 1.0);
+        assert_eq!(servo.byte(r::MOVING), 1);
+        assert!((after(&mut servo, 600) - 3048.0).abs() < 1e-9);
+        assert_eq!(servo.byte(r::MOVING), 0);
+    }
+
+    #[test]
+    fn a_wheel_turns_until_it_is_told_not_to() {
+        let mut servo = Servo::new(7);
+        servo.set_byte(r::MODE, 1);
+        servo.set_byte(r::TORQUE_ENABLE, 1);
+        servo.set_word(r::GOAL_SPEED, 500 | 0x8000);
+        assert!((after(&mut servo, 10_000) + 2952.0).abs() < 1.0);
+        assert_eq!(servo.word(r::PRESENT_SPEED), 500 | 0x8000);
+        servo.set_word(r::GOAL_SPEED, 0);
+        let rests = after(&mut servo, 1);
+        assert!((after(&mut servo, 1000) - rests).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_id_written_under_the_lock_is_forgotten_with_the_power() {
+        for (lock, after_power) in [(1, 3), (0, 9)] {
+            let mut servo = Servo::new(3);
+            servo.write(r::LOCK, &[lock]);
+            servo.write(r::ID, &[9]);
+            assert_eq!(servo.id(), 9);
+            servo.power_cycle();
+            assert_eq!(servo.id(), after_power, "lock {lock}");
+        }
+    }
+
+    #[test]
+    fn torque_128_calls_the_present_position_the_middle() {
+        let mut servo = Servo::new(1).at(1500);
+        servo.write(r::TORQUE_ENABLE, &[128]);
+        assert!((servo.position() - 2048.0).abs() < 1e-9);
+        assert_eq!(servo.byte(r::TORQUE_ENABLE), 0);
+    }
+}
