@@ -1,0 +1,25 @@
+//! The robot toolbox on a machine with a sourced ROS 2.
+//!
+//! The same toolbox, tools and configuration as `robot`; only the ROS topics of the K1's profile `topics` go through
+//! the installation's own middleware, whichever it is. What robots speak besides ROS topics goes over DDS as before,
+//! because the messages are in no ROS installation. Read [`R2rBackend`].
+
+mod backend;
+
+use std::sync::{Arc, OnceLock};
+
+pub use backend::R2rBackend;
+use ovos_toolbox_sdk::boundary::Table;
+use robot::robots::Robots;
+
+/// The one exported symbol: the table of this toolbox. Null when its manifest cannot be made.
+#[unsafe(no_mangle)]
+pub extern "C" fn toolbox_entry_v1() -> *const ovos_toolbox_sdk::abi::Toolbox {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE
+        .get_or_init(|| {
+            robot::ros::backend::carry_topics_with(|config, node| Ok(Arc::new(R2rBackend::join(config, node)?)));
+            Table::of::<Robots>()
+        })
+        .as_ptr()
+}

@@ -1,0 +1,197 @@
+//! What an action costs between the toolbox and an emulated robot, beside the bare library call.
+//!
+//! Servos: is the torque of the head's two servos on? One sync read. K1: what is its status? One request, one response;
+//! the robot is another DDS participant of this process. Run it with `cargo bench -p robot --bench round_trip`.
+#![allow(clippy::print_stdout, reason = "a bench prints its figures")]
+#![allow(
+    clippy::expect_used,
+    missing_docs,
+    reason = "a bench that cannot run has no figures"
+)]
+
+use std::time::{Duration, Instant};
+
+use feetech_sim::{Line, Servo};
+use futures_util::StreamExt;
+use robot::action::{Action, Primitive};
+use robot::adapter::booster_k1::{self, BoosterK1, BoosterK1Config};
+use robot::adapter::johnny5::{self, Johnny5, Johnny5Config};
+use robot::adapter::{Adapter, Control};
+use robot::dds::Participant;
+use robot::dds::booster::{REQUEST, REQUESTS, RESPONSE, RESPONSES, RpcReqMsg, RpcRespMsg};
+use robot::ros::RosConfig;
+use robot::subsystem::Subsystem;
+use ros2_client::qos::{History, WhenFull};
+use ros2_client::{Context, MessageTypeName, Name, NodeName, NodeOptions, QosProfile};
+use rustypot::servo::feetech::sts3215::Sts3215Controller;
+use serde_json::json;
+
+/// Figures are the median of this many.
+const ROUNDS: usize = 300;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    println!("round trip to an emulated robot, median of {ROUNDS}");
+    servos(&runtime);
+    k1(&runtime);
+}
+
+fn report(name: &str, bare: f64, adapter: f64) {
+    println!("  {name}");
+    println!("    {bare:7.0} us          bare library call");
+    println!(
+        "    {adapter:7.0} us  x{:<5.2}  action of the adapter",
+        adapter / bare
+    );
+}
+
+fn median(mut round: impl FnMut()) -> f64 {
+    let mut rounds: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let begun = Instant::now();
+            round();
+            begun.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    rounds.sort_by(f64::total_cmp);
+    rounds[ROUNDS / 2]
+}
+
+fn action(subsystem: Subsystem, primitive: Primitive) -> Action {
+    Action {
+        subsystem,
+        primitive,
+        expected: Duration::from_secs(1),
+    }
+}
+
+fn servos(runtime: &tokio::runtime::Runtime) {
+    let line = || Line::start((1..=11).map(Servo::new)).expect("a pseudo terminal");
+    let (left, right) = (line(), line());
+    let port = serialport::new(right.path().to_string_lossy(), 1_000_000)
+        .timeout(Duration::from_millis(100))
+        .open()
+        .expect("a port");
+    let mut controller = Sts3215Controller::new().with_protocol_v1().with_serial_port(port);
+    let bare = median(|| drop(controller.sync_read_torque_enable(&[7, 8]).expect("an answer")));
+    drop(controller);
+    let section = json!({"answer_ms": 100, "ports": {"left": left.path(), "right": right.path()}});
+    let config: Johnny5Config = serde_json::from_value(section).expect("a configuration");
+    let capabilities = johnny5::model(&config).expect("a model").capabilities;
+    let robot =
+        Johnny5::new("five", &config, capabilities, None, std::sync::Arc::new(|_| ())).expect("a robot");
+    runtime.block_on(robot.connect()).expect("a connection");
+    let (check, control) = (action(Subsystem::Gantry, Primitive::CheckTorque), Control::free());
+    let adapter = median(|| {
+        drop(
+            runtime
+                .block_on(robot.execute(&check, &control))
+                .expect("an answer"),
+        )
+    });
+    runtime.block_on(robot.close());
+    drop(robot);
+    report("torque of two servos", bare, adapter);
+}
+
+fn k1(runtime: &tokio::runtime::Runtime) {
+    let ros = json!({"domain": fastrand::u16(10..230), "interfaces": ["127.0.0.1"]});
+    let network: RosConfig = serde_json::from_value(ros.clone()).expect("a configuration");
+    let robot = Participant::join(&network, "k1").expect("a participant");
+    let answers = robot.publish::<RpcRespMsg>(RESPONSES, RESPONSE).expect("a topic");
+    let answer = move |request: RpcReqMsg| {
+        let header = json!({"status": 0}).to_string();
+        let _ = answers.publish(RpcRespMsg {
+            uuid: request.uuid,
+            header,
+            body: "{}".to_owned(),
+        });
+    };
+    robot.subscribe(REQUESTS, REQUEST, true, answer).expect("a topic");
+    let bare = bare_dds(runtime, &network);
+
+    let section = json!({"profile": "booster_rpc", "ros": ros});
+    let config: BoosterK1Config = serde_json::from_value(section).expect("a configuration");
+    let capabilities = booster_k1::model(&config).expect("a model").capabilities;
+    let k1 = BoosterK1::new("k1", &config, capabilities, None, std::sync::Arc::new(|_| ())).expect("a robot");
+    runtime.block_on(k1.connect()).expect("a connection");
+    let (test, control) = (
+        action(Subsystem::Base, Primitive::SelfTest { verbose: false }),
+        Control::free(),
+    );
+    let adapter = median(|| drop(runtime.block_on(k1.execute(&test, &control)).expect("an answer")));
+    runtime.block_on(k1.close());
+    drop(k1);
+    report("status of a K1", bare, adapter);
+}
+
+/// The same request and response with the library alone.
+fn bare_dds(runtime: &tokio::runtime::Runtime, network: &RosConfig) -> f64 {
+    let participant = rustdds::DomainParticipantBuilder::new(network.domain)
+        .with_only_networks(network.interfaces.iter().copied())
+        .build()
+        .expect("a participant");
+    let context = Context::from_domain_participant(participant).expect("a context");
+    let options = NodeOptions::new()
+        .enable_rosout(false)
+        .start_parameter_services(false);
+    let mut node = context
+        .new_node(NodeName::new("/", "bare").expect("a name"), options)
+        .expect("a node");
+    let quality = QosProfile::publisher_default()
+        .reliability_reliable(WhenFull::Fail)
+        .history(History::KeepLast { depth: 10 });
+    let topic = |node: &ros2_client::Node, name: &str, kind: (&str, &str)| {
+        let name = Name::parse(name).expect("a name");
+        node.create_topic(&name, MessageTypeName::new(kind.0, kind.1), &quality)
+            .expect("a topic")
+    };
+    let (requests, responses) = (topic(&node, REQUESTS, REQUEST), topic(&node, RESPONSES, RESPONSE));
+    let publisher = node
+        .create_publisher::<RpcReqMsg>(&requests, None)
+        .expect("a publisher");
+    let subscription = node
+        .create_subscription::<RpcRespMsg>(&responses, None)
+        .expect("a subscription");
+    let spinner = node.spinner().expect("a spinner");
+    let spinning = runtime.spawn(async move { spinner.spin().await.is_ok() });
+    let mut stream = Box::pin(subscription.async_stream());
+    let ask = |number: usize| RpcReqMsg {
+        uuid: number.to_string(),
+        header: json!({"api_id": 2018}).to_string(),
+        body: String::new(),
+    };
+    // The first ones are lost.
+    let first = Instant::now();
+    let heard = loop {
+        assert!(first.elapsed() < Duration::from_secs(10), "nobody answers");
+        assert!(publisher.publish(ask(0)).is_ok(), "a request");
+        let answer =
+            runtime.block_on(async { tokio::time::timeout(Duration::from_millis(200), stream.next()).await });
+        if answer.is_ok() {
+            break true;
+        }
+    };
+    assert!(heard);
+    let mut number = 0;
+    let figure = median(|| {
+        number += 1;
+        assert!(publisher.publish(ask(number)).is_ok(), "a request");
+        loop {
+            let answer = runtime
+                .block_on(stream.next())
+                .expect("a stream")
+                .expect("an answer");
+            if answer.0.uuid == number.to_string() {
+                break;
+            }
+        }
+    });
+    node.stop_spinner();
+    drop(spinning);
+    figure
+}

@@ -1,0 +1,340 @@
+//! What the toolbox asks of a robot, whichever it is.
+//!
+//! Owns the trait and what crosses it. Tools, graphs, poses, limits and waiting for each other are decided before
+//! an adapter is asked; it never sees a name that is not resolved or a number that is not checked. Read [`Adapter`].
+
+pub mod booster_k1;
+pub mod johnny5;
+pub mod sim;
+pub mod unitree_g1;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use ovos_toolbox_sdk::wire::Object;
+use serde_json::Value;
+
+use crate::action::Action;
+use crate::capability::Capabilities;
+use crate::subsystem::Subsystem;
+
+/// A robot. One instance drives one machine; everything is called on any thread.
+///
+/// Each adapter's file has, besides the type: `<Kind>Config`; `model(&config)`, the robot's parts, poses and gestures
+/// (a built-in one of `data/`, changed where the configuration gives another layout); `new(name, config, capabilities,
+/// estop, notify)`, which touches no hardware (`capabilities` are the model's, narrowed by the configuration); and
+/// `safe_stop(name, config, estop)`, which blocks and needs no instance.
+pub trait Adapter: Send + Sync {
+    /// What it has and can do; the same for the adapter's whole life.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Connects and brings the machine to rest. Never arms, homes, enables torque or moves. Bounded by the adapter to
+    /// 8 s. An adapter whose machine is away goes on trying by itself and says so through [`Notify`]; until then its
+    /// actions fail with [`ActionError::NotConnected`].
+    ///
+    /// # Errors
+    /// It is not connected yet, and why.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped; [`Adapter::close`] is called all the same.
+    fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>>;
+
+    /// Does one action and returns when it has ended, with the machine at rest.
+    ///
+    /// Every command goes through [`Control::command`]. At the latest 50 ms after [`Control::cancelled`] it returns
+    /// [`ActionError::Cancelled`], or is dropped at an await: in both cases [`Adapter::halt`] is called, before or
+    /// after, so the future itself has nothing to undo.
+    ///
+    /// # Errors
+    /// Why it was not done. Nothing moves any more then.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped at any await.
+    fn execute<'a>(
+        &'a self,
+        action: &'a Action,
+        control: &'a Control,
+    ) -> BoxFuture<'a, Result<ActionOutput, ActionError>>;
+
+    /// Positions and whatever else is known of a subsystem, from what was read last; asks nothing. Has the keys
+    /// `positions` (where there are joints) and `connected`, and `mode: "simulation"` where it is simulated.
+    fn state(&self, subsystem: Subsystem) -> Value;
+
+    /// Ends the motion of these subsystems: sends the command and returns within 50 ms, whatever else is under way.
+    /// With `emergency` it does what the configuration's `estop` says and refuses motion until [`Adapter::reset`];
+    /// without, it holds position with power.
+    ///
+    /// # Errors
+    /// The command could not be sent.
+    fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError>;
+
+    /// Motion may be commanded again. Never moves and never enables torque.
+    ///
+    /// # Errors
+    /// Not yet, and why: a button is pressed, the robot has fallen.
+    fn reset(&self) -> Result<(), ActionError>;
+
+    /// Ends threads and connections, within 3 s. Motion was halted before.
+    ///
+    /// # Cancel safety
+    /// The future may be dropped.
+    fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// Where something is, for robots that can tell.
+    fn locate(&self, what: &str) -> Option<Sighting> {
+        let _ = what;
+        None
+    }
+
+    /// Answers a recognition question where nobody on the bus does. Only the simulator's people can.
+    fn recognise(&self, tool: &str, args: &Value) -> Option<Value> {
+        let _ = (tool, args);
+        None
+    }
+}
+
+/// Where something is, seen from the robot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sighting {
+    /// Degrees from straight ahead, negative to the left.
+    pub bearing: f64,
+    /// Degrees, positive downwards.
+    pub tilt: f64,
+    /// Metres.
+    pub distance: f64,
+}
+
+/// What an action returns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ActionOutput {
+    /// For a person.
+    pub message: String,
+    /// For a program.
+    pub data: Object,
+    /// What it had to do without: "no gripper: closed nothing".
+    pub notes: Vec<String>,
+}
+
+impl ActionOutput {
+    /// An output without data.
+    #[must_use]
+    pub fn said(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a value to the data.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.data.insert(key.to_string(), value.into());
+        self
+    }
+
+    /// Adds what it had to do without.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+}
+
+/// Why an action was not done.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ActionError {
+    /// The robot has nothing to do it with.
+    #[error("not supported by {robot}: {what}")]
+    NotSupported {
+        /// The robot's name in the configuration.
+        robot: String,
+        /// What it cannot do.
+        what: String,
+    },
+    /// The machine is away.
+    #[error("{robot} is not connected: {reason}")]
+    NotConnected {
+        /// The robot's name.
+        robot: String,
+        /// Why, and what to look at.
+        reason: String,
+    },
+    /// It was cancelled or halted.
+    #[error("cancelled")]
+    Cancelled,
+    /// The robot is in emergency stop.
+    #[error("Robot is in emergency stop state. Reset required.")]
+    Stopped,
+    /// A number is beyond what the robot allows.
+    #[error("{what}: {value} is out of range, expected {min} to {max} {unit}")]
+    OutOfRange {
+        /// Which one, such as `right_arm elbow`.
+        what: String,
+        /// What was asked.
+        value: f64,
+        /// The smallest that is allowed.
+        min: f64,
+        /// The largest that is allowed.
+        max: f64,
+        /// Of all three.
+        unit: &'static str,
+    },
+    /// The machine refused it or broke while doing it.
+    #[error("{robot}: {what}")]
+    Hardware {
+        /// The robot's name.
+        robot: String,
+        /// What happened, with the motor or the channel.
+        what: String,
+    },
+    /// The machine did not answer or did not arrive.
+    #[error("{robot}: {what} within {limit:?}")]
+    Timeout {
+        /// The robot's name.
+        robot: String,
+        /// What did not happen: "no answer from motor 5 on /dev/ttyACM0".
+        what: String,
+        /// The time it had.
+        limit: Duration,
+    },
+    /// It makes no sense now: the id is taken, the hitch holds nothing.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Something the adapter noticed by itself.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The connection changed: `connected`, `lost` or `degraded`, and why.
+    Backend {
+        /// One word.
+        state: String,
+        /// For a person.
+        reason: String,
+    },
+    /// The machine has stopped itself: its button was pressed, it fell.
+    Latched {
+        /// For a person.
+        reason: String,
+    },
+}
+
+/// Where an adapter's notices go. Never blocks.
+pub type Notify = Arc<dyn Fn(Notice) + Send + Sync>;
+
+/// The right to command, of one action.
+///
+/// Clones are the same right. In tests: [`Control::free`].
+#[derive(Clone)]
+pub struct Control {
+    right: Arc<dyn Right>,
+}
+
+/// What gives the right: the SDK's context, or a test.
+pub trait Right: Send + Sync {
+    /// Runs `send` unless the action has lost the right; whether it ran. A halt waits for it.
+    fn pass(&self, send: &mut dyn FnMut()) -> bool;
+    /// Resolves when the action is cancelled or halted.
+    fn cancelled(&self) -> BoxFuture<'static, ()>;
+    /// Whether it is.
+    fn is_cancelled(&self) -> bool;
+    /// How far it is.
+    fn progress(&self, fraction: f64, message: &str);
+    /// Which action of which call it is, for logs.
+    fn label(&self) -> String {
+        String::new()
+    }
+}
+
+impl Control {
+    /// A control that asks `right`.
+    #[must_use]
+    pub fn new(right: Arc<dyn Right>) -> Self {
+        Self { right }
+    }
+
+    /// A control that nobody cancels.
+    #[must_use]
+    pub fn free() -> Self {
+        Self::new(Arc::new(Free))
+    }
+
+    /// Sends one command to the machine: runs `send`, which must be short and must not block, unless the action was
+    /// cancelled or halted. [`Adapter::halt`] is called after the last such closure has returned and none follows.
+    ///
+    /// # Errors
+    /// [`ActionError::Cancelled`]: nothing was sent.
+    pub fn command<R>(&self, send: impl FnOnce() -> R) -> Result<R, ActionError> {
+        let mut send = Some(send);
+        let mut sent = None;
+        self.right.pass(&mut || sent = send.take().map(|send| send()));
+        sent.ok_or(ActionError::Cancelled)
+    }
+
+    /// Waits for `work` unless the action is cancelled first.
+    ///
+    /// # Errors
+    /// [`ActionError::Cancelled`]: `work` was dropped.
+    ///
+    /// # Cancel safety
+    /// As `work`.
+    pub async fn unless_cancelled<R>(&self, work: impl Future<Output = R>) -> Result<R, ActionError> {
+        let cancelled = self.right.cancelled();
+        tokio::select! {
+            biased;
+            () = cancelled => Err(ActionError::Cancelled),
+            done = work => Ok(done),
+        }
+    }
+
+    /// Waits, on the real clock.
+    ///
+    /// # Errors
+    /// [`ActionError::Cancelled`]: the action was cancelled meanwhile.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn sleep(&self, time: Duration) -> Result<(), ActionError> {
+        self.unless_cancelled(tokio::time::sleep(time)).await
+    }
+
+    /// Whether the action was cancelled or halted.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.right.is_cancelled()
+    }
+
+    /// `<call id>/<action id>`, for logs; empty in tests.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.right.label()
+    }
+
+    /// Says how far the action is, 0.0 to 1.0.
+    pub fn progress(&self, fraction: f64, message: &str) {
+        self.right.progress(fraction, message);
+    }
+}
+
+struct Free;
+
+impl Right for Free {
+    fn pass(&self, send: &mut dyn FnMut()) -> bool {
+        send();
+        true
+    }
+
+    fn cancelled(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
+    fn progress(&self, _: f64, _: &str) {}
+}

@@ -1,0 +1,356 @@
+//! The K1's own interface: functions over two topics, arms over `joint_ctrl`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::topics::node_name;
+use super::{BoosterK1, BoosterK1Config};
+use crate::action::{Grip, Keyframe, Routine, Velocity};
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::dds::booster::{
+    Asked, LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request,
+};
+use crate::dds::{Participant, Publisher};
+use crate::ros::path::Path;
+use crate::ros::{LastWord, RosError};
+use crate::subsystem::Subsystem;
+
+/// Joints of a K1.
+const JOINTS: usize = 22;
+/// Stiffness and damping of an arm's joint, from the vendor's example.
+const STIFFNESS: f32 = 60.0;
+const DAMPING: f32 = 1.5;
+/// How much of an arm is ours at most, from the vendor's example, and how fast it becomes ours, per command.
+const WEIGHT: f32 = 0.5;
+const WEIGHT_STEP: f32 = 0.01;
+/// Walking.
+const WALKING: i64 = 2;
+
+pub(super) struct RpcLink {
+    participant: Participant,
+    rpc: Rpc,
+    commands: Publisher<LowCmd>,
+    state: Arc<Mutex<Option<LowState>>>,
+    last_word: LastWord,
+    /// What the arms were told last.
+    told: Mutex<Vec<MotorCmd>>,
+    /// The arms obey us.
+    ours: AtomicBool,
+    /// Grippers that were told to close.
+    closed: Mutex<Vec<Subsystem>>,
+}
+
+/// Where the joints of an arm or the head begin, and how many there are.
+fn joints(on: Subsystem) -> Option<(usize, usize)> {
+    match on {
+        Subsystem::Gantry => Some((0, 2)),
+        Subsystem::LeftArm => Some((2, 4)),
+        Subsystem::RightArm => Some((6, 4)),
+        _ => None,
+    }
+}
+
+impl RpcLink {
+    pub(super) fn open(name: &str, config: &BoosterK1Config) -> Result<Self, RosError> {
+        let participant = Participant::join(&config.ros, &node_name(name))?;
+        let rpc = Rpc::new(
+            &participant,
+            Duration::from_millis(config.answer_ms.clamp(100, 5000)),
+        )?;
+        let commands = participant.publish("/joint_ctrl", LOW_COMMAND)?;
+        let state = Arc::new(Mutex::new(None));
+        let heard = Arc::clone(&state);
+        let last_word = LastWord::default();
+        let word = last_word.clone();
+        participant.subscribe("/low_state", LOW_STATE, false, move |low: LowState| {
+            word.heard();
+            *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(low);
+        })?;
+        Ok(Self {
+            participant,
+            rpc,
+            commands,
+            state,
+            last_word,
+            told: Mutex::new(vec![MotorCmd::default(); JOINTS]),
+            ours: AtomicBool::new(false),
+            closed: Mutex::default(),
+        })
+    }
+
+    pub(super) fn ask(&self, api: i64, body: &Value) -> Result<Asked, RosError> {
+        self.rpc.ask(api, body)
+    }
+
+    pub(super) fn ask_velocity(&self, velocity: &Velocity) -> Result<Asked, RosError> {
+        self.rpc.ask(api::MOVE, &move_body(velocity))
+    }
+
+    pub(super) fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
+        self.rpc.send(api::MOVE, &move_body(velocity))
+    }
+
+    pub(super) fn damp(&self) -> Result<(), RosError> {
+        self.rpc.send(api::CHANGE_MODE, &json!({"mode": 0}))
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.rpc.requests().is_ready() && !self.last_word.is_silent()
+    }
+
+    pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
+        let (first, count) = joints(on)?;
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let motors = state.as_ref()?.motor_state_serial.get(first..first + count)?;
+        // Its head's yaw is counterclockwise, our pan is to the right.
+        let sign = |at: usize| {
+            if on == Subsystem::Gantry && at == 0 {
+                -1.0
+            } else {
+                1.0
+            }
+        };
+        Some(
+            motors
+                .iter()
+                .enumerate()
+                .map(|(at, motor)| sign(at) * f64::from(motor.q).to_degrees())
+                .collect(),
+        )
+    }
+
+    /// Sends an arm somewhere, in degrees; the other arm is told again what it was told last.
+    pub(super) fn arm(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
+        let Some((first, count)) = joints(on) else {
+            return Ok(());
+        };
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        for (motor, position) in told.iter_mut().skip(first).take(count).zip(positions) {
+            *motor = MotorCmd {
+                q: radians(*position),
+                kp: STIFFNESS,
+                kd: DAMPING,
+                weight: (motor.weight + WEIGHT_STEP).min(WEIGHT),
+                ..MotorCmd::default()
+            };
+        }
+        let command = LowCmd {
+            cmd_type: 1,
+            motor_cmd: told.clone(),
+        };
+        drop(told);
+        self.commands.publish(command)
+    }
+
+    /// Keeps an arm where it is, when it obeys us, and the head.
+    pub(super) fn hold(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
+        match (on, positions) {
+            (Subsystem::Gantry, [pan, tilt]) => self.rpc.send(api::ROTATE_HEAD, &head_body(*pan, *tilt)),
+            _ if self.ours.load(Ordering::SeqCst) => self.arm(on, positions),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn close(&self) {
+        if self.ours.swap(false, Ordering::SeqCst) {
+            // The robot's own controller takes the arms back.
+            let _ = self
+                .rpc
+                .send(api::UPPER_BODY_CUSTOM_CONTROL, &json!({"start": false}));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.participant.close();
+    }
+}
+
+/// What ends everything, for a stop from nothing.
+pub(super) fn stops(damp: bool) -> Vec<RpcReqMsg> {
+    let mut stops = vec![request(api::MOVE, &move_body(&Velocity::default()), false).1];
+    if damp {
+        stops.push(request(api::CHANGE_MODE, &json!({"mode": 0}), false).1);
+    }
+    stops
+}
+
+fn move_body(velocity: &Velocity) -> Value {
+    json!({"vx": velocity.x, "vy": velocity.y, "vyaw": velocity.turn})
+}
+
+/// Degrees to the robot's radians. Its yaw is counterclockwise, our pan is to the right.
+fn head_body(pan: f64, tilt: f64) -> Value {
+    json!({"pitch": tilt.to_radians(), "yaw": -pan.to_radians()})
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "an angle has no more digits than a float"
+)]
+fn radians(degrees: f64) -> f32 {
+    degrees.to_radians() as f32
+}
+
+impl BoosterK1 {
+    /// Has the robot walk, unless it does.
+    pub(super) async fn walk_mode(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
+        let mode = self.ask(link, control, api::GET_MODE, &Value::Null).await?;
+        if mode["mode"] == WALKING {
+            return Ok(());
+        }
+        self.ask(link, control, api::CHANGE_MODE, &json!({"mode": WALKING}))
+            .await
+            .map(drop)
+    }
+
+    /// Has the arms obey us.
+    pub(super) async fn take_arms(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
+        if !link.ours.load(Ordering::SeqCst) {
+            self.ask(
+                link,
+                control,
+                api::UPPER_BODY_CUSTOM_CONTROL,
+                &json!({"start": true}),
+            )
+            .await?;
+            link.ours.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Turns the head, which goes by itself.
+    pub(super) async fn head(
+        &self,
+        link: &RpcLink,
+        positions: &[f64],
+        path: &Path,
+        control: &Control,
+    ) -> Result<(), ActionError> {
+        let [pan, tilt] = positions else {
+            return Err(self.lacks("a head of other than two joints"));
+        };
+        let time = path.time().max(Duration::from_millis(200));
+        let mut body = head_body(*pan, *tilt);
+        body["time_millis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.ask(link, control, api::ROTATE_HEAD_WITH_TIME, &body).await?;
+        self.shared.sent().insert(Subsystem::Gantry, positions.to_vec());
+        control.sleep(time).await
+    }
+
+    /// What the robot has built in: a wave, and dances. Nothing where it has no such thing.
+    pub(super) async fn built_in(
+        &self,
+        link: &RpcLink,
+        on: Subsystem,
+        routine: &Routine,
+        frames: &[Keyframe],
+        control: &Control,
+    ) -> Result<Option<ActionOutput>, ActionError> {
+        let time: f64 = frames
+            .iter()
+            .map(|frame| frame.hold + 0.6 / frame.speed.max(0.1))
+            .sum();
+        let time = Duration::from_secs_f64(time.clamp(1.0, 6.0));
+        match (routine, on) {
+            (Routine::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
+                let hand = i64::from(on == Subsystem::RightArm);
+                self.ask(
+                    link,
+                    control,
+                    api::WAVE_HAND,
+                    &json!({"hand_index": hand, "hand_action": 0}),
+                )
+                .await?;
+                control.sleep(time).await?;
+                self.ask(
+                    link,
+                    control,
+                    api::WAVE_HAND,
+                    &json!({"hand_index": hand, "hand_action": 1}),
+                )
+                .await?;
+                Ok(Some(
+                    ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
+                ))
+            }
+            // The robot dances with all of itself; the right arm's part of the plan starts it and ends it.
+            (Routine::Dance { style, duration }, Subsystem::RightArm) => {
+                self.ask(link, control, api::DANCE, &json!({"dance_id": dance(style)}))
+                    .await?;
+                control.sleep(*duration).await?;
+                self.ask(link, control, api::DANCE, &json!({"dance_id": STOP_DANCING}))
+                    .await?;
+                Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
+            }
+            (Routine::Dance { duration, .. }, _) => {
+                control.sleep(*duration).await?;
+                Ok(Some(ActionOutput::said(format!("{on} danced along"))))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) async fn grip(
+        &self,
+        link: &RpcLink,
+        on: Subsystem,
+        action: Grip,
+        force: Option<f64>,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        self.there(control).await?;
+        let key = match on {
+            Subsystem::LeftArm => Subsystem::LeftArm,
+            _ => Subsystem::RightArm,
+        };
+        let close = match action {
+            Grip::Open => false,
+            Grip::Close => true,
+            Grip::Toggle => !link.closed(key),
+        };
+        // A whole number: the robot's parser knows no other.
+        let force = crate::adapter::johnny5::round(force.unwrap_or(0.5) * 1000.0);
+        let body = json!({
+            "motion_param": {"position": if close { 0 } else { 1000 }, "force": force, "speed": 500},
+            "mode": 0,
+            "hand_index": i64::from(key == Subsystem::RightArm),
+        });
+        self.ask(link, control, api::CONTROL_GRIPPER, &body).await?;
+        link.set_closed(key, close);
+        control.sleep(Duration::from_secs(1)).await?;
+        Ok(ActionOutput::said(format!(
+            "gripper of {on} was told to {}",
+            if close { "close" } else { "open" }
+        ))
+        .with("closed", close))
+    }
+}
+
+/// Ends a dance.
+const STOP_DANCING: i64 = 1000;
+
+/// The robot's dance for a style: our choice among its own.
+fn dance(style: &str) -> i64 {
+    match style {
+        "silly" => 1,
+        "groovy" => 2,
+        "victory" => 6,
+        _ => 7,
+    }
+}
+
+impl RpcLink {
+    fn closed(&self, arm: Subsystem) -> bool {
+        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        closed.contains(&arm)
+    }
+
+    fn set_closed(&self, arm: Subsystem, close: bool) {
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        closed.retain(|other| *other != arm);
+        if close {
+            closed.push(arm);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The four documented ROS 2 topics.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{BoosterK1Config, Topics, model};
+use crate::action::Velocity;
+use crate::capability::Capabilities;
+use crate::ros::backend::join;
+use crate::ros::message::{Float64MultiArray, Twist, Vector3};
+use crate::ros::{Kind, LastWord, RosBackend, RosError, RosMessage};
+use crate::subsystem::Subsystem;
+
+/// A K1 behind its four topics.
+pub(super) struct TopicsLink {
+    backend: Arc<dyn RosBackend>,
+    topics: Topics,
+    capabilities: Capabilities,
+    /// Joint angles in radians, by the robot's names.
+    joints: Arc<Mutex<HashMap<String, f64>>>,
+    last_word: LastWord,
+}
+
+impl TopicsLink {
+    pub(super) fn open(name: &str, config: &BoosterK1Config) -> Result<Self, RosError> {
+        let backend = join(&config.ros, &node_name(name))?;
+        let topics = config.topics.clone();
+        backend.advertise(&topics.velocity, Kind::Twist)?;
+        backend.advertise(&topics.head, Kind::Float64MultiArray)?;
+        backend.advertise(&topics.arm, Kind::Float64MultiArray)?;
+        let joints = Arc::new(Mutex::new(HashMap::new()));
+        let heard = Arc::clone(&joints);
+        let last_word = LastWord::default();
+        let word = last_word.clone();
+        let deliver = Box::new(move |message| {
+            if let RosMessage::JointState(state) = message {
+                word.heard();
+                let mut known = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                known.extend(state.name.into_iter().zip(state.position));
+            }
+        });
+        backend.subscribe(&topics.joints, Kind::JointState, deliver)?;
+        let capabilities = model(config).map(|model| model.capabilities).unwrap_or_default();
+        Ok(Self {
+            backend,
+            topics,
+            capabilities,
+            joints,
+            last_word,
+        })
+    }
+
+    pub(super) fn velocity(&self, velocity: &Velocity) -> Result<(), RosError> {
+        let twist = Twist {
+            linear: Vector3 {
+                x: velocity.x,
+                y: velocity.y,
+                z: 0.0,
+            },
+            angular: Vector3 {
+                z: velocity.turn,
+                ..Vector3::default()
+            },
+        };
+        self.backend
+            .publish(&self.topics.velocity, RosMessage::Twist(twist))
+    }
+
+    /// Sends an arm or the head somewhere, in degrees.
+    pub(super) fn positions(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
+        let (topic, label) = match on {
+            Subsystem::Gantry => (&self.topics.head, "head"),
+            arm => (&self.topics.arm, arm.as_str()),
+        };
+        let array = Float64MultiArray::labelled(label, positions.to_vec());
+        self.backend.publish(topic, RosMessage::Float64MultiArray(array))
+    }
+
+    /// Who does not hear velocities cannot be stopped: everything waits for that.
+    pub(super) fn is_there(&self) -> bool {
+        self.backend.is_heard(&self.topics.velocity) && !self.last_word.is_silent()
+    }
+
+    /// What the robot says of an arm or the head, where its names are those of the model (`left_arm_elbow`) .
+    pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
+        let joints = self.capabilities.joints(on)?;
+        let known = self.joints.lock().unwrap_or_else(PoisonError::into_inner);
+        joints
+            .iter()
+            .map(|joint| {
+                known
+                    .get(&format!("{on}_{}", joint.name))
+                    .map(|angle| angle.to_degrees())
+            })
+            .collect()
+    }
+
+    pub(super) fn close(&self) {
+        self.backend.close();
+    }
+}
+
+/// A node's name has only letters, digits and underscores.
+pub(crate) fn node_name(robot: &str) -> String {
+    let plain: String = robot
+        .chars()
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() {
+                letter
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    format!("ovos_tools_{plain}")
+}

@@ -1,0 +1,466 @@
+//! Feetech servos on serial buses: Johnny Five, an SO-101 arm, LeKiwi, or a layout of one's own.
+//!
+//! Owns what turns actions into goals of servos and waits until they are reached. Torque goes on when a movement needs
+//! it, with the goal at the present position, and never before. The wheels are driven on a lease of 300 ms that is
+//! renewed while the action runs; the bus's own thread stops them when it is not. The servos themselves have no dead-man:
+//! what turns when the computer loses its power turns on. Read [`Johnny5`].
+
+mod drive;
+mod layout;
+mod motion;
+mod rest;
+mod upkeep;
+mod wheels;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub(super) use self::layout::round;
+use self::layout::{Layout, Servo};
+pub use self::layout::{LayoutKind, MotorConfig};
+pub use self::rest::safe_stop;
+pub use self::wheels::BaseSize;
+use super::{ActionError, ActionOutput, Adapter, Control, Notice, Notify};
+use crate::action::{Action, BusName, Primitive};
+use crate::capability::Capabilities;
+use crate::config::Estop;
+use crate::model::{Model, ModelError};
+use crate::servo::{Sender, ServoBus, ServoError, Urgency, Wire};
+use crate::subsystem::Subsystem;
+
+/// What belongs to this adapter alone.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Johnny5Config {
+    /// Which servos there are.
+    pub layout: LayoutKind,
+    /// The serial ports.
+    pub ports: Ports,
+    /// Bits per second.
+    pub baud: u32,
+    /// How long a servo may take to answer, in milliseconds. An FTDI adapter holds answers for up to 16.
+    #[schemars(range(min = 2, max = 500))]
+    pub answer_ms: u64,
+    /// Changes to single motors, by `<subsystem>.<motor>`: `{"right_arm.elbow": {"reversed": true}}`.
+    pub motors: BTreeMap<String, MotorConfig>,
+    /// The size of the base.
+    pub base: BaseSize,
+}
+
+impl Default for Johnny5Config {
+    fn default() -> Self {
+        Self {
+            layout: LayoutKind::default(),
+            ports: Ports::default(),
+            baud: 1_000_000,
+            answer_ms: 20,
+            motors: BTreeMap::new(),
+            base: BaseSize::default(),
+        }
+    }
+}
+
+/// The serial ports; better a path under /dev/serial/by-id, which stays the same when cables are swapped.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ports {
+    /// Of the bus `left`: left arm, base, lift and hitch.
+    pub left: String,
+    /// Of the bus `right`: right arm and head; the only one of the other layouts.
+    pub right: String,
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self {
+            left: "/dev/ttyACM0".to_owned(),
+            right: "/dev/ttyACM1".to_owned(),
+        }
+    }
+}
+
+impl Johnny5Config {
+    fn layout(&self) -> Result<Layout, ActionError> {
+        let mut layout = Layout::new(self.layout, &self.motors)?;
+        layout.geometry.set_size(self.base);
+        Ok(layout)
+    }
+
+    fn port(&self, bus: BusName) -> String {
+        match bus {
+            BusName::Left => self.ports.left.clone(),
+            BusName::Right => self.ports.right.clone(),
+        }
+    }
+}
+
+/// The parts, poses and routines of a robot of this layout.
+///
+/// # Errors
+/// The changes to its motors make no sense.
+pub fn model(config: &Johnny5Config) -> Result<Model, ModelError> {
+    let mut model = Model::johnny5()?;
+    let layout = config.layout().map_err(|error| ModelError::Parse {
+        name: "of the configuration".to_owned(),
+        message: error.to_string(),
+    })?;
+    let capabilities = layout.capabilities(model.capabilities.clone(), |bus| config.port(bus));
+    let dropped = model.narrow(capabilities);
+    if !dropped.is_empty() {
+        tracing::info!(poses = ?dropped, "left out: beyond the limits of the motors");
+    }
+    Ok(model)
+}
+
+/// A robot of Feetech servos.
+pub struct Johnny5 {
+    name: String,
+    layout: Layout,
+    capabilities: Capabilities,
+    estop: Estop,
+    buses: BTreeMap<BusName, ServoBus>,
+    known: Mutex<Known>,
+    stopped: AtomicBool,
+    notify: Notify,
+}
+
+/// What is known without asking.
+#[derive(Default)]
+struct Known {
+    /// The steps read last.
+    positions: BTreeMap<(BusName, u8), i64>,
+    /// Servos to do without.
+    missing: BTreeSet<(BusName, u8)>,
+    /// Whether a tool that needs one of them is done without it.
+    go_on: bool,
+    towing: bool,
+}
+
+impl Johnny5 {
+    /// Starts the threads of the buses, which open their ports soon; nothing is sent to a servo that moves it.
+    ///
+    /// # Errors
+    /// The configuration makes no sense, or a thread cannot be started.
+    pub fn new(
+        name: &str,
+        config: &Johnny5Config,
+        capabilities: Capabilities,
+        estop: Option<Estop>,
+        notify: Notify,
+    ) -> Result<Self, ActionError> {
+        let mut layout = config.layout()?;
+        layout.narrow(&capabilities);
+        let estop = rest::estop(name, estop)?;
+        let mut buses = BTreeMap::new();
+        for bus in [BusName::Left, BusName::Right] {
+            if layout.motors(bus).is_empty() {
+                continue;
+            }
+            let path = config.port(bus);
+            let wheels = layout
+                .wheels
+                .iter()
+                .filter(|wheel| wheel.bus == bus)
+                .map(|wheel| wheel.id)
+                .collect();
+            let timeout = Duration::from_millis(config.answer_ms.clamp(2, 500));
+            let changed = changed(bus, path.clone(), notify.clone());
+            let started = ServoBus::start(bus.as_str(), (&path, config.baud), timeout, wheels, changed);
+            let started = started.map_err(|error| ActionError::Hardware {
+                robot: name.to_owned(),
+                what: format!("cannot start a thread for bus {}: {error}", bus.as_str()),
+            })?;
+            buses.insert(bus, started);
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            layout,
+            capabilities,
+            estop,
+            buses,
+            known: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            notify,
+        })
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Every change is one assignment.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sender(&self, bus: BusName) -> Result<&Sender, ActionError> {
+        let bus_of = self.buses.get(&bus);
+        bus_of
+            .map(ServoBus::sender)
+            .ok_or_else(|| ActionError::NotSupported {
+                robot: self.name.clone(),
+                what: format!("bus {}", bus.as_str()),
+            })
+    }
+
+    /// Runs a job that moves nothing on a bus.
+    async fn ask<R: Send + 'static>(
+        &self,
+        bus: BusName,
+        control: &Control,
+        job: impl FnOnce(&mut Wire) -> Result<R, ServoError> + Send + 'static,
+    ) -> Result<R, ActionError> {
+        let sender = self.sender(bus)?;
+        let sent = control.command(|| sender.send(Urgency::Quiet, job))?;
+        self.answer(control, sent).await
+    }
+
+    /// Runs a job that moves these servos, or lets them move.
+    async fn tell<R: Send + 'static>(
+        &self,
+        bus: BusName,
+        servos: Vec<u8>,
+        control: &Control,
+        job: impl FnOnce(&mut Wire) -> Result<R, ServoError> + Send + 'static,
+    ) -> Result<R, ActionError> {
+        let sender = self.sender(bus)?;
+        let sent = control.command(|| {
+            // Inside, because a halt waits for this closure: none can come between the look and the sending.
+            if self.stopped.load(Ordering::SeqCst) {
+                return Err(None);
+            }
+            sender.send(Urgency::Moves(servos), job).map_err(Some)
+        })?;
+        match sent {
+            Ok(receiver) => self.answer(control, Ok(receiver)).await,
+            Err(None) => Err(ActionError::Stopped),
+            Err(Some(error)) => Err(self.failed(error)),
+        }
+    }
+
+    async fn answer<R>(
+        &self,
+        control: &Control,
+        sent: Result<tokio::sync::oneshot::Receiver<Result<R, ServoError>>, ServoError>,
+    ) -> Result<R, ActionError> {
+        let receiver = sent.map_err(|error| self.failed(error))?;
+        match control.unless_cancelled(receiver).await? {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.failed(error)),
+            Err(_) => Err(self.broken("its bus has ended".to_owned())),
+        }
+    }
+
+    fn failed(&self, error: ServoError) -> ActionError {
+        match error {
+            ServoError::NoPort { .. } | ServoError::PortLost { .. } | ServoError::Closed { .. } => {
+                ActionError::NotConnected {
+                    robot: self.name.clone(),
+                    reason: error.to_string(),
+                }
+            }
+            ServoError::Stopped { .. } => ActionError::Cancelled,
+            other => self.broken(other.to_string()),
+        }
+    }
+
+    fn broken(&self, what: String) -> ActionError {
+        ActionError::Hardware {
+            robot: self.name.clone(),
+            what,
+        }
+    }
+
+    fn lacks(&self, what: impl Into<String>) -> ActionError {
+        ActionError::NotSupported {
+            robot: self.name.clone(),
+            what: what.into(),
+        }
+    }
+
+    /// The servos of a subsystem that are not missing, and a note for each that is.
+    ///
+    /// # Errors
+    /// One is missing and the robot was not told to do without.
+    fn present<'a>(&self, servos: Vec<&'a Servo>) -> Result<(Vec<&'a Servo>, Vec<String>), ActionError> {
+        let known = self.known();
+        let (missing, there): (Vec<&Servo>, Vec<&Servo>) = servos
+            .into_iter()
+            .partition(|servo| known.missing.contains(&(servo.bus, servo.id)));
+        match missing.first() {
+            Some(first) if !known.go_on => Err(ActionError::Refused(format!(
+                "{} is missing; enable_degraded_mode with continue_anyway does without it",
+                first.label()
+            ))),
+            _ => Ok((
+                there,
+                missing
+                    .into_iter()
+                    .map(|servo| format!("did without {}", servo.label()))
+                    .collect(),
+            )),
+        }
+    }
+
+    fn remember(&self, bus: BusName, positions: impl IntoIterator<Item = (u8, i64)>) {
+        let mut known = self.known();
+        for (id, steps) in positions {
+            known.positions.insert((bus, id), steps);
+        }
+    }
+
+    /// Which motors of a bus answer and which do not.
+    async fn roll_call(&self, bus: BusName) -> Result<Vec<String>, ActionError> {
+        let ids: Vec<u8> = self
+            .layout
+            .motors(bus)
+            .iter()
+            .map(|(_, motor)| motor.id)
+            .collect();
+        let asked = ids.clone();
+        let found = self
+            .ask(bus, &Control::free(), move |wire| {
+                wire.read_each(&asked, "present_position")
+            })
+            .await?;
+        self.remember(bus, found.iter().map(|(id, (steps, _))| (*id, *steps)));
+        let silent = ids.into_iter().filter(|id| !found.contains_key(id));
+        Ok(silent.map(|id| format!("{}:{id}", bus.as_str())).collect())
+    }
+
+    async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
+        let on = action.subsystem;
+        if let Some((positions, speed)) = action.primitive.joints() {
+            return self.to_positions(on, positions, speed, control).await;
+        }
+        match &action.primitive {
+            Primitive::Gripper { action, force } => self.grip(on, *action, *force, control).await,
+            Primitive::Drive {
+                velocity, duration, ..
+            } => self.drive(*velocity, *duration, control).await,
+            Primitive::Lift { to } => self.lift(*to, control).await,
+            Primitive::Hitch { action, grip_percent } => self.hitch(*action, *grip_percent, control).await,
+            Primitive::LookAt { pan, tilt, speed, .. } => {
+                self.to_positions(Subsystem::Gantry, &[*pan, *tilt], *speed, control)
+                    .await
+            }
+            Primitive::Routine { frames, .. } => self.routine(on, frames, control).await,
+            Primitive::Stop => self.stand(control).await,
+            _ => self.maintain(action, control).await,
+        }
+    }
+}
+
+/// What a bus's thread calls when its port came or went.
+fn changed(bus: BusName, path: String, notify: Notify) -> crate::servo::Changed {
+    Box::new(move |connected| {
+        let (state, reason) = match connected {
+            Ok(()) => ("connected", format!("bus {}: {path} is open", bus.as_str())),
+            Err(error) => ("lost", error.to_string()),
+        };
+        notify(Notice::Backend {
+            state: state.to_owned(),
+            reason,
+        });
+    })
+}
+
+impl Adapter for Johnny5 {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
+        async {
+            let mut silent = Vec::new();
+            for bus in self.buses.keys() {
+                silent.extend(self.roll_call(*bus).await?);
+            }
+            if !silent.is_empty() {
+                (self.notify)(Notice::Backend {
+                    state: "degraded".to_owned(),
+                    reason: format!("these servos do not answer: {}", silent.join(", ")),
+                });
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn execute<'a>(
+        &'a self,
+        action: &'a Action,
+        control: &'a Control,
+    ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
+        self.run(action, control).boxed()
+    }
+
+    fn state(&self, subsystem: Subsystem) -> Value {
+        let known = self.known();
+        let mut positions = serde_json::Map::new();
+        let mut connected = true;
+        for servo in self
+            .layout
+            .servos
+            .iter()
+            .filter(|servo| subsystem.each().contains(&servo.subsystem))
+        {
+            connected &= self
+                .buses
+                .get(&servo.bus)
+                .is_some_and(|bus| bus.sender().is_connected());
+            if let Some(steps) = known.positions.get(&(servo.bus, servo.id)) {
+                let name = match subsystem {
+                    Subsystem::All => format!("{}.{}", servo.subsystem, servo.name),
+                    _ => servo.name.clone(),
+                };
+                positions.insert(name, json!(tenth(servo.value(*steps))));
+            }
+        }
+        for wheel in self
+            .layout
+            .wheels
+            .iter()
+            .filter(|_| subsystem.each().contains(&Subsystem::Base))
+        {
+            connected &= self
+                .buses
+                .get(&wheel.bus)
+                .is_some_and(|bus| bus.sender().is_connected());
+        }
+        let missing: Vec<String> = known
+            .missing
+            .iter()
+            .map(|(bus, id)| format!("{}:{id}", bus.as_str()))
+            .collect();
+        json!({"positions": positions, "connected": connected, "towing": known.towing, "missing": missing})
+    }
+
+    fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
+        self.rest(subsystems, emergency)
+    }
+
+    fn reset(&self) -> Result<(), ActionError> {
+        self.stopped.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            // Joining takes at most one answer's time; other threads run the other tasks meanwhile.
+            for bus in self.buses.values() {
+                bus.close();
+            }
+        }
+        .boxed()
+    }
+}
+
+/// A number for people: one digit behind the point.
+fn tenth(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}

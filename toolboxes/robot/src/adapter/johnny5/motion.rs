@@ -1,0 +1,463 @@
+//! Joints, lift, hitch and grippers: goals, and the waiting until they are reached.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::layout::{Servo, exact};
+use super::{Johnny5, tenth};
+use crate::action::BusName;
+use crate::action::{Grip, HitchAction, Keyframe, LiftTarget};
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::servo::{ServoError, Wire};
+use crate::subsystem::Subsystem;
+
+/// Between two looks at where the servos are.
+const LOOK: Duration = Duration::from_millis(25);
+/// A servo is there when it is this close, in steps: about one degree.
+const THERE: i64 = 12;
+/// And a loaded one that has come to rest is there when it is this close: about four degrees.
+const NEARLY: i64 = 45;
+/// A servo that has not come closer for so long is blocked.
+const BLOCKED: Duration = Duration::from_millis(400);
+/// What a gripper and the hitch press with, of the servo's whole torque, where nobody says.
+const USUAL_FORCE: f64 = 0.5;
+
+/// One servo and where it goes, in degrees or millimetres.
+#[derive(Clone, Copy)]
+pub(super) struct Goal<'a> {
+    pub(super) servo: &'a Servo,
+    pub(super) value: f64,
+}
+
+/// How a movement ended.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    /// The steps at the end.
+    pub(super) steps: BTreeMap<(BusName, u8), i64>,
+    /// It was blocked on the way, where that is allowed.
+    pub(super) blocked: bool,
+}
+
+/// What a blocked servo means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blocked {
+    /// The movement has failed.
+    Fails,
+    /// It holds something.
+    Holds,
+}
+
+impl Johnny5 {
+    pub(super) async fn to_positions(
+        &self,
+        on: Subsystem,
+        positions: &[f64],
+        speed: f64,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let servos = self.layout.of(on);
+        let values: BTreeMap<u8, f64> = servos
+            .iter()
+            .map(|servo| servo.id)
+            .zip(positions.iter().copied())
+            .collect();
+        let (there, notes) = self.present(servos)?;
+        let goals: Vec<Goal<'_>> = there
+            .into_iter()
+            .filter_map(|servo| {
+                Some(Goal {
+                    servo,
+                    value: *values.get(&servo.id)?,
+                })
+            })
+            .collect();
+        let moved = self.go(&goals, speed, Blocked::Fails, control).await?;
+        Ok(ActionOutput {
+            notes,
+            ..ActionOutput::said(format!("{on} is there"))
+                .with("positions", json!(self.values(&goals, &moved)))
+        })
+    }
+
+    fn values(&self, goals: &[Goal<'_>], moved: &Moved) -> BTreeMap<String, f64> {
+        let value = |goal: &Goal<'_>| {
+            let steps = moved.steps.get(&(goal.servo.bus, goal.servo.id))?;
+            Some((goal.servo.name.clone(), tenth(goal.servo.value(*steps))))
+        };
+        goals.iter().filter_map(value).collect()
+    }
+
+    pub(super) async fn routine(
+        &self,
+        on: Subsystem,
+        frames: &[Keyframe],
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let mut notes = Vec::new();
+        for (done, frame) in (0u32..).zip(frames) {
+            notes = self
+                .to_positions(on, &frame.positions, frame.speed, control)
+                .await?
+                .notes;
+            control
+                .sleep(Duration::try_from_secs_f64(frame.hold).unwrap_or_default())
+                .await?;
+            let all = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+            control.progress(
+                f64::from(done + 1) / f64::from(all),
+                &format!("{on}: keyframe {} of {all}", done + 1),
+            );
+        }
+        Ok(ActionOutput {
+            notes,
+            ..ActionOutput::said(format!("{on} did it"))
+        })
+    }
+
+    pub(super) async fn grip(
+        &self,
+        on: Subsystem,
+        action: Grip,
+        force: Option<f64>,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let gripper = self.capabilities.arm(on).and_then(|arm| arm.gripper.clone());
+        let (Some(gripper), Some(servo)) = (
+            gripper,
+            self.layout
+                .of(on)
+                .into_iter()
+                .find(|servo| servo.name == "gripper"),
+        ) else {
+            return Err(self.lacks(format!("gripper of {on}")));
+        };
+        let (there, notes) = self.present(vec![servo])?;
+        if there.is_empty() {
+            return Err(ActionError::Refused(format!("{} is missing", servo.label())));
+        }
+        let now = self.where_is(servo, control).await?;
+        let is_open = (now - gripper.open).abs() < (now - gripper.closed).abs();
+        let close = match action {
+            Grip::Open => false,
+            Grip::Close => true,
+            Grip::Toggle => is_open,
+        };
+        self.press(servo, force, control).await?;
+        let goal = Goal {
+            servo,
+            value: if close { gripper.closed } else { gripper.open },
+        };
+        let moved = self.go(&[goal], 1.0, Blocked::Holds, control).await?;
+        let word = match (close, moved.blocked) {
+            (true, true) => "closed and holds something",
+            (true, false) => "closed",
+            (false, true) => "opened as far as it goes",
+            (false, false) => "open",
+        };
+        Ok(ActionOutput {
+            notes,
+            ..ActionOutput::said(format!("gripper of {on} is {word}"))
+                .with("closed", close)
+                .with("holding", close && moved.blocked)
+                .with("positions", json!(self.values(&[goal], &moved)))
+        })
+    }
+
+    /// Limits the torque of a servo that presses on something.
+    async fn press(&self, servo: &Servo, force: Option<f64>, control: &Control) -> Result<(), ActionError> {
+        let limit = super::layout::round((force.unwrap_or(USUAL_FORCE).clamp(0.05, 1.0)) * 1000.0);
+        let id = servo.id;
+        self.tell(servo.bus, vec![id], control, move |wire| {
+            wire.write(id, "torque_limit", limit)
+        })
+        .await
+    }
+
+    pub(super) async fn where_is(&self, servo: &Servo, control: &Control) -> Result<f64, ActionError> {
+        let id = servo.id;
+        let steps = self
+            .ask(servo.bus, control, move |wire| wire.read(id, "present_position"))
+            .await?;
+        self.remember(servo.bus, [(id, steps)]);
+        Ok(servo.value(steps))
+    }
+
+    pub(super) async fn lift(&self, to: LiftTarget, control: &Control) -> Result<ActionOutput, ActionError> {
+        let Some(&servo) = self.layout.of(Subsystem::Lift).first() else {
+            return Err(self.lacks("lift"));
+        };
+        let (there, _) = self.present(vec![servo])?;
+        if there.is_empty() {
+            return Err(ActionError::Refused(format!("{} is missing", servo.label())));
+        }
+        let wanted = match to {
+            LiftTarget::To(height) => height,
+            LiftTarget::By(by) => self.where_is(servo, control).await? + by,
+        };
+        let value = wanted.clamp(servo.min, servo.max);
+        let moved = self
+            .go(&[Goal { servo, value }], 1.0, Blocked::Fails, control)
+            .await?;
+        let steps = moved
+            .steps
+            .get(&(servo.bus, servo.id))
+            .copied()
+            .unwrap_or_default();
+        let height = tenth(servo.value(steps));
+        let output = ActionOutput::said(format!("lift is at {height} mm")).with("position_mm", height);
+        Ok(if (wanted - value).abs() > 1.0 {
+            output.note(format!("it ends at {value} mm"))
+        } else {
+            output
+        })
+    }
+
+    pub(super) async fn hitch(
+        &self,
+        action: HitchAction,
+        grip_percent: Option<f64>,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let Some(&servo) = self.layout.of(Subsystem::Hitch).first() else {
+            return Err(self.lacks("hitch"));
+        };
+        let (there, _) = self.present(vec![servo])?;
+        if there.is_empty() {
+            return Err(ActionError::Refused(format!("{} is missing", servo.label())));
+        }
+        let now = self.where_is(servo, control).await?;
+        let close = match action {
+            HitchAction::Open | HitchAction::Release => false,
+            HitchAction::Close | HitchAction::Dock => true,
+            HitchAction::Toggle => now < f64::midpoint(servo.min, servo.max),
+        };
+        let usual = if close { 100.0 } else { 0.0 };
+        let percent = grip_percent.unwrap_or(usual).clamp(0.0, 100.0);
+        self.press(servo, None, control).await?;
+        let value = servo.min + (servo.max - servo.min) * percent / 100.0;
+        let moved = self
+            .go(&[Goal { servo, value }], 1.0, Blocked::Holds, control)
+            .await?;
+        match (action, moved.blocked) {
+            (HitchAction::Dock, false) => {
+                return Err(ActionError::Refused(
+                    "the hitch closed all the way: it holds nothing".to_owned(),
+                ));
+            }
+            (HitchAction::Release | HitchAction::Open, true) => {
+                return Err(self.broken(format!("{} is blocked and did not open", servo.label())));
+            }
+            _ => {}
+        }
+        let steps = moved
+            .steps
+            .get(&(servo.bus, servo.id))
+            .copied()
+            .unwrap_or_default();
+        let reached = (servo.value(steps) - servo.min) / (servo.max - servo.min) * 100.0;
+        Ok(
+            ActionOutput::said(format!("hitch is {}", if close { "closed" } else { "open" }))
+                .with("grip_percent", tenth(reached))
+                .with("holding", close && moved.blocked),
+        )
+    }
+
+    /// Moves servos together, so that they arrive together, and waits until they have.
+    pub(super) async fn go(
+        &self,
+        goals: &[Goal<'_>],
+        speed: f64,
+        blocked: Blocked,
+        control: &Control,
+    ) -> Result<Moved, ActionError> {
+        let mut moved = Moved::default();
+        let mut longest = Duration::ZERO;
+        let mut starts = BTreeMap::new();
+        for bus in [BusName::Left, BusName::Right] {
+            let ids = ids_on(goals, bus);
+            if !ids.is_empty() {
+                let asked = ids.clone();
+                let found = self
+                    .tell(bus, ids, control, move |wire| power(wire, &asked))
+                    .await?;
+                self.remember(bus, found.iter().map(|(id, steps)| (*id, *steps)));
+                starts.extend(found.into_iter().map(|(id, steps)| ((bus, id), steps)));
+            }
+        }
+        for goal in goals {
+            let from = starts
+                .get(&(goal.servo.bus, goal.servo.id))
+                .copied()
+                .unwrap_or_default();
+            let way = (goal.value - goal.servo.value(from)).abs();
+            let time = Duration::try_from_secs_f64(way / (goal.servo.speed * speed.clamp(0.05, 1.0)));
+            longest = longest.max(time.unwrap_or_default());
+        }
+        for bus in [BusName::Left, BusName::Right] {
+            let commands: Vec<(u8, i64, u16)> = goals
+                .iter()
+                .filter(|goal| goal.servo.bus == bus)
+                .map(|goal| {
+                    let from = starts.get(&(bus, goal.servo.id)).copied().unwrap_or_default();
+                    let way = (goal.value - goal.servo.value(from)).abs();
+                    let rate = goal.servo.rate(way / longest.as_secs_f64().max(0.02));
+                    (goal.servo.id, goal.servo.steps(goal.value), rate.max(SLOWEST))
+                })
+                .collect();
+            if !commands.is_empty() {
+                self.tell(bus, ids_on(goals, bus), control, move |wire| wire.go(&commands))
+                    .await?;
+            }
+        }
+        let limit = longest.mul_f64(1.5) + Duration::from_secs(1);
+        match self.arrive(goals, limit, blocked, control, &mut moved).await {
+            Ok(()) => Ok(moved),
+            Err(ActionError::Cancelled) => Err(ActionError::Cancelled),
+            Err(error) => {
+                for bus in [BusName::Left, BusName::Right] {
+                    let ids = ids_on(goals, bus);
+                    let held = ids.clone();
+                    if !ids.is_empty() {
+                        let _ = self.tell(bus, ids, control, move |wire| hold(wire, &held)).await;
+                    }
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn arrive(
+        &self,
+        goals: &[Goal<'_>],
+        limit: Duration,
+        blocked: Blocked,
+        control: &Control,
+        moved: &mut Moved,
+    ) -> Result<(), ActionError> {
+        let start = Instant::now();
+        let mut closest: BTreeMap<(BusName, u8), (i64, Instant)> = BTreeMap::new();
+        loop {
+            let mut waiting = Vec::new();
+            for bus in [BusName::Left, BusName::Right] {
+                let ids = ids_on(goals, bus);
+                if ids.is_empty() {
+                    continue;
+                }
+                let found = self
+                    .ask(bus, control, move |wire| wire.read_each(&ids, "present_position"))
+                    .await?;
+                self.remember(bus, found.iter().map(|(id, (steps, _))| (*id, *steps)));
+                for goal in goals.iter().filter(|goal| goal.servo.bus == bus) {
+                    let servo = goal.servo;
+                    let Some((steps, alarms)) = found.get(&servo.id).copied() else {
+                        return Err(self.broken(format!("{} does not answer any more", servo.label())));
+                    };
+                    let before = moved.steps.insert((bus, servo.id), steps);
+                    let still = before.is_some_and(|before| (before - steps).abs() <= 1);
+                    if alarms.is_severe() {
+                        return Err(self.broken(format!(
+                            "{} reports {}",
+                            servo.label(),
+                            alarms.names().join(" and ")
+                        )));
+                    }
+                    let left = (servo.steps(goal.value) - steps).abs();
+                    let best = closest.entry((bus, servo.id)).or_insert((left, Instant::now()));
+                    if left < best.0 {
+                        *best = (left, Instant::now());
+                    }
+                    let rests = best.1.elapsed() >= BLOCKED;
+                    if !(still && left <= THERE || rests && left <= NEARLY) {
+                        waiting.push((goal, left, rests));
+                    }
+                }
+            }
+            let Some((goal, left, _)) = waiting.first() else {
+                return Ok(());
+            };
+            let stuck = waiting.iter().find(|(_, _, rests)| *rests);
+            match (stuck, blocked) {
+                (Some(_), Blocked::Holds) => {
+                    moved.blocked = true;
+                    return Ok(());
+                }
+                (Some((stuck, left, _)), Blocked::Fails) => {
+                    return Err(self.broken(format!(
+                        "{} is blocked {:.0} short of {}",
+                        stuck.servo.label(),
+                        (exact(*left) / stuck.servo.scale).abs(),
+                        tenth(stuck.value)
+                    )));
+                }
+                (None, _) => {}
+            }
+            if start.elapsed() > limit {
+                return Err(ActionError::Timeout {
+                    robot: self.name.clone(),
+                    what: format!(
+                        "{} did not reach {} ({:.0} short)",
+                        goal.servo.label(),
+                        tenth(goal.value),
+                        (exact(*left) / goal.servo.scale).abs()
+                    ),
+                    limit,
+                });
+            }
+            control.sleep(LOOK).await?;
+        }
+    }
+}
+
+/// Steps per second below which a servo stutters.
+const SLOWEST: u16 = 20;
+
+pub(super) fn ids_on(goals: &[Goal<'_>], bus: BusName) -> Vec<u8> {
+    goals
+        .iter()
+        .filter(|goal| goal.servo.bus == bus)
+        .map(|goal| goal.servo.id)
+        .collect()
+}
+
+/// Switches the torque of servos on, each at the position where it is, and returns these positions.
+pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, ServoError> {
+    let torque = wire.read_each(ids, "torque_enable")?;
+    let mut positions = BTreeMap::new();
+    for (id, (steps, _)) in wire.read_each(ids, "present_position")? {
+        positions.insert(id, steps);
+    }
+    for id in ids {
+        let on = torque.get(id).map(|(on, _)| *on == 1);
+        match (on, positions.get(id)) {
+            (Some(true), Some(_)) => {}
+            (Some(false), Some(steps)) => {
+                // Its goal may be anywhere: without this it would jump there.
+                wire.go(&[(*id, *steps, SLOWEST)])?;
+                wire.write(*id, "torque_enable", 1)?;
+            }
+            _ => {
+                // It did not answer: asked alone, it says why.
+                wire.read(*id, "present_position")?;
+            }
+        }
+    }
+    Ok(positions)
+}
+
+/// Stops servos where they are, with power: those whose torque is on.
+pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
+    let torque = wire.read_each(ids, "torque_enable")?;
+    let powered: Vec<u8> = ids
+        .iter()
+        .copied()
+        .filter(|id| torque.get(id).is_some_and(|(on, _)| *on == 1))
+        .collect();
+    let positions = wire.read_each(&powered, "present_position")?;
+    let goals: Vec<(u8, i64, u16)> = positions
+        .into_iter()
+        .map(|(id, (steps, _))| (id, steps, SLOWEST))
+        .collect();
+    wire.go(&goals)
+}

@@ -1,0 +1,32 @@
+//! What the simulated machine was told and when: a line of JSON for each command.
+//!
+//! Owns the file of the configuration's `trace`. For tests and for looking at a call afterwards. Read [`Trace`].
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+/// Where commands are written; nowhere without a path.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    file: Option<File>,
+}
+
+impl Trace {
+    pub(super) fn open(path: Option<&Path>) -> std::io::Result<Self> {
+        let open = |path: &Path| OpenOptions::new().create(true).append(true).open(path);
+        Ok(Self {
+            file: path.map(open).transpose()?,
+        })
+    }
+
+    /// One write a line: several robots may share a file.
+    pub(super) fn line(&self, line: impl FnOnce() -> Value) {
+        if let Some(mut file) = self.file.as_ref() {
+            // A full disk must not stop a robot.
+            let _ = file.write_all(format!("{}\n", line()).as_bytes());
+        }
+    }
+}

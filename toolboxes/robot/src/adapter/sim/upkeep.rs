@@ -1,0 +1,431 @@
+//! Diagnostics and calibration of a simulated robot.
+//!
+//! Owns what is asked and done around the movements. Read [`Sim::upkeep`](super::Sim).
+
+use serde_json::{Value, json};
+
+use super::servos::{load, temperature};
+use super::{Begun, Fault, Sim, thousandth, world};
+use crate::action::{BusName, Primitive, Velocity};
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::subsystem::Subsystem;
+use crate::tools::diagnostics::parse_servo;
+
+/// Of their largest speed, for tests and calibration.
+const CAREFUL: f64 = 0.3;
+
+impl Sim {
+    pub(super) async fn upkeep(
+        &self,
+        on: Subsystem,
+        primitive: &Primitive,
+        begun: &Begun,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        match primitive {
+            Primitive::ScanMotors { buses } => {
+                // A ping of each of 253 ids.
+                control
+                    .unless_cancelled(self.clock.until(self.clock.now() + 0.5))
+                    .await?;
+                let found = self.world().servos.scan(buses);
+                Ok(ActionOutput::said("scanned").with("motors", found))
+            }
+            Primitive::MotorStatus { motor_id } => self.motor_status(on, *motor_id),
+            Primitive::TestMotor { bus, motor_id, angle } => {
+                self.test_motor(*bus, *motor_id, *angle, begun, control).await
+            }
+            Primitive::CheckTorque => {
+                let world = self.world();
+                let powered = self
+                    .capabilities
+                    .subsystems()
+                    .into_iter()
+                    .filter(|part| on == Subsystem::All || *part == on);
+                let torque: Value = powered
+                    .map(|part| (part.to_string(), json!(world.servos.is_powered(part))))
+                    .collect();
+                Ok(ActionOutput::said("asked").with("torque", torque))
+            }
+            Primitive::EnableTorque { enable } => {
+                control.command(|| {
+                    let mut world = self.world();
+                    world.may_move(on, begun)?;
+                    world.servos.power(on, *enable);
+                    Ok(())
+                })??;
+                Ok(
+                    ActionOutput::said(if *enable { "powered" } else { "without power" })
+                        .with("enabled", *enable),
+                )
+            }
+            Primitive::PingAll => Ok(self.ping(on)),
+            Primitive::ServoRecover {
+                bus,
+                motor_id,
+                action,
+            } => {
+                let recovered = self.world().servos.recover(*bus, *motor_id, *action);
+                let data = recovered.map_err(ActionError::Refused)?;
+                Ok(ActionOutput::said("tried").with("servo", data))
+            }
+            Primitive::ReadHealth { bus, temps, loads } => {
+                let now = self.clock.now();
+                let world = self.world();
+                let report = world
+                    .servos
+                    .health(*bus, *temps, *loads, |part| world.is_moving(part, now));
+                Ok(ActionOutput::said("read").with(bus.as_str(), report))
+            }
+            Primitive::Calibrate { mode } => self.calibrate(on, mode, begun, control).await,
+            Primitive::SetMotorId {
+                bus,
+                current_id,
+                new_id,
+            } => self.set_motor_id(*bus, *current_id, *new_id),
+            Primitive::SetHome => {
+                let at = self.positions(on);
+                self.world().homes.insert(on, at.clone());
+                Ok(ActionOutput::said(format!("{on} is at home here")).with("home", at))
+            }
+            Primitive::SelfTest { verbose } => self.self_test(on, *verbose, begun, control).await,
+            Primitive::SaveConfig { subsystems } => {
+                let homes = self.world().homes.clone();
+                let homes: Value = subsystems
+                    .iter()
+                    .filter_map(|part| Some((part.to_string(), json!(homes.get(part)?))))
+                    .collect();
+                let config = json!({"homes": homes});
+                Ok(ActionOutput::said("saved").with("config", config))
+            }
+            Primitive::LoadConfig { config } => self.load_config(config),
+            Primitive::SetDegraded { missing, go_on } => self.set_degraded(missing, *go_on),
+            Primitive::SetTow { towing } => {
+                self.world().towing = *towing;
+                Ok(ActionOutput::said(if *towing { "towing" } else { "not towing" }).with("towing", *towing))
+            }
+            Primitive::HitchStatus => {
+                let position = self.position(Subsystem::Hitch);
+                let world = self.world();
+                let docked = world.hitched.as_deref() == Some(world::CHARGER);
+                Ok(ActionOutput::said("asked")
+                    .with("holding", json!(world.hitched))
+                    .with("docked", docked)
+                    .with("charging", docked)
+                    .with("towing", world.towing)
+                    .with("position", thousandth(position)))
+            }
+            Primitive::VerifyCharge => {
+                if self.world().hitched.as_deref() == Some(world::CHARGER) {
+                    return Ok(ActionOutput::said("charging").with("charging", true));
+                }
+                Err(ActionError::Refused(
+                    "it does not charge: the hitch holds no charger".to_string(),
+                ))
+            }
+            other => Err(self.lacks(format!("{other:?}"))),
+        }
+    }
+
+    fn motor_status(&self, on: Subsystem, motor_id: Option<u8>) -> Result<ActionOutput, ActionError> {
+        let now = self.clock.now();
+        let world = self.world();
+        let mut index: std::collections::BTreeMap<Subsystem, usize> = std::collections::BTreeMap::new();
+        let mut motors = Vec::new();
+        for (bus, servo) in world.servos.of(on) {
+            let nth = index.entry(servo.subsystem).or_default();
+            let axes = world.axes.get(&servo.subsystem);
+            let position = axes.and_then(|axes| axes.positions(now).get(*nth).copied());
+            *nth += 1;
+            if motor_id.is_some_and(|id| id != servo.id) {
+                continue;
+            }
+            let busy = world.is_moving(servo.subsystem, now);
+            motors.push(if servo.missing {
+                json!({"bus": bus, "id": servo.id, "name": servo.name, "answers": false})
+            } else {
+                json!({
+                    "bus": bus,
+                    "id": servo.id,
+                    "name": servo.name,
+                    "answers": true,
+                    "position": position.map(thousandth),
+                    "temperature_c": temperature(servo, busy),
+                    "load_percent": load(busy, world.servos.is_powered(servo.subsystem)),
+                    "voltage_v": 7.4,
+                    "torque": world.servos.is_powered(servo.subsystem),
+                    "moving": busy,
+                })
+            });
+        }
+        // A robot without servo buses knows its joints.
+        if self.capabilities.buses.is_empty() {
+            for (part, axes) in world
+                .axes
+                .iter()
+                .filter(|(part, _)| on == Subsystem::All || **part == on)
+            {
+                let positions: Vec<f64> = axes.positions(now).into_iter().map(thousandth).collect();
+                motors
+                    .push(json!({"subsystem": part, "positions": positions, "moving": axes.is_moving(now)}));
+            }
+        }
+        if motors.is_empty()
+            && let Some(id) = motor_id
+        {
+            return Err(ActionError::Refused(format!("{on} has no motor {id}")));
+        }
+        let output = ActionOutput::said("asked").with("motors", motors);
+        if !self.capabilities.has(Subsystem::Base) || !matches!(on, Subsystem::All | Subsystem::Base) {
+            return Ok(output);
+        }
+        let place = world.base.place(now);
+        let odometry = json!({
+            "x_m": thousandth(place.x),
+            "y_m": thousandth(place.y),
+            "heading_degrees": thousandth(place.heading.to_degrees()),
+            "moving": world.is_moving(Subsystem::Base, now),
+        });
+        Ok(output.with("odometry", odometry))
+    }
+
+    async fn test_motor(
+        &self,
+        bus: BusName,
+        motor_id: u8,
+        angle: f64,
+        begun: &Begun,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let name = format!("{}:{motor_id}", bus.as_str());
+        let (part, index) = {
+            let world = self.world();
+            let found = world
+                .servos
+                .of(Subsystem::All)
+                .find(|(on, servo)| *on == bus && servo.id == motor_id);
+            let (_, servo) = found.ok_or_else(|| ActionError::Refused(format!("no servo {name}")))?;
+            if servo.missing {
+                return Err(self.broken(format!("servo {name} does not answer")));
+            }
+            let index = world
+                .servos
+                .of(servo.subsystem)
+                .position(|(_, other)| other.id == motor_id);
+            (servo.subsystem, index.unwrap_or_default())
+        };
+        if part == Subsystem::Base {
+            self.wiggle_base(begun, control).await?;
+        } else {
+            let back = self.nudge(part, index, angle, begun, control).await?;
+            let mut to = vec![None; index + 1];
+            to[index] = Some(back);
+            self.leg(part, &to, CAREFUL, 0.0, begun, control).await?;
+        }
+        Ok(ActionOutput::said(format!("servo {name} moved and came back")).with("moved", true))
+    }
+
+    /// Moves one axis by an angle, or by as much the other way where there is no room; returns where it was.
+    async fn nudge(
+        &self,
+        part: Subsystem,
+        index: usize,
+        angle: f64,
+        begun: &Begun,
+        control: &Control,
+    ) -> Result<f64, ActionError> {
+        let (at, limit) = {
+            let world = self.world();
+            let axes = world
+                .axes
+                .get(&part)
+                .ok_or_else(|| self.lacks(part.to_string()))?;
+            let at = axes.positions(self.clock.now()).get(index).copied();
+            let limit = axes.limits().get(index).copied();
+            at.zip(limit)
+                .ok_or_else(|| self.lacks(format!("joint {index} of {part}")))?
+        };
+        let there = if (limit.min..=limit.max).contains(&(at + angle)) {
+            at + angle
+        } else {
+            at - angle
+        };
+        let mut to = vec![None; index + 1];
+        to[index] = Some(there.clamp(limit.min, limit.max));
+        self.leg(part, &to, CAREFUL, 0.1, begun, control).await?;
+        Ok(at)
+    }
+
+    async fn wiggle_base(&self, begun: &Begun, control: &Control) -> Result<(), ActionError> {
+        let largest = self
+            .capabilities
+            .base
+            .as_ref()
+            .map_or(0.0, |base| base.max_angular);
+        for turn in [0.2, -0.2] {
+            let velocity = Velocity {
+                turn: f64::clamp(turn, -largest, largest),
+                ..Velocity::default()
+            };
+            self.drive(velocity, 0.5, begun, control).await?;
+        }
+        Ok(())
+    }
+
+    fn ping(&self, on: Subsystem) -> ActionOutput {
+        let world = self.world();
+        let (mut answers, mut silent) = (0_u32, Vec::new());
+        for (bus, servo) in world.servos.of(on) {
+            if servo.missing {
+                silent.push(format!("{}:{} ({})", bus.as_str(), servo.id, servo.name));
+            } else {
+                answers += 1;
+            }
+        }
+        let healthy = silent.is_empty();
+        ActionOutput::said("asked")
+            .with("answering", answers)
+            .with("missing", silent)
+            .with("healthy", healthy)
+    }
+
+    async fn calibrate(
+        &self,
+        on: Subsystem,
+        mode: &str,
+        begun: &Begun,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        match (on, mode) {
+            (_, "offsets_only" | "set_home") => {}
+            (Subsystem::Lift, "find_limits") => self.sweep(on, begun, control).await?,
+            (Subsystem::Hitch, _) => self.sweep(on, begun, control).await?,
+            (Subsystem::Base, _) => self.wiggle_base(begun, control).await?,
+            (on, _) => self.try_joints(on, begun, control).await?,
+        }
+        Ok(ActionOutput::said(format!("{on} calibrated")).with("mode", mode))
+    }
+
+    /// From end to end and back.
+    async fn sweep(&self, on: Subsystem, begun: &Begun, control: &Control) -> Result<(), ActionError> {
+        let back = self.position(on);
+        let limit = {
+            let world = self.world();
+            let axes = world.axes.get(&on).ok_or_else(|| self.lacks(on.to_string()))?;
+            axes.limits().first().copied()
+        };
+        let limit = limit.ok_or_else(|| self.lacks(on.to_string()))?;
+        for to in [limit.min, limit.max, back] {
+            self.leg(on, &[Some(to)], 0.9, 0.0, begun, control).await?;
+        }
+        Ok(())
+    }
+
+    /// Each joint a little, one after the other.
+    async fn try_joints(&self, on: Subsystem, begun: &Begun, control: &Control) -> Result<(), ActionError> {
+        let joints = self.world().axes.get(&on).map_or(0, |axes| axes.limits().len());
+        let back: Vec<Option<f64>> = {
+            let world = self.world();
+            let axes = world.axes.get(&on);
+            axes.map(|axes| axes.positions(self.clock.now()).into_iter().map(Some).collect())
+                .unwrap_or_default()
+        };
+        for index in 0..joints {
+            self.nudge(on, index, 5.0, begun, control).await?;
+        }
+        self.leg(on, &back, CAREFUL, 0.0, begun, control).await
+    }
+
+    async fn self_test(
+        &self,
+        on: Subsystem,
+        verbose: bool,
+        begun: &Begun,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let mut results = serde_json::Map::new();
+        let mut passed = true;
+        for part in on.each().into_iter().filter(|part| self.capabilities.has(*part)) {
+            let pinged = self.ping(part);
+            let mut healthy = pinged.data.get("healthy") == Some(&json!(true));
+            healthy &= !self.faults.contains(&Fault::Stuck(part));
+            if healthy {
+                match part {
+                    Subsystem::Base => self.wiggle_base(begun, control).await?,
+                    Subsystem::Lift | Subsystem::Hitch => {
+                        let back = self.nudge(part, 0, 5.0, begun, control).await?;
+                        self.leg(part, &[Some(back)], CAREFUL, 0.0, begun, control)
+                            .await?;
+                    }
+                    part => self.try_joints(part, begun, control).await?,
+                }
+            }
+            passed &= healthy;
+            let mut line = json!({"passed": healthy});
+            if verbose {
+                line["servos"] = Value::Object(pinged.data);
+                line["positions"] = json!(self.positions(part));
+            }
+            results.insert(part.to_string(), line);
+        }
+        let said = if passed { "passed" } else { "not passed" };
+        Ok(ActionOutput::said(said)
+            .with("passed", passed)
+            .with("parts", results))
+    }
+
+    fn set_motor_id(&self, bus: BusName, current: u8, new: u8) -> Result<ActionOutput, ActionError> {
+        let mut world = self.world();
+        let name = bus.as_str();
+        if current != new && world.servos.find(bus, new).is_some() {
+            return Err(ActionError::Refused(format!("{name}:{new} is taken")));
+        }
+        match world.servos.find(bus, current) {
+            Some(servo) if !servo.missing => servo.id = new,
+            _ => return Err(self.broken(format!("servo {name}:{current} does not answer"))),
+        }
+        Ok(ActionOutput::said(format!("{name}:{current} is {name}:{new} now")).with("id", new))
+    }
+
+    fn load_config(&self, config: &Value) -> Result<ActionOutput, ActionError> {
+        let homes = config.get("homes").and_then(Value::as_object);
+        let homes = homes
+            .ok_or_else(|| ActionError::Refused("expected `homes` in the saved configuration".to_string()))?;
+        let mut read = std::collections::BTreeMap::new();
+        for (part, positions) in homes {
+            let part: Subsystem = part
+                .parse()
+                .map_err(|error: crate::subsystem::UnknownSubsystem| {
+                    ActionError::Refused(error.to_string())
+                })?;
+            let positions: Vec<f64> = serde_json::from_value(positions.clone())
+                .map_err(|error| ActionError::Refused(format!("homes.{part}: {error}")))?;
+            read.insert(part, positions);
+        }
+        self.world().homes = read;
+        Ok(ActionOutput::said("loaded"))
+    }
+
+    fn set_degraded(&self, missing: &[String], go_on: bool) -> Result<ActionOutput, ActionError> {
+        let mut world = self.world();
+        let known: Vec<(BusName, u8)> = world
+            .servos
+            .of(Subsystem::All)
+            .map(|(bus, servo)| (bus, servo.id))
+            .collect();
+        let mut ignored = Vec::new();
+        for name in missing {
+            let servo = parse_servo(name).filter(|servo| known.contains(servo));
+            ignored.push(servo.ok_or_else(|| ActionError::Refused(format!("no servo {name}")))?);
+        }
+        for (bus, id) in known {
+            if let Some(servo) = world.servos.find(bus, id) {
+                servo.ignored = ignored.contains(&(bus, id));
+            }
+        }
+        world.go_on = go_on;
+        Ok(ActionOutput::said("degraded mode set")
+            .with("missing_servos", missing.to_vec())
+            .with("degraded", !missing.is_empty()))
+    }
+}

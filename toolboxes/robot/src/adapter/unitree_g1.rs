@@ -1,0 +1,673 @@
+//! The Unitree G1 over DDS: its motion service, its arm actions, and its arms joint by joint.
+//!
+//! Owns the translation. The robot ends every velocity by itself after the duration that goes with it, at most a
+//! second; it is renewed while an action runs and ended by a thread of its own besides. Arms are led in small steps over
+//! `arm_sdk`, whose weight fades in and out. The robot has no actuated head. Read [`UnitreeG1`].
+
+mod arms;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use self::arms::Arms;
+use super::booster_k1::{node_name, word};
+use super::{ActionError, ActionOutput, Adapter, Control, Notice, Notify};
+use crate::action::{Action, Grip, Keyframe, Primitive, Routine, Velocity};
+use crate::capability::Capabilities;
+use crate::config::Estop;
+use crate::dds::Participant;
+use crate::dds::shout::Shout;
+use crate::dds::unitree::{Asked, REQUEST, Rpc, api, request};
+use crate::model::{Model, ModelError};
+use crate::ros::path::Path;
+use crate::ros::watch::{Watch, Watched};
+use crate::ros::{RosConfig, RosError};
+use crate::subsystem::Subsystem;
+
+/// How often a velocity is said.
+const AGAIN: Duration = Duration::from_millis(200);
+/// How long the robot keeps it, seconds: its own dead-man.
+const KEPT: f64 = 0.6;
+/// And this process.
+const LEASE: Duration = Duration::from_millis(500);
+
+/// What belongs to this adapter alone.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct UnitreeG1Config {
+    /// Domain, interfaces. The robot is 192.168.123.161, this machine needs an address in its network.
+    pub ros: RosConfig,
+    /// How long an answer may take, in milliseconds.
+    #[schemars(range(min = 100, max = 5000))]
+    pub answer_ms: u64,
+    /// How fast the arms become ours and the robot's again, in parts of the whole per second. The vendor's example
+    /// takes 0.2.
+    #[schemars(range(min = 0.1, max = 2.0))]
+    pub weight_rate: f64,
+    /// It has Dex3 hands.
+    pub hands: bool,
+}
+
+impl Default for UnitreeG1Config {
+    fn default() -> Self {
+        Self {
+            ros: RosConfig::default(),
+            answer_ms: 1000,
+            weight_rate: 0.5,
+            hands: false,
+        }
+    }
+}
+
+/// The parts, poses and routines of a G1.
+///
+/// # Errors
+/// Never: a test loads the built-in models.
+pub fn model(config: &UnitreeG1Config) -> Result<Model, ModelError> {
+    let mut model = Model::unitree_g1()?;
+    let mut capabilities = model.capabilities.clone();
+    for arm in [&mut capabilities.left_arm, &mut capabilities.right_arm]
+        .into_iter()
+        .flatten()
+    {
+        arm.gripper = arm.gripper.take().filter(|_| config.hands);
+    }
+    model.narrow(capabilities);
+    Ok(model)
+}
+
+/// A G1.
+pub struct UnitreeG1 {
+    name: String,
+    config: UnitreeG1Config,
+    capabilities: Capabilities,
+    estop: Estop,
+    shared: Arc<Shared>,
+    watch: OnceLock<Watch>,
+    stopped: AtomicBool,
+}
+
+struct Shared {
+    name: String,
+    link: OnceLock<Link>,
+    notify: Notify,
+}
+
+struct Link {
+    participant: Participant,
+    sport: Rpc,
+    actions: Rpc,
+    arms: Arms,
+}
+
+impl Link {
+    fn open(name: &str, config: &UnitreeG1Config) -> Result<Self, RosError> {
+        let participant = Participant::join(&config.ros, &node_name(name))?;
+        let timeout = Duration::from_millis(config.answer_ms.clamp(100, 5000));
+        Ok(Self {
+            sport: Rpc::new(&participant, "sport", timeout)?,
+            actions: Rpc::new(&participant, "arm", timeout)?,
+            arms: Arms::new(&participant, config.weight_rate)?,
+            participant,
+        })
+    }
+
+    /// Says a velocity and does not wait for an answer.
+    fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
+        self.sport.send(api::SET_VELOCITY, &velocity_body(velocity))
+    }
+
+    fn is_there(&self) -> bool {
+        self.sport.requests().is_ready() && !self.arms.is_silent()
+    }
+
+    /// Lets the motors give way, or go without power.
+    fn let_go(&self, estop: Estop) -> Result<(), RosError> {
+        match fsm(estop) {
+            Some(fsm) => self.sport.send(api::SET_FSM_ID, &json!({ "data": fsm })),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Watched for Shared {
+    fn stop(&self) {
+        if let Some(Err(error)) = self.link.get().map(|link| link.say(&Velocity::default())) {
+            tracing::warn!(robot = self.name, %error, "cannot say stop");
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.link.get().is_some_and(Link::is_there)
+    }
+
+    fn changed(&self, there: bool) {
+        let (state, reason) = match there {
+            true => ("connected", "the robot hears"),
+            false => (
+                "lost",
+                "the robot does not hear any more; check its power and the network",
+            ),
+        };
+        (self.notify)(Notice::Backend {
+            state: state.to_owned(),
+            reason: format!("{}: {reason}", self.name),
+        });
+    }
+}
+
+fn velocity_body(velocity: &Velocity) -> Value {
+    let zero = *velocity == Velocity::default();
+    json!({"velocity": [velocity.x, velocity.y, velocity.turn], "duration": if zero { 1.0 } else { KEPT }})
+}
+
+/// Both forms: the C++ SDK reads `action_id`, the Python SDK and older firmwares read `data`.
+fn action_body(action: i64) -> Value {
+    json!({"action_id": action, "data": action})
+}
+
+/// The arm action that lets the arms go.
+const RELEASE: i64 = 99;
+
+impl UnitreeG1 {
+    /// A robot that is not connected yet.
+    ///
+    /// # Errors
+    /// Never so far.
+    pub fn new(
+        name: &str,
+        config: &UnitreeG1Config,
+        capabilities: Capabilities,
+        estop: Option<Estop>,
+        notify: Notify,
+    ) -> Result<Self, ActionError> {
+        Ok(Self {
+            name: name.to_owned(),
+            config: config.clone(),
+            capabilities,
+            // A robot without power falls.
+            estop: estop.unwrap_or(Estop::Hold),
+            shared: Arc::new(Shared {
+                name: name.to_owned(),
+                link: OnceLock::new(),
+                notify,
+            }),
+            watch: OnceLock::new(),
+            stopped: AtomicBool::new(false),
+        })
+    }
+
+    fn failed(&self, error: RosError) -> ActionError {
+        match error {
+            RosError::Refused { .. } => ActionError::Hardware {
+                robot: self.name.clone(),
+                what: error.to_string(),
+            },
+            other => ActionError::NotConnected {
+                robot: self.name.clone(),
+                reason: other.to_string(),
+            },
+        }
+    }
+
+    fn lacks(&self, what: impl Into<String>) -> ActionError {
+        ActionError::NotSupported {
+            robot: self.name.clone(),
+            what: what.into(),
+        }
+    }
+
+    /// Sends something that moves, unless the action or the robot was stopped.
+    fn command<R>(
+        &self,
+        control: &Control,
+        send: impl FnOnce() -> Result<R, RosError>,
+    ) -> Result<R, ActionError> {
+        let sent = control.command(|| {
+            // Inside, because a halt waits for this closure.
+            (!self.stopped.load(Ordering::SeqCst)).then(send)
+        })?;
+        sent.ok_or(ActionError::Stopped)?
+            .map_err(|error| self.failed(error))
+    }
+
+    async fn answer(&self, asked: Asked, control: &Control) -> Result<Value, ActionError> {
+        control
+            .unless_cancelled(asked.answer())
+            .await?
+            .map_err(|error| self.failed(error))
+    }
+
+    /// The link, when the robot is there or comes within a second.
+    async fn there(&self, control: &Control) -> Result<&Link, ActionError> {
+        let away = |reason: &str| ActionError::NotConnected {
+            robot: self.name.clone(),
+            reason: reason.to_owned(),
+        };
+        let link = self
+            .shared
+            .link
+            .get()
+            .ok_or_else(|| away("its network was not joined"))?;
+        let end = Instant::now() + Duration::from_secs(1);
+        while !link.is_there() {
+            if Instant::now() >= end {
+                return Err(away(
+                    "the robot does not hear; check its power, the network, ros.domain and ros.interfaces",
+                ));
+            }
+            control.sleep(Duration::from_millis(10)).await?;
+        }
+        Ok(link)
+    }
+
+    async fn drive(
+        &self,
+        velocity: Velocity,
+        duration: Duration,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let link = self.there(control).await?;
+        let start = Instant::now();
+        let driven = loop {
+            let left = duration.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break Ok(());
+            }
+            let asked = self.command(control, || {
+                if let Some(watch) = self.watch.get() {
+                    watch.renew(LEASE);
+                }
+                link.sport.ask(api::SET_VELOCITY, &velocity_body(&velocity))
+            });
+            let answered = match asked {
+                Ok(asked) => self.answer(asked, control).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = answered {
+                break Err(error);
+            }
+            control.progress(
+                (start.elapsed().as_secs_f64() / duration.as_secs_f64()).min(1.0),
+                "walking",
+            );
+            control.sleep(left.min(AGAIN)).await?;
+        };
+        // Also after a failure: the last word is a stop. Without the right to command the halt says it.
+        let stopped = self.stand(link, control).await;
+        driven.and(stopped)?;
+        let seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+        Ok(ActionOutput::said(format!("walked for {seconds} s")).with("duration_s", seconds))
+    }
+
+    /// Says zero now, and twice more soon.
+    async fn stand(&self, link: &Link, control: &Control) -> Result<(), ActionError> {
+        control
+            .command(|| {
+                let said = link.say(&Velocity::default());
+                if let Some(watch) = self.watch.get() {
+                    watch.stopped();
+                }
+                said
+            })?
+            .map_err(|error| self.failed(error))?;
+        control.sleep(Duration::from_millis(200)).await
+    }
+
+    async fn to_positions(
+        &self,
+        on: Subsystem,
+        positions: &[f64],
+        speed: f64,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let Some(joints) = self.capabilities.joints(on) else {
+            return Err(self.lacks(on.as_str()));
+        };
+        let link = self.there(control).await?;
+        let Some(from) = link.arms.measured(on) else {
+            return Err(ActionError::NotConnected {
+                robot: self.name.clone(),
+                reason: format!("it does not say where {on} is: nothing on /lowstate"),
+            });
+        };
+        let path = Path::new(&from, positions, joints, speed);
+        let start = Instant::now();
+        let mut ends = 0;
+        // Until it is there and the arm is wholly ours; the end is said twice, because one can be lost.
+        while ends < 2 {
+            let passed = start.elapsed();
+            let whole = self.command(control, || link.arms.lead(on, &path.at(passed)))?;
+            ends += u32::from(passed >= path.time() && whole);
+            control.sleep(arms::STEP).await?;
+        }
+        Ok(ActionOutput::said(format!("{on} was sent there")).with("positions", json!(positions)))
+    }
+
+    /// The robot's own arm action: holds it for a while and lets the arms go.
+    async fn arm_action(&self, action: i64, time: Duration, control: &Control) -> Result<(), ActionError> {
+        let link = self.there(control).await?;
+        if link.arms.are_ours() {
+            return Err(ActionError::Refused(
+                "the arms are led joint by joint: send them home (go_to_pose home) before an action of the robot's own"
+                    .to_owned(),
+            ));
+        }
+        let asked = self.command(control, || {
+            link.actions.ask(api::ARM_ACTION, &action_body(action))
+        })?;
+        self.answer(asked, control).await?;
+        control.sleep(time).await?;
+        let asked = self.command(control, || {
+            link.actions.ask(api::ARM_ACTION, &action_body(RELEASE))
+        })?;
+        self.answer(asked, control).await.map(drop)
+    }
+
+    async fn routine(
+        &self,
+        on: Subsystem,
+        routine: &Routine,
+        frames: &[Keyframe],
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let time: f64 = frames
+            .iter()
+            .map(|frame| frame.hold + 0.5 / frame.speed.max(0.1))
+            .sum();
+        let time = Duration::from_secs_f64(time.clamp(1.0, 4.0));
+        let own = match routine {
+            Routine::Wave { style } if style == "shy" => Some(25),
+            Routine::Wave { .. } => Some(26),
+            Routine::Gesture { emotion } => gesture(emotion),
+            Routine::Dance { style, .. } => Some(dance(style)),
+            _ => None,
+        };
+        match (own, routine) {
+            // Its actions move what they move; the right arm's part of a plan starts them.
+            (Some(_), Routine::Gesture { .. } | Routine::Dance { .. }) if on != Subsystem::RightArm => {
+                control.sleep(time).await?;
+                Ok(ActionOutput::said(format!(
+                    "{on} goes along with the robot's own action"
+                )))
+            }
+            (Some(action), _) => {
+                let time = match routine {
+                    Routine::Dance { duration, .. } => *duration,
+                    _ => time,
+                };
+                self.arm_action(action, time, control).await?;
+                Ok(ActionOutput::said("did it").note("the robot's own action: it has no style of its own"))
+            }
+            (None, _) => {
+                for frame in frames {
+                    self.to_positions(on, &frame.positions, frame.speed, control)
+                        .await?;
+                    control
+                        .sleep(Duration::try_from_secs_f64(frame.hold).unwrap_or_default())
+                        .await?;
+                }
+                Ok(ActionOutput::said(format!("{on} did it")))
+            }
+        }
+    }
+
+    async fn grip(
+        &self,
+        on: Subsystem,
+        action: Grip,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        if !self.config.hands {
+            return Err(self.lacks("gripper"));
+        }
+        let link = self.there(control).await?;
+        let close = self.command(control, || link.arms.grip(on, action))?;
+        control.sleep(Duration::from_secs(1)).await?;
+        Ok(ActionOutput::said(format!(
+            "hand of {on} was told to {}",
+            if close { "close" } else { "open" }
+        ))
+        .with("closed", close))
+    }
+
+    async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
+        let on = action.subsystem;
+        if let Some((positions, speed)) = action.primitive.joints() {
+            let done = self.to_positions(on, positions, speed, control).await?;
+            if let Primitive::MoveToPose { pose, .. } = &action.primitive
+                && pose == "home"
+            {
+                self.give_back(on, control).await?;
+            }
+            return Ok(done);
+        }
+        match &action.primitive {
+            Primitive::Drive {
+                velocity, duration, ..
+            } => self.drive(*velocity, *duration, control).await,
+            Primitive::Routine { routine, frames } => self.routine(on, routine, frames, control).await,
+            Primitive::Gripper { action, .. } => self.grip(on, *action, control).await,
+            Primitive::Stop => {
+                let link = self.there(control).await?;
+                self.stand(link, control).await?;
+                Ok(ActionOutput::said("the robot stands"))
+            }
+            Primitive::MotorStatus { motor_id } => self.status(on, *motor_id, control).await,
+            Primitive::PingAll => self.status(on, None, control).await,
+            Primitive::SelfTest { .. } => {
+                let link = self.there(control).await?;
+                let asked = control
+                    .command(|| link.sport.ask(api::GET_FSM_ID, &json!({})))?
+                    .map_err(|error| self.failed(error))?;
+                let fsm = self.answer(asked, control).await?;
+                Ok(
+                    ActionOutput::said(format!("{on}: the robot answers; nothing was moved"))
+                        .with("fsm_id", fsm["data"].clone()),
+                )
+            }
+            Primitive::LookAt { .. } => Err(self.lacks("look at: it has no actuated head")),
+            other => Err(self.lacks(word(other))),
+        }
+    }
+
+    /// Gives the arms back to the robot's own controller, once both are at home.
+    async fn give_back(&self, on: Subsystem, control: &Control) -> Result<(), ActionError> {
+        let link = self.there(control).await?;
+        while link.arms.may_fade(on) {
+            let done = self.command(control, || link.arms.fade())?;
+            if done {
+                break;
+            }
+            control.sleep(arms::STEP).await?;
+        }
+        Ok(())
+    }
+
+    async fn status(
+        &self,
+        on: Subsystem,
+        motor_id: Option<u8>,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let link = self.there(control).await?;
+        let motors = link.arms.status(on, motor_id);
+        if motors.is_empty() {
+            return Err(self.lacks(format!("motor status of {on}: the robot says nothing about it")));
+        }
+        Ok(ActionOutput::said(format!("what the robot says of {on}")).with("motors", motors))
+    }
+}
+
+/// The robot's own action for an emotion: our choice among them.
+fn gesture(emotion: &str) -> Option<i64> {
+    Some(match emotion {
+        "happy" => 17,
+        "excited" => 15,
+        "surprised" => 24,
+        "confused" => 22,
+        "proud" => 20,
+        "shy" => 25,
+        _ => return None,
+    })
+}
+
+/// And for a dance.
+fn dance(style: &str) -> i64 {
+    match style {
+        "silly" => 24,
+        "groovy" => 17,
+        "victory" => 15,
+        _ => 20,
+    }
+}
+
+/// Brings the robot to rest from nothing: joins its network and says stop as soon as it hears, again and again for a
+/// while.
+///
+/// # Errors
+/// The robot did not hear.
+pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> Result<(), ActionError> {
+    let fsm = fsm(estop.unwrap_or(Estop::Hold));
+    let stops = || {
+        // An id of its own each time, unlike those of the process that has died.
+        let ask = |api_id, parameter: &Value| request(fastrand::i64(1..1 << 40), api_id, parameter, true);
+        let mut stops = vec![ask(api::SET_VELOCITY, &velocity_body(&Velocity::default()))];
+        stops.extend(fsm.map(|fsm| ask(api::SET_FSM_ID, &json!({"data": fsm}))));
+        stops
+    };
+    Shout::open(&config.ros, "/api/sport/request", REQUEST)
+        .and_then(|shout| shout.say(Duration::from_secs(3), stops))
+        .map_err(|error| ActionError::NotConnected {
+            robot: name.to_owned(),
+            reason: format!("{error}; use the robot's remote control"),
+        })
+}
+
+/// The robot's state for what an emergency stop does besides standing.
+fn fsm(estop: Estop) -> Option<i64> {
+    match estop {
+        Estop::Hold => None,
+        Estop::Damp => Some(1),
+        Estop::TorqueOff => Some(0),
+    }
+}
+
+impl Adapter for UnitreeG1 {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
+        async {
+            if self.shared.link.get().is_none() {
+                let link = Link::open(&self.name, &self.config).map_err(|error| self.failed(error))?;
+                let _ = self.shared.link.set(link);
+                let watched: Arc<dyn Watched> = self.shared.clone();
+                let watch = Watch::start(&self.name, watched).map_err(|error| ActionError::Hardware {
+                    robot: self.name.clone(),
+                    what: format!("cannot start a thread: {error}"),
+                })?;
+                let _ = self.watch.set(watch);
+            }
+            let end = Instant::now() + self.config.ros.discovery();
+            loop {
+                match self.shared.link.get() {
+                    // It may have been walking for somebody who is gone.
+                    Some(link) if link.is_there() => {
+                        return link.say(&Velocity::default()).map_err(|error| self.failed(error));
+                    }
+                    _ if Instant::now() >= end => {
+                        return Err(ActionError::NotConnected {
+                            robot: self.name.clone(),
+                            reason: format!(
+                                "nobody in DDS domain {} hears; check the robot's power, ros.domain and ros.interfaces",
+                                self.config.ros.domain
+                            ),
+                        });
+                    }
+                    _ => tokio::time::sleep(Duration::from_millis(10)).await,
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn execute<'a>(
+        &'a self,
+        action: &'a Action,
+        control: &'a Control,
+    ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
+        self.run(action, control).boxed()
+    }
+
+    fn state(&self, subsystem: Subsystem) -> Value {
+        let link = self.shared.link.get();
+        let positions = self
+            .capabilities
+            .named_positions(subsystem, |one| link.and_then(|link| link.arms.measured(one)));
+        json!({"positions": positions, "connected": link.is_some_and(Link::is_there)})
+    }
+
+    fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
+        if emergency {
+            self.stopped.store(true, Ordering::SeqCst);
+        }
+        let Some(link) = self.shared.link.get() else {
+            return Ok(());
+        };
+        let concerned: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();
+        let mut said = Ok(());
+        if concerned.contains(&Subsystem::Base) {
+            said = link.say(&Velocity::default());
+            if let Some(watch) = self.watch.get() {
+                watch.stopped();
+            }
+        }
+        if emergency && self.estop != Estop::Hold {
+            return said
+                .and(link.let_go(self.estop))
+                .map_err(|error| self.failed(error));
+        }
+        if concerned.iter().any(|one| one.is_arm()) {
+            said = said.and(link.arms.hold(&concerned));
+            if !link.arms.are_ours() {
+                said = said.and(link.actions.send(api::ARM_ACTION, &action_body(RELEASE)));
+            }
+        }
+        said.map_err(|error| self.failed(error))
+    }
+
+    fn reset(&self) -> Result<(), ActionError> {
+        self.stopped.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            if let Some(watch) = self.watch.get() {
+                watch.close();
+            }
+            let Some(link) = self.shared.link.get() else {
+                return;
+            };
+            // The arms go back to the robot's own controller, slowly, within the time that a close has.
+            let end = Instant::now() + Duration::from_millis(2500);
+            while link.arms.are_ours() && Instant::now() < end {
+                if link.arms.fade().is_err() {
+                    break;
+                }
+                tokio::time::sleep(arms::STEP).await;
+            }
+            link.participant.close();
+        }
+        .boxed()
+    }
+}

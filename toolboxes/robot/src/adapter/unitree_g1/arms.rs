@@ -1,0 +1,301 @@
+//! The G1's arms joint by joint, over `arm_sdk`, and its hands.
+//!
+//! Owns what the arms were told last and how much they are ours. One message tells both arms, so what moves one repeats
+//! the other's. The robot mixes our angles with its own controller's by the weight in joint 29.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::action::Grip;
+use crate::dds::unitree::{HAND_COMMAND, HandCmd, LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd};
+use crate::dds::{Participant, Publisher};
+use crate::ros::{LastWord, RosError};
+use crate::subsystem::Subsystem;
+
+/// Between two commands: 50 a second, as the vendor's example.
+pub(super) const STEP: Duration = Duration::from_millis(20);
+/// Joints of an arm.
+const ARM: usize = 7;
+/// The joint that is none: its angle is the weight.
+const WEIGHT: usize = 29;
+/// Stiffness and damping, from the vendor's example.
+const STIFFNESS: f32 = 60.0;
+const DAMPING: f32 = 1.5;
+/// Motors of a Dex3 hand, and how far they close, radians. The thumb's first joint stays.
+const HAND: [f32; 7] = [0.0, 0.6, 1.0, -1.0, -1.2, -1.0, -1.2];
+
+pub(super) struct Arms {
+    commands: Publisher<LowCmd>,
+    hands: [Publisher<HandCmd>; 2],
+    state: Arc<Mutex<Option<LowState>>>,
+    last_word: LastWord,
+    told: Mutex<Told>,
+    step: f32,
+}
+
+#[derive(Default)]
+struct Told {
+    /// Radians, by joint; nothing for an arm that was told nothing.
+    left: Option<[f32; ARM]>,
+    right: Option<[f32; ARM]>,
+    /// Waist joints 12 to 14, which come with the arms: where they were when the arms were taken.
+    waist: [f32; 3],
+    weight: f32,
+    /// Hands that were told to close.
+    closed: Vec<Subsystem>,
+    /// Arms that were led anywhere.
+    led: Vec<Subsystem>,
+    /// Arms that are at home and wait for the other.
+    home: Vec<Subsystem>,
+}
+
+fn first(on: Subsystem) -> Option<usize> {
+    match on {
+        Subsystem::LeftArm => Some(15),
+        Subsystem::RightArm => Some(22),
+        _ => None,
+    }
+}
+
+impl Arms {
+    pub(super) fn new(participant: &Participant, rate: f64) -> Result<Self, RosError> {
+        let state = Arc::new(Mutex::new(None));
+        let heard = Arc::clone(&state);
+        let last_word = LastWord::default();
+        let word = last_word.clone();
+        participant.subscribe("/lowstate", LOW_STATE, false, move |low: LowState| {
+            word.heard();
+            *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(low);
+        })?;
+        #[allow(clippy::cast_possible_truncation, reason = "between 0.002 and 0.04")]
+        let step = (rate.clamp(0.1, 2.0) * STEP.as_secs_f64()) as f32;
+        Ok(Self {
+            commands: participant.publish("/arm_sdk", LOW_COMMAND)?,
+            hands: [
+                participant.publish("/dex3/left/cmd", HAND_COMMAND)?,
+                participant.publish("/dex3/right/cmd", HAND_COMMAND)?,
+            ],
+            state,
+            last_word,
+            told: Mutex::default(),
+            step,
+        })
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<LowState>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the robot says of an arm, in degrees.
+    pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
+        let first = first(on)?;
+        let state = self.state();
+        let motors = &state.as_ref()?.motor_state;
+        (first..first + ARM)
+            .map(|motor| Some(f64::from(motors.get(motor)?.q).to_degrees()))
+            .collect()
+    }
+
+    /// What the robot says of motors: of an arm, of the legs and the waist (base), of all.
+    pub(super) fn status(&self, on: Subsystem, motor: Option<u8>) -> Map<String, Value> {
+        let motors = match on {
+            Subsystem::LeftArm => 15..22,
+            Subsystem::RightArm => 22..29,
+            Subsystem::Base => 0..15,
+            Subsystem::All => 0..29,
+            _ => 0..0,
+        };
+        let state = self.state();
+        let Some(state) = state.as_ref() else {
+            return Map::new();
+        };
+        motors
+            .filter(|index| motor.is_none_or(|motor| usize::from(motor) == *index))
+            .filter_map(|index| {
+                let motor = state.motor_state.get(index)?;
+                let told = json!({
+                    "position": (f64::from(motor.q).to_degrees() * 10.0).round() / 10.0,
+                    "torque_nm": motor.tau_est,
+                    "temperature": motor.temperature[0],
+                    "voltage": motor.vol,
+                    "error": motor.motorstate,
+                });
+                Some((index.to_string(), told))
+            })
+            .collect()
+    }
+
+    /// Whether the robot spoke and does not any more.
+    pub(super) fn is_silent(&self) -> bool {
+        self.last_word.is_silent()
+    }
+
+    /// Whether the arms obey us, wholly or in part.
+    pub(super) fn are_ours(&self) -> bool {
+        self.told().weight > 0.0
+    }
+
+    /// Tells an arm where to be, in degrees, and takes a little more of the weight; whether it has all of it.
+    pub(super) fn lead(&self, on: Subsystem, positions: &[f64]) -> Result<bool, RosError> {
+        let here = |arm| self.measured(arm).map(|degrees| array(&degrees));
+        let (left, right) = (here(Subsystem::LeftArm), here(Subsystem::RightArm));
+        let mut told = self.told();
+        if told.weight <= 0.0 {
+            // All of this is ours with the weight: without an angle and stiffness it would hang.
+            (told.left, told.right, told.waist) = (left, right, self.waist());
+        }
+        match on {
+            Subsystem::LeftArm => told.left = Some(array(positions)),
+            _ => told.right = Some(array(positions)),
+        }
+        told.home.retain(|home| *home != on);
+        if !told.led.contains(&on) {
+            told.led.push(on);
+        }
+        told.weight = (told.weight + self.step).min(1.0);
+        let whole = told.weight >= 1.0;
+        self.send(&told)?;
+        Ok(whole)
+    }
+
+    /// Stops arms where they are, when they obey us.
+    pub(super) fn hold(&self, concerned: &[Subsystem]) -> Result<(), RosError> {
+        let here: Vec<(Subsystem, Vec<f64>)> = concerned
+            .iter()
+            .filter_map(|one| Some((*one, self.measured(*one)?)))
+            .collect();
+        let mut told = self.told();
+        if told.weight <= 0.0 {
+            return Ok(());
+        }
+        for (on, positions) in here {
+            let side = match on {
+                Subsystem::LeftArm => &mut told.left,
+                _ => &mut told.right,
+            };
+            if on.is_arm() {
+                *side = Some(array(&positions));
+            }
+        }
+        self.send(&told)
+    }
+
+    /// Whether the arms may be given back: this one is at home, and the other is or was never told anything.
+    pub(super) fn may_fade(&self, on: Subsystem) -> bool {
+        let mut told = self.told();
+        if !told.home.contains(&on) {
+            told.home.push(on);
+        }
+        told.led.iter().all(|arm| told.home.contains(arm))
+    }
+
+    /// Gives a little of the weight back; whether nothing is left.
+    pub(super) fn fade(&self) -> Result<bool, RosError> {
+        let mut told = self.told();
+        told.weight = (told.weight - self.step).max(0.0);
+        self.send(&told)?;
+        if told.weight <= 0.0 {
+            *told = Told {
+                closed: std::mem::take(&mut told.closed),
+                ..Told::default()
+            };
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn waist(&self) -> [f32; 3] {
+        let state = self.state();
+        let angle = |joint| {
+            state
+                .as_ref()
+                .and_then(|state| state.motor_state.get(joint))
+                .map_or(0.0, |motor| motor.q)
+        };
+        [angle(12), angle(13), angle(14)]
+    }
+
+    fn send(&self, told: &Told) -> Result<(), RosError> {
+        let mut command = LowCmd {
+            // The robot's own kind, which it wants to hear back.
+            mode_machine: self.state().as_ref().map_or(0, |state| state.mode_machine),
+            ..LowCmd::default()
+        };
+        let (left, right) = (
+            told.left.as_ref().map(<[f32; ARM]>::as_slice),
+            told.right.as_ref().map(<[f32; ARM]>::as_slice),
+        );
+        for (first, angles) in [(12, Some(told.waist.as_slice())), (15, left), (22, right)] {
+            for (joint, q) in angles.into_iter().flatten().enumerate() {
+                if let Some(motor) = command.motor_cmd.get_mut(first + joint) {
+                    *motor = MotorCmd {
+                        mode: 1,
+                        q: *q,
+                        kp: STIFFNESS,
+                        kd: DAMPING,
+                        ..MotorCmd::default()
+                    };
+                }
+            }
+        }
+        if let Some(weight) = command.motor_cmd.get_mut(WEIGHT) {
+            weight.q = told.weight;
+        }
+        self.commands.publish(command.sealed())
+    }
+
+    /// Opens or closes a hand; whether it was told to close.
+    pub(super) fn grip(&self, on: Subsystem, action: Grip) -> Result<bool, RosError> {
+        let mut told = self.told();
+        let close = match action {
+            Grip::Open => false,
+            Grip::Close => true,
+            Grip::Toggle => !told.closed.contains(&on),
+        };
+        told.closed.retain(|hand| *hand != on);
+        if close {
+            told.closed.push(on);
+        }
+        drop(told);
+        let left = on == Subsystem::LeftArm;
+        // The right hand is the left one's mirror image.
+        let sign = if left { 1.0 } else { -1.0 };
+        let motors = HAND.iter().enumerate().map(|(motor, angle)| MotorCmd {
+            // Motor number and "on", as the vendor packs them.
+            mode: u8::try_from(motor).unwrap_or(0) | 0x10,
+            q: if close { sign * angle } else { 0.0 },
+            kp: 0.5,
+            kd: 0.1,
+            ..MotorCmd::default()
+        });
+        let command = HandCmd {
+            motor_cmd: motors.collect(),
+            reserve: [0; 4],
+        };
+        self.hands[usize::from(!left)].publish(command)?;
+        Ok(close)
+    }
+}
+
+/// Degrees of an arm in radians.
+fn array(degrees: &[f64]) -> [f32; ARM] {
+    let mut angles = [0.0; ARM];
+    for (angle, degrees) in angles.iter_mut().zip(degrees) {
+        *angle = radians(*degrees);
+    }
+    angles
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "an angle has no more digits than a float"
+)]
+fn radians(degrees: f64) -> f32 {
+    degrees.to_radians() as f32
+}

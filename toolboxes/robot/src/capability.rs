@@ -1,0 +1,255 @@
+//! What a robot has and can do.
+//!
+//! Owns the description that the tool list, the graphs and the limits are made from. Plain data, read once after
+//! the adapter has been made. Read [`Capabilities`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::BusName;
+use crate::subsystem::Subsystem;
+
+/// A robot's parts, limits and abilities. What is `None` or empty is not there, and tools that need it are not listed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capabilities {
+    /// The kind of robot, such as `johnny5`.
+    pub model: String,
+    /// It is not real. Every result says so.
+    #[serde(default)]
+    pub simulated: bool,
+    /// The left arm.
+    #[serde(default)]
+    pub left_arm: Option<Arm>,
+    /// The right arm.
+    #[serde(default)]
+    pub right_arm: Option<Arm>,
+    /// The head: pan first, then tilt.
+    #[serde(default)]
+    pub gantry: Option<Vec<Joint>>,
+    /// The lift.
+    #[serde(default)]
+    pub lift: Option<Lift>,
+    /// The hitch.
+    #[serde(default)]
+    pub hitch: Option<Hitch>,
+    /// Wheels or legs.
+    #[serde(default)]
+    pub base: Option<Base>,
+    /// The servo buses, each with every motor on it.
+    #[serde(default)]
+    pub buses: Vec<Bus>,
+    /// What it can do besides moving.
+    #[serde(default)]
+    pub services: Services,
+}
+
+/// A rotating joint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Joint {
+    /// For messages.
+    pub name: String,
+    /// Degrees.
+    pub min: f64,
+    /// Degrees.
+    pub max: f64,
+    /// Degrees per second at speed 1.0.
+    pub max_speed: f64,
+}
+
+/// An arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arm {
+    /// From the shoulder outwards.
+    pub joints: Vec<Joint>,
+    /// What it grips with.
+    #[serde(default)]
+    pub gripper: Option<Gripper>,
+}
+
+/// A gripper.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gripper {
+    /// Which of the arm's joints it is, counted from 0; `None` where it is not one of them.
+    #[serde(default)]
+    pub joint: Option<usize>,
+    /// Degrees of that joint, or percent.
+    pub open: f64,
+    /// Degrees of that joint, or percent.
+    pub closed: f64,
+    /// Degrees, or percent, per second.
+    pub max_speed: f64,
+}
+
+/// A vertical lift.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lift {
+    /// Millimetres.
+    pub min: f64,
+    /// Millimetres.
+    pub max: f64,
+    /// Millimetres.
+    pub home: f64,
+    /// Millimetres per second.
+    pub max_speed: f64,
+}
+
+/// A hitch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hitch {
+    /// Degrees.
+    pub open: f64,
+    /// Degrees.
+    pub closed: f64,
+    /// Degrees per second.
+    pub max_speed: f64,
+}
+
+/// Wheels or legs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Base {
+    /// Such as `3-wheel omni` or `bipedal`.
+    pub kind: String,
+    /// Forwards and backwards, m/s: the largest that is ever commanded.
+    pub max_linear: f64,
+    /// Sideways, m/s; 0 where it cannot.
+    pub max_lateral: f64,
+    /// Turning, rad/s.
+    pub max_angular: f64,
+    /// What `walk` and `move_base` take where nobody says how fast, m/s.
+    pub usual_linear: f64,
+    /// How far it may go from where it was when the toolbox was opened, in metres, where the configuration says.
+    #[serde(default)]
+    pub radius: Option<f64>,
+}
+
+/// A serial bus with servos.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bus {
+    /// The name in arguments.
+    pub name: BusName,
+    /// The device, such as /dev/ttyACM0.
+    pub port: String,
+    /// The motors on it.
+    pub motors: Vec<Motor>,
+}
+
+/// A servo.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Motor {
+    /// 1 to 253.
+    pub id: u8,
+    /// What it moves.
+    pub subsystem: Subsystem,
+    /// For messages.
+    pub name: String,
+}
+
+/// What a robot can do besides moving.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Services {
+    /// `motor_status` and `servo_health_report`.
+    pub motor_status: bool,
+    /// `check_torque` and `enable_torque`.
+    pub torque: bool,
+    /// `calibrate_*` of these.
+    pub calibrate: Vec<Subsystem>,
+    /// `set_home_position` of these.
+    pub set_home: Vec<Subsystem>,
+    /// `self_test` of these.
+    pub self_test: Vec<Subsystem>,
+    /// `save_config` and `load_config`.
+    pub config: bool,
+    /// It can tell whether it charges.
+    pub charge: bool,
+}
+
+impl Capabilities {
+    /// The arm, where there is one.
+    #[must_use]
+    pub fn arm(&self, subsystem: Subsystem) -> Option<&Arm> {
+        match subsystem {
+            Subsystem::LeftArm => self.left_arm.as_ref(),
+            Subsystem::RightArm => self.right_arm.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The joints of an arm or the gantry.
+    #[must_use]
+    pub fn joints(&self, subsystem: Subsystem) -> Option<&[Joint]> {
+        match subsystem {
+            Subsystem::Gantry => self.gantry.as_deref(),
+            arm => self.arm(arm).map(|arm| arm.joints.as_slice()),
+        }
+    }
+
+    /// Positions by joint, to a tenth of a degree, as `state` tells them; of several subsystems with their names before.
+    pub(crate) fn named_positions(
+        &self,
+        subsystem: Subsystem,
+        measured: impl Fn(Subsystem) -> Option<Vec<f64>>,
+    ) -> serde_json::Map<String, serde_json::Value> {
+        let mut positions = serde_json::Map::new();
+        for one in subsystem.each() {
+            if let (Some(found), Some(joints)) = (measured(one), self.joints(one)) {
+                for (joint, position) in joints.iter().zip(found) {
+                    let name = match subsystem {
+                        Subsystem::All => format!("{one}.{}", joint.name),
+                        _ => joint.name.clone(),
+                    };
+                    positions.insert(name, ((position * 10.0).round() / 10.0).into());
+                }
+            }
+        }
+        positions
+    }
+
+    /// Whether the robot has it. [`Subsystem::All`] is always there.
+    #[must_use]
+    pub fn has(&self, subsystem: Subsystem) -> bool {
+        match subsystem {
+            Subsystem::LeftArm => self.left_arm.is_some(),
+            Subsystem::RightArm => self.right_arm.is_some(),
+            Subsystem::Base => self.base.is_some(),
+            Subsystem::Lift => self.lift.is_some(),
+            Subsystem::Gantry => self.gantry.is_some(),
+            Subsystem::Hitch => self.hitch.is_some(),
+            Subsystem::All => true,
+        }
+    }
+
+    /// The subsystems there are.
+    #[must_use]
+    pub fn subsystems(&self) -> Vec<Subsystem> {
+        Subsystem::EACH.into_iter().filter(|one| self.has(*one)).collect()
+    }
+
+    /// The bus of a name.
+    #[must_use]
+    pub fn bus(&self, name: BusName) -> Option<&Bus> {
+        self.buses.iter().find(|bus| bus.name == name)
+    }
+}
+
+impl Bus {
+    /// What hangs on it, each once: a tool that uses the whole bus holds all of it.
+    #[must_use]
+    pub fn subsystems(&self) -> Vec<Subsystem> {
+        let mut found = Vec::new();
+        for motor in &self.motors {
+            if !found.contains(&motor.subsystem) {
+                found.push(motor.subsystem);
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,235 @@
+//! Booster's own messages and numbers, as its SDK 1.6 has them on the wire.
+
+#![allow(missing_docs, reason = "names and fields are the vendor's")]
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::{Participant, Publisher};
+use crate::ros::RosError;
+
+pub const REQUESTS: &str = "/LocoApiTopicReq";
+pub const RESPONSES: &str = "/LocoApiTopicResp";
+pub const REQUEST: (&str, &str) = ("booster_msgs", "RpcReqMsg");
+pub const RESPONSE: (&str, &str) = ("booster_msgs", "RpcRespMsg");
+pub const LOW_STATE: (&str, &str) = ("booster_interface", "LowState");
+pub const LOW_COMMAND: (&str, &str) = ("booster_interface", "LowCmd");
+
+/// Numbers of the functions of the K1's motion service.
+pub mod api {
+    pub const CHANGE_MODE: i64 = 2000;
+    pub const MOVE: i64 = 2001;
+    pub const ROTATE_HEAD: i64 = 2004;
+    pub const WAVE_HAND: i64 = 2005;
+    pub const CONTROL_GRIPPER: i64 = 2010;
+    pub const DANCE: i64 = 2016;
+    pub const GET_MODE: i64 = 2017;
+    pub const GET_STATUS: i64 = 2018;
+    pub const UPPER_BODY_CUSTOM_CONTROL: i64 = 2030;
+    pub const ROTATE_HEAD_WITH_TIME: i64 = 2043;
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RpcReqMsg {
+    pub uuid: String,
+    pub header: String,
+    pub body: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RpcRespMsg {
+    pub uuid: String,
+    pub header: String,
+    pub body: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ImuState {
+    pub rpy: [f32; 3],
+    pub gyro: [f32; 3],
+    pub acc: [f32; 3],
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MotorState {
+    pub mode: i8,
+    pub q: f32,
+    pub dq: f32,
+    pub ddq: f32,
+    pub tau_est: f32,
+    pub temperature: i8,
+    pub lost: u32,
+    pub reserve: [u32; 2],
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LowState {
+    pub imu_state: ImuState,
+    pub motor_state_parallel: Vec<MotorState>,
+    pub motor_state_serial: Vec<MotorState>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MotorCmd {
+    pub mode: i8,
+    pub q: f32,
+    pub dq: f32,
+    pub tau: f32,
+    pub kp: f32,
+    pub kd: f32,
+    pub weight: f32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LowCmd {
+    /// 0 parallel, 1 serial.
+    pub cmd_type: i8,
+    pub motor_cmd: Vec<MotorCmd>,
+}
+
+/// Asks the K1's motion service.
+#[derive(Clone)]
+pub struct Rpc {
+    requests: Publisher<RpcReqMsg>,
+    waiting: Arc<Mutex<HashMap<String, oneshot::Sender<RpcRespMsg>>>>,
+    timeout: Duration,
+}
+
+impl Rpc {
+    /// Announces requests and hears responses.
+    ///
+    /// # Errors
+    /// The topics cannot be used.
+    pub fn new(participant: &Participant, timeout: Duration) -> Result<Self, RosError> {
+        let requests = participant.publish(REQUESTS, REQUEST)?;
+        let waiting = Arc::new(Mutex::new(HashMap::<String, oneshot::Sender<RpcRespMsg>>::new()));
+        let answered = Arc::clone(&waiting);
+        participant.subscribe(RESPONSES, RESPONSE, true, move |response: RpcRespMsg| {
+            let asker = answered
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&response.uuid);
+            if let Some(asker) = asker {
+                let _ = asker.send(response);
+            }
+        })?;
+        Ok(Self {
+            requests,
+            waiting,
+            timeout,
+        })
+    }
+
+    #[must_use]
+    pub fn requests(&self) -> &Publisher<RpcReqMsg> {
+        &self.requests
+    }
+
+    /// Sends a request and does not wait for its answer. Never blocks.
+    ///
+    /// # Errors
+    /// It could not be sent.
+    pub fn send(&self, api_id: i64, body: &Value) -> Result<(), RosError> {
+        self.requests.publish(request(api_id, body, false).1)
+    }
+
+    /// Sends a request; the answer comes through the receiver. Never blocks.
+    ///
+    /// # Errors
+    /// It could not be sent.
+    pub fn ask(&self, api_id: i64, body: &Value) -> Result<Asked, RosError> {
+        let (uuid, message) = request(api_id, body, true);
+        let (answer, receiver) = oneshot::channel();
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(uuid.clone(), answer);
+        let asked = Asked {
+            uuid,
+            api_id,
+            receiver,
+            waiting: Arc::clone(&self.waiting),
+            timeout: self.timeout,
+        };
+        self.requests.publish(message)?;
+        Ok(asked)
+    }
+}
+
+/// A request on its way. Dropping it forgets the answer.
+pub struct Asked {
+    uuid: String,
+    api_id: i64,
+    receiver: oneshot::Receiver<RpcRespMsg>,
+    waiting: Arc<Mutex<HashMap<String, oneshot::Sender<RpcRespMsg>>>>,
+    timeout: Duration,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.uuid);
+    }
+}
+
+impl Asked {
+    /// The body of the answer, null when it has none.
+    ///
+    /// # Errors
+    /// No answer in time, or one that says no.
+    ///
+    /// # Cancel safety
+    /// Safe; the answer is forgotten.
+    pub async fn answer(mut self) -> Result<Value, RosError> {
+        let answer = tokio::time::timeout(self.timeout, &mut self.receiver).await;
+        let Ok(Ok(response)) = answer else {
+            return Err(RosError::NoAnswer {
+                topic: REQUESTS.to_owned(),
+                waited: self.timeout,
+            });
+        };
+        let header: Value = serde_json::from_str(&response.header).unwrap_or_default();
+        match header["status"].as_i64() {
+            Some(0) => Ok(serde_json::from_str(&response.body).unwrap_or_default()),
+            status => Err(RosError::Refused {
+                what: format!("K1 function {}", self.api_id),
+                code: status.unwrap_or(-1),
+                meaning: meaning(status.unwrap_or(-1)),
+            }),
+        }
+    }
+}
+
+pub(crate) fn request(api_id: i64, body: &Value, expect_response: bool) -> (String, RpcReqMsg) {
+    let uuid = uuid::Uuid::from_u128(fastrand::u128(..)).to_string();
+    // The header of today's SDK and that of older firmwares at once: each reads what it knows.
+    let header =
+        json!({"api_id": api_id, "call_mode": 0, "req_id": uuid, "expect_response": expect_response})
+            .to_string();
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    (uuid.clone(), RpcReqMsg { uuid, header, body })
+}
+
+fn meaning(status: i64) -> &'static str {
+    match status {
+        100 => "the robot's own timeout",
+        400 => "bad request",
+        409 => "something else is under way",
+        429 => "too frequent",
+        500 => "internal error of the robot",
+        501 => "refused",
+        502 => "it cannot change to that state from here",
+        _ => "unknown",
+    }
+}

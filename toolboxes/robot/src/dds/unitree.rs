@@ -1,0 +1,448 @@
+//! Unitree's own messages and numbers, as its SDK has them on the wire.
+
+#![allow(missing_docs, reason = "names and fields are the vendor's")]
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use super::{Participant, Publisher};
+use crate::ros::RosError;
+
+pub const REQUEST: (&str, &str) = ("unitree_api", "Request");
+pub const RESPONSE: (&str, &str) = ("unitree_api", "Response");
+pub const LOW_COMMAND: (&str, &str) = ("unitree_hg", "LowCmd");
+pub const LOW_STATE: (&str, &str) = ("unitree_hg", "LowState");
+pub const HAND_COMMAND: (&str, &str) = ("unitree_hg", "HandCmd");
+
+/// Numbers of the functions of the services `sport` and `arm`.
+pub mod api {
+    pub const GET_FSM_ID: i64 = 7001;
+    pub const SET_FSM_ID: i64 = 7101;
+    pub const SET_VELOCITY: i64 = 7105;
+    pub const ARM_ACTION: i64 = 7106;
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestIdentity {
+    pub id: i64,
+    pub api_id: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestLease {
+    pub id: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestPolicy {
+    pub priority: i32,
+    pub noreply: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestHeader {
+    pub identity: RequestIdentity,
+    pub lease: RequestLease,
+    pub policy: RequestPolicy,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    pub header: RequestHeader,
+    pub parameter: String,
+    pub binary: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResponseStatus {
+    pub code: i32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResponseHeader {
+    pub identity: RequestIdentity,
+    pub status: ResponseStatus,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Response {
+    pub header: ResponseHeader,
+    pub data: String,
+    pub binary: Vec<i8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MotorCmd {
+    pub mode: u8,
+    pub q: f32,
+    pub dq: f32,
+    pub tau: f32,
+    pub kp: f32,
+    pub kd: f32,
+    pub reserve: u32,
+}
+
+/// 35 motors. Two arrays, because serde knows none longer than 32; on the wire they are one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MotorCmds([MotorCmd; 32], [MotorCmd; 3]);
+
+impl MotorCmds {
+    #[must_use]
+    pub fn get(&self, motor: usize) -> Option<&MotorCmd> {
+        self.0.iter().chain(&self.1).nth(motor)
+    }
+
+    pub fn get_mut(&mut self, motor: usize) -> Option<&mut MotorCmd> {
+        self.0.iter_mut().chain(&mut self.1).nth(motor)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &MotorCmd> {
+        self.0.iter().chain(&self.1)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LowCmd {
+    pub mode_pr: u8,
+    pub mode_machine: u8,
+    pub motor_cmd: MotorCmds,
+    pub reserve: [u32; 4],
+    pub crc: u32,
+}
+
+impl LowCmd {
+    /// The command with its checksum.
+    #[must_use]
+    pub fn sealed(mut self) -> Self {
+        self.crc = self.checksum();
+        self
+    }
+
+    /// The checksum of everything but the checksum, over the vendor's C struct.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        let mut bytes = Vec::with_capacity(1000);
+        bytes.extend([self.mode_pr, self.mode_machine, 0, 0]);
+        for motor in self.motor_cmd.iter() {
+            bytes.extend([motor.mode, 0, 0, 0]);
+            for value in [motor.q, motor.dq, motor.tau, motor.kp, motor.kd] {
+                bytes.extend(value.to_le_bytes());
+            }
+            bytes.extend(motor.reserve.to_le_bytes());
+        }
+        for word in self.reserve {
+            bytes.extend(word.to_le_bytes());
+        }
+        checksum(&bytes)
+    }
+}
+
+/// CRC-32, polynomial 0x04C11DB7, from all ones, each little-endian word from its highest bit, not reflected, not
+/// inverted at the end. Trailing bytes that make no word are left out.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
+    bytes.chunks_exact(4).fold(u32::MAX, |crc, word| {
+        let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        (0..32).rev().fold(crc, |crc, bit| {
+            let differs = (crc >> 31) ^ (word >> bit) & 1 == 1;
+            (crc << 1) ^ if differs { 0x04C1_1DB7 } else { 0 }
+        })
+    })
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ImuState {
+    pub quaternion: [f32; 4],
+    pub gyroscope: [f32; 3],
+    pub accelerometer: [f32; 3],
+    pub rpy: [f32; 3],
+    pub temperature: i16,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MotorState {
+    pub mode: u8,
+    pub q: f32,
+    pub dq: f32,
+    pub ddq: f32,
+    pub tau_est: f32,
+    pub temperature: [i16; 2],
+    pub vol: f32,
+    pub sensor: [u32; 2],
+    pub motorstate: u32,
+    pub reserve: [u32; 4],
+}
+
+/// 35 motors, as in [`MotorCmds`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MotorStates([MotorState; 32], [MotorState; 3]);
+
+impl MotorStates {
+    #[must_use]
+    pub fn get(&self, motor: usize) -> Option<&MotorState> {
+        self.0.iter().chain(&self.1).nth(motor)
+    }
+
+    pub fn get_mut(&mut self, motor: usize) -> Option<&mut MotorState> {
+        self.0.iter_mut().chain(&mut self.1).nth(motor)
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LowState {
+    pub version: [u32; 2],
+    pub mode_pr: u8,
+    pub mode_machine: u8,
+    pub tick: u32,
+    pub imu_state: ImuState,
+    pub motor_state: MotorStates,
+    pub wireless_remote: ([u8; 32], [u8; 8]),
+    pub reserve: [u32; 4],
+    pub crc: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HandCmd {
+    pub motor_cmd: Vec<MotorCmd>,
+    pub reserve: [u32; 4],
+}
+
+/// Asks one of the G1's services.
+#[derive(Clone)]
+pub struct Rpc {
+    service: &'static str,
+    requests: Publisher<Request>,
+    waiting: Waiting,
+    next: Arc<AtomicI64>,
+    timeout: Duration,
+}
+
+type Waiting = Arc<Mutex<HashMap<i64, oneshot::Sender<Response>>>>;
+
+impl Rpc {
+    /// Announces requests and hears responses of a service: `sport`, `arm`.
+    ///
+    /// # Errors
+    /// The topics cannot be used.
+    pub fn new(
+        participant: &Participant,
+        service: &'static str,
+        timeout: Duration,
+    ) -> Result<Self, RosError> {
+        let requests = participant.publish(&format!("/api/{service}/request"), REQUEST)?;
+        let waiting: Waiting = Arc::default();
+        let answered = Arc::clone(&waiting);
+        participant.subscribe(
+            &format!("/api/{service}/response"),
+            RESPONSE,
+            true,
+            move |response: Response| {
+                let id = response.header.identity.id;
+                let asker = answered
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .remove(&id);
+                if let Some(asker) = asker {
+                    let _ = asker.send(response);
+                }
+            },
+        )?;
+        Ok(Self {
+            service,
+            requests,
+            waiting,
+            // Unlike those of another process that asks the same robot.
+            next: Arc::new(AtomicI64::new(fastrand::i64(1 << 40..1 << 60))),
+            timeout,
+        })
+    }
+
+    #[must_use]
+    pub fn requests(&self) -> &Publisher<Request> {
+        &self.requests
+    }
+
+    fn request(&self, api_id: i64, parameter: &Value, noreply: bool) -> Request {
+        Request {
+            header: RequestHeader {
+                identity: RequestIdentity {
+                    id: self.next.fetch_add(1, Ordering::Relaxed),
+                    api_id,
+                },
+                lease: RequestLease::default(),
+                policy: RequestPolicy { priority: 0, noreply },
+            },
+            parameter: parameter.to_string(),
+            binary: Vec::new(),
+        }
+    }
+
+    /// Sends a request and does not wait for its answer. Never blocks.
+    ///
+    /// # Errors
+    /// It could not be sent.
+    pub fn send(&self, api_id: i64, parameter: &Value) -> Result<(), RosError> {
+        self.requests.publish(self.request(api_id, parameter, true))
+    }
+
+    /// Sends a request; the answer comes through the receiver. Never blocks.
+    ///
+    /// # Errors
+    /// It could not be sent.
+    pub fn ask(&self, api_id: i64, parameter: &Value) -> Result<Asked, RosError> {
+        let request = self.request(api_id, parameter, false);
+        let id = request.header.identity.id;
+        let (answer, receiver) = oneshot::channel();
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, answer);
+        let asked = Asked {
+            id,
+            what: format!("G1 {} function {api_id}", self.service),
+            topic: format!("/api/{}/request", self.service),
+            receiver,
+            waiting: Arc::clone(&self.waiting),
+            timeout: self.timeout,
+        };
+        self.requests.publish(request)?;
+        Ok(asked)
+    }
+}
+
+/// A request of a service.
+pub(crate) fn request(id: i64, api_id: i64, parameter: &Value, noreply: bool) -> Request {
+    Request {
+        header: RequestHeader {
+            identity: RequestIdentity { id, api_id },
+            lease: RequestLease::default(),
+            policy: RequestPolicy { priority: 0, noreply },
+        },
+        parameter: parameter.to_string(),
+        binary: Vec::new(),
+    }
+}
+
+/// A request on its way. Dropping it forgets the answer.
+pub struct Asked {
+    id: i64,
+    what: String,
+    topic: String,
+    receiver: oneshot::Receiver<Response>,
+    waiting: Waiting,
+    timeout: Duration,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.id);
+    }
+}
+
+impl Asked {
+    /// The data of the answer, null when it has none.
+    ///
+    /// # Errors
+    /// No answer in time, or one that says no.
+    ///
+    /// # Cancel safety
+    /// Safe; the answer is forgotten.
+    pub async fn answer(mut self) -> Result<Value, RosError> {
+        let answer = tokio::time::timeout(self.timeout, &mut self.receiver).await;
+        let Ok(Ok(response)) = answer else {
+            return Err(RosError::NoAnswer {
+                topic: self.topic.clone(),
+                waited: self.timeout,
+            });
+        };
+        match response.header.status.code {
+            0 => Ok(serde_json::from_str(&response.data).unwrap_or_default()),
+            code => Err(RosError::Refused {
+                what: self.what.clone(),
+                code: code.into(),
+                meaning: meaning(code),
+            }),
+        }
+    }
+}
+
+fn meaning(code: i32) -> &'static str {
+    match code {
+        3103 => "not registered",
+        3104 => "the robot's own timeout",
+        3202 => "internal error of the robot",
+        3203 => "not implemented by this firmware",
+        3204 => "wrong parameter",
+        3205..=3207 => "another client holds the lease",
+        7301 => "not available in the robot's state: stand it up and start its motion control",
+        7302 => "no such state",
+        7303 => "no such task",
+        7400 => "the arms are driven over arm_sdk",
+        7401 => "the arms hold another action",
+        7402 => "no such action",
+        7404 => "not in this state: start the robot's motion control",
+        _ => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition of the algorithm, a bit at a time as the vendor writes it, as an independent second opinion.
+    fn as_defined(words: &[u32]) -> u32 {
+        let mut crc = 0xFFFF_FFFFu32;
+        for &word in words {
+            let mut bit = 1u32 << 31;
+            for _ in 0..32 {
+                crc = if crc & 0x8000_0000 == 0 {
+                    crc << 1
+                } else {
+                    (crc << 1) ^ 0x04C1_1DB7
+                };
+                if word & bit != 0 {
+                    crc ^= 0x04C1_1DB7;
+                }
+                bit >>= 1;
+            }
+        }
+        crc
+    }
+
+    #[test]
+    fn the_checksum_is_the_one_of_the_definition() {
+        for words in [
+            vec![],
+            vec![0],
+            vec![1],
+            vec![0xDEAD_BEEF, 7],
+            (0..250u32).map(|n| n.wrapping_mul(0x9E37_79B9)).collect(),
+        ] {
+            let bytes: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+            assert_eq!(checksum(&bytes), as_defined(&words), "{words:x?}");
+        }
+        // CRC-32/MPEG-2 of "123456789" is 0x0376E6E7; here of its first eight bytes, word by word from the highest bit.
+        assert_eq!(checksum(b"43218765"), as_defined(&[0x3132_3334, 0x3536_3738]));
+    }
+
+    #[test]
+    fn a_command_is_250_words_and_its_checksum() {
+        let empty = LowCmd::default();
+        assert_eq!(empty.checksum(), checksum(&[0; 1000]));
+        let mut moved = LowCmd::default();
+        moved.motor_cmd.get_mut(34).unwrap().kd = 1.5;
+        assert_ne!(moved.checksum(), empty.checksum());
+        let sealed = moved.clone().sealed();
+        assert_eq!(sealed.crc, moved.checksum());
+        assert!(moved.motor_cmd.get(35).is_none());
+    }
+}

@@ -1,0 +1,279 @@
+//! Graphs as data: waves of nodes, written in the order in which they happen.
+//!
+//! Owns the way from a tool's few lines to the actions of a plan: unique ids, dependencies, subsystem names, timeouts,
+//! and what is left out on a robot that lacks it. Read [`Graph`].
+
+use ovos_toolbox_sdk::ToolError;
+use ovos_toolbox_sdk::wire::{Action, Effect, Object};
+use serde_json::json;
+
+use crate::adapter::ActionError;
+use crate::run::tool_error;
+use crate::step::Step;
+use crate::subsystem::Subsystem;
+use crate::unit::Unit;
+
+/// The actions of a call. Each wave waits for all of the wave before it.
+pub struct Graph<'a> {
+    unit: &'a Unit,
+    waves: Vec<Vec<Node>>,
+    notes: Vec<String>,
+    speak: Option<String>,
+}
+
+/// One action of a graph.
+pub struct Node {
+    on: Option<Subsystem>,
+    also: Vec<Subsystem>,
+    seconds: f64,
+    step: What,
+    id: Option<&'static str>,
+    name: Option<&'static str>,
+    optional: bool,
+    effect: Option<Effect>,
+}
+
+enum What {
+    Step(Step),
+    Ask(Object),
+}
+
+/// An action on a subsystem that may take so many seconds.
+#[must_use]
+pub fn on(subsystem: Subsystem, seconds: f64, step: Step) -> Node {
+    Node {
+        on: Some(subsystem),
+        also: Vec::new(),
+        seconds,
+        step: What::Step(step),
+        id: None,
+        name: None,
+        optional: false,
+        effect: None,
+    }
+}
+
+/// An action that concerns no part of the robot.
+#[must_use]
+pub fn aside(seconds: f64, step: Step) -> Node {
+    Node {
+        on: None,
+        ..on(Subsystem::All, seconds, step)
+    }
+}
+
+/// A question to whoever recognises people, for `recognition`.
+#[must_use]
+pub fn ask(tool: &'static str, seconds: f64, params: Object) -> Node {
+    Node {
+        step: What::Ask(params),
+        name: Some(tool),
+        ..aside(seconds, Step::Stop {})
+    }
+}
+
+/// The time an action gets that should take `expected` seconds: half as much again, and 3 s.
+#[must_use]
+pub fn allow(expected: f64) -> f64 {
+    expected * 1.5 + 3.0
+}
+
+impl Node {
+    /// It is left out where the robot lacks the subsystem, and its failure does not end the call; the result says so.
+    #[must_use]
+    pub fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    /// It should take so many seconds: gets more time where that needs it.
+    #[must_use]
+    pub fn lasting(mut self, expected: f64) -> Self {
+        self.seconds = self.seconds.max(allow(expected));
+        self
+    }
+
+    /// An id, where its name repeats on one subsystem.
+    #[must_use]
+    pub fn called(mut self, id: &'static str) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// Another name than its step's.
+    #[must_use]
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// An effect of its own.
+    #[must_use]
+    pub fn effect(mut self, effect: Effect) -> Self {
+        self.effect = Some(effect);
+        self
+    }
+
+    /// It also holds these, because it uses the bus they share.
+    #[must_use]
+    pub fn holding(mut self, also: impl IntoIterator<Item = Subsystem>) -> Self {
+        self.also.extend(also);
+        self
+    }
+}
+
+impl<'a> Graph<'a> {
+    /// A graph without actions.
+    #[must_use]
+    pub fn new(unit: &'a Unit) -> Self {
+        Self {
+            unit,
+            waves: Vec::new(),
+            notes: Vec::new(),
+            speak: None,
+        }
+    }
+
+    /// Adds actions that run together, after all of the wave before.
+    #[must_use]
+    pub fn wave(mut self, nodes: impl IntoIterator<Item = Node>) -> Self {
+        let mut wave = Vec::new();
+        for node in nodes {
+            if let Some(lacking) = node
+                .on
+                .filter(|on| node.optional && !self.unit.capabilities().has(*on))
+            {
+                self.notes.push(format!("{} has no {lacking}", self.unit.name));
+            } else {
+                wave.push(node);
+            }
+        }
+        if !wave.is_empty() {
+            self.waves.push(wave);
+        }
+        self
+    }
+
+    /// Says in the result what was done without.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Puts a sentence to speak into the result.
+    #[must_use]
+    pub fn speak(mut self, text: String) -> Self {
+        self.speak = Some(text);
+        self
+    }
+
+    /// The sentence to speak.
+    #[must_use]
+    pub fn spoken(&self) -> Option<&str> {
+        self.speak.as_deref()
+    }
+
+    /// What the robot lacks for this call.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The actions of the plan.
+    ///
+    /// # Errors
+    /// The robot lacks a subsystem that the call cannot do without, or all of them.
+    pub fn actions(self) -> Result<Vec<Action>, ToolError> {
+        let Self {
+            unit, waves, notes, ..
+        } = self;
+        let lacks = |what: String| {
+            tool_error(ActionError::NotSupported {
+                robot: unit.name.clone(),
+                what,
+            })
+        };
+        if waves.is_empty() {
+            return Err(lacks(notes.join(", ")));
+        }
+        let names: Vec<String> = waves.iter().flatten().map(|node| node.name()).collect();
+        let mut actions: Vec<Action> = Vec::with_capacity(names.len());
+        let mut before: Vec<String> = Vec::new();
+        for wave in waves {
+            let mut ids = Vec::with_capacity(wave.len());
+            for node in wave {
+                if let Some(lacking) = node.on.filter(|on| !unit.capabilities().has(*on)) {
+                    return Err(lacks(lacking.to_string()));
+                }
+                let action = node.into_action(unit, &names, &before, &actions);
+                ids.push(action.id.clone().unwrap_or_default());
+                actions.push(action);
+            }
+            before = ids;
+        }
+        Ok(actions)
+    }
+}
+
+impl Node {
+    fn name(&self) -> String {
+        match self.name {
+            Some(name) => name.to_string(),
+            None => match &self.step {
+                What::Step(step) => step.name(),
+                What::Ask(_) => String::new(),
+            },
+        }
+    }
+
+    fn into_action(self, unit: &Unit, names: &[String], before: &[String], earlier: &[Action]) -> Action {
+        let name = self.name();
+        let subsystems: Vec<String> = self
+            .on
+            .into_iter()
+            .chain(self.also.into_iter().filter(|also| Some(*also) != self.on))
+            .map(|subsystem| unit.subsystem(subsystem))
+            .collect();
+        let mut id = match (self.id, subsystems.first()) {
+            (Some(id), _) => id.to_string(),
+            (None, Some(first)) if names.iter().filter(|other| **other == name).count() > 1 => {
+                format!("{name}:{first}")
+            }
+            (None, _) => name.clone(),
+        };
+        let base = id.clone();
+        let mut count = 1;
+        while earlier.iter().any(|other| other.id.as_ref() == Some(&id)) {
+            count += 1;
+            id = format!("{base}#{count}");
+        }
+        let mut params = match self.step {
+            What::Step(step) => step.into_parts().1,
+            What::Ask(params) => params,
+        };
+        if self.optional {
+            params.insert("optional".to_string(), json!(true));
+        }
+        // The subsystem says which robot; an action without one needs its name.
+        if self.on.is_none() && unit.one_of_several {
+            params.insert("robot".to_string(), json!(unit.name));
+        }
+        // Seconds from checked arguments: positive and far below 2^53 ms.
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "bounded: see above"
+        )]
+        let timeout_ms = (self.seconds * 1000.0).ceil() as u64;
+        Action {
+            id: Some(id),
+            name,
+            subsystems,
+            params,
+            dependencies: before.to_vec(),
+            timeout_ms: Some(timeout_ms),
+            effect: self.effect,
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! A robot's arms, base, head and lift: simulated, on servos, or over ROS 2.
+//!
+//! A call becomes a graph of actions (`tools`, `graph`). Each action is resolved against the robot's model (`resolve`,
+//! `model`: joints, poses, gestures) and checked against its limits (`limits`); an [`adapter::Adapter`] does it.
+
+#![forbid(unsafe_code)]
+
+pub mod action;
+pub mod adapter;
+pub mod capability;
+pub mod conclude;
+pub mod config;
+pub mod dds;
+pub mod graph;
+pub mod limits;
+pub mod model;
+pub mod recognition;
+pub mod resolve;
+pub mod robots;
+pub mod ros;
+pub mod run;
+mod servo;
+pub mod step;
+pub mod store;
+pub mod subsystem;
+pub mod tools;
+pub mod unit;

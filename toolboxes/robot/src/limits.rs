@@ -1,0 +1,311 @@
+//! Joint, speed and workspace limits, in one place for every adapter.
+//!
+//! Owns the last look at an action before an adapter sees it. Whoever made the action was to stay within the limits;
+//! what is beyond them is refused here and never clamped, because a clamped movement is one that nobody asked for.
+//! Read [`check`].
+
+use std::time::Duration;
+
+use crate::action::{Action, LiftTarget, Primitive, Velocity};
+use crate::adapter::ActionError;
+use crate::capability::{Capabilities, Joint};
+use crate::config::Bounds;
+use crate::subsystem::Subsystem;
+
+/// The longest that the base is ever driven by one command.
+pub const LONGEST_DRIVE: Duration = Duration::from_secs(120);
+/// Degrees, for `test_motor`.
+pub const LARGEST_TEST: f64 = 30.0;
+/// What is lost when an angle is computed in one unit and compared in another.
+const ROUNDING: f64 = 1e-6;
+
+/// Checks an action against what the robot can do.
+///
+/// # Errors
+/// [`ActionError::OutOfRange`] with the joint and its limits, [`ActionError::NotSupported`] where the robot lacks the
+/// subsystem, [`ActionError::Refused`] where the number of joint angles is wrong.
+pub fn check(robot: &str, capabilities: &Capabilities, action: &Action) -> Result<(), ActionError> {
+    let on = action.subsystem;
+    if !capabilities.has(on) {
+        return Err(ActionError::NotSupported {
+            robot: robot.to_string(),
+            what: on.to_string(),
+        });
+    }
+    if let Some((positions, speed)) = action.primitive.joints() {
+        check_speed(speed)?;
+        return check_positions(robot, capabilities, on, positions);
+    }
+    match &action.primitive {
+        Primitive::Routine { frames, .. } => {
+            for frame in frames {
+                check_speed(frame.speed)?;
+                within("hold", frame.hold, 0.0, 10.0, "s")?;
+                check_positions(robot, capabilities, on, &frame.positions)?;
+            }
+            Ok(())
+        }
+        Primitive::LookAt { pan, tilt, speed, .. } => {
+            check_speed(*speed)?;
+            check_positions(robot, capabilities, on, &[*pan, *tilt])
+        }
+        Primitive::Drive {
+            velocity, duration, ..
+        } => check_drive(robot, capabilities, velocity, *duration),
+        Primitive::Lift { to } => check_lift(robot, capabilities, *to),
+        Primitive::Gripper {
+            force: Some(force), ..
+        } => within("force", *force, 0.0, 1.0, ""),
+        Primitive::Hitch {
+            grip_percent: Some(percent),
+            ..
+        } => within("grip_percent", *percent, 0.0, 100.0, "%"),
+        Primitive::TestMotor { angle, .. } => within("angle", *angle, -LARGEST_TEST, LARGEST_TEST, "degrees"),
+        _ => Ok(()),
+    }
+}
+
+/// Checks where a drive ends, for a base that knows where it is: `pose` is x and y in metres from where it was when the
+/// toolbox was opened, and its heading in radians.
+///
+/// # Errors
+/// [`ActionError::OutOfRange`]: it would end outside of the radius, farther out than it is. The way back is open.
+pub fn check_radius(
+    capabilities: &Capabilities,
+    action: &Action,
+    pose: Option<[f64; 3]>,
+) -> Result<(), ActionError> {
+    let Primitive::Drive {
+        velocity, duration, ..
+    } = &action.primitive
+    else {
+        return Ok(());
+    };
+    let radius = capabilities.base.as_ref().and_then(|base| base.radius);
+    let Some((radius, [x, y, heading])) = radius.zip(pose) else {
+        return Ok(());
+    };
+    let seconds = duration.as_secs_f64();
+    let (along, across) = (velocity.x * seconds, velocity.y * seconds);
+    let end_x = x + along * heading.cos() - across * heading.sin();
+    let end_y = y + along * heading.sin() + across * heading.cos();
+    let (from, to) = (x.hypot(y), end_x.hypot(end_y));
+    if to <= from {
+        return Ok(());
+    }
+    within("distance from the start", to, 0.0, radius, "m")
+}
+
+/// Checks joint angles of an arm or the gantry.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_positions(
+    robot: &str,
+    capabilities: &Capabilities,
+    on: Subsystem,
+    positions: &[f64],
+) -> Result<(), ActionError> {
+    let joints = capabilities.joints(on).ok_or_else(|| ActionError::NotSupported {
+        robot: robot.to_string(),
+        what: format!("joint angles of {on}"),
+    })?;
+    if joints.len() != positions.len() {
+        return Err(ActionError::Refused(format!(
+            "{on} has {} joints ({}), got {} angles",
+            joints.len(),
+            names(joints),
+            positions.len()
+        )));
+    }
+    for (joint, position) in joints.iter().zip(positions) {
+        within(
+            &format!("{on} {}", joint.name),
+            *position,
+            joint.min,
+            joint.max,
+            "degrees",
+        )?;
+    }
+    Ok(())
+}
+
+fn names(joints: &[Joint]) -> String {
+    let names: Vec<&str> = joints.iter().map(|joint| joint.name.as_str()).collect();
+    names.join(", ")
+}
+
+fn check_speed(speed: f64) -> Result<(), ActionError> {
+    within("speed", speed, 0.05, 1.0, "")
+}
+
+fn check_drive(
+    robot: &str,
+    capabilities: &Capabilities,
+    velocity: &Velocity,
+    duration: Duration,
+) -> Result<(), ActionError> {
+    let Some(base) = &capabilities.base else {
+        return Err(ActionError::NotSupported {
+            robot: robot.to_string(),
+            what: Subsystem::Base.to_string(),
+        });
+    };
+    within(
+        "base forwards",
+        velocity.x,
+        -base.max_linear,
+        base.max_linear,
+        "m/s",
+    )?;
+    within(
+        "base sideways",
+        velocity.y,
+        -base.max_lateral,
+        base.max_lateral,
+        "m/s",
+    )?;
+    within(
+        "base turn",
+        velocity.turn,
+        -base.max_angular,
+        base.max_angular,
+        "rad/s",
+    )?;
+    within(
+        "base time",
+        duration.as_secs_f64(),
+        0.0,
+        LONGEST_DRIVE.as_secs_f64(),
+        "s",
+    )
+}
+
+fn check_lift(robot: &str, capabilities: &Capabilities, to: LiftTarget) -> Result<(), ActionError> {
+    let Some(lift) = &capabilities.lift else {
+        return Err(ActionError::NotSupported {
+            robot: robot.to_string(),
+            what: Subsystem::Lift.to_string(),
+        });
+    };
+    let span = lift.max - lift.min;
+    match to {
+        // The adapter ends it at the lift's limits: what it is relative to is only known when it runs.
+        LiftTarget::By(by) => within("lift by", by, -span, span, "mm"),
+        LiftTarget::To(to) => within("lift to", to, lift.min, lift.max, "mm"),
+    }
+}
+
+/// Not a number is out of every range.
+fn within(what: &str, value: f64, min: f64, max: f64, unit: &'static str) -> Result<(), ActionError> {
+    if value >= min - ROUNDING && value <= max + ROUNDING {
+        return Ok(());
+    }
+    Err(ActionError::OutOfRange {
+        what: what.to_string(),
+        value,
+        min,
+        max,
+        unit,
+    })
+}
+
+/// Narrows what a robot can do to what the configuration allows.
+///
+/// # Errors
+/// The configuration names a subsystem or joint that the robot lacks, or a range that leaves nothing.
+pub fn narrow(robot: &str, capabilities: &mut Capabilities, bounds: &Bounds) -> Result<(), ActionError> {
+    if let Some(speed) = bounds.speed {
+        within("bounds.speed", speed, 0.05, 1.0, "")?;
+        slow_down(capabilities, speed);
+    }
+    if let Some(base) = &mut capabilities.base {
+        if let Some(linear) = bounds.linear {
+            within("bounds.linear", linear, 0.01, 5.0, "m/s")?;
+            base.max_linear = base.max_linear.min(linear);
+            base.max_lateral = base.max_lateral.min(linear);
+            base.usual_linear = base.usual_linear.min(linear);
+        }
+        if let Some(angular) = bounds.angular {
+            within("bounds.angular", angular, 0.01, 10.0, "rad/s")?;
+            base.max_angular = base.max_angular.min(angular);
+        }
+    }
+    if let Some((radius, base)) = bounds.radius.zip(capabilities.base.as_mut()) {
+        within("bounds.radius", radius, 0.1, 1e6, "m")?;
+        base.radius = Some(radius);
+    }
+    for (name, joints) in &bounds.joints {
+        let known = name.parse::<Subsystem>().ok();
+        let own =
+            known
+                .and_then(|on| joints_mut(capabilities, on))
+                .ok_or_else(|| ActionError::NotSupported {
+                    robot: robot.to_string(),
+                    what: format!("bounds.joints.{name}: it has no joints of that name"),
+                })?;
+        for (joint, [min, max]) in joints {
+            narrow_joint(robot, name, own, joint, *min, *max)?;
+        }
+    }
+    Ok(())
+}
+
+fn narrow_joint(
+    robot: &str,
+    on: &str,
+    own: &mut [Joint],
+    joint: &str,
+    min: f64,
+    max: f64,
+) -> Result<(), ActionError> {
+    let known = names(own);
+    let Some(found) = own.iter_mut().find(|own| own.name == joint) else {
+        return Err(ActionError::Refused(format!(
+            "{robot}: bounds.joints.{on}.{joint}: no such joint; known are {known}"
+        )));
+    };
+    let (low, high) = (found.min.max(min), found.max.min(max));
+    if low >= high || !low.is_finite() || !high.is_finite() {
+        return Err(ActionError::Refused(format!(
+            "{robot}: bounds.joints.{on}.{joint}: nothing is left of {} to {} degrees within {min} to {max}",
+            found.min, found.max
+        )));
+    }
+    (found.min, found.max) = (low, high);
+    Ok(())
+}
+
+fn slow_down(capabilities: &mut Capabilities, speed: f64) {
+    for on in [Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry] {
+        for joint in joints_mut(capabilities, on).into_iter().flatten() {
+            joint.max_speed *= speed;
+        }
+    }
+    for arm in [&mut capabilities.left_arm, &mut capabilities.right_arm] {
+        if let Some(gripper) = arm.as_mut().and_then(|arm| arm.gripper.as_mut()) {
+            gripper.max_speed *= speed;
+        }
+    }
+    if let Some(lift) = &mut capabilities.lift {
+        lift.max_speed *= speed;
+    }
+    if let Some(hitch) = &mut capabilities.hitch {
+        hitch.max_speed *= speed;
+    }
+}
+
+fn joints_mut(capabilities: &mut Capabilities, on: Subsystem) -> Option<&mut [Joint]> {
+    match on {
+        Subsystem::LeftArm => capabilities
+            .left_arm
+            .as_mut()
+            .map(|arm| arm.joints.as_mut_slice()),
+        Subsystem::RightArm => capabilities
+            .right_arm
+            .as_mut()
+            .map(|arm| arm.joints.as_mut_slice()),
+        Subsystem::Gantry => capabilities.gantry.as_deref_mut(),
+        _ => None,
+    }
+}

@@ -1,0 +1,389 @@
+//! A kind of robot: its parts, poses, places and routines.
+//!
+//! Owns the data files of `data/` and a user's file that extends them. Everything in a model is within its limits:
+//! what is not is refused when it is loaded, with the joint and its limit. Read [`Model`].
+
+mod file;
+mod routine;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::action::{Keyframe, Stage};
+use crate::adapter::ActionError;
+use crate::capability::Capabilities;
+use crate::limits::check_positions;
+use crate::subsystem::Subsystem;
+use file::ModelFile;
+use routine::Sequence;
+pub use routine::{Intensity, Kind, Rounds, travel};
+
+/// A kind of robot.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Its parts and limits.
+    pub capabilities: Capabilities,
+    mirror: Vec<f64>,
+    poses: BTreeMap<String, Pose>,
+    keyframes: BTreeMap<String, Vec<f64>>,
+    places: BTreeMap<String, Place>,
+    point: file::Point,
+    routines: BTreeMap<(Kind, String), Sequence>,
+}
+
+/// Where the subsystems of a named pose go.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pose {
+    /// Joint angles of arms and gantry, in degrees.
+    pub joints: BTreeMap<Subsystem, Vec<f64>>,
+    /// Millimetres.
+    pub lift: Option<f64>,
+}
+
+/// Where a hand goes to pick something or to put it down.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    above: Vec<f64>,
+    at: Vec<f64>,
+    lifted: Vec<f64>,
+    retracted: Vec<f64>,
+}
+
+/// A model cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The file cannot be read.
+    #[error("poses {path}: {source}")]
+    Read {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("poses {name}: {message}")]
+    Parse {
+        /// Which file.
+        name: String,
+        /// Where and why.
+        message: String,
+    },
+    /// A position is beyond a limit.
+    #[error("poses {name}: {what}: {source}")]
+    Position {
+        /// Which file.
+        name: String,
+        /// Which pose.
+        what: String,
+        /// The joint and its limit.
+        source: ActionError,
+    },
+}
+
+/// The name of the place that stands for everything whose place nobody has taught.
+const ANYTHING: &str = "anything";
+const HOME: &str = "home";
+
+impl Model {
+    /// Johnny Five.
+    ///
+    /// # Errors
+    /// Never: a test loads the built-in models.
+    pub fn johnny5() -> Result<Self, ModelError> {
+        Self::built_in("johnny5.toml", include_str!("../data/johnny5.toml"))
+    }
+
+    /// Booster K1 with six values an arm.
+    ///
+    /// # Errors
+    /// As [`Model::johnny5`].
+    pub fn booster_k1() -> Result<Self, ModelError> {
+        Self::built_in("booster_k1.toml", include_str!("../data/booster_k1.toml"))
+    }
+
+    /// Unitree G1.
+    ///
+    /// # Errors
+    /// As [`Model::johnny5`].
+    pub fn unitree_g1() -> Result<Self, ModelError> {
+        Self::built_in("unitree_g1.toml", include_str!("../data/unitree_g1.toml"))
+    }
+
+    /// A model from the text of a file with a `capabilities` table, with the routines of all robots.
+    ///
+    /// # Errors
+    /// It cannot be parsed, or a position is beyond a limit.
+    pub fn built_in(name: &str, text: &str) -> Result<Self, ModelError> {
+        let mut own = ModelFile::parse(name, text)?;
+        let capabilities = own.capabilities.take().ok_or_else(|| ModelError::Parse {
+            name: name.to_string(),
+            message: "expected a table `capabilities`".to_string(),
+        })?;
+        let mut model = Self {
+            capabilities,
+            mirror: Vec::new(),
+            poses: BTreeMap::new(),
+            keyframes: BTreeMap::new(),
+            places: BTreeMap::new(),
+            point: file::Point::default(),
+            routines: BTreeMap::new(),
+        };
+        model.extend(name, own)?;
+        let routines = include_str!("../data/routines.toml");
+        model.extend("routines.toml", ModelFile::parse("routines.toml", routines)?)?;
+        Ok(model)
+    }
+
+    /// Adds what a user's file has, or replaces what has the same name.
+    ///
+    /// # Errors
+    /// It cannot be read or parsed, or a position is beyond a limit.
+    pub fn load(&mut self, path: &Path) -> Result<(), ModelError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| ModelError::Read {
+            path: name.clone(),
+            source,
+        })?;
+        let file = ModelFile::parse(&name, &text)?;
+        if file.capabilities.is_some() {
+            return Err(ModelError::Parse {
+                name,
+                message: "`capabilities` is not for a poses file: narrow limits with `bounds`".to_string(),
+            });
+        }
+        self.extend(&name, file)
+    }
+
+    /// Takes over narrower limits. Built-in poses beyond them are left out, and their names returned.
+    pub fn narrow(&mut self, capabilities: Capabilities) -> Vec<String> {
+        self.capabilities = capabilities;
+        let mut dropped = Vec::new();
+        let mut poses = std::mem::take(&mut self.poses);
+        poses.retain(|name, pose| {
+            let fits = self.check_pose("", name, pose).is_ok();
+            if !fits {
+                dropped.push(name.clone());
+            }
+            fits
+        });
+        self.poses = poses;
+        dropped
+    }
+
+    /// The names of the poses, sorted.
+    pub fn pose_names(&self) -> impl Iterator<Item = &str> {
+        self.poses.keys().map(String::as_str)
+    }
+
+    /// A pose, with only what this robot has.
+    #[must_use]
+    pub fn pose(&self, name: &str) -> Option<Pose> {
+        let mut pose = self.poses.get(name)?.clone();
+        pose.joints.retain(|on, _| self.capabilities.has(*on));
+        if self.capabilities.lift.is_none() {
+            pose.lift = None;
+        }
+        Some(pose)
+    }
+
+    /// The joint angles of one arm or the gantry in a pose. What a pose says of one arm only is mirrored for the other.
+    #[must_use]
+    pub fn pose_of(&self, name: &str, on: Subsystem) -> Option<Vec<f64>> {
+        let pose = self.poses.get(name)?;
+        if let Some(own) = pose.joints.get(&on) {
+            return Some(own.clone());
+        }
+        match on {
+            Subsystem::LeftArm => Some(self.mirrored(pose.joints.get(&Subsystem::RightArm)?)),
+            Subsystem::RightArm => Some(self.mirrored(pose.joints.get(&Subsystem::LeftArm)?)),
+            _ => None,
+        }
+    }
+
+    /// Where a hand goes for a step of picking or placing, and whether somebody has taught that place.
+    #[must_use]
+    pub fn place(&self, target: &str, arm: Subsystem, stage: Stage) -> Option<(Vec<f64>, bool)> {
+        let taught = self.places.get(&target.to_lowercase());
+        let place = taught.or_else(|| self.places.get(ANYTHING))?;
+        let angles = match stage {
+            Stage::Above => &place.above,
+            Stage::At => &place.at,
+            Stage::Lifted => &place.lifted,
+            Stage::Retracted => &place.retracted,
+        };
+        Some((self.for_arm(arm, angles), taught.is_some()))
+    }
+
+    /// The keyframes of a routine for one subsystem; `None` where it has no part in it, or the robot lacks it.
+    #[must_use]
+    pub fn routine(&self, kind: Kind, name: &str, on: Subsystem, rounds: Rounds) -> Option<Vec<Keyframe>> {
+        let sequence = self.routines.get(&(kind, name.to_string()))?;
+        let joints = self.capabilities.joints(on)?;
+        let round: Vec<Vec<f64>> = if on == Subsystem::Gantry {
+            sequence.head.clone()
+        } else {
+            let arm = |name: &String| Some(self.for_arm(on, self.keyframes.get(name)?));
+            sequence.arms.iter().filter_map(arm).collect()
+        };
+        if round.is_empty() {
+            return None;
+        }
+        let home = self.home(on)?;
+        Some(rounds.frames(joints, &home, &round, sequence))
+    }
+
+    /// Frames that point an arm at a bearing (degrees, negative to the left) for `hold` seconds, and whether it
+    /// reaches that far.
+    #[must_use]
+    pub fn point(&self, arm: Subsystem, bearing: f64, hold: f64) -> Option<(Vec<Keyframe>, bool)> {
+        let joints = self.capabilities.joints(arm)?;
+        let mut positions = self.for_arm(arm, self.keyframes.get("point")?);
+        let near = bearing.clamp(-self.point.reach, self.point.reach);
+        let joint = joints.get(self.point.joint)?;
+        *positions.get_mut(self.point.joint)? = (near * self.point.per_degree).clamp(joint.min, joint.max);
+        let frame = Keyframe {
+            positions,
+            speed: 0.6,
+            hold,
+        };
+        Some((vec![frame], (near - bearing).abs() < f64::EPSILON))
+    }
+
+    /// Where an arm or the gantry is at home.
+    #[must_use]
+    pub fn home(&self, on: Subsystem) -> Option<Vec<f64>> {
+        if on == Subsystem::Gantry {
+            return Some(vec![0.0; self.capabilities.joints(on)?.len()]);
+        }
+        Some(self.for_arm(on, self.keyframes.get(HOME)?))
+    }
+
+    fn for_arm(&self, arm: Subsystem, right: &[f64]) -> Vec<f64> {
+        if arm == Subsystem::LeftArm {
+            self.mirrored(right)
+        } else {
+            right.to_vec()
+        }
+    }
+
+    fn mirrored(&self, angles: &[f64]) -> Vec<f64> {
+        let sign = self.mirror.iter().copied().chain(std::iter::repeat(1.0));
+        // Not -0, which JSON would show.
+        angles
+            .iter()
+            .zip(sign)
+            .map(|(angle, sign)| angle * sign + 0.0)
+            .collect()
+    }
+
+    fn extend(&mut self, name: &str, file: ModelFile) -> Result<(), ModelError> {
+        if let Some(mirror) = file.mirror {
+            self.mirror = mirror;
+        }
+        if let Some(point) = file.point {
+            self.point = point;
+        }
+        for (key, pose) in file.poses {
+            let pose = pose.into_pose();
+            self.check_pose(name, &key, &pose)?;
+            self.poses.insert(key, pose);
+        }
+        for (key, angles) in file.keyframes {
+            self.check_both(name, &key, &angles)?;
+            self.keyframes.insert(key, angles);
+        }
+        for (key, place) in file.places {
+            for angles in [&place.above, &place.at, &place.lifted, &place.retracted] {
+                self.check_both(name, &key, angles)?;
+            }
+            let place = Place {
+                above: place.above,
+                at: place.at,
+                lifted: place.lifted,
+                retracted: place.retracted,
+            };
+            self.places.insert(key.to_lowercase(), place);
+        }
+        for (kind, sequences) in [
+            (Kind::Wave, file.waves),
+            (Kind::Nod, file.nods),
+            (Kind::Gesture, file.gestures),
+            (Kind::Dance, file.dances),
+        ] {
+            for (key, sequence) in sequences {
+                self.check_sequence(name, &key, &sequence)?;
+                self.routines.insert((kind, key), sequence);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_pose(&self, file: &str, name: &str, pose: &Pose) -> Result<(), ModelError> {
+        for (on, angles) in &pose.joints {
+            self.check(file, name, *on, angles)?;
+        }
+        let Some((lift, to)) = self.capabilities.lift.as_ref().zip(pose.lift) else {
+            return Ok(());
+        };
+        if (lift.min..=lift.max).contains(&to) {
+            return Ok(());
+        }
+        Err(ModelError::Position {
+            name: file.to_string(),
+            what: name.to_string(),
+            source: ActionError::OutOfRange {
+                what: "lift".to_string(),
+                value: to,
+                min: lift.min,
+                max: lift.max,
+                unit: "mm",
+            },
+        })
+    }
+
+    /// Right-arm angles are also used mirrored.
+    fn check_both(&self, file: &str, name: &str, right: &[f64]) -> Result<(), ModelError> {
+        self.check(file, name, Subsystem::RightArm, right)?;
+        self.check(file, name, Subsystem::LeftArm, &self.mirrored(right))
+    }
+
+    fn check(&self, file: &str, name: &str, on: Subsystem, angles: &[f64]) -> Result<(), ModelError> {
+        // What a robot lacks is no mistake of a pose that several robots share.
+        if !self.capabilities.has(on) {
+            return Ok(());
+        }
+        check_positions(&self.capabilities.model, &self.capabilities, on, angles).map_err(|source| {
+            ModelError::Position {
+                name: file.to_string(),
+                what: name.to_string(),
+                source,
+            }
+        })
+    }
+
+    fn check_sequence(&self, file: &str, name: &str, sequence: &Sequence) -> Result<(), ModelError> {
+        let parse = |message: String| ModelError::Parse {
+            name: file.to_string(),
+            message: format!("{name}: {message}"),
+        };
+        if !(0.1..=1.0).contains(&sequence.speed) || !(0.0..=10.0).contains(&sequence.hold) {
+            return Err(parse(
+                "expected a speed of 0.1 to 1.0 and a hold of 0 to 10 s".to_string(),
+            ));
+        }
+        for arm in &sequence.arms {
+            if !self.keyframes.contains_key(arm) {
+                let known: Vec<&str> = self.keyframes.keys().map(String::as_str).collect();
+                return Err(parse(format!(
+                    "no keyframe {arm}: known are {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        for head in &sequence.head {
+            self.check(file, name, Subsystem::Gantry, head)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! The shape of a model or poses file.
+//!
+//! Owns what serde reads; everything is checked by the model that takes it. Read [`ModelFile`].
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::routine::Sequence;
+use super::{ModelError, Pose};
+use crate::capability::Capabilities;
+use crate::subsystem::Subsystem;
+
+/// A file. A user's has no `capabilities`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ModelFile {
+    pub(super) capabilities: Option<Capabilities>,
+    /// For each joint 1 or -1: what makes a left-arm angle of a right-arm angle.
+    pub(super) mirror: Option<Vec<f64>>,
+    pub(super) point: Option<Point>,
+    #[serde(default)]
+    pub(super) poses: BTreeMap<String, PoseText>,
+    #[serde(default)]
+    pub(super) keyframes: BTreeMap<String, Vec<f64>>,
+    #[serde(default)]
+    pub(super) places: BTreeMap<String, PlaceText>,
+    #[serde(default)]
+    pub(super) waves: BTreeMap<String, Sequence>,
+    #[serde(default)]
+    pub(super) nods: BTreeMap<String, Sequence>,
+    #[serde(default)]
+    pub(super) gestures: BTreeMap<String, Sequence>,
+    #[serde(default)]
+    pub(super) dances: BTreeMap<String, Sequence>,
+}
+
+/// How an arm points: which joint turns it sideways.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Point {
+    /// Counted from 0.
+    pub(super) joint: usize,
+    /// Degrees of the joint for a degree to the right.
+    pub(super) per_degree: f64,
+    /// How far to either side it points, in degrees.
+    pub(super) reach: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PoseText {
+    left_arm: Option<Vec<f64>>,
+    right_arm: Option<Vec<f64>>,
+    gantry: Option<Vec<f64>>,
+    lift: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlaceText {
+    pub(super) above: Vec<f64>,
+    pub(super) at: Vec<f64>,
+    pub(super) lifted: Vec<f64>,
+    pub(super) retracted: Vec<f64>,
+}
+
+impl ModelFile {
+    pub(super) fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
+        toml::from_str(text).map_err(|error| ModelError::Parse {
+            name: name.to_string(),
+            message: error.to_string(),
+        })
+    }
+}
+
+impl PoseText {
+    pub(super) fn into_pose(self) -> Pose {
+        let joints = [
+            (Subsystem::LeftArm, self.left_arm),
+            (Subsystem::RightArm, self.right_arm),
+            (Subsystem::Gantry, self.gantry),
+        ];
+        Pose {
+            joints: joints
+                .into_iter()
+                .filter_map(|(on, angles)| Some((on, angles?)))
+                .collect(),
+            lift: self.lift,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Questions about people.
+//!
+//! Owns the bus topic that a vision or speaker skill answers, and the fallback to the simulator's people. Recognises
+//! nobody itself. Read [`answer`].
+
+use ovos_toolbox_sdk::prelude::*;
+
+use crate::adapter::Sighting;
+use crate::conclude::Done;
+use crate::robots::Robots;
+use crate::unit::Unit;
+
+/// The topic: `{robot, tool, args}` is asked, `<topic>.response` with the tool's result is expected.
+pub const TOPIC: &str = "ovos.robot.recognise";
+
+/// The tools that are questions.
+pub const TOOLS: [&str; 10] = [
+    "get_visible_people",
+    "identify_person",
+    "enroll_person",
+    "get_speaker_direction",
+    "identify_speaker",
+    "enroll_voice",
+    "get_known_people",
+    "forget_person",
+    "who_said_that",
+    "get_last_seen",
+];
+
+/// How long a simulated robot waits for somebody on the bus.
+const SIMULATED: Duration = Duration::from_millis(500);
+
+/// Asks the bus, then the simulator.
+///
+/// # Errors
+/// Nobody recognises people here, or whoever does says that it did not work.
+///
+/// # Cancel safety
+/// Dropping it gives up the answer; what was asked for may still be done.
+pub async fn answer(
+    context: &Context<Robots>,
+    unit: &Unit,
+    tool: &str,
+    args: Object,
+) -> Result<Done, ToolError> {
+    let args = Value::Object(args);
+    let asked = ask(context, unit, tool, &args).await;
+    let (answer, note) = match asked {
+        Ok(answer) => (answer, None),
+        Err(error) if error.is_cancelled() => return Err(error),
+        Err(_) => {
+            let known = unit.adapter.recognise(tool, &args);
+            let answer =
+                known.ok_or_else(|| ToolError::new("NotConfigured", "Recognition handler not configured"))?;
+            (answer, Some("the simulator's people".to_string()))
+        }
+    };
+    let mut data = match answer {
+        Value::Object(data) => data,
+        other => Object::from_iter([("result".to_string(), other)]),
+    };
+    let failed = data.shift_remove("success") == Some(json!(false));
+    let message = match data
+        .shift_remove("message")
+        .or_else(|| data.get("error").cloned())
+    {
+        Some(Value::String(message)) => message,
+        _ => String::new(),
+    };
+    if failed || data.contains_key("error") {
+        let message = if message.is_empty() {
+            format!("{tool} did not work")
+        } else {
+            message
+        };
+        return Err(ToolError::new("RecognitionError", message));
+    }
+    Ok(Done {
+        message,
+        data,
+        notes: note.into_iter().collect(),
+        ..Done::default()
+    })
+}
+
+/// Where somebody or something is, by whoever sees it.
+///
+/// # Cancel safety
+/// As [`answer`].
+pub async fn locate(context: &Context<Robots>, unit: &Unit, what: &str) -> Option<Sighting> {
+    let answer = ask(context, unit, "locate", &json!({"name": what})).await.ok()?;
+    let number = |keys: &[&str]| keys.iter().find_map(|key| answer.get(*key)?.as_f64());
+    let sighting = Sighting {
+        bearing: number(&["angle", "direction", "bearing"])?,
+        tilt: number(&["tilt"]).unwrap_or(0.0),
+        distance: number(&["distance"]).unwrap_or(1.0),
+    };
+    (sighting.bearing.is_finite() && sighting.tilt.is_finite()).then_some(sighting)
+}
+
+async fn ask(context: &Context<Robots>, unit: &Unit, tool: &str, args: &Value) -> Result<Value, ToolError> {
+    let robots = context.toolbox();
+    if !robots.somebody_may_answer() {
+        return Err(ToolError::new("TimeoutError", "nobody has answered a moment ago"));
+    }
+    // Whoever enrolls a voice listens first.
+    let listening = args
+        .get("duration_seconds")
+        .and_then(Value::as_f64)
+        .unwrap_or(0.0);
+    // A simulated robot has people of its own: nobody waits long for others.
+    let patience = robots.recognition_timeout();
+    let patience = if unit.capabilities().simulated {
+        patience.min(SIMULATED)
+    } else {
+        patience
+    };
+    let limit = patience + Duration::from_secs_f64(listening.clamp(0.0, 60.0));
+    let question = json!({"robot": unit.name, "tool": tool, "args": args});
+    let answer = context.request(TOPIC, question, limit).await;
+    // A call that was cancelled says nothing about who is there.
+    if !answer.as_ref().is_err_and(ToolError::is_cancelled) {
+        robots.answered(answer.is_ok());
+    }
+    answer
+}

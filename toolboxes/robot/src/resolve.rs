@@ -1,0 +1,549 @@
+//! From names to numbers: what a step means for this robot.
+//!
+//! Owns directions, looks, poses, places and the time that movements take. Pure: reads the model, the adapter's last
+//! word on where things are, and what tools have told the robot to remember. Read [`resolve`].
+
+use std::time::Duration;
+
+use crate::action::{Action, DriveKind, Keyframe, LiftTarget, Primitive, Routine, Stage, Velocity};
+use crate::adapter::{ActionError, Sighting};
+use crate::capability::Joint;
+use crate::model::{Intensity, Kind, Rounds, travel};
+use crate::step::{LiftStep, Step, Where};
+use crate::subsystem::Subsystem;
+use crate::unit::Unit;
+
+/// How fast the head looks at something.
+pub const LOOK_SPEED: f64 = 0.5;
+/// How fast a hand goes to a thing.
+pub const REACH_SPEED: f64 = 0.5;
+/// Stands for whoever speaks, in a look.
+pub const SPEAKER: &str = "speaker";
+/// How fast walking turns on the spot, rad/s.
+const WALK_TURN: f64 = 0.5;
+/// With a cart, everything is half as fast.
+const TOWING: f64 = 0.5;
+/// How long an arm points, in seconds.
+const POINT_HOLD: f64 = 1.0;
+
+/// An action, and what was done differently.
+#[derive(Debug)]
+pub struct Resolved {
+    /// What the adapter gets.
+    pub action: Action,
+    /// For the result.
+    pub notes: Vec<String>,
+}
+
+/// What somebody has to be asked about before a step can be resolved: where something is.
+#[must_use]
+pub fn sought<'s>(unit: &Unit, step: &'s Step) -> Option<&'s str> {
+    match step {
+        Step::LookAt { target } if direction(unit, target).is_none() => Some(target),
+        Step::Point { target } if target.trim().parse::<f64>().is_err() => Some(target),
+        _ => None,
+    }
+}
+
+/// The action of a step on a subsystem; `seen` is where [`sought`] is.
+///
+/// # Errors
+/// The robot has nothing of that name, or cannot do it now.
+pub fn resolve(
+    unit: &Unit,
+    on: Subsystem,
+    step: &Step,
+    seen: Option<Sighting>,
+) -> Result<Resolved, ActionError> {
+    let mut notes = Vec::new();
+    let (primitive, expected) = match step {
+        Step::Wave { style } => {
+            let routine = Routine::Wave { style: style.clone() };
+            played(unit, on, Kind::Wave, style, NORMAL, routine)?
+        }
+        Step::Nod { r#type, intensity } => {
+            let routine = Routine::Nod { kind: r#type.clone() };
+            played(
+                unit,
+                on,
+                Kind::Nod,
+                r#type,
+                Rounds::One(self::intensity(intensity)),
+                routine,
+            )?
+        }
+        Step::ArmsGesture { emotion, intensity } | Step::HeadGesture { emotion, intensity } => {
+            let routine = Routine::Gesture {
+                emotion: emotion.clone(),
+            };
+            let rounds = Rounds::One(self::intensity(intensity));
+            played(unit, on, Kind::Gesture, emotion, rounds, routine)?
+        }
+        Step::DanceSequence { style, duration } | Step::HeadBob { style, duration } => {
+            let duration = Duration::from_secs_f64(*duration);
+            let routine = Routine::Dance {
+                style: style.clone(),
+                duration,
+            };
+            played(unit, on, Kind::Dance, style, Rounds::For(duration), routine)?
+        }
+        Step::Point { target } => point(unit, on, target, seen, &mut notes)?,
+        Step::LookAt { target } => look(unit, on, target, seen, &mut notes)?,
+        Step::MoveToPose { pose, speed } => {
+            let positions = unit
+                .model
+                .pose_of(pose, on)
+                .ok_or_else(|| unit.lacks(format!("the pose {pose} of {on}")))?;
+            let primitive = Primitive::MoveToPose {
+                pose: pose.clone(),
+                positions,
+                speed: *speed,
+            };
+            (primitive, farthest_seconds(unit, on, *speed))
+        }
+        Step::MoveToPosition(Where::Angles { positions, speed }) => {
+            let primitive = Primitive::MoveToPosition {
+                positions: positions.clone(),
+                speed: *speed,
+            };
+            (primitive, farthest_seconds(unit, on, *speed))
+        }
+        Step::MoveToPosition(Where::Above { target, .. }) => {
+            reach(unit, on, target, Stage::Above, &mut notes)?
+        }
+        Step::Approach { target } | Step::Lower { target, .. } => {
+            reach(unit, on, target, Stage::At, &mut notes)?
+        }
+        Step::Lift(LiftStep::Hand { target, .. }) => reach(unit, on, target, Stage::Lifted, &mut notes)?,
+        Step::Retract { target } => reach(unit, on, target, Stage::Retracted, &mut notes)?,
+        Step::Gripper { action } => grip(unit, on, *action, None)?,
+        Step::Grasp { action, force } => grip(unit, on, *action, Some(*force))?,
+        Step::BaseMove { direction, distance } => {
+            let velocity = velocity(unit, direction, usual_linear(unit), &mut notes)?;
+            let seconds = distance / magnitude(&velocity);
+            driven(DriveKind::Move, velocity, seconds)
+        }
+        Step::Walk {
+            direction,
+            speed,
+            duration,
+        } => {
+            let velocity = velocity(unit, direction, *speed, &mut notes)?;
+            driven(DriveKind::Walk, velocity, *duration)
+        }
+        Step::BaseRotate { degrees, speed } => {
+            let turn = turn_speed(unit, *speed).copysign(*degrees);
+            let velocity = Velocity {
+                turn,
+                ..Velocity::default()
+            };
+            driven(
+                DriveKind::Rotate,
+                velocity,
+                rotation_seconds(unit, *degrees, *speed),
+            )
+        }
+        Step::Lift(LiftStep::Lift {
+            action,
+            distance_mm,
+            position_mm,
+        }) => lift(unit, action, *distance_mm, *position_mm)?,
+        other => plain(other)?,
+    };
+    Ok(Resolved {
+        action: Action {
+            subsystem: on,
+            primitive,
+            expected: Duration::from_secs_f64(expected.clamp(0.0, 3600.0)),
+        },
+        notes,
+    })
+}
+
+const NORMAL: Rounds = Rounds::One(Intensity::NORMAL);
+
+/// Steps that are primitives already.
+fn plain(step: &Step) -> Result<(Primitive, f64), ActionError> {
+    let primitive = match step.clone() {
+        Step::Stop {} => Primitive::Stop,
+        Step::Hitch { action, grip_percent } => Primitive::Hitch { action, grip_percent },
+        Step::HitchStatus {} => Primitive::HitchStatus,
+        Step::SetTowMode { towing } => Primitive::SetTow { towing },
+        Step::VerifyCharge {} => Primitive::VerifyCharge,
+        Step::ScanMotors { buses } => Primitive::ScanMotors { buses },
+        Step::MotorStatus { motor_id } => Primitive::MotorStatus { motor_id },
+        Step::TestMotor { bus, motor_id, angle } => Primitive::TestMotor { bus, motor_id, angle },
+        Step::CheckTorque {} => Primitive::CheckTorque,
+        Step::EnableTorque { enable } => Primitive::EnableTorque { enable },
+        Step::PingAll {} => Primitive::PingAll,
+        Step::ServoRecover {
+            bus,
+            motor_id,
+            action,
+        } => Primitive::ServoRecover {
+            bus,
+            motor_id,
+            action,
+        },
+        Step::ReadHealth { bus, temps, loads } => Primitive::ReadHealth { bus, temps, loads },
+        Step::SetDegraded {
+            missing_servos,
+            continue_anyway,
+        } => Primitive::SetDegraded {
+            missing: missing_servos,
+            go_on: continue_anyway,
+        },
+        Step::Calibrate { mode }
+        | Step::CalibrateGantry { mode }
+        | Step::CalibrateLift { mode }
+        | Step::CalibrateBase { mode }
+        | Step::CalibrateHitch { mode } => Primitive::Calibrate { mode },
+        Step::SetMotorId {
+            bus,
+            current_id,
+            new_id,
+        } => Primitive::SetMotorId {
+            bus,
+            current_id,
+            new_id,
+        },
+        Step::SetHomePosition {} => Primitive::SetHome,
+        Step::SelfTest { verbose } => Primitive::SelfTest { verbose },
+        Step::SaveConfig { subsystems, .. } => Primitive::SaveConfig { subsystems },
+        other => {
+            return Err(ActionError::Refused(format!(
+                "{} is not done by a robot",
+                other.name()
+            )));
+        }
+    };
+    Ok((primitive, 0.0))
+}
+
+fn played(
+    unit: &Unit,
+    on: Subsystem,
+    kind: Kind,
+    name: &str,
+    rounds: Rounds,
+    routine: Routine,
+) -> Result<(Primitive, f64), ActionError> {
+    let frames = unit
+        .model
+        .routine(kind, name, on, rounds)
+        .ok_or_else(|| unit.lacks(format!("{name} with {on}")))?;
+    let seconds = frames_seconds(unit, on, &frames);
+    Ok((Primitive::Routine { routine, frames }, seconds))
+}
+
+fn point(
+    unit: &Unit,
+    on: Subsystem,
+    target: &str,
+    seen: Option<Sighting>,
+    notes: &mut Vec<String>,
+) -> Result<(Primitive, f64), ActionError> {
+    let bearing = match target.trim().parse::<f64>() {
+        Ok(degrees) if degrees.is_finite() => degrees,
+        _ => seen.ok_or_else(|| nowhere(unit, target))?.bearing,
+    };
+    let (frames, reaches) = unit
+        .model
+        .point(on, bearing, POINT_HOLD)
+        .ok_or_else(|| unit.lacks(format!("pointing with {on}")))?;
+    if !reaches {
+        notes.push(format!(
+            "{bearing:.0} degrees is beyond {on}: pointed as far as it goes"
+        ));
+    }
+    let seconds = frames_seconds(unit, on, &frames);
+    Ok((
+        Primitive::Routine {
+            routine: Routine::Point { bearing },
+            frames,
+        },
+        seconds,
+    ))
+}
+
+fn look(
+    unit: &Unit,
+    on: Subsystem,
+    target: &str,
+    seen: Option<Sighting>,
+    notes: &mut Vec<String>,
+) -> Result<(Primitive, f64), ActionError> {
+    let [wanted_pan, wanted_tilt] = match direction(unit, target) {
+        Some(angles) => angles,
+        None => {
+            let seen = seen.ok_or_else(|| nowhere(unit, target))?;
+            [seen.bearing, seen.tilt]
+        }
+    };
+    let joints = unit.capabilities().joints(on).unwrap_or_default();
+    let [pan_joint, tilt_joint] = joints else {
+        return Err(unit.lacks("a head that turns"));
+    };
+    // Looking is the one movement that goes as far as it can: so it is documented, and half a look is still one.
+    let pan = wanted_pan.clamp(pan_joint.min, pan_joint.max);
+    let tilt = wanted_tilt.clamp(tilt_joint.min, tilt_joint.max);
+    // No head turns right round: whoever says "behind" does not expect it.
+    let short =
+        (wanted_pan.abs() < 180.0 && (pan - wanted_pan).abs() > 1e-6) || (tilt - wanted_tilt).abs() > 1e-6;
+    if short {
+        notes.push(format!("{target} is beyond the head: looked as far as it goes"));
+    }
+    let primitive = Primitive::LookAt {
+        target: target.to_string(),
+        pan,
+        tilt,
+        speed: LOOK_SPEED,
+    };
+    Ok((primitive, farthest_seconds(unit, on, LOOK_SPEED)))
+}
+
+fn nowhere(unit: &Unit, target: &str) -> ActionError {
+    ActionError::Refused(format!("{} does not know where {target} is", unit.name))
+}
+
+/// Pan and tilt of a direction: a word, a pose of the head, or degrees.
+fn direction(unit: &Unit, target: &str) -> Option<[f64; 2]> {
+    let word = target.trim().to_lowercase();
+    match word.as_str() {
+        "forward" | "ahead" | "center" | "straight" => return Some([0.0, 0.0]),
+        "behind" | "back" | "backward" => return Some([180.0, 0.0]),
+        _ => {}
+    }
+    let pose = |name: &str| match unit.model.pose_of(name, Subsystem::Gantry)?.as_slice() {
+        [pan, tilt] => Some([*pan, *tilt]),
+        _ => None,
+    };
+    if let Some(angles) = pose(&format!("look_{word}")).or_else(|| pose(&word)) {
+        return Some(angles);
+    }
+    let mut numbers = word
+        .trim_matches(['[', ']'])
+        .split(',')
+        .map(|part| part.trim().parse::<f64>().ok());
+    let pan = numbers.next()??;
+    let tilt = match numbers.next() {
+        Some(tilt) => tilt?,
+        None => 0.0,
+    };
+    (numbers.next().is_none() && pan.is_finite() && tilt.is_finite()).then_some([pan, tilt])
+}
+
+fn reach(
+    unit: &Unit,
+    on: Subsystem,
+    target: &str,
+    stage: Stage,
+    notes: &mut Vec<String>,
+) -> Result<(Primitive, f64), ActionError> {
+    let (positions, taught) = unit
+        .model
+        .place(target, on, stage)
+        .ok_or_else(|| unit.lacks(format!("reaching with {on}")))?;
+    if !taught && stage == Stage::Above && unit.adapter.locate(target).is_none() {
+        notes.push(format!(
+            "nobody has taught where {target} is: reached to the usual place (poses file, places.{})",
+            target.to_lowercase().replace(' ', "_")
+        ));
+    }
+    let primitive = Primitive::Reach {
+        target: target.to_string(),
+        stage,
+        positions,
+        speed: REACH_SPEED,
+    };
+    Ok((primitive, farthest_seconds(unit, on, REACH_SPEED)))
+}
+
+fn grip(
+    unit: &Unit,
+    on: Subsystem,
+    action: crate::action::Grip,
+    force: Option<f64>,
+) -> Result<(Primitive, f64), ActionError> {
+    let gripper = unit.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
+    let gripper = gripper.ok_or_else(|| unit.lacks(format!("a gripper at {on}")))?;
+    let seconds = (gripper.open - gripper.closed).abs() / gripper.max_speed;
+    Ok((Primitive::Gripper { action, force }, seconds))
+}
+
+fn lift(
+    unit: &Unit,
+    action: &str,
+    distance_mm: Option<f64>,
+    position_mm: Option<f64>,
+) -> Result<(Primitive, f64), ActionError> {
+    let lift = unit
+        .capabilities()
+        .lift
+        .as_ref()
+        .ok_or_else(|| unit.lacks("lift"))?;
+    let by = distance_mm.unwrap_or(50.0);
+    let to = match (position_mm, action) {
+        (Some(position), _) => LiftTarget::To(position),
+        (None, "up") => LiftTarget::By(by),
+        (None, "down") => LiftTarget::By(-by),
+        (None, "top") => LiftTarget::To(lift.max),
+        (None, "bottom") => LiftTarget::To(lift.min),
+        (None, _) => LiftTarget::To(lift.home),
+    };
+    Ok((Primitive::Lift { to }, lift_seconds(unit)))
+}
+
+fn driven(kind: DriveKind, velocity: Velocity, seconds: f64) -> (Primitive, f64) {
+    let primitive = Primitive::Drive {
+        kind,
+        velocity,
+        duration: Duration::from_secs_f64(seconds.clamp(0.0, 3600.0)),
+    };
+    (primitive, seconds)
+}
+
+/// The velocity of a direction at a speed, no faster than the base goes.
+fn velocity(
+    unit: &Unit,
+    direction: &str,
+    speed: f64,
+    notes: &mut Vec<String>,
+) -> Result<Velocity, ActionError> {
+    let base = unit
+        .capabilities()
+        .base
+        .as_ref()
+        .ok_or_else(|| unit.lacks("base"))?;
+    let pace = pace(unit);
+    let mut slower = |speed: f64, largest: f64, unit: &str| {
+        if speed > largest + 1e-9 {
+            notes.push(format!(
+                "{speed:.2} {unit} is too fast here: went at {largest:.2} {unit}"
+            ));
+        }
+        speed.min(largest)
+    };
+    let mut velocity = Velocity::default();
+    match direction {
+        "forward" => velocity.x = slower(speed, base.max_linear * pace, "m/s"),
+        "backward" => velocity.x = -slower(speed, base.max_linear * pace, "m/s"),
+        "left" | "right" => {
+            if unit.memory().towing {
+                return Err(ActionError::Refused(format!(
+                    "{} cannot go sideways with a cart",
+                    unit.name
+                )));
+            }
+            if base.max_lateral <= 0.0 {
+                return Err(unit.lacks("going sideways"));
+            }
+            let sideways = slower(speed, base.max_lateral, "m/s");
+            velocity.y = if direction == "left" { sideways } else { -sideways };
+        }
+        "rotate_left" => velocity.turn = WALK_TURN.min(base.max_angular * pace),
+        "rotate_right" => velocity.turn = -WALK_TURN.min(base.max_angular * pace),
+        other => return Err(ActionError::Refused(format!("no direction {other}"))),
+    }
+    Ok(velocity)
+}
+
+fn magnitude(velocity: &Velocity) -> f64 {
+    velocity
+        .x
+        .abs()
+        .max(velocity.y.abs())
+        .max(velocity.turn.abs())
+        .max(1e-3)
+}
+
+fn pace(unit: &Unit) -> f64 {
+    if unit.memory().towing { TOWING } else { 1.0 }
+}
+
+fn usual_linear(unit: &Unit) -> f64 {
+    unit.capabilities()
+        .base
+        .as_ref()
+        .map_or(0.3, |base| base.usual_linear)
+        * pace(unit)
+}
+
+/// rad/s of a fraction of 90 degrees per second, no faster than the base turns.
+fn turn_speed(unit: &Unit, speed: f64) -> f64 {
+    let largest = unit
+        .capabilities()
+        .base
+        .as_ref()
+        .map_or(0.5, |base| base.max_angular);
+    (speed * std::f64::consts::FRAC_PI_2).min(largest) * pace(unit)
+}
+
+/// Seconds of a rotation.
+#[must_use]
+pub fn rotation_seconds(unit: &Unit, degrees: f64, speed: f64) -> f64 {
+    degrees.abs().to_radians() / turn_speed(unit, speed)
+}
+
+/// Seconds of a distance in a direction; 0 where the robot cannot go there.
+#[must_use]
+pub fn straight_seconds(unit: &Unit, direction: &str, distance: f64) -> f64 {
+    velocity(unit, direction, usual_linear(unit), &mut Vec::new())
+        .map_or(0.0, |velocity| distance / magnitude(&velocity))
+}
+
+/// Seconds that the longest movement of an arm or the gantry takes: a plan does not know where they are.
+#[must_use]
+pub fn farthest_seconds(unit: &Unit, part: Subsystem, speed: f64) -> f64 {
+    let joints = unit.capabilities().joints(part).unwrap_or_default();
+    let range = |joint: &Joint| (joint.max - joint.min) / (joint.max_speed * speed);
+    joints.iter().map(range).fold(0.0, f64::max)
+}
+
+/// Seconds of keyframes that begin anywhere.
+#[must_use]
+pub fn frames_seconds(unit: &Unit, part: Subsystem, frames: &[Keyframe]) -> f64 {
+    let joints = unit.capabilities().joints(part).unwrap_or_default();
+    let Some(first) = frames.first() else {
+        return 0.0;
+    };
+    // From the end of each joint that is farther away.
+    let far_end = |(joint, to): (&Joint, &f64)| {
+        if to - joint.min > joint.max - to {
+            joint.min
+        } else {
+            joint.max
+        }
+    };
+    let mut at: Vec<f64> = joints.iter().zip(&first.positions).map(far_end).collect();
+    let mut seconds = 0.0;
+    for frame in frames {
+        seconds += travel(joints, &at, &frame.positions, frame.speed) + frame.hold;
+        at.clone_from(&frame.positions);
+    }
+    seconds
+}
+
+/// Seconds of a routine that begins anywhere; 0 where the part has none in it.
+#[must_use]
+pub fn routine_seconds(unit: &Unit, kind: Kind, name: &str, part: Subsystem, rounds: Rounds) -> f64 {
+    let frames = unit.model.routine(kind, name, part, rounds);
+    frames.map_or(0.0, |frames| frames_seconds(unit, part, &frames))
+}
+
+/// Seconds from one end of the lift to the other.
+#[must_use]
+pub fn lift_seconds(unit: &Unit) -> f64 {
+    let lift = unit.capabilities().lift.as_ref();
+    lift.map_or(0.0, |lift| (lift.max - lift.min) / lift.max_speed)
+}
+
+/// The size of a movement by its word.
+#[must_use]
+pub fn intensity(word: &str) -> Intensity {
+    match word {
+        "subtle" => Intensity::SMALL,
+        "emphatic" | "dramatic" => Intensity::LARGE,
+        _ => Intensity::NORMAL,
+    }
+}

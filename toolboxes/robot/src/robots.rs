@@ -1,0 +1,314 @@
+//! The toolbox: the robots of the configuration behind one set of tools.
+//!
+//! Owns opening, halting and closing them, and which one a call is for. Read [`Robots`].
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use ovos_toolbox_sdk::prelude::*;
+use serde::de::DeserializeOwned;
+
+use crate::adapter::booster_k1::{self, BoosterK1};
+use crate::adapter::johnny5::{self, Johnny5};
+use crate::adapter::unitree_g1::{self, UnitreeG1};
+use crate::adapter::{ActionError, Adapter, Notice, Notify, sim};
+use crate::config::{AdapterKind, Config, RobotConfig};
+use crate::limits::narrow;
+use crate::model::{Model, ModelError};
+use crate::recognition;
+use crate::run::{run, tool_error};
+use crate::step;
+use crate::subsystem::Subsystem;
+use crate::tools;
+use crate::unit::Unit;
+
+/// How long nobody is asked again after nobody has answered: a look at an unknown thing must not cost the timeout
+/// each time.
+const NOBODY: Duration = Duration::from_secs(10);
+
+/// The open toolbox.
+pub struct Robots {
+    units: Vec<Unit>,
+    data_dir: Option<PathBuf>,
+    recognition_timeout: Duration,
+    nobody_since: Mutex<Option<Instant>>,
+}
+
+impl Robots {
+    /// The robots, sorted by name.
+    #[must_use]
+    pub fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    /// The robot of a name; the only one needs none.
+    ///
+    /// # Errors
+    /// There is none of that name, or there are several and no name.
+    pub fn unit(&self, name: Option<&str>) -> Result<&Unit, ToolError> {
+        let known = || {
+            let names: Vec<&str> = self.units.iter().map(|unit| unit.name.as_str()).collect();
+            names.join(", ")
+        };
+        match (name, self.units.as_slice()) {
+            (None, [only]) => Ok(only),
+            (None, _) => Err(ToolError::bad_args(format!(
+                "robot: which one? Known are {}",
+                known()
+            ))),
+            (Some(name), units) => units.iter().find(|unit| unit.name == name).ok_or_else(|| {
+                let given: String = name.chars().take(40).collect();
+                ToolError::bad_args(format!("robot: no robot {given:?}. Known are {}", known()))
+            }),
+        }
+    }
+
+    /// The robot that arguments are for, and the rest of the arguments.
+    ///
+    /// # Errors
+    /// As [`Robots::unit`], or the rest is not what the tool takes.
+    pub fn unit_of<A: DeserializeOwned>(&self, mut args: Object) -> Result<(&Unit, A), ToolError> {
+        let name = args.shift_remove("robot");
+        let name = match &name {
+            None | Some(Value::Null) => None,
+            Some(Value::String(name)) => Some(name.as_str()),
+            Some(_) => return Err(ToolError::bad_args("robot: expected a name")),
+        };
+        let unit = self.unit(name)?;
+        let args = serde_json::from_value(Value::Object(args)).map_err(ToolError::bad_args)?;
+        Ok((unit, args))
+    }
+
+    /// Where saved configurations are.
+    ///
+    /// # Errors
+    /// Neither the configuration nor the environment says where.
+    pub fn data_dir(&self) -> Result<&Path, ToolError> {
+        self.data_dir.as_deref().ok_or_else(|| {
+            ToolError::msg("no place for saved configurations: set `data_dir` in the section robot")
+        })
+    }
+
+    /// How long the answer to a question may take.
+    #[must_use]
+    pub fn recognition_timeout(&self) -> Duration {
+        self.recognition_timeout
+    }
+
+    /// Whether it is worth asking.
+    #[must_use]
+    pub fn somebody_may_answer(&self) -> bool {
+        let since = self.nobody_since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.is_none_or(|since| since.elapsed() >= NOBODY)
+    }
+
+    /// Remembers whether somebody has answered.
+    pub fn answered(&self, somebody: bool) {
+        let mut since = self.nobody_since.lock().unwrap_or_else(PoisonError::into_inner);
+        *since = (!somebody).then(Instant::now);
+    }
+
+    /// An emergency stop of every robot.
+    ///
+    /// # Errors
+    /// One could not be told; the others were.
+    pub fn halt_all(&self) -> Result<(), ToolError> {
+        each(self.units.iter().map(|unit| unit.halt(&Subsystem::EACH, true)))
+    }
+
+    /// Lets every robot move again.
+    ///
+    /// # Errors
+    /// One refuses; nothing moves on those that do not.
+    pub fn reset_all(&self) -> Result<(), ToolError> {
+        each(self.units.iter().map(Unit::reset))
+    }
+
+    fn halted(&self, unit: &Unit, halt: &Halt) -> Vec<Subsystem> {
+        let _ = self;
+        let parts = Subsystem::EACH.into_iter();
+        parts
+            .filter(|part| halt.includes(&unit.subsystem(*part)))
+            .collect()
+    }
+}
+
+/// Does all, and returns the first error.
+fn each(results: impl Iterator<Item = Result<(), ActionError>>) -> Result<(), ToolError> {
+    let results: Vec<_> = results.collect();
+    results.into_iter().collect::<Result<(), _>>().map_err(tool_error)
+}
+
+impl Toolbox for Robots {
+    type Config = Config;
+
+    fn manifest() -> Manifest {
+        Manifest {
+            // Serial ports and DDS names open once.
+            exclusive: true,
+            requests: vec![recognition::TOPIC.to_string()],
+            ..manifest!("robot")
+        }
+    }
+
+    async fn open(host: Host, config: Config) -> Result<Self, ToolError> {
+        let mut robots = config.robots.clone();
+        if robots.is_empty() {
+            robots.insert("sim".to_string(), RobotConfig::default());
+        }
+        let several = robots.len() > 1;
+        let mut units = Vec::with_capacity(robots.len());
+        for (name, robot) in &robots {
+            check_name(name)?;
+            let (model, adapter) = make(name, robot, notify(&host, name))?;
+            units.push(Unit::new(name, model, adapter, several));
+        }
+        // A robot that is away does not keep the others from working: its adapter goes on trying.
+        let connected = join_all(units.iter().map(|unit| unit.adapter.connect())).await;
+        for (unit, connected) in units.iter().zip(connected) {
+            if let Err(error) = connected {
+                tracing::warn!(robot = unit.name, %error, "not connected");
+                host.backend("lost", &error.to_string());
+            }
+        }
+        Ok(Self {
+            units,
+            data_dir: config.data_dir.or_else(user_data),
+            recognition_timeout: Duration::from_millis(config.recognition_timeout_ms.clamp(100, 9_000)),
+            nobody_since: Mutex::default(),
+        })
+    }
+
+    fn tools(&self) -> Vec<Tool<Self>> {
+        tools::all(self)
+    }
+
+    fn actions(&self) -> Vec<ActionHandler<Self>> {
+        let names = step::NAMES
+            .iter()
+            .chain(&step::FILE_NAMES)
+            .chain(&recognition::TOOLS);
+        names.map(|name| ActionHandler::new(name, run)).collect()
+    }
+
+    fn halt(&self, halt: &Halt) -> Result<(), ToolError> {
+        each(self.units.iter().map(|unit| {
+            let parts = self.halted(unit, halt);
+            if parts.is_empty() {
+                return Ok(());
+            }
+            unit.halt(&parts, halt.emergency)
+        }))
+    }
+
+    fn resume(&self) -> Result<(), ToolError> {
+        self.reset_all()
+    }
+
+    fn safe_stop(config: Config) -> Result<(), ToolError> {
+        // Side by side: the last robot must not wait until the others have been reached.
+        let stopped: Vec<Result<(), ActionError>> = std::thread::scope(|scope| {
+            let robots: Vec<_> = config
+                .robots
+                .iter()
+                .map(|(name, robot)| scope.spawn(move || bring_to_rest(name, robot)))
+                .collect();
+            let ended = |robot: std::thread::ScopedJoinHandle<'_, _>| {
+                let panicked = |_| Err(ActionError::Refused("the safe stop panicked".to_string()));
+                robot.join().unwrap_or_else(panicked)
+            };
+            robots.into_iter().map(ended).collect()
+        });
+        each(stopped.into_iter())
+    }
+
+    async fn close(&self) {
+        join_all(self.units.iter().map(|unit| unit.adapter.close())).await;
+    }
+}
+
+/// Brings one machine to rest from nothing.
+fn bring_to_rest(name: &str, robot: &RobotConfig) -> Result<(), ActionError> {
+    match robot.adapter {
+        // What is not there has nothing to stop.
+        AdapterKind::Sim => Ok(()),
+        AdapterKind::Johnny5 => johnny5::safe_stop(name, &robot.johnny5, robot.estop),
+        AdapterKind::BoosterK1 => booster_k1::safe_stop(name, &robot.booster_k1, robot.estop),
+        AdapterKind::UnitreeG1 => unitree_g1::safe_stop(name, &robot.unitree_g1, robot.estop),
+    }
+}
+
+/// The model of a robot, narrowed and extended by its configuration, and what drives it.
+fn make(name: &str, robot: &RobotConfig, notify: Notify) -> Result<(Model, Arc<dyn Adapter>), ToolError> {
+    let mut model = match robot.adapter {
+        AdapterKind::Sim => sim::model(&robot.sim),
+        AdapterKind::Johnny5 => johnny5::model(&robot.johnny5),
+        AdapterKind::BoosterK1 => booster_k1::model(&robot.booster_k1),
+        AdapterKind::UnitreeG1 => unitree_g1::model(&robot.unitree_g1),
+    }
+    .map_err(|error| refused(name, &error))?;
+    let mut capabilities = model.capabilities.clone();
+    narrow(name, &mut capabilities, &robot.bounds).map_err(tool_error)?;
+    let dropped = model.narrow(capabilities.clone());
+    if !dropped.is_empty() {
+        tracing::warn!(robot = name, poses = ?dropped, "poses beyond `bounds` were left out");
+    }
+    if let Some(path) = &robot.poses {
+        model.load(path).map_err(|error| refused(name, &error))?;
+    }
+    let adapter: Arc<dyn Adapter> = match robot.adapter {
+        AdapterKind::Sim => {
+            Arc::new(sim::Sim::new(name, &robot.sim, capabilities, robot.estop).map_err(tool_error)?)
+        }
+        AdapterKind::Johnny5 => Arc::new(
+            Johnny5::new(name, &robot.johnny5, capabilities, robot.estop, notify).map_err(tool_error)?,
+        ),
+        AdapterKind::BoosterK1 => {
+            let adapter = BoosterK1::new(name, &robot.booster_k1, capabilities, robot.estop, notify);
+            Arc::new(adapter.map_err(tool_error)?)
+        }
+        AdapterKind::UnitreeG1 => {
+            let adapter = UnitreeG1::new(name, &robot.unitree_g1, capabilities, robot.estop, notify);
+            Arc::new(adapter.map_err(tool_error)?)
+        }
+    };
+    Ok((model, adapter))
+}
+
+fn refused(name: &str, error: &ModelError) -> ToolError {
+    ToolError::bad_args(format!("robots.{name}: {error}"))
+}
+
+/// It becomes part of subsystem names and of a path.
+fn check_name(name: &str) -> Result<(), ToolError> {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if !name.is_empty() && name.len() <= 40 && name != "all" && name.bytes().all(legal) {
+        return Ok(());
+    }
+    Err(ToolError::bad_args(format!(
+        "robots: {name:?} is no name for a robot: expected 1 to 40 letters, digits, _ and -, and not all"
+    )))
+}
+
+fn notify(host: &Host, name: &str) -> Notify {
+    let (host, name) = (host.clone(), name.to_string());
+    Arc::new(move |notice| match notice {
+        Notice::Backend { state, reason } => host.backend(&state, &format!("{name}: {reason}")),
+        Notice::Latched { reason } => host.latched(&format!("{name}: {reason}")),
+    })
+}
+
+/// `ovos-tools/robot` in the user's data folder.
+fn user_data() -> Option<PathBuf> {
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let data = std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .and_then(absolute);
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+    Some(data.or_else(home)?.join("ovos-tools/robot"))
+}
+
+#[cfg(feature = "toolbox")]
+export_toolbox!(Robots);

@@ -1,0 +1,167 @@
+//! ROS 2 topics, whoever carries them.
+//!
+//! Owns the configuration, the messages that the adapters exchange over ROS topics, and the trait behind which a
+//! backend is. The built-in one speaks DDS itself and needs no ROS installation; another can be linked in (see
+//! `toolboxes/robot-r2r`). A robot's own interfaces (`dds::booster`, `dds::unitree`) always use DDS. Read [`RosBackend`].
+
+pub mod backend;
+pub mod message;
+pub(crate) mod path;
+pub(crate) mod watch;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use backend::{DdsBackend, RosBackend};
+pub use message::{Kind, RosMessage};
+
+/// When a robot said something last. One that speaks all the time and has fallen silent is away, long before DDS finds
+/// out, which takes ten seconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastWord(Arc<Mutex<Option<Instant>>>);
+
+impl LastWord {
+    const SILENT: Duration = Duration::from_secs(1);
+
+    pub(crate) fn heard(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// It spoke once, and does not any more.
+    pub(crate) fn is_silent(&self) -> bool {
+        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.is_some_and(|last| last.elapsed() > Self::SILENT)
+    }
+}
+
+/// How a robot is reached over ROS 2 or DDS.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RosConfig {
+    /// The DDS domain, `ROS_DOMAIN_ID` on the robot.
+    #[schemars(range(min = 0, max = 232))]
+    pub domain: u16,
+    /// The addresses of this machine on which the robot is reached, such as `["192.168.123.10"]`; all when empty.
+    pub interfaces: Vec<IpAddr>,
+    /// The ROS 2 distribution of the other side: what this toolbox was built for, or it is refused.
+    pub distro: Distro,
+    /// How long to wait for the robot when the toolbox is opened, in milliseconds.
+    #[schemars(range(min = 0, max = 8000))]
+    pub discovery_ms: u64,
+}
+
+impl Default for RosConfig {
+    fn default() -> Self {
+        Self {
+            domain: 0,
+            interfaces: Vec::new(),
+            distro: Distro::default(),
+            discovery_ms: 5000,
+        }
+    }
+}
+
+/// A ROS 2 distribution. They differ in how nodes announce themselves; topics work between all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Distro {
+    /// What the K1 and the G1 have.
+    #[default]
+    Humble,
+    /// The one after Iron.
+    Jazzy,
+}
+
+impl RosConfig {
+    pub(crate) fn check(&self) -> Result<(), RosError> {
+        if self.domain > 232 {
+            return Err(RosError::Join {
+                domain: self.domain,
+                reason: "a domain is 0 to 232".to_owned(),
+            });
+        }
+        let wanted = match self.distro {
+            Distro::Humble => "humble",
+            Distro::Jazzy => "jazzy",
+        };
+        if wanted != crate::dds::distro() {
+            return Err(RosError::Distro {
+                wanted,
+                built: crate::dds::distro(),
+            });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn discovery(&self) -> Duration {
+        Duration::from_millis(self.discovery_ms.min(8000))
+    }
+}
+
+/// Why the robot cannot be reached.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RosError {
+    /// The domain cannot be joined.
+    #[error("DDS domain {domain}: {reason}")]
+    Join {
+        /// Which one.
+        domain: u16,
+        /// Why.
+        reason: String,
+    },
+    /// Another build is needed.
+    #[error(
+        "ros.distro is {wanted}, this toolbox was built for {built}: build it with \
+         `--no-default-features --features ros-{wanted}`"
+    )]
+    Distro {
+        /// In the configuration.
+        wanted: &'static str,
+        /// In the build.
+        built: &'static str,
+    },
+    /// A topic cannot be used.
+    #[error("topic {topic}: {reason}")]
+    Topic {
+        /// Its ROS name.
+        topic: String,
+        /// Why.
+        reason: String,
+    },
+    /// Nobody hears.
+    #[error(
+        "nobody hears {topic} after {waited:?}; check that the robot is on, and the domain and the interfaces"
+    )]
+    Nobody {
+        /// Its ROS name.
+        topic: String,
+        /// How long.
+        waited: Duration,
+    },
+    /// No answer.
+    #[error("no answer on {topic} within {waited:?}")]
+    NoAnswer {
+        /// Of the request.
+        topic: String,
+        /// How long.
+        waited: Duration,
+    },
+    /// An answer that says no.
+    #[error("{what}: {code} ({meaning})")]
+    Refused {
+        /// What was asked.
+        what: String,
+        /// The robot's code.
+        code: i64,
+        /// In words.
+        meaning: &'static str,
+    },
+    /// It was closed.
+    #[error("the connection to the robot was closed")]
+    Closed,
+}

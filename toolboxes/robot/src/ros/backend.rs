@@ -1,0 +1,148 @@
+//! What carries ROS topics.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::message::{Float64MultiArray, JointState, Kind, RosMessage, Twist};
+use super::{RosConfig, RosError};
+use crate::dds::{Participant, Publisher};
+
+/// Hears a message, on the backend's thread; returns soon.
+pub type Deliver = Box<dyn Fn(RosMessage) + Send + Sync>;
+
+/// Carries ROS topics. One instance has one node.
+pub trait RosBackend: Send + Sync {
+    /// Announces a topic, reliable and volatile, keeping the last ten.
+    ///
+    /// # Errors
+    /// The name cannot be used.
+    fn advertise(&self, topic: &str, kind: Kind) -> Result<(), RosError>;
+
+    /// Publishes on an announced topic. Never blocks.
+    ///
+    /// # Errors
+    /// It was not announced, is of another kind, or the backend is closed.
+    fn publish(&self, topic: &str, message: RosMessage) -> Result<(), RosError>;
+
+    /// Hears a topic.
+    ///
+    /// # Errors
+    /// The name cannot be used.
+    fn subscribe(&self, topic: &str, kind: Kind, deliver: Deliver) -> Result<(), RosError>;
+
+    /// Whether somebody hears an announced topic, for long enough to hear what is published now.
+    fn is_heard(&self, topic: &str) -> bool;
+
+    /// Ends threads and leaves the network.
+    fn close(&self);
+}
+
+/// Joins a network with a backend.
+pub type Join = fn(&RosConfig, &str) -> Result<Arc<dyn RosBackend>, RosError>;
+
+/// Chosen when a library is put together, not while it runs: the only state that is not an instance's.
+static JOIN: OnceLock<Join> = OnceLock::new();
+
+/// Has another crate, which this one is linked into, carry ROS topics. Once, before a toolbox is opened; later calls
+/// change nothing.
+pub fn carry_topics_with(join: Join) {
+    let _ = JOIN.set(join);
+}
+
+/// Joins the network with the backend of this library.
+pub(crate) fn join(config: &RosConfig, node: &str) -> Result<Arc<dyn RosBackend>, RosError> {
+    match JOIN.get() {
+        Some(join) => join(config, node),
+        None => Ok(Arc::new(DdsBackend::join(config, node)?)),
+    }
+}
+
+/// The built-in backend: DDS, without a ROS installation.
+pub struct DdsBackend {
+    participant: Participant,
+    publishers: Mutex<HashMap<String, Typed>>,
+}
+
+enum Typed {
+    Twist(Publisher<Twist>),
+    Float64MultiArray(Publisher<Float64MultiArray>),
+    JointState(Publisher<JointState>),
+}
+
+impl DdsBackend {
+    /// Joins the domain.
+    ///
+    /// # Errors
+    /// As [`Participant::join`].
+    pub fn join(config: &RosConfig, node: &str) -> Result<Self, RosError> {
+        Ok(Self {
+            participant: Participant::join(config, node)?,
+            publishers: Mutex::default(),
+        })
+    }
+
+    fn typed<R>(&self, topic: &str, with: impl FnOnce(Option<&Typed>) -> R) -> R {
+        let publishers = self.publishers.lock().unwrap_or_else(PoisonError::into_inner);
+        with(publishers.get(topic))
+    }
+}
+
+impl RosBackend for DdsBackend {
+    fn advertise(&self, topic: &str, kind: Kind) -> Result<(), RosError> {
+        let name = kind.type_name();
+        let typed = match kind {
+            Kind::Twist => Typed::Twist(self.participant.publish(topic, name)?),
+            Kind::Float64MultiArray => Typed::Float64MultiArray(self.participant.publish(topic, name)?),
+            Kind::JointState => Typed::JointState(self.participant.publish(topic, name)?),
+        };
+        let mut publishers = self.publishers.lock().unwrap_or_else(PoisonError::into_inner);
+        publishers.insert(topic.to_owned(), typed);
+        Ok(())
+    }
+
+    fn publish(&self, topic: &str, message: RosMessage) -> Result<(), RosError> {
+        self.typed(topic, |typed| match (typed, message) {
+            (Some(Typed::Twist(publisher)), RosMessage::Twist(message)) => publisher.publish(message),
+            (Some(Typed::Float64MultiArray(publisher)), RosMessage::Float64MultiArray(message)) => {
+                publisher.publish(message)
+            }
+            (Some(Typed::JointState(publisher)), RosMessage::JointState(message)) => {
+                publisher.publish(message)
+            }
+            _ => Err(RosError::Topic {
+                topic: topic.to_owned(),
+                reason: "it was not announced with this kind of message".to_owned(),
+            }),
+        })
+    }
+
+    fn subscribe(&self, topic: &str, kind: Kind, deliver: Deliver) -> Result<(), RosError> {
+        let name = kind.type_name();
+        let participant = &self.participant;
+        match kind {
+            Kind::Twist => {
+                participant.subscribe(topic, name, true, move |twist| deliver(RosMessage::Twist(twist)))
+            }
+            Kind::Float64MultiArray => participant.subscribe(topic, name, true, move |array| {
+                deliver(RosMessage::Float64MultiArray(array))
+            }),
+            // Sensors may be published without guarantee.
+            Kind::JointState => participant.subscribe(topic, name, false, move |joints| {
+                deliver(RosMessage::JointState(joints))
+            }),
+        }
+    }
+
+    fn is_heard(&self, topic: &str) -> bool {
+        self.typed(topic, |typed| match typed {
+            Some(Typed::Twist(publisher)) => publisher.is_ready(),
+            Some(Typed::Float64MultiArray(publisher)) => publisher.is_ready(),
+            Some(Typed::JointState(publisher)) => publisher.is_ready(),
+            None => false,
+        })
+    }
+
+    fn close(&self) {
+        self.participant.close();
+    }
+}

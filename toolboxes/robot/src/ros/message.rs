@@ -1,0 +1,105 @@
+//! The standard ROS 2 messages that the adapters use, as they are on the wire.
+
+#![allow(missing_docs, reason = "the fields are those of the ROS 2 messages")]
+
+use serde::{Deserialize, Serialize};
+
+/// One of the messages below.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RosMessage {
+    Twist(Twist),
+    Float64MultiArray(Float64MultiArray),
+    JointState(JointState),
+}
+
+/// Which one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Twist,
+    Float64MultiArray,
+    JointState,
+}
+
+impl Kind {
+    /// Package and name of the type.
+    #[must_use]
+    pub fn type_name(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Twist => ("geometry_msgs", "Twist"),
+            Self::Float64MultiArray => ("std_msgs", "Float64MultiArray"),
+            Self::JointState => ("sensor_msgs", "JointState"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Vector3 {
+    pub x: f64,
+    pub y: f64,
+    pub z: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Twist {
+    pub linear: Vector3,
+    pub angular: Vector3,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MultiArrayDimension {
+    pub label: String,
+    pub size: u32,
+    pub stride: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MultiArrayLayout {
+    pub dim: Vec<MultiArrayDimension>,
+    pub data_offset: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Float64MultiArray {
+    pub layout: MultiArrayLayout,
+    pub data: Vec<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Time {
+    pub sec: i32,
+    pub nanosec: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub stamp: Time,
+    pub frame_id: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JointState {
+    pub header: Header,
+    pub name: Vec<String>,
+    pub position: Vec<f64>,
+    pub velocity: Vec<f64>,
+    pub effort: Vec<f64>,
+}
+
+impl Float64MultiArray {
+    /// Values under a label, which says what they are: an arm's name.
+    #[must_use]
+    pub fn labelled(label: &str, data: Vec<f64>) -> Self {
+        let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        Self {
+            layout: MultiArrayLayout {
+                dim: vec![MultiArrayDimension {
+                    label: label.to_owned(),
+                    size,
+                    stride: size,
+                }],
+                data_offset: 0,
+            },
+            data,
+        }
+    }
+}

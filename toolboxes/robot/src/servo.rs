@@ -1,0 +1,53 @@
+//! Feetech servos on serial buses.
+//!
+//! Owns the ports: one thread each, which alone reads and writes it and ends every wheel's motion by itself. It knows
+//! registers and steps; joints, degrees and limits belong to the adapter. Nothing here enables torque or moves unless
+//! it is told to. Read [`ServoBus`].
+
+mod owner;
+mod wire;
+
+pub(crate) use owner::{Changed, Sender, ServoBus, Then, Urgency};
+pub(crate) use wire::{Health, Wire};
+
+/// Why a servo did not do what it was told.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum ServoError {
+    /// The port is gone or was never there.
+    #[error(
+        "bus {bus}: cannot open {path}: {reason}; check the cable, the power and the permission to open the port"
+    )]
+    NoPort {
+        bus: String,
+        path: String,
+        reason: String,
+    },
+    /// The port was there and is not any more.
+    #[error("bus {bus}: {path} is gone: {reason}; check the cable, it is opened again by itself")]
+    PortLost {
+        bus: String,
+        path: String,
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("servo {id} on bus {bus} does not answer; check its cable, its power and its id")]
+    Silent { bus: String, id: u8 },
+    /// An answer that cannot be understood, as often as it was asked.
+    #[error(
+        "servo {id} on bus {bus} answers garbled ({reason}); check its cable and that no other servo has this id"
+    )]
+    Garbled { bus: String, id: u8, reason: String },
+    /// A value that does not fit its register.
+    #[error("servo {id} on bus {bus}: {reason}")]
+    Value { bus: String, id: u8, reason: String },
+    /// A stop came first.
+    #[error("bus {bus}: stopped before it was sent")]
+    Stopped { bus: String },
+    /// Too much is waiting.
+    #[error("bus {bus}: {waiting} commands are waiting; its servos answer too slowly")]
+    Busy { bus: String, waiting: usize },
+    /// The bus is being closed.
+    #[error("bus {bus}: closed")]
+    Closed { bus: String },
+}

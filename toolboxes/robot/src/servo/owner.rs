@@ -1,0 +1,428 @@
+//! The thread that owns a serial port.
+//!
+//! Jobs wait in a bounded queue; a stop goes in front of it and takes the jobs it ends out of it, under one lock, so
+//! that nothing sent before the stop can follow it. Every wheel that turns has a time at which this thread stops it,
+//! whatever became of those who asked.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::{ServoError, Wire};
+
+/// Jobs that may wait: a whole robot's plan has fewer than ten on a bus, so a longer queue is a bus that hangs.
+const QUEUE: usize = 64;
+/// How often a bus that has nothing to do looks whether its port is there.
+const LOOK: Duration = Duration::from_millis(250);
+/// How often the thread tries to reach wheels that must stop and cannot be reached.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// What a job is to a stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// Reads, or writes what moves nothing: a stop lets it be.
+    Quiet,
+    /// Moves these servos: a stop of any of them takes it out of the queue.
+    Moves(Vec<u8>),
+}
+
+/// A serial bus and the thread that owns it. Dropping it ends the thread.
+pub(crate) struct ServoBus {
+    sender: Sender,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What follows the stop of the wheels.
+pub(crate) type Then = Box<dyn FnOnce(&mut Wire) -> Result<(), ServoError> + Send>;
+
+/// A stop on its way.
+pub(crate) struct Stopping {
+    bus: String,
+    waiting: mpsc::Receiver<Result<(), ServoError>>,
+}
+
+impl Stopping {
+    /// Blocks until it was sent, at most until `deadline`. A stop that is late is sent all the same.
+    pub(crate) fn wait(self, deadline: Instant) -> Result<(), ServoError> {
+        let patience = deadline.saturating_duration_since(Instant::now());
+        let late = |_| {
+            Err(ServoError::Busy {
+                bus: self.bus,
+                waiting: 1,
+            })
+        };
+        self.waiting.recv_timeout(patience).unwrap_or_else(late)
+    }
+}
+
+/// Sends jobs to a bus. Clones send to the same bus.
+#[derive(Clone)]
+pub(crate) struct Sender {
+    name: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    hurry: Arc<AtomicBool>,
+    connected: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    stops: VecDeque<Stop>,
+    jobs: VecDeque<Job>,
+    /// When each turning wheel is stopped, unless it is told something else before.
+    wheels: Vec<(u8, Instant)>,
+    closing: bool,
+}
+
+/// Told on the bus's thread whenever its port came or went; never blocks.
+pub(crate) type Changed = Box<dyn Fn(&Result<(), ServoError>) + Send>;
+
+type Work = Box<dyn FnOnce(Result<&mut Wire, ServoError>) + Send>;
+
+struct Job {
+    urgency: Urgency,
+    work: Work,
+}
+
+struct Stop {
+    /// Set to zero speed, together.
+    wheels: Vec<u8>,
+    /// The ends that this stop makes needless. Not those of what is driven after it.
+    ends: Vec<(u8, Instant)>,
+    work: Option<Work>,
+    done: mpsc::SyncSender<Result<(), ServoError>>,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Jobs run outside the lock; what happens under it cannot panic half way.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ServoBus {
+    /// Starts the thread, which opens the port soon. `timeout` bounds each answer of a servo; `changed` hears when the
+    /// port comes and goes.
+    pub(crate) fn start(
+        name: &str,
+        (path, baud): (&str, u32),
+        timeout: Duration,
+        wheels: Vec<u8>,
+        changed: Changed,
+    ) -> std::io::Result<Self> {
+        let hurry = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(Queue::default()),
+            changed: Condvar::new(),
+            hurry: Arc::clone(&hurry),
+            connected: AtomicBool::new(false),
+        });
+        let owner = Owner {
+            wire: Wire::new(name, path, baud, timeout, hurry),
+            wheels,
+            changed,
+            open: None,
+        };
+        let thread = std::thread::Builder::new().name(format!("bus-{name}")).spawn({
+            let (shared, name) = (Arc::clone(&shared), name.to_owned());
+            move || run(&shared, owner, &name)
+        })?;
+        Ok(Self {
+            sender: Sender {
+                name: name.to_owned(),
+                shared,
+            },
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    pub(crate) fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// Stops the wheels that still turn and ends the thread.
+    pub(crate) fn close(&self) {
+        self.sender.shared.queue().closing = true;
+        self.sender.shared.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for ServoBus {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Sender {
+    /// Whether the port was open when it was last used.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.shared.connected.load(Ordering::SeqCst)
+    }
+
+    /// Puts a job into the queue; the answer comes through the receiver. Never blocks.
+    pub(crate) fn send<R: Send + 'static>(
+        &self,
+        urgency: Urgency,
+        job: impl FnOnce(&mut Wire) -> Result<R, ServoError> + Send + 'static,
+    ) -> Result<oneshot::Receiver<Result<R, ServoError>>, ServoError> {
+        let (answer, receiver) = oneshot::channel();
+        let work: Work = Box::new(move |wire| {
+            let _ = answer.send(wire.and_then(job));
+        });
+        let mut queue = self.shared.queue();
+        self.check(&queue)?;
+        queue.jobs.push_back(Job { urgency, work });
+        drop(queue);
+        self.shared.changed.notify_all();
+        Ok(receiver)
+    }
+
+    /// Turns wheels, for at most `lasting`: then this bus stops them by itself. Never blocks.
+    pub(crate) fn drive(
+        &self,
+        speeds: Vec<(u8, i64)>,
+        lasting: Duration,
+    ) -> Result<oneshot::Receiver<Result<(), ServoError>>, ServoError> {
+        let ids: Vec<u8> = speeds.iter().map(|(id, _)| *id).collect();
+        let (answer, receiver) = oneshot::channel();
+        let end = Instant::now() + lasting;
+        let ends: Vec<(u8, Instant)> = ids.iter().map(|id| (*id, end)).collect();
+        let (bus, shared, wheels) = (self.name.clone(), Arc::clone(&self.shared), ids.clone());
+        let work: Work = Box::new(move |wire| {
+            let _ = answer.send(wire.and_then(|wire| {
+                if speeds.iter().all(|(_, speed)| *speed == 0) {
+                    let stopped = still(wire, &wheels);
+                    ended(&shared, &ends, stopped.is_ok());
+                    return stopped;
+                }
+                // It waited so long that the wheels were stopped already: they must not start now.
+                if Instant::now() >= end {
+                    return Err(ServoError::Stopped { bus });
+                }
+                wire.write_each("goal_speed", &speeds)
+            }));
+        });
+        let mut queue = self.shared.queue();
+        self.check(&queue)?;
+        // Before the wheels turn, so that no moment exists at which they turn without an end.
+        queue.wheels.retain(|(id, _)| !ids.contains(id));
+        queue.wheels.extend(ids.iter().map(|id| (*id, end)));
+        queue.jobs.push_back(Job {
+            urgency: Urgency::Moves(ids),
+            work,
+        });
+        drop(queue);
+        self.shared.changed.notify_all();
+        Ok(receiver)
+    }
+
+    /// Takes the jobs that move `servos` out of the queue, stops `wheels` and runs `then`, before everything else.
+    /// Never blocks: [`Stopping::wait`] does.
+    pub(crate) fn stop(&self, servos: &[u8], wheels: Vec<u8>, then: Option<Then>) -> Stopping {
+        let (done, waiting) = mpsc::sync_channel(2);
+        let work = then.map(|then| {
+            let done = done.clone();
+            let work: Work = Box::new(move |wire| {
+                let _ = done.try_send(wire.and_then(then));
+            });
+            work
+        });
+        let mut queue = self.shared.queue();
+        let moved = |job: &Job| matches!(&job.urgency, Urgency::Moves(ids) if ids.iter().any(|id| servos.contains(id)));
+        let (ended, kept) = std::mem::take(&mut queue.jobs)
+            .into_iter()
+            .partition::<VecDeque<Job>, _>(moved);
+        queue.jobs = kept;
+        let ends = queue
+            .wheels
+            .iter()
+            .filter(|(id, _)| wheels.contains(id))
+            .copied()
+            .collect();
+        queue.stops.push_back(Stop {
+            wheels,
+            ends,
+            work,
+            done,
+        });
+        self.shared.hurry.store(true, Ordering::SeqCst);
+        drop(queue);
+        self.shared.changed.notify_all();
+        for job in ended {
+            (job.work)(Err(ServoError::Stopped {
+                bus: self.name.clone(),
+            }));
+        }
+        Stopping {
+            bus: self.name.clone(),
+            waiting,
+        }
+    }
+
+    fn check(&self, queue: &Queue) -> Result<(), ServoError> {
+        let bus = self.name.clone();
+        if queue.closing {
+            return Err(ServoError::Closed { bus });
+        }
+        if queue.jobs.len() >= QUEUE {
+            return Err(ServoError::Busy {
+                bus,
+                waiting: queue.jobs.len(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What the thread does next.
+enum Next {
+    Stop(Stop),
+    Job(Job),
+    /// The time of these wheels is over.
+    End(Vec<(u8, Instant)>),
+    /// Nothing to do: look whether the port is still there.
+    Look,
+    Close,
+}
+
+struct Owner {
+    wire: Wire,
+    /// Every wheel on the bus: stopped whenever the port was opened anew.
+    wheels: Vec<u8>,
+    changed: Changed,
+    open: Option<bool>,
+}
+
+fn run(shared: &Shared, mut owner: Owner, name: &str) {
+    loop {
+        match next(shared) {
+            Next::Stop(stop) => {
+                let stopped = owner
+                    .connect()
+                    .and_then(|()| still(&mut owner.wire, &stop.wheels));
+                ended(shared, &stop.ends, stopped.is_ok());
+                match stop.work {
+                    Some(work) => work(stopped.map(|()| &mut owner.wire)),
+                    None => drop(stop.done.try_send(stopped)),
+                }
+                let queue = shared.queue();
+                shared.hurry.store(!queue.stops.is_empty(), Ordering::SeqCst);
+            }
+            Next::Job(job) => {
+                let connected = owner.connect();
+                (job.work)(connected.map(|()| &mut owner.wire));
+            }
+            Next::End(ends) => {
+                let wheels: Vec<u8> = ends.iter().map(|(id, _)| *id).collect();
+                tracing::warn!(bus = name, ?wheels, "the time of these wheels is over");
+                let stopped = owner.connect().and_then(|()| still(&mut owner.wire, &wheels));
+                ended(shared, &ends, stopped.is_ok());
+            }
+            Next::Look => {
+                let _ = owner.connect();
+            }
+            Next::Close => break,
+        }
+        shared.connected.store(owner.wire.is_open(), Ordering::SeqCst);
+    }
+    // Nobody is left who could: the last word on this bus is a stop of what still turns.
+    let queue = std::mem::take(&mut *shared.queue());
+    let wheels: Vec<u8> = queue.wheels.iter().map(|(id, _)| *id).collect();
+    if !wheels.is_empty() {
+        let _ = still(&mut owner.wire, &wheels);
+    }
+    for job in queue.jobs {
+        (job.work)(Err(ServoError::Closed { bus: name.to_owned() }));
+    }
+}
+
+impl Owner {
+    /// Opens the port when it is not open, and stops the wheels then: they kept turning while nobody could reach them.
+    fn connect(&mut self) -> Result<(), ServoError> {
+        let was = self.wire.check();
+        let connected = match self.wire.connect() {
+            Ok(_) if was => Ok(()),
+            Ok(_) => still(&mut self.wire, &self.wheels),
+            Err(error) => Err(error),
+        };
+        let open = connected.is_ok();
+        if self.open.replace(open) != Some(open) {
+            (self.changed)(&connected);
+        }
+        connected
+    }
+}
+
+fn next(shared: &Shared) -> Next {
+    let mut queue = shared.queue();
+    let look = Instant::now() + LOOK;
+    loop {
+        if let Some(stop) = queue.stops.pop_front() {
+            return Next::Stop(stop);
+        }
+        if queue.closing {
+            return Next::Close;
+        }
+        let now = Instant::now();
+        let over: Vec<(u8, Instant)> = queue
+            .wheels
+            .iter()
+            .filter(|(_, end)| *end <= now)
+            .copied()
+            .collect();
+        if !over.is_empty() {
+            return Next::End(over);
+        }
+        if let Some(job) = queue.jobs.pop_front() {
+            return Next::Job(job);
+        }
+        if look <= now {
+            return Next::Look;
+        }
+        let until = queue
+            .wheels
+            .iter()
+            .map(|(_, end)| *end)
+            .chain([look])
+            .min()
+            .unwrap_or(look);
+        let waited = shared
+            .changed
+            .wait_timeout(queue, until.saturating_duration_since(now));
+        queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
+/// Zero speed for these wheels, twice: nobody answers this instruction, and one can be lost.
+fn still(wire: &mut Wire, wheels: &[u8]) -> Result<(), ServoError> {
+    let zero: Vec<(u8, i64)> = wheels.iter().map(|id| (*id, 0)).collect();
+    wire.write_each("goal_speed", &zero)?;
+    wire.write_each("goal_speed", &zero)
+}
+
+/// These wheels stand, or could not be reached and are tried again soon.
+fn ended(shared: &Shared, ends: &[(u8, Instant)], stopped: bool) {
+    let mut queue = shared.queue();
+    if stopped {
+        queue.wheels.retain(|wheel| !ends.contains(wheel));
+        return;
+    }
+    let again = Instant::now() + AGAIN;
+    for wheel in &mut queue.wheels {
+        if ends.contains(wheel) {
+            wheel.1 = again;
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! One serial port and the instructions that go through it, one at a time.
+//!
+//! Every function blocks until the servo has answered, at most the port's timeout for each try.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustypot::servo::feetech::sts3215;
+use rustypot::{CommunicationErrorKind, DynamixelProtocolHandler, SyncReadError};
+use serde::Serialize;
+use serialport::SerialPort;
+
+use super::ServoError;
+
+/// How often an instruction is tried before its servo counts as silent.
+const TRIES: usize = 3;
+
+/// A serial bus, opened when it is needed and opened again when it was lost.
+pub(crate) struct Wire {
+    bus: String,
+    path: String,
+    baud: u32,
+    timeout: Duration,
+    port: Option<Box<dyn SerialPort>>,
+    handler: DynamixelProtocolHandler,
+    /// Set while a stop waits: a servo that does not answer is not asked again then.
+    hurry: Arc<AtomicBool>,
+}
+
+/// What a servo says about itself.
+#[derive(Clone, Debug, Serialize, PartialEq)]
+pub(crate) struct Health {
+    /// Steps, 4096 a turn.
+    pub(crate) position: i64,
+    /// Steps a second.
+    pub(crate) speed: i64,
+    /// Of the greatest torque, -100..100 %.
+    pub(crate) load_percent: f64,
+    /// Volts.
+    pub(crate) voltage: f64,
+    /// Degrees Celsius.
+    pub(crate) temperature: i64,
+    /// Amperes; 6.5 mA a step.
+    pub(crate) current: f64,
+    pub(crate) moving: bool,
+    pub(crate) torque: bool,
+    /// What the error field of its answer says: `overheating`, `overload`.
+    pub(crate) alarms: Vec<&'static str>,
+}
+
+impl Wire {
+    pub(crate) fn new(bus: &str, path: &str, baud: u32, timeout: Duration, hurry: Arc<AtomicBool>) -> Self {
+        Self {
+            bus: bus.to_owned(),
+            path: path.to_owned(),
+            baud,
+            timeout,
+            port: None,
+            handler: DynamixelProtocolHandler::v1(),
+            hurry,
+        }
+    }
+
+    /// Opens the port when it is not open. Sends nothing. True: it was opened just now.
+    pub(crate) fn connect(&mut self) -> Result<bool, ServoError> {
+        if self.port.is_some() {
+            return Ok(false);
+        }
+        let open = serialport::new(&self.path, self.baud)
+            .timeout(self.timeout)
+            .open();
+        let port = open.map_err(|error| ServoError::NoPort {
+            bus: self.bus.clone(),
+            path: self.path.clone(),
+            reason: error.to_string(),
+        })?;
+        let _ = port.clear(serialport::ClearBuffer::All);
+        self.port = Some(port);
+        Ok(true)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.port.is_some()
+    }
+
+    /// Whether the device behind the open port is still there.
+    pub(crate) fn check(&mut self) -> bool {
+        if self
+            .port
+            .as_ref()
+            .is_some_and(|port| port.bytes_to_read().is_err())
+        {
+            self.port = None;
+        }
+        self.port.is_some()
+    }
+
+    /// Whether servo `id` answers.
+    pub(crate) fn ping(&mut self, id: u8) -> Result<bool, ServoError> {
+        match self.ask(id, |handler, port| match handler.ping(port, id) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Box::new(CommunicationErrorKind::TimeoutError)),
+            Err(error) => Err(error),
+        }) {
+            Ok(()) => Ok(true),
+            Err(ServoError::Silent { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A register by its name, signed where the register is.
+    pub(crate) fn read(&mut self, id: u8, register: &'static str) -> Result<i64, ServoError> {
+        self.ask(id, |handler, port| {
+            sts3215::DEFINITION.read_register(handler, port, id, register)
+        })
+    }
+
+    /// Writes a register and waits for the servo's word that it has.
+    pub(crate) fn write(&mut self, id: u8, register: &'static str, value: i64) -> Result<(), ServoError> {
+        self.ask(id, |handler, port| {
+            sts3215::DEFINITION.write_register(handler, port, id, register, value)
+        })
+    }
+
+    /// One register of several servos in one instruction; the servos that did not answer are missing. With each value
+    /// come the alarms of its servo.
+    pub(crate) fn read_each(
+        &mut self,
+        ids: &[u8],
+        register: &'static str,
+    ) -> Result<BTreeMap<u8, (i64, Alarms)>, ServoError> {
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let together = self.ask(ids[0], |handler, port| {
+            sts3215::DEFINITION.sync_read_register_with_error(handler, port, ids, register)
+        });
+        match together {
+            Ok(values) => {
+                let values = values
+                    .into_iter()
+                    .map(|(value, error)| (value, Alarms(error.byte())));
+                return Ok(ids.iter().copied().zip(values).collect());
+            }
+            Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        // One missing servo spoils the whole answer: find out which.
+        let mut values = BTreeMap::new();
+        for &id in ids {
+            let one = self.ask(id, |handler, port| {
+                sts3215::DEFINITION.read_register_with_error(handler, port, id, register)
+            });
+            match one {
+                Ok((value, error)) => drop(values.insert(id, (value, Alarms(error.byte())))),
+                Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(values)
+    }
+
+    /// One register of several servos in one instruction, which no servo answers.
+    pub(crate) fn write_each(
+        &mut self,
+        register: &'static str,
+        values: &[(u8, i64)],
+    ) -> Result<(), ServoError> {
+        // An instruction for no servo cannot be encoded.
+        let Some(&(first, _)) = values.first() else {
+            return Ok(());
+        };
+        let (ids, values): (Vec<u8>, Vec<i64>) = values.iter().copied().unzip();
+        self.ask(first, |handler, port| {
+            sts3215::DEFINITION.sync_write_register(handler, port, &ids, register, &values)
+        })
+    }
+
+    /// Goal position and greatest speed of several servos in one instruction, so that they start together.
+    pub(crate) fn go(&mut self, goals: &[(u8, i64, u16)]) -> Result<(), ServoError> {
+        let Some(&(first, _, _)) = goals.first() else {
+            return Ok(());
+        };
+        let ids: Vec<u8> = goals.iter().map(|(id, _, _)| *id).collect();
+        let mut blocks = Vec::with_capacity(goals.len());
+        for (id, steps, speed) in goals {
+            let word = position(*steps).ok_or_else(|| ServoError::Value {
+                bus: self.bus.clone(),
+                id: *id,
+                reason: format!("{steps} steps is not a position: expected -32767..32767"),
+            })?;
+            // Position, time (0: as the speed says) and speed stand side by side in the table.
+            let mut block = word.to_le_bytes().to_vec();
+            block.extend([0, 0]);
+            block.extend(speed.to_le_bytes());
+            blocks.push(block);
+        }
+        self.ask(first, |handler, port| {
+            handler.sync_write(port, &ids, GOAL_POSITION, &blocks)
+        })
+    }
+
+    /// Everything a servo says about itself, in one instruction.
+    pub(crate) fn health(&mut self, id: u8) -> Result<Health, ServoError> {
+        let torque = self.read(id, "torque_enable")? == 1;
+        let (bytes, error) = self.ask(id, |handler, port| {
+            handler.read_with_error(port, id, PRESENT_POSITION, 15)
+        })?;
+        let word = |at: usize| {
+            u16::from_le_bytes([
+                bytes.get(at).copied().unwrap_or(0),
+                bytes.get(at + 1).copied().unwrap_or(0),
+            ])
+        };
+        let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
+        Ok(Health {
+            position: signed(word(0), 15),
+            speed: signed(word(2), 15),
+            load_percent: tenths(signed(word(4), 10)),
+            voltage: f64::from(byte(6)) / 10.0,
+            temperature: i64::from(byte(7)),
+            moving: byte(10) != 0,
+            current: f64::from(word(13)) * 0.0065,
+            torque,
+            alarms: Alarms(error.byte() | byte(9)).names(),
+        })
+    }
+
+    /// Which of these ids answer, with their model numbers. Keep the list short: a stop waits for it.
+    pub(crate) fn scan(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, u16>, ServoError> {
+        self.ask(ids.first().copied().unwrap_or(0), |handler, port| {
+            sts3215::DEFINITION.scan(handler, port, ids)
+        })
+    }
+
+    /// Gives a servo another id for good.
+    pub(crate) fn change_id(&mut self, id: u8, new: u8) -> Result<(), ServoError> {
+        self.ask(id, |handler, port| {
+            sts3215::DEFINITION.change_id(handler, port, id, new)
+        })?;
+        self.write(new, "lock", 1)
+    }
+
+    /// Writes a register that outlives the power, which a servo takes only with its torque off and its lock open.
+    pub(crate) fn keep(&mut self, id: u8, register: &'static str, value: i64) -> Result<(), ServoError> {
+        self.write(id, "torque_enable", 0)?;
+        self.write(id, "lock", 0)?;
+        let written = self.write(id, register, value);
+        self.write(id, "lock", 1)?;
+        written
+    }
+
+    /// Starts a servo anew, as the power would. False: it did not answer, its firmware may not know how.
+    pub(crate) fn reboot(&mut self, id: u8) -> Result<bool, ServoError> {
+        match self.ask(id, |handler, port| match handler.reboot(port, id) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Box::new(CommunicationErrorKind::TimeoutError)),
+            Err(error) => Err(error),
+        }) {
+            Ok(()) => Ok(true),
+            Err(ServoError::Silent { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn ask<R>(
+        &mut self,
+        id: u8,
+        instruction: impl Fn(
+            &DynamixelProtocolHandler,
+            &mut dyn SerialPort,
+        ) -> Result<R, Box<dyn std::error::Error>>,
+    ) -> Result<R, ServoError> {
+        self.connect()?;
+        let mut failed = None;
+        for _ in 0..TRIES {
+            let Some(port) = self.port.as_mut() else { break };
+            match instruction(&self.handler, port.as_mut()) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => failed = Some(error),
+            }
+            // The library reports a lost port like a silent servo; the device itself knows better.
+            if let Some(Err(lost)) = self.port.as_ref().map(|port| port.bytes_to_read()) {
+                self.port = None;
+                return Err(ServoError::PortLost {
+                    bus: self.bus.clone(),
+                    path: self.path.clone(),
+                    reason: lost.to_string(),
+                });
+            }
+            if self.hurry.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+        let Some(error) = failed else {
+            return Err(ServoError::Closed {
+                bus: self.bus.clone(),
+            });
+        };
+        Err(self.explain(id, error.as_ref()))
+    }
+
+    fn explain(&self, id: u8, error: &(dyn std::error::Error + 'static)) -> ServoError {
+        if let Some(one) = error.downcast_ref::<SyncReadError>() {
+            return self.explain(one.id, one.cause.as_ref());
+        }
+        let bus = self.bus.clone();
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            return match io.kind() {
+                std::io::ErrorKind::TimedOut => ServoError::Silent { bus, id },
+                _ => ServoError::Garbled {
+                    bus,
+                    id,
+                    reason: io.to_string(),
+                },
+            };
+        }
+        match error.downcast_ref::<CommunicationErrorKind>() {
+            Some(CommunicationErrorKind::TimeoutError) => ServoError::Silent { bus, id },
+            Some(kind) => ServoError::Garbled {
+                bus,
+                id,
+                reason: kind.to_string().to_lowercase(),
+            },
+            None => ServoError::Value {
+                bus,
+                id,
+                reason: error.to_string(),
+            },
+        }
+    }
+}
+
+const GOAL_POSITION: u8 = 42;
+const PRESENT_POSITION: u8 = 56;
+
+/// A position as the register has it: 15 bits and a sign.
+fn position(steps: i64) -> Option<u16> {
+    let magnitude = u16::try_from(steps.unsigned_abs())
+        .ok()
+        .filter(|magnitude| *magnitude < 0x8000)?;
+    Some(if steps < 0 { magnitude | 0x8000 } else { magnitude })
+}
+
+fn signed(word: u16, bit: u8) -> i64 {
+    let sign = 1u16 << bit;
+    let magnitude = i64::from(word & (sign - 1));
+    if word & sign == 0 { magnitude } else { -magnitude }
+}
+
+fn tenths(value: i64) -> f64 {
+    // At most 1023 either way: exact.
+    i32::try_from(value).map_or(0.0, |value| f64::from(value) / 10.0)
+}
+
+/// The error field of a servo's answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Alarms(pub(crate) u8);
+
+impl Alarms {
+    /// Voltage, angle sensor, overheating, overcurrent, overload.
+    pub(crate) fn names(self) -> Vec<&'static str> {
+        [
+            (0x01, "voltage"),
+            (0x02, "angle sensor"),
+            (0x04, "overheating"),
+            (0x08, "overcurrent"),
+            (0x20, "overload"),
+        ]
+        .into_iter()
+        .filter(|(bit, _)| self.0 & bit != 0)
+        .map(|(_, name)| name)
+        .collect()
+    }
+
+    /// Whether the servo should not go on: everything but a low voltage.
+    pub(crate) fn is_severe(self) -> bool {
+        self.0 & 0x2E != 0
+    }
+}

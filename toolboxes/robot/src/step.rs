@@ -1,0 +1,250 @@
+//! What a node of a graph says, as it stands in a plan: still with names.
+//!
+//! Owns the way from and to a plan's action name and params. The names (a pose, a direction, a person) are looked up
+//! when the action runs, because what they stand for may change until then. Read [`Step`].
+
+use ovos_toolbox_sdk::wire::Object;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::action::{BusName, Grip, HitchAction, Recovery};
+use crate::subsystem::Subsystem;
+
+/// The name of an action and its params: the variant is the name, in snake case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(
+    missing_docs,
+    reason = "the fields are the tools' arguments, which describe them"
+)]
+pub enum Step {
+    /// Waves the arm.
+    Wave { style: String },
+    /// Moves an arm, the gantry or the lift to its part of a pose.
+    MoveToPose { pose: String, speed: f64 },
+    /// Moves joints to angles, or a hand above a thing.
+    MoveToPosition(Where),
+    /// Points the head.
+    LookAt { target: String },
+    /// Nods or shakes the head.
+    Nod { r#type: String, intensity: String },
+    /// Shows an emotion with an arm.
+    ArmsGesture { emotion: String, intensity: String },
+    /// Shows an emotion with the head.
+    HeadGesture { emotion: String, intensity: String },
+    /// Points an arm at a person or at degrees.
+    Point { target: String },
+    /// Opens or closes a gripper.
+    Gripper { action: Grip },
+    /// Moves the hand to the thing.
+    Approach { target: String },
+    /// Closes the gripper gently, and makes sure that it holds something where the robot can tell.
+    Grasp { action: Grip, force: f64 },
+    /// Lifts what the hand holds, or moves the lift.
+    Lift(LiftStep),
+    /// Lowers the hand to the place.
+    Lower { target: String, height: f64 },
+    /// Moves the hand away from the place.
+    Retract { target: String },
+    /// Drives a distance.
+    BaseMove { direction: String, distance: f64 },
+    /// Drives for a time.
+    Walk {
+        direction: String,
+        speed: f64,
+        duration: f64,
+    },
+    /// Turns on the spot: degrees, counterclockwise is positive.
+    BaseRotate { degrees: f64, speed: f64 },
+    /// An arm's part of a dance.
+    DanceSequence { style: String, duration: f64 },
+    /// The head's part of a dance.
+    HeadBob { style: String, duration: f64 },
+    /// Makes sure that the base stands still.
+    Stop {},
+    /// Remembers whether gestures go with speech.
+    SetFlag { enabled: bool, style: String },
+    /// Remembers how to look for fire.
+    SetSafety {
+        enabled: bool,
+        sensitivity: String,
+        auto_alert: bool,
+    },
+    /// Moves the hitch.
+    Hitch {
+        action: HitchAction,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grip_percent: Option<f64>,
+    },
+    /// What the hitch holds.
+    HitchStatus {},
+    /// Drives differently with a cart.
+    SetTowMode { towing: bool },
+    /// Whether the charger charges.
+    VerifyCharge {},
+    /// Which motors answer.
+    ScanMotors { buses: Vec<BusName> },
+    /// What a motor says about itself.
+    MotorStatus {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        motor_id: Option<u8>,
+    },
+    /// Moves one motor a little and back.
+    TestMotor { bus: BusName, motor_id: u8, angle: f64 },
+    /// Which motors hold with power.
+    CheckTorque {},
+    /// Switches the motors' power.
+    EnableTorque { enable: bool },
+    /// Whether the motors answer.
+    PingAll {},
+    /// Tries to get a motor back.
+    ServoRecover {
+        bus: BusName,
+        motor_id: u8,
+        action: Recovery,
+    },
+    /// Temperatures and loads.
+    ReadHealth { bus: BusName, temps: bool, loads: bool },
+    /// Goes on without servos.
+    SetDegraded {
+        missing_servos: Vec<String>,
+        continue_anyway: bool,
+    },
+    /// Finds limits and middles.
+    Calibrate { mode: String },
+    /// As `calibrate`, in the setup.
+    CalibrateGantry { mode: String },
+    /// As `calibrate`, in the setup.
+    CalibrateLift { mode: String },
+    /// As `calibrate`, in the setup.
+    CalibrateBase { mode: String },
+    /// As `calibrate`, in the setup.
+    CalibrateHitch { mode: String },
+    /// Gives a motor another id.
+    SetMotorId {
+        bus: BusName,
+        current_id: u8,
+        new_id: u8,
+    },
+    /// What is now is home.
+    SetHomePosition {},
+    /// Checks a subsystem.
+    SelfTest { verbose: bool },
+    /// Writes settings to a file.
+    SaveConfig {
+        name: String,
+        subsystems: Vec<Subsystem>,
+    },
+    /// Reads settings from a file.
+    LoadConfig { name: String },
+}
+
+/// Where joints go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs, reason = "as for the steps")]
+pub enum Where {
+    /// To angles in degrees.
+    Angles { positions: Vec<f64>, speed: f64 },
+    /// Above a thing or place; the offset is in metres.
+    Above { target: String, offset: [f64; 3] },
+}
+
+/// What is lifted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs, reason = "as for the steps")]
+pub enum LiftStep {
+    /// What the hand holds, by metres.
+    Hand { target: String, height: f64 },
+    /// The lift.
+    Lift {
+        action: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        distance_mm: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        position_mm: Option<f64>,
+    },
+}
+
+/// Every action name, so that each has a handler.
+pub const NAMES: [&str; 43] = [
+    "wave",
+    "move_to_pose",
+    "move_to_position",
+    "look_at",
+    "nod",
+    "arms_gesture",
+    "head_gesture",
+    "point",
+    "gripper",
+    "approach",
+    "grasp",
+    "lift",
+    "lower",
+    "retract",
+    "base_move",
+    "walk",
+    "base_rotate",
+    "dance_sequence",
+    "head_bob",
+    "stop",
+    "set_flag",
+    "set_safety",
+    "hitch",
+    "hitch_status",
+    "set_tow_mode",
+    "verify_charge",
+    "scan_motors",
+    "motor_status",
+    "test_motor",
+    "check_torque",
+    "enable_torque",
+    "ping_all",
+    "servo_recover",
+    "read_health",
+    "set_degraded",
+    "calibrate",
+    "calibrate_gantry",
+    "calibrate_lift",
+    "calibrate_base",
+    "calibrate_hitch",
+    "set_motor_id",
+    "set_home_position",
+    "self_test",
+];
+
+/// The names of the actions that read and write files.
+pub const FILE_NAMES: [&str; 2] = ["save_config", "load_config"];
+
+impl Step {
+    /// The action's name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        // Serialising a variant's name alone would need serde's help; the params are small.
+        self.clone().into_parts().0
+    }
+
+    /// The action's name and params.
+    #[must_use]
+    pub fn into_parts(self) -> (String, Object) {
+        let written = serde_json::to_value(self);
+        if let Ok(Value::Object(outer)) = written
+            && let Some((name, Value::Object(params))) = outer.into_iter().next()
+        {
+            return (name, params);
+        }
+        // Every variant is a struct, which is written as a map of one map: tests/plans.rs writes each of them.
+        (String::new(), Object::new())
+    }
+
+    /// The step of an action.
+    ///
+    /// # Errors
+    /// The name is unknown, or the params are not its.
+    pub fn from_parts(name: &str, params: Object) -> Result<Self, serde_json::Error> {
+        let mut outer = Object::new();
+        outer.insert(name.to_string(), Value::Object(params));
+        serde_json::from_value(Value::Object(outer))
+    }
+}

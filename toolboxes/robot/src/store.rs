@@ -1,0 +1,123 @@
+//! The files of `save_config` and `load_config`.
+//!
+//! Owns where they are and what is around the adapter's own value: the kind of robot it is for. Read [`save`].
+
+use std::path::{Path, PathBuf};
+
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::tokio::task::spawn_blocking;
+
+use crate::action::{Action, Primitive};
+use crate::adapter::{ActionOutput, Control};
+use crate::robots::Robots;
+use crate::run::tool_error;
+use crate::subsystem::Subsystem;
+use crate::unit::Unit;
+
+/// A saved configuration is small; what is larger is not one.
+const LARGEST: u64 = 1 << 20;
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    model: String,
+    robot: String,
+    config: Value,
+}
+
+/// Writes what the adapter has returned.
+///
+/// # Errors
+/// The folder cannot be written to.
+///
+/// # Cancel safety
+/// The file is written whole or not at all.
+pub async fn save(
+    context: &Context<Robots>,
+    unit: &Unit,
+    name: &str,
+    mut output: ActionOutput,
+) -> Result<ActionOutput, ToolError> {
+    let path = path(context.toolbox(), unit, name)?;
+    let saved = Saved {
+        model: unit.capabilities().model.clone(),
+        robot: unit.name.clone(),
+        config: output.data.shift_remove("config").unwrap_or(Value::Null),
+    };
+    let text = serde_json::to_string_pretty(&saved)?;
+    let written = path.clone();
+    spawn_blocking(move || write(&written, &text))
+        .await?
+        .map_err(|error| ToolError::msg(format!("save {}: {error}", path.display())))?;
+    Ok(output.with("file", path.display().to_string()))
+}
+
+/// Written beside and renamed.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let beside = path.with_extension("json.new");
+    std::fs::write(&beside, text)?;
+    std::fs::rename(beside, path)
+}
+
+/// Reads a file and gives it to the adapter.
+///
+/// # Errors
+/// There is none of that name, it is another robot's, or the adapter refuses it.
+///
+/// # Cancel safety
+/// As the adapter's.
+pub async fn load(
+    context: &Context<Robots>,
+    unit: &Unit,
+    name: &str,
+    control: &Control,
+) -> Result<ActionOutput, ToolError> {
+    let path = path(context.toolbox(), unit, name)?;
+    let from = path.clone();
+    let read = spawn_blocking(move || read(&from)).await?;
+    let text = read.map_err(|error| {
+        ToolError::new(
+            "ValueError",
+            format!("no saved configuration {name}: {}: {error}", path.display()),
+        )
+    })?;
+    let saved: Saved = serde_json::from_str(&text).map_err(|error| {
+        ToolError::msg(format!(
+            "{} is not a saved configuration: {error}",
+            path.display()
+        ))
+    })?;
+    if saved.model != unit.capabilities().model {
+        return Err(ToolError::new(
+            "ValueError",
+            format!(
+                "{} is for a {}, and {} is a {}",
+                path.display(),
+                saved.model,
+                unit.name,
+                unit.capabilities().model
+            ),
+        ));
+    }
+    let action = Action {
+        subsystem: Subsystem::All,
+        primitive: Primitive::LoadConfig { config: saved.config },
+        expected: Duration::ZERO,
+    };
+    unit.execute(&action, control).await.map_err(tool_error)
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let size = std::fs::metadata(path)?.len();
+    if size > LARGEST {
+        return Err(std::io::Error::other("larger than 1 MiB"));
+    }
+    std::fs::read_to_string(path)
+}
+
+fn path(robots: &Robots, unit: &Unit, name: &str) -> Result<PathBuf, ToolError> {
+    // The tool has checked the name: no separators, no dots.
+    Ok(robots.data_dir()?.join(&unit.name).join(format!("{name}.json")))
+}

@@ -1,0 +1,141 @@
+//! The tools: one small function each, which makes a graph of the call's arguments.
+//!
+//! Owns names, categories, effects, arguments and graphs. A tool is listed where a robot has what it needs. Nothing here
+//! moves anything. Read any of the files, beside the table in the README.
+
+mod arguments;
+pub mod calibration;
+pub mod diagnostics;
+pub mod expression;
+pub mod lift_hitch;
+pub mod locomotion;
+pub mod manipulation;
+pub mod movement;
+pub mod recognition;
+pub mod safety;
+
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::{argument_schema, output_schema};
+use serde::de::DeserializeOwned;
+
+use crate::capability::Capabilities;
+use crate::conclude::{ToolOutput, conclude};
+use crate::graph::Graph;
+use crate::robots::Robots;
+use crate::run;
+use crate::unit::Unit;
+
+/// What a tool's function returns.
+pub type Planned<'a> = Result<Graph<'a>, ToolError>;
+
+/// Collects the tools that the robots of the configuration can do.
+pub struct Listing<'a> {
+    robots: &'a Robots,
+    category: &'static str,
+    tools: Vec<Tool<Robots>>,
+}
+
+/// Every tool that one of the robots can do.
+#[must_use]
+pub fn all(robots: &Robots) -> Vec<Tool<Robots>> {
+    let mut listing = Listing {
+        robots,
+        category: "",
+        tools: Vec::new(),
+    };
+    for (category, list) in [
+        ("movement", movement::list as fn(&mut Listing<'_>)),
+        ("expression", expression::list),
+        ("manipulation", manipulation::list),
+        ("locomotion", locomotion::list),
+        ("safety", safety::list),
+        ("lift_hitch", lift_hitch::list),
+        ("diagnostics", diagnostics::list),
+        ("calibration", calibration::list),
+        ("recognition", recognition::list),
+    ] {
+        listing.category = category;
+        list(&mut listing);
+    }
+    listing.tools
+}
+
+impl Listing<'_> {
+    /// Adds a tool where a robot has what it needs.
+    fn add<A>(
+        &mut self,
+        name: &'static str,
+        effect: Effect,
+        needs: fn(&Capabilities) -> bool,
+        graph: for<'u> fn(&'u Unit, A) -> Planned<'u>,
+    ) where
+        A: DeserializeOwned + JsonSchema + 'static,
+    {
+        if !self.robots.units().iter().any(|unit| needs(unit.capabilities())) {
+            return;
+        }
+        let tool = Tool::dynamic(
+            name,
+            self.with_robot(argument_schema::<A>()),
+            output_schema::<ToolOutput>(),
+            run::run_value,
+        );
+        let plan = move |robots: &Robots, args: Object| {
+            let (unit, args) = robots.unit_of::<A>(args)?;
+            if !needs(unit.capabilities()) {
+                return Err(run::tool_error(unit.lacks(name)));
+            }
+            graph(unit, args)?.actions()
+        };
+        let end = move |robots: &Robots, args: Object, report: Report| {
+            let (unit, args) = robots.unit_of::<A>(args)?;
+            // Made once more, for what it had to leave out: the same arguments give the same graph.
+            let (notes, speak) = graph(unit, args).map_or_else(
+                |_| (Vec::new(), None),
+                |graph| (graph.notes().to_vec(), graph.spoken().map(str::to_owned)),
+            );
+            Ok(conclude(unit, name, &report, notes, speak))
+        };
+        self.tools.push(
+            tool.category(self.category)
+                .effect(effect)
+                .plan(plan)
+                .conclude(end),
+        );
+    }
+
+    /// With several robots every tool asks which one.
+    fn with_robot(&self, mut schema: Value) -> Value {
+        let units = self.robots.units();
+        if units.len() > 1 {
+            let names: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
+            schema["properties"]["robot"] =
+                json!({"title": "Robot", "type": "string", "enum": names, "description": "Which robot."});
+            match schema["required"].as_array_mut() {
+                Some(required) => required.push(json!("robot")),
+                None => schema["required"] = json!(["robot"]),
+            }
+        }
+        schema
+    }
+}
+
+fn any_arm(robot: &Capabilities) -> bool {
+    robot.left_arm.is_some() || robot.right_arm.is_some()
+}
+
+fn head(robot: &Capabilities) -> bool {
+    robot.gantry.is_some()
+}
+
+fn arm_or_head(robot: &Capabilities) -> bool {
+    any_arm(robot) || head(robot)
+}
+
+fn base(robot: &Capabilities) -> bool {
+    robot.base.is_some()
+}
+
+fn anything(_: &Capabilities) -> bool {
+    true
+}

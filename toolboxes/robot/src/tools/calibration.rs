@@ -1,0 +1,422 @@
+//! Calibration and setup: calibrate_*, set_motor_id, set_home_position, setup_robot, self_test, save_config, load_config.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::arguments::{Arm, file_word, range, words, yes};
+use super::diagnostics::{bus_of, buses, on_bus};
+use super::{Listing, Planned};
+use crate::action::BusName;
+use crate::capability::Capabilities;
+use crate::graph::{Graph, Node, on};
+use crate::run::tool_error;
+use crate::step::Step;
+use crate::subsystem::Subsystem;
+use crate::unit::Unit;
+
+pub(super) fn list(listing: &mut Listing<'_>) {
+    let files = |robot: &Capabilities| robot.services.config;
+    listing.add(
+        "calibrate_arm",
+        Effect::Motion,
+        |robot| arms(&robot.services.calibrate),
+        calibrate_arm,
+    );
+    listing.add(
+        "calibrate_gantry",
+        Effect::Motion,
+        |robot| calibrates(robot, Subsystem::Gantry),
+        calibrate_gantry,
+    );
+    listing.add(
+        "calibrate_lift",
+        Effect::Motion,
+        |robot| calibrates(robot, Subsystem::Lift),
+        calibrate_lift,
+    );
+    listing.add(
+        "calibrate_base",
+        Effect::Motion,
+        |robot| calibrates(robot, Subsystem::Base),
+        calibrate_base,
+    );
+    listing.add(
+        "calibrate_hitch",
+        Effect::Motion,
+        |robot| calibrates(robot, Subsystem::Hitch),
+        calibrate_hitch,
+    );
+    listing.add("set_motor_id", Effect::Write, buses, set_motor_id);
+    listing.add(
+        "set_home_position",
+        Effect::Write,
+        |robot| !robot.services.set_home.is_empty(),
+        set_home_position,
+    );
+    listing.add(
+        "setup_robot",
+        Effect::Motion,
+        |robot| !robot.services.calibrate.is_empty(),
+        setup_robot,
+    );
+    listing.add(
+        "self_test",
+        Effect::Motion,
+        |robot| !robot.services.self_test.is_empty(),
+        self_test,
+    );
+    listing.add("save_config", Effect::Write, files, save_config);
+    listing.add("load_config", Effect::Write, files, load_config);
+}
+
+fn arms(parts: &[Subsystem]) -> bool {
+    parts.iter().any(|part| part.is_arm())
+}
+
+fn calibrates(robot: &Capabilities, part: Subsystem) -> bool {
+    robot.services.calibrate.contains(&part)
+}
+
+words!(
+    /// How thoroughly to calibrate an arm.
+    ArmMode, Quick: Full "full", Quick "quick", OffsetsOnly "offsets_only"
+);
+words!(
+    /// How thoroughly to calibrate the head.
+    GantryMode, CenterOnly: Full "full", CenterOnly "center_only"
+);
+words!(
+    /// What to test of the base.
+    BaseMode, WheelTest: WheelTest "wheel_test", DriveTest "drive_test", Full "full"
+);
+words!(
+    /// What to calibrate of the hitch.
+    HitchMode, Full: Full "full", RangeTest "range_test", SetHome "set_home"
+);
+words!(
+    /// A part that has a home.
+    HomePart, LeftArm: LeftArm "left_arm", RightArm "right_arm", Gantry "gantry", Lift "lift"
+);
+words!(
+    /// A step of the setup.
+    SetupStep, Scan: Scan "scan", CalibrateArms "calibrate_arms", CalibrateGantry "calibrate_gantry",
+    CalibrateLift "calibrate_lift", CalibrateBase "calibrate_base", CalibrateHitch "calibrate_hitch",
+    TestAll "test_all"
+);
+words!(
+    /// A part that can test itself.
+    TestPart, LeftArm: LeftArm "left_arm", RightArm "right_arm", Gantry "gantry", Lift "lift", Base "base",
+    Hitch "hitch"
+);
+words!(
+    /// A part whose settings are saved, or all.
+    SavePart, All: LeftArm "left_arm", RightArm "right_arm", Gantry "gantry", Lift "lift", Base "base",
+    Hitch "hitch", All "all"
+);
+
+fn calibrate(unit: &Unit, part: Subsystem, seconds: f64, step: Step) -> Result<Node, ToolError> {
+    if !unit.capabilities().services.calibrate.contains(&part) {
+        return Err(tool_error(unit.lacks(format!("calibration of {part}"))));
+    }
+    Ok(on(part, seconds, step))
+}
+
+/// Calibrate an arm. It moves: keep clear of it.
+#[derive(Deserialize, JsonSchema)]
+struct CalibrateArm {
+    /// Which arm.
+    arm: Arm,
+    /// How thoroughly; offsets_only moves nothing.
+    #[serde(default)]
+    mode: ArmMode,
+}
+
+fn calibrate_arm(unit: &Unit, args: CalibrateArm) -> Planned<'_> {
+    let mode = args.mode.as_str().to_string();
+    let node = calibrate(unit, args.arm.subsystem(), 60.0, Step::Calibrate { mode })?;
+    Ok(Graph::new(unit).wave([node]))
+}
+
+/// Calibrate the head: its middle, or its whole range. It moves.
+#[derive(Deserialize, JsonSchema)]
+struct CalibrateGantry {
+    /// How thoroughly.
+    #[serde(default)]
+    mode: GantryMode,
+}
+
+fn calibrate_gantry(unit: &Unit, args: CalibrateGantry) -> Planned<'_> {
+    let mode = args.mode.as_str().to_string();
+    let node = calibrate(unit, Subsystem::Gantry, 30.0, Step::Calibrate { mode })?;
+    Ok(Graph::new(unit).wave([node]))
+}
+
+/// Calibrate the lift: drive it to its ends, or only home it. It moves.
+#[derive(Deserialize, JsonSchema)]
+struct CalibrateLift {
+    /// Whether to drive to both ends to find them.
+    #[serde(default = "yes")]
+    find_limits: bool,
+}
+
+fn calibrate_lift(unit: &Unit, args: CalibrateLift) -> Planned<'_> {
+    let mode = if args.find_limits {
+        "find_limits"
+    } else {
+        "home_only"
+    }
+    .to_string();
+    let node = calibrate(unit, Subsystem::Lift, 30.0, Step::Calibrate { mode })?;
+    Ok(Graph::new(unit).wave([node]))
+}
+
+/// Test the base's wheels or a short drive. It moves: keep clear.
+#[derive(Deserialize, JsonSchema)]
+struct CalibrateBase {
+    /// What to test.
+    #[serde(default)]
+    mode: BaseMode,
+}
+
+fn calibrate_base(unit: &Unit, args: CalibrateBase) -> Planned<'_> {
+    let mode = args.mode.as_str().to_string();
+    let node = calibrate(unit, Subsystem::Base, 30.0, Step::Calibrate { mode })?;
+    Ok(Graph::new(unit).wave([node]))
+}
+
+/// Calibrate the hitch: its range, or what is its home. It moves.
+#[derive(Deserialize, JsonSchema)]
+struct CalibrateHitch {
+    /// What to calibrate.
+    #[serde(default)]
+    mode: HitchMode,
+}
+
+fn calibrate_hitch(unit: &Unit, args: CalibrateHitch) -> Planned<'_> {
+    let mode = args.mode.as_str().to_string();
+    let node = calibrate(unit, Subsystem::Hitch, 30.0, Step::Calibrate { mode })?;
+    Ok(Graph::new(unit).wave([node]))
+}
+
+/// Give a servo another id, while it is the only one with its present id on the bus.
+#[derive(Deserialize, JsonSchema)]
+struct SetMotorId {
+    /// On which bus.
+    bus: BusName,
+    /// The id it has.
+    #[schemars(range(min = 1, max = 253))]
+    current_id: u8,
+    /// The id it gets.
+    #[schemars(range(min = 1, max = 253))]
+    new_id: u8,
+}
+
+fn set_motor_id(unit: &Unit, args: SetMotorId) -> Planned<'_> {
+    range("current_id", f64::from(args.current_id), 1.0, 253.0)?;
+    range("new_id", f64::from(args.new_id), 1.0, 253.0)?;
+    let step = Step::SetMotorId {
+        bus: args.bus,
+        current_id: args.current_id,
+        new_id: args.new_id,
+    };
+    Ok(Graph::new(unit).wave([on_bus(bus_of(unit, args.bus)?, 5.0, step)]))
+}
+
+/// Make the present position of a part its home.
+#[derive(Deserialize, JsonSchema)]
+struct SetHomePosition {
+    /// Which part of the robot.
+    subsystem: HomePart,
+}
+
+fn set_home_position(unit: &Unit, args: SetHomePosition) -> Planned<'_> {
+    let part = args.subsystem.as_str().parse().map_err(ToolError::from)?;
+    if !unit.capabilities().services.set_home.contains(&part) {
+        return Err(tool_error(unit.lacks(format!("a home of {part}"))));
+    }
+    Ok(Graph::new(unit).wave([on(part, 5.0, Step::SetHomePosition {})]))
+}
+
+/// Set up the robot after it was built or repaired: scan the motors, calibrate the parts, test everything. Takes
+/// minutes and moves: keep clear of it.
+#[derive(Deserialize, JsonSchema)]
+struct SetupRobot {
+    /// What to do; always in this order.
+    #[serde(default = "usual_setup")]
+    #[schemars(length(max = 16))]
+    steps: Vec<SetupStep>,
+}
+
+fn usual_setup() -> Vec<SetupStep> {
+    vec![
+        SetupStep::Scan,
+        SetupStep::CalibrateArms,
+        SetupStep::CalibrateGantry,
+        SetupStep::CalibrateHitch,
+    ]
+}
+
+fn setup_robot(unit: &Unit, args: SetupRobot) -> Planned<'_> {
+    if args.steps.is_empty() {
+        return Err(ToolError::bad_args("steps: expected at least one"));
+    }
+    let wanted = |step: SetupStep| args.steps.contains(&step);
+    let can = |part: Subsystem| unit.capabilities().services.calibrate.contains(&part);
+    let mut graph = Graph::new(unit);
+    if wanted(SetupStep::Scan) {
+        let buses: Vec<BusName> = unit.capabilities().buses.iter().map(|bus| bus.name).collect();
+        graph = if buses.is_empty() {
+            graph.note(format!("{} has no servo bus to scan", unit.name))
+        } else {
+            graph.wave([on(Subsystem::All, 15.0, Step::ScanMotors { buses })])
+        };
+    }
+    let order = [
+        SetupStep::CalibrateArms,
+        SetupStep::CalibrateGantry,
+        SetupStep::CalibrateLift,
+        SetupStep::CalibrateBase,
+        SetupStep::CalibrateHitch,
+    ];
+    for (parts, seconds, step) in order
+        .into_iter()
+        .filter(|step| wanted(*step))
+        .filter_map(calibration)
+    {
+        let (present, absent): (Vec<Subsystem>, Vec<Subsystem>) = parts.iter().partition(|part| can(**part));
+        for part in absent {
+            graph = graph.note(format!("{} has no {part} to calibrate", unit.name));
+        }
+        graph = graph.wave(present.into_iter().map(|part| on(part, seconds, step.clone())));
+    }
+    if wanted(SetupStep::TestAll) {
+        graph = graph.wave([on(Subsystem::All, 60.0, Step::SelfTest { verbose: false })]);
+    }
+    Ok(graph)
+}
+
+/// The parts, the seconds and the step of a calibration in the setup.
+fn calibration(step: SetupStep) -> Option<(&'static [Subsystem], f64, Step)> {
+    let mode = |mode: &str| mode.to_string();
+    Some(match step {
+        SetupStep::Scan | SetupStep::TestAll => return None,
+        SetupStep::CalibrateArms => {
+            let step = Step::Calibrate { mode: mode("quick") };
+            (&[Subsystem::LeftArm, Subsystem::RightArm], 60.0, step)
+        }
+        SetupStep::CalibrateGantry => {
+            let step = Step::CalibrateGantry {
+                mode: mode("center_only"),
+            };
+            (&[Subsystem::Gantry], 30.0, step)
+        }
+        SetupStep::CalibrateLift => {
+            let step = Step::CalibrateLift {
+                mode: mode("find_limits"),
+            };
+            (&[Subsystem::Lift], 30.0, step)
+        }
+        SetupStep::CalibrateBase => {
+            let step = Step::CalibrateBase {
+                mode: mode("wheel_test"),
+            };
+            (&[Subsystem::Base], 30.0, step)
+        }
+        SetupStep::CalibrateHitch => {
+            let step = Step::CalibrateHitch { mode: mode("full") };
+            (&[Subsystem::Hitch], 30.0, step)
+        }
+    })
+}
+
+/// Test parts of the robot, with small movements.
+#[derive(Deserialize, JsonSchema)]
+struct SelfTest {
+    /// Which parts.
+    #[serde(default = "usual_test")]
+    #[schemars(length(max = 16))]
+    subsystems: Vec<TestPart>,
+    /// With every value that was measured.
+    #[serde(default)]
+    verbose: bool,
+}
+
+fn usual_test() -> Vec<TestPart> {
+    vec![
+        TestPart::LeftArm,
+        TestPart::RightArm,
+        TestPart::Gantry,
+        TestPart::Hitch,
+    ]
+}
+
+fn self_test(unit: &Unit, args: SelfTest) -> Planned<'_> {
+    if args.subsystems.is_empty() {
+        return Err(ToolError::bad_args("subsystems: expected at least one"));
+    }
+    let mut graph = Graph::new(unit);
+    let mut parts: Vec<Subsystem> = Vec::new();
+    for part in &args.subsystems {
+        let part: Subsystem = part.as_str().parse().map_err(ToolError::from)?;
+        if parts.contains(&part) {
+            continue;
+        }
+        if unit.capabilities().services.self_test.contains(&part) {
+            parts.push(part);
+        } else {
+            graph = graph.note(format!("{} has no {part} to test", unit.name));
+        }
+    }
+    let test = |part: Subsystem| {
+        on(
+            part,
+            30.0,
+            Step::SelfTest {
+                verbose: args.verbose,
+            },
+        )
+    };
+    Ok(graph.wave(parts.into_iter().map(test)))
+}
+
+/// Save calibration and homes under a name, to load them again later.
+#[derive(Deserialize, JsonSchema)]
+struct SaveConfig {
+    /// Letters, digits, _ and -.
+    #[schemars(length(min = 1, max = 64))]
+    name: String,
+    /// Which parts.
+    #[serde(default = "all_parts")]
+    #[schemars(length(max = 16))]
+    subsystems: Vec<SavePart>,
+}
+
+fn all_parts() -> Vec<SavePart> {
+    vec![SavePart::All]
+}
+
+fn save_config(unit: &Unit, args: SaveConfig) -> Planned<'_> {
+    let name = file_word("name", &args.name)?;
+    let mut subsystems: Vec<Subsystem> = Vec::new();
+    for part in args.subsystems {
+        let part: Subsystem = part.as_str().parse().map_err(ToolError::from)?;
+        for part in part.each() {
+            if unit.capabilities().has(part) && !subsystems.contains(&part) {
+                subsystems.push(part);
+            }
+        }
+    }
+    Ok(Graph::new(unit).wave([on(Subsystem::All, 5.0, Step::SaveConfig { name, subsystems })]))
+}
+
+/// Load calibration and homes that were saved under a name. Moves nothing.
+#[derive(Deserialize, JsonSchema)]
+struct LoadConfig {
+    /// The name they were saved under.
+    #[schemars(length(min = 1, max = 64))]
+    name: String,
+}
+
+fn load_config(unit: &Unit, args: LoadConfig) -> Planned<'_> {
+    let name = file_word("name", &args.name)?;
+    Ok(Graph::new(unit).wave([on(Subsystem::All, 10.0, Step::LoadConfig { name })]))
+}

@@ -1,0 +1,168 @@
+//! Body language: express, gesture_while_speaking, point_at_person.
+
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::arguments::{word, words, yes};
+use super::movement::look;
+use super::{Listing, Planned, any_arm, anything, arm_or_head};
+use crate::graph::{Graph, Node, aside, on};
+use crate::model::{Kind, Rounds};
+use crate::resolve::{farthest_seconds, routine_seconds};
+use crate::step::Step;
+use crate::subsystem::Subsystem;
+use crate::unit::Unit;
+
+/// How often the robot points at one person: pointing at people again and again is rude.
+pub const POINT_PAUSE: Duration = Duration::from_secs(120);
+
+pub(super) fn list(listing: &mut Listing<'_>) {
+    listing.add("express", Effect::Motion, arm_or_head, express);
+    listing.add(
+        "gesture_while_speaking",
+        Effect::Write,
+        anything,
+        gesture_while_speaking,
+    );
+    listing.add("point_at_person", Effect::Motion, any_arm, point_at_person);
+}
+
+words!(
+    /// A feeling.
+    Emotion, Happy: Happy "happy", Sad "sad", Excited "excited", Curious "curious", Thinking "thinking",
+    Surprised "surprised", Confused "confused", Proud "proud", Shy "shy"
+);
+words!(
+    /// How clearly to show it.
+    Drama, Normal: Subtle "subtle", Normal "normal", Dramatic "dramatic"
+);
+words!(
+    /// How lively gestures are.
+    GestureStyle, Natural: Minimal "minimal", Natural "natural", Expressive "expressive", Dramatic "dramatic"
+);
+words!(
+    /// An arm, or whichever is nearer.
+    AutoArm, Auto: Left "left", Right "right", Auto "auto"
+);
+words!(
+    /// Why to point.
+    PointContext, Introduction: Introduction "introduction", Clarification "clarification", Emphasis "emphasis"
+);
+
+/// Show an emotion with arms and head.
+#[derive(Deserialize, JsonSchema)]
+struct Express {
+    /// What to show.
+    emotion: Emotion,
+    /// How clearly to show it.
+    #[serde(default)]
+    intensity: Drama,
+}
+
+fn express(unit: &Unit, args: Express) -> Planned<'_> {
+    let (emotion, intensity) = (
+        args.emotion.as_str().to_string(),
+        args.intensity.as_str().to_string(),
+    );
+    let part = |part: Subsystem| -> Node {
+        let (emotion, intensity) = (emotion.clone(), intensity.clone());
+        let rounds = Rounds::One(crate::resolve::intensity(&intensity));
+        let seconds = routine_seconds(unit, Kind::Gesture, &emotion, part, rounds);
+        let step = if part == Subsystem::Gantry {
+            Step::HeadGesture { emotion, intensity }
+        } else {
+            Step::ArmsGesture { emotion, intensity }
+        };
+        on(part, 10.0, step).lasting(seconds).optional()
+    };
+    Ok(Graph::new(unit).wave([Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry].map(part)))
+}
+
+/// Remember whether the robot should gesture while it speaks, and how lively. Moves nothing by itself: it announces the
+/// setting as the event `gesture_while_speaking` for whatever speaks.
+#[derive(Deserialize, JsonSchema)]
+struct GestureWhileSpeaking {
+    /// On or off.
+    #[serde(default = "yes")]
+    enabled: bool,
+    /// How lively.
+    #[serde(default)]
+    style: GestureStyle,
+}
+
+fn gesture_while_speaking(unit: &Unit, args: GestureWhileSpeaking) -> Planned<'_> {
+    let step = Step::SetFlag {
+        enabled: args.enabled,
+        style: args.style.as_str().to_string(),
+    };
+    Ok(Graph::new(unit).wave([aside(1.0, step)]))
+}
+
+/// Point at a person whose place is known, then lower the arm. At most once every two minutes for each person, unless
+/// it is to clarify who is meant.
+#[derive(Deserialize, JsonSchema)]
+struct PointAtPerson {
+    /// Whom to point at.
+    name: String,
+    /// Which arm; auto takes the one on the person's side.
+    #[serde(default)]
+    arm: AutoArm,
+    /// Why: a clarification may be repeated at any time.
+    #[serde(default)]
+    context: PointContext,
+}
+
+fn point_at_person(unit: &Unit, args: PointAtPerson) -> Planned<'_> {
+    let name = word("name", &args.name)?;
+    if args.context != PointContext::Clarification {
+        not_again(unit, &name)?;
+    }
+    let arm = match args.arm {
+        AutoArm::Left => Subsystem::LeftArm,
+        AutoArm::Right => Subsystem::RightArm,
+        AutoArm::Auto => {
+            let bearing = unit.adapter.locate(&name).map_or(0.0, |seen| seen.bearing);
+            nearer_arm(unit, bearing)
+        }
+    };
+    let home = Step::MoveToPose {
+        pose: "home".to_string(),
+        speed: 0.5,
+    };
+    let seconds = farthest_seconds(unit, arm, 0.5);
+    Ok(Graph::new(unit)
+        .wave([look(unit, &name).optional()])
+        .wave([on(arm, 10.0, Step::Point { target: name }).lasting(seconds)])
+        .wave([on(arm, 15.0, home).lasting(seconds)]))
+}
+
+fn not_again(unit: &Unit, name: &str) -> Result<(), ToolError> {
+    let memory = unit.memory();
+    let Some(last) = memory.pointed.get(&name.to_lowercase()) else {
+        return Ok(());
+    };
+    let passed = last.elapsed();
+    if passed >= POINT_PAUSE {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        "RateLimited",
+        format!(
+            "{} has pointed at {name} {} s ago: wait {} s, or use the context clarification",
+            unit.name,
+            passed.as_secs(),
+            (POINT_PAUSE - passed).as_secs() + 1
+        ),
+    ))
+}
+
+/// The arm on the side of a bearing, or the one there is.
+pub(super) fn nearer_arm(unit: &Unit, bearing: f64) -> Subsystem {
+    let has = |arm| unit.capabilities().has(arm);
+    if (bearing < 0.0 || !has(Subsystem::RightArm)) && has(Subsystem::LeftArm) {
+        Subsystem::LeftArm
+    } else {
+        Subsystem::RightArm
+    }
+}

@@ -1,0 +1,207 @@
+//! The base: move_base, walk, spin, turn, dance.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::arguments::{Direction, half, range, words};
+use super::movement::look;
+use super::{Listing, Planned, arm_or_head, base};
+use crate::graph::{Graph, Node, allow, on};
+use crate::model::{Kind, Rounds};
+use crate::resolve::{rotation_seconds, routine_seconds, straight_seconds};
+use crate::step::Step;
+use crate::subsystem::Subsystem;
+use crate::unit::Unit;
+
+pub(super) fn list(listing: &mut Listing<'_>) {
+    listing.add("move_base", Effect::Motion, base, move_base);
+    listing.add("walk", Effect::Motion, base, walk);
+    listing.add("spin", Effect::Motion, base, spin);
+    listing.add("turn", Effect::Motion, base, turn);
+    listing.add("dance", Effect::Motion, arm_or_head, dance);
+}
+
+words!(
+    /// Which way round.
+    Spin, Clockwise: Clockwise "clockwise", Counterclockwise "counterclockwise", Cw "cw", Ccw "ccw"
+);
+words!(
+    /// How to dance.
+    DanceStyle, Happy: Happy "happy", Silly "silly", Groovy "groovy", Victory "victory"
+);
+
+/// Move the robot a short distance.
+#[derive(Deserialize, JsonSchema)]
+struct MoveBase {
+    /// Which way; rotate_left and rotate_right turn on the spot.
+    direction: Direction,
+    /// How far, in metres; for rotations in radians.
+    #[serde(default = "half")]
+    #[schemars(range(min = 0.01, max = 2.0))]
+    distance: f64,
+}
+
+fn move_base(unit: &Unit, args: MoveBase) -> Planned<'_> {
+    let distance = range("distance", args.distance, 0.01, 2.0)?;
+    Ok(Graph::new(unit).wave([base_move(unit, args.direction.as_str(), distance)]))
+}
+
+/// A movement of the base by a distance, with the time it may take.
+pub(super) fn base_move(unit: &Unit, direction: &str, distance: f64) -> Node {
+    let seconds = straight_seconds(unit, direction, distance);
+    let step = Step::BaseMove {
+        direction: direction.to_string(),
+        distance,
+    };
+    on(Subsystem::Base, 10.0, step).lasting(seconds)
+}
+
+/// Walk or drive for a time at a speed. For an exact distance use move_base, for an angle spin or turn.
+#[derive(Deserialize, JsonSchema)]
+struct Walk {
+    /// Which way; rotate_left and rotate_right turn on the spot.
+    #[serde(default)]
+    direction: Direction,
+    /// Metres per second; rotations are always at 0.5 rad/s.
+    #[serde(default = "walking_pace")]
+    #[schemars(range(min = 0.1, max = 1.0))]
+    speed: f64,
+    /// Seconds.
+    #[serde(default = "two")]
+    #[schemars(range(min = 0.1, max = 30.0))]
+    duration: f64,
+}
+
+fn walking_pace() -> f64 {
+    0.3
+}
+
+fn two() -> f64 {
+    2.0
+}
+
+fn walk(unit: &Unit, args: Walk) -> Planned<'_> {
+    let speed = range("speed", args.speed, 0.1, 1.0)?;
+    let duration = range("duration", args.duration, 0.1, 30.0)?;
+    let step = Step::Walk {
+        direction: args.direction.as_str().to_string(),
+        speed,
+        duration,
+    };
+    Ok(Graph::new(unit).wave([on(Subsystem::Base, allow(duration), step)]))
+}
+
+/// Turn on the spot by an angle, once round by default.
+#[derive(Deserialize, JsonSchema)]
+struct SpinArgs {
+    /// Which way round; cw and ccw are short for clockwise and counterclockwise.
+    direction: Spin,
+    /// How far, in degrees.
+    #[serde(default = "full_turn")]
+    #[schemars(range(min = 1.0, max = 720.0))]
+    degrees: f64,
+    /// Fraction of 90 degrees per second.
+    #[serde(default = "half")]
+    #[schemars(range(min = 0.1, max = 1.0))]
+    speed: f64,
+}
+
+fn full_turn() -> f64 {
+    360.0
+}
+
+fn spin(unit: &Unit, args: SpinArgs) -> Planned<'_> {
+    let degrees = range("degrees", args.degrees, 1.0, 720.0)?;
+    let speed = range("speed", args.speed, 0.1, 1.0)?;
+    let degrees = match args.direction {
+        Spin::Clockwise | Spin::Cw => -degrees,
+        Spin::Counterclockwise | Spin::Ccw => degrees,
+    };
+    Ok(Graph::new(unit).wave([base_rotate(unit, degrees, speed, 5.0)]))
+}
+
+fn base_rotate(unit: &Unit, degrees: f64, speed: f64, seconds: f64) -> Node {
+    on(Subsystem::Base, seconds, Step::BaseRotate { degrees, speed })
+        .lasting(rotation_seconds(unit, degrees, speed))
+}
+
+/// Turn the robot towards a side or a person, looking there first.
+#[derive(Deserialize, JsonSchema)]
+struct Turn {
+    /// left, right, around, behind, degrees (positive is left), or the name of somebody or something that is seen.
+    target: String,
+    /// Fraction of 90 degrees per second.
+    #[serde(default = "half")]
+    #[schemars(range(min = 0.1, max = 1.0))]
+    speed: f64,
+}
+
+fn turn(unit: &Unit, args: Turn) -> Planned<'_> {
+    let target = super::arguments::word("target", &args.target)?;
+    let speed = range("speed", args.speed, 0.1, 1.0)?;
+    let degrees = match target.to_lowercase().as_str() {
+        "left" => 90.0,
+        "right" => -90.0,
+        "around" | "behind" | "back" => 180.0,
+        other => match other.parse::<f64>() {
+            Ok(degrees) => range("target", degrees, -360.0, 360.0)?,
+            Err(_) => bearing_of(unit, &target)?,
+        },
+    };
+    // The head looks where the base turns to, and straight ahead again when the base has arrived there.
+    let look_there = format!("{}", (-degrees).clamp(-90.0, 90.0));
+    Ok(Graph::new(unit)
+        .wave([
+            base_rotate(unit, degrees, speed, 15.0),
+            look(unit, &look_there).optional(),
+        ])
+        .wave([look(unit, "forward").optional().called("look_ahead")]))
+}
+
+/// Degrees to the left at which something is seen.
+fn bearing_of(unit: &Unit, target: &str) -> Result<f64, ToolError> {
+    let seen = unit.adapter.locate(target).ok_or_else(|| {
+        ToolError::bad_args(format!(
+            "target: expected left, right, around, behind, degrees or somebody who is seen, got {target:?}"
+        ))
+    })?;
+    Ok(-seen.bearing)
+}
+
+/// Dance for a few seconds with arms and head, on the spot.
+#[derive(Deserialize, JsonSchema)]
+struct Dance {
+    /// How to dance.
+    #[serde(default)]
+    style: DanceStyle,
+    /// Seconds.
+    #[serde(default = "three")]
+    #[schemars(range(min = 0.1, max = 30.0))]
+    duration: f64,
+}
+
+fn three() -> f64 {
+    3.0
+}
+
+fn dance(unit: &Unit, args: Dance) -> Planned<'_> {
+    let duration = range("duration", args.duration, 0.1, 30.0)?;
+    let style = args.style.as_str();
+    let time = Duration::from_secs_f64(duration);
+    let part = |part: Subsystem| {
+        let style_name = style.to_string();
+        let step = if part == Subsystem::Gantry {
+            Step::HeadBob {
+                style: style_name,
+                duration,
+            }
+        } else {
+            Step::DanceSequence {
+                style: style_name,
+                duration,
+            }
+        };
+        let seconds = routine_seconds(unit, Kind::Dance, style, part, Rounds::For(time));
+        on(part, duration + 5.0, step).lasting(seconds).optional()
+    };
+    Ok(Graph::new(unit).wave([Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry].map(part)))
+}

@@ -1,0 +1,123 @@
+//! Hands: pick_object, place_object, gripper.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::arguments::{Arm, word};
+use super::movement::look;
+use super::{Listing, Planned, any_arm};
+use crate::action::Grip;
+use crate::capability::Capabilities;
+use crate::graph::{Graph, on};
+use crate::resolve::{REACH_SPEED, farthest_seconds};
+use crate::step::{LiftStep, Step, Where};
+use crate::unit::Unit;
+
+pub(super) fn list(listing: &mut Listing<'_>) {
+    listing.add("pick_object", Effect::Motion, grip, pick_object);
+    listing.add("place_object", Effect::Motion, any_arm, place_object);
+    listing.add("gripper", Effect::Motion, grip, gripper);
+}
+
+fn grip(robot: &Capabilities) -> bool {
+    [&robot.left_arm, &robot.right_arm]
+        .into_iter()
+        .flatten()
+        .any(|arm| arm.gripper.is_some())
+}
+
+/// Pick up a thing: look at it, reach above it, open the hand, go down, grasp and lift it.
+#[derive(Deserialize, JsonSchema)]
+struct PickObject {
+    /// What to pick up, such as "cup".
+    object: String,
+    /// With which hand.
+    #[serde(default)]
+    hand: Arm,
+}
+
+fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
+    let object = word("object", &args.object)?;
+    let arm = args.hand.subsystem();
+    let far = farthest_seconds(unit, arm, REACH_SPEED);
+    let target = || object.clone();
+    let above = Step::MoveToPosition(Where::Above {
+        target: target(),
+        offset: [0.0, 0.0, 0.1],
+    });
+    let open = Step::Gripper { action: Grip::Open };
+    let close = Step::Grasp {
+        action: Grip::Close,
+        force: 0.5,
+    };
+    let lift = Step::Lift(LiftStep::Hand {
+        target: target(),
+        height: 0.15,
+    });
+    Ok(Graph::new(unit)
+        .wave([look(unit, &object).optional()])
+        .wave([on(arm, 10.0, above).lasting(far)])
+        .wave([on(arm, 3.0, open)])
+        .wave([on(arm, 5.0, Step::Approach { target: target() }).lasting(far / 2.0)])
+        .wave([on(arm, 3.0, close)])
+        .wave([on(arm, 5.0, lift).lasting(far / 2.0)]))
+}
+
+/// Put down what a hand holds: look at the place, reach above it, lower the hand, let go and draw it back.
+#[derive(Deserialize, JsonSchema)]
+struct PlaceObject {
+    /// Where to put it, such as "table".
+    location: String,
+    /// Which hand holds it.
+    #[serde(default)]
+    hand: Arm,
+}
+
+fn place_object(unit: &Unit, args: PlaceObject) -> Planned<'_> {
+    let location = word("location", &args.location)?;
+    let arm = args.hand.subsystem();
+    let far = farthest_seconds(unit, arm, REACH_SPEED);
+    let target = || location.clone();
+    let above = Step::MoveToPosition(Where::Above {
+        target: target(),
+        offset: [0.0, 0.0, 0.1],
+    });
+    let lower = Step::Lower {
+        target: target(),
+        height: -0.15,
+    };
+    let open = Step::Gripper { action: Grip::Open };
+    let gripper = unit
+        .capabilities()
+        .arm(arm)
+        .is_some_and(|arm| arm.gripper.is_some());
+    let graph = Graph::new(unit)
+        .wave([look(unit, &location).optional()])
+        .wave([on(arm, 10.0, above).lasting(far)])
+        .wave([on(arm, 5.0, lower).lasting(far / 2.0)]);
+    let graph = if gripper {
+        graph.wave([on(arm, 3.0, open)])
+    } else {
+        graph.note(format!("{} has no gripper to open", unit.name))
+    };
+    Ok(graph.wave([on(arm, 5.0, Step::Retract { target: target() }).lasting(far / 2.0)]))
+}
+
+/// Open or close a hand.
+#[derive(Deserialize, JsonSchema)]
+struct Gripper {
+    /// Which hand.
+    #[serde(default)]
+    arm: Arm,
+    /// toggle opens a closed hand and closes an open one.
+    #[serde(default = "toggle")]
+    action: Grip,
+}
+
+fn toggle() -> Grip {
+    Grip::Toggle
+}
+
+fn gripper(unit: &Unit, args: Gripper) -> Planned<'_> {
+    let step = Step::Gripper { action: args.action };
+    Ok(Graph::new(unit).wave([on(args.arm.subsystem(), 3.0, step)]))
+}

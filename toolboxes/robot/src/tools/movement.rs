@@ -1,0 +1,256 @@
+//! Arms and head: wave, move_arm, look_at, nod, go_to_pose.
+
+use ovos_toolbox_sdk::prelude::*;
+
+use super::arguments::{Arms, half, range, word, words};
+use super::{Listing, Planned, any_arm, arm_or_head, head};
+use crate::adapter::ActionError;
+use crate::graph::{Graph, Node, on};
+use crate::limits::check_positions;
+use crate::model::{Intensity, Kind, Rounds};
+use crate::resolve::{farthest_seconds, lift_seconds, routine_seconds};
+use crate::run::tool_error;
+use crate::step::{LiftStep, Step, Where};
+use crate::subsystem::Subsystem;
+use crate::unit::Unit;
+
+pub(super) fn list(listing: &mut Listing<'_>) {
+    listing.add("wave", Effect::Motion, any_arm, wave);
+    listing.add("move_arm", Effect::Motion, any_arm, move_arm);
+    listing.add("look_at", Effect::Motion, head, look_at);
+    listing.add("nod", Effect::Motion, head, nod);
+    listing.add("go_to_pose", Effect::Motion, arm_or_head, go_to_pose);
+}
+
+words!(
+    /// How to wave.
+    WaveStyle, Friendly: Friendly "friendly", Excited "excited", Royal "royal", Shy "shy"
+);
+words!(
+    /// What a nod says.
+    NodType, Yes: Yes "yes", No "no", Maybe "maybe"
+);
+words!(
+    /// How large a nod is.
+    NodIntensity, Normal: Subtle "subtle", Normal "normal", Emphatic "emphatic"
+);
+
+/// Wave hello or goodbye with the robot's arm. Use it to greet somebody or to say goodbye.
+#[derive(Deserialize, JsonSchema)]
+struct Wave {
+    /// Which arm to wave with; both wave together.
+    #[serde(default)]
+    arm: Arms,
+    /// How to wave.
+    #[serde(default)]
+    style: WaveStyle,
+}
+
+fn wave(unit: &Unit, args: Wave) -> Planned<'_> {
+    let style = args.style.as_str();
+    let wave = |arm| {
+        let step = Step::Wave {
+            style: style.to_string(),
+        };
+        on(arm, 10.0, step).lasting(routine_seconds(
+            unit,
+            Kind::Wave,
+            style,
+            arm,
+            Rounds::One(Intensity::NORMAL),
+        ))
+    };
+    Ok(Graph::new(unit).wave(args.arm.each().into_iter().map(wave)))
+}
+
+/// Move an arm to a named pose or to exact joint angles. For waving, pointing or picking use the tools of those names.
+#[derive(Deserialize, JsonSchema)]
+struct MoveArm {
+    /// Which arm to move.
+    arm: Arms,
+    /// The name of a pose (home, ready, point, arms_up, ...), or the angle of every joint in degrees, from the
+    /// shoulder outwards, as in [0, -45, 90, 45, 0, 0].
+    position: Position,
+    /// Fraction of the joints' largest speed.
+    #[serde(default = "half")]
+    #[schemars(range(min = 0.1, max = 1.0))]
+    speed: f64,
+}
+
+/// Angles also come as text: a model that fills in a string writes "[0, -45]".
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+enum Position {
+    Text(String),
+    Angles(#[schemars(length(max = 64))] Vec<f64>),
+}
+
+fn move_arm(unit: &Unit, args: MoveArm) -> Planned<'_> {
+    let speed = range("speed", args.speed, 0.1, 1.0)?;
+    let arms = args.arm.each();
+    let (angles, pose) = match args.position {
+        Position::Angles(angles) => (Some(angles), String::new()),
+        Position::Text(text) => (angles(&text)?, text.trim().to_string()),
+    };
+    match &angles {
+        // Now, so that of two arms not one sets out before the other is refused.
+        Some(positions) => {
+            for arm in &arms {
+                check_positions(&unit.name, unit.capabilities(), *arm, positions).map_err(refused)?;
+            }
+        }
+        None => known_pose(unit, &pose, &arms)?,
+    }
+    let step = || match &angles {
+        Some(positions) => Step::MoveToPosition(Where::Angles {
+            positions: positions.clone(),
+            speed,
+        }),
+        None => Step::MoveToPose {
+            pose: pose.clone(),
+            speed,
+        },
+    };
+    Ok(Graph::new(unit).wave(
+        arms.into_iter()
+            .map(|arm| on(arm, 15.0, step()).lasting(farthest_seconds(unit, arm, speed))),
+    ))
+}
+
+/// A wrong number of angles is the caller's mistake, too.
+fn refused(error: ActionError) -> ToolError {
+    match error {
+        ActionError::Refused(text) => ToolError::bad_args(text),
+        other => tool_error(other),
+    }
+}
+
+/// "[1, 2.5]" and "1, 2.5" are angles; a word is a pose.
+fn angles(position: &str) -> Result<Option<Vec<f64>>, ToolError> {
+    let text = position.trim();
+    let inside = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    if inside.is_none() && !text.contains(',') {
+        word("position", text)?;
+        return Ok(None);
+    }
+    let numbers: Result<Vec<f64>, _> = inside
+        .unwrap_or(text)
+        .split(',')
+        .take(64)
+        .map(|number| number.trim().parse::<f64>())
+        .collect();
+    numbers.map(Some).map_err(|_| {
+        ToolError::bad_args(format!(
+            "position: expected a pose or [degrees, ...], got {text:?}"
+        ))
+    })
+}
+
+fn known_pose(unit: &Unit, pose: &str, arms: &[Subsystem]) -> Result<(), ToolError> {
+    let has = |name: &str| arms.iter().all(|arm| unit.model.pose_of(name, *arm).is_some());
+    if has(pose) {
+        return Ok(());
+    }
+    let known: Vec<&str> = unit.model.pose_names().filter(|name| has(name)).collect();
+    Err(unknown("position", "pose", pose, &known))
+}
+
+/// Names what there is, the most similar first.
+pub(super) fn unknown(argument: &str, what: &str, given: &str, known: &[&str]) -> ToolError {
+    let near = known
+        .iter()
+        .map(|name| (strsim::jaro_winkler(&given.to_lowercase(), name), name))
+        .filter(|(similarity, _)| *similarity > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let hint = near.map_or_else(|| ".".to_string(), |(_, name)| format!(", did you mean {name}?"));
+    let given: String = given.chars().take(60).collect();
+    ToolError::bad_args(format!(
+        "{argument}: no {what} {given:?}{hint} Known are {}",
+        known.join(", ")
+    ))
+}
+
+/// Turn the head towards a direction, a person or a thing.
+#[derive(Deserialize, JsonSchema)]
+struct LookAt {
+    /// forward, left, right, up, down or floor; or a person's or thing's name; or degrees as "pan" or "pan,tilt"
+    /// (negative is left and up).
+    target: String,
+}
+
+fn look_at(unit: &Unit, args: LookAt) -> Planned<'_> {
+    let target = word("target", &args.target)?;
+    Ok(Graph::new(unit).wave([look(unit, &target)]))
+}
+
+/// A look at something, with the time it may take.
+pub(super) fn look(unit: &Unit, target: &str) -> Node {
+    let target = target.to_string();
+    on(Subsystem::Gantry, 5.0, Step::LookAt { target }).lasting(farthest_seconds(
+        unit,
+        Subsystem::Gantry,
+        crate::resolve::LOOK_SPEED,
+    ))
+}
+
+/// Answer with the head: nod for yes, shake for no, tilt for maybe.
+#[derive(Deserialize, JsonSchema)]
+struct Nod {
+    /// What to say.
+    #[serde(default)]
+    r#type: NodType,
+    /// How clearly.
+    #[serde(default)]
+    intensity: NodIntensity,
+}
+
+fn nod(unit: &Unit, args: Nod) -> Planned<'_> {
+    let (kind, intensity) = (args.r#type.as_str(), args.intensity.as_str());
+    let seconds = routine_seconds(
+        unit,
+        Kind::Nod,
+        kind,
+        Subsystem::Gantry,
+        Rounds::One(crate::resolve::intensity(intensity)),
+    );
+    let step = Step::Nod {
+        r#type: kind.to_string(),
+        intensity: intensity.to_string(),
+    };
+    Ok(Graph::new(unit).wave([on(Subsystem::Gantry, 5.0, step).lasting(seconds)]))
+}
+
+/// Bring the whole robot into a named pose: every part that the pose names moves at the same time.
+#[derive(Deserialize, JsonSchema)]
+struct GoToPose {
+    /// home, ready, wave, point, arms_up, arms_down, or another pose of this robot.
+    pose: String,
+}
+
+fn go_to_pose(unit: &Unit, args: GoToPose) -> Planned<'_> {
+    let Some(pose) = unit.model.pose(&args.pose) else {
+        let known: Vec<&str> = unit.model.pose_names().collect();
+        return Err(unknown("pose", "pose", &args.pose, &known));
+    };
+    let mut nodes: Vec<Node> = pose
+        .joints
+        .keys()
+        .map(|part| {
+            let step = Step::MoveToPose {
+                pose: args.pose.clone(),
+                speed: half(),
+            };
+            on(*part, 15.0, step).lasting(farthest_seconds(unit, *part, half()))
+        })
+        .collect();
+    if let Some(to) = pose.lift {
+        let step = Step::Lift(LiftStep::Lift {
+            action: "up".to_string(),
+            distance_mm: None,
+            position_mm: Some(to),
+        });
+        nodes.push(on(Subsystem::Lift, 15.0, step).lasting(lift_seconds(unit)));
+    }
+    Ok(Graph::new(unit).wave(nodes))
+}

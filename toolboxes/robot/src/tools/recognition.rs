@@ -1,0 +1,238 @@
+//! People: who is there, who speaks, and remembering them.
+//!
+//! The robot does not recognise anybody itself: these ask whoever answers `ovos.robot.recognise` on the bus.
+
+use ovos_toolbox_sdk::prelude::*;
+use serde::de::DeserializeOwned;
+
+use super::arguments::{range, word, words, yes};
+use super::movement::look;
+use super::{Listing, Planned, anything, head};
+use crate::graph::{Graph, ask};
+use crate::unit::Unit;
+
+pub(super) fn list(listing: &mut Listing<'_>) {
+    listing.question::<GetVisiblePeople>("get_visible_people", Effect::Read);
+    listing.question::<IdentifyPerson>("identify_person", Effect::Read);
+    listing.question::<EnrollPerson>("enroll_person", Effect::Write);
+    listing.question::<GetSpeakerDirection>("get_speaker_direction", Effect::Read);
+    listing.question::<IdentifySpeaker>("identify_speaker", Effect::Read);
+    listing.question::<EnrollVoice>("enroll_voice", Effect::Write);
+    listing.question::<GetKnownPeople>("get_known_people", Effect::Read);
+    listing.question::<ForgetPerson>("forget_person", Effect::Write);
+    listing.question::<WhoSaidThat>("who_said_that", Effect::Read);
+    listing.add("look_at_speaker", Effect::Motion, head, look_at_speaker);
+    listing.question::<GetLastSeen>("get_last_seen", Effect::Read);
+}
+
+/// A question to whoever recognises people. Checks what a schema cannot.
+trait Question: DeserializeOwned + Serialize + JsonSchema + 'static {
+    /// Its tool.
+    const TOOL: &'static str;
+
+    /// Seconds that the answer may take.
+    fn seconds(&self) -> f64 {
+        10.0
+    }
+
+    fn check(&self) -> Result<(), ToolError> {
+        Ok(())
+    }
+}
+
+impl Listing<'_> {
+    fn question<A: Question>(&mut self, name: &'static str, effect: Effect) {
+        self.add(name, effect, anything, question::<A>);
+    }
+}
+
+fn question<A: Question>(unit: &Unit, args: A) -> Planned<'_> {
+    args.check()?;
+    let seconds = args.seconds();
+    let params = match serde_json::to_value(args)? {
+        Value::Object(params) => params,
+        _ => Object::new(),
+    };
+    Ok(Graph::new(unit).wave([ask(A::TOOL, seconds, params)]))
+}
+
+words!(
+    /// Where somebody stands.
+    Position, Closest: Left "left", Center "center", Right "right", Closest "closest"
+);
+
+/// Who is in view right now, with their direction and distance.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct GetVisiblePeople {
+    /// Whether to include people nobody knows.
+    #[serde(default = "yes")]
+    include_unknown: bool,
+}
+
+impl Question for GetVisiblePeople {
+    const TOOL: &'static str = "get_visible_people";
+}
+
+/// Who is the person at a position, or with a track id from get_visible_people.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct IdentifyPerson {
+    /// The person with this id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    track_id: Option<i64>,
+    /// The person standing there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    position: Option<Position>,
+}
+
+impl Question for IdentifyPerson {
+    const TOOL: &'static str = "identify_person";
+}
+
+/// Remember somebody's face under a name. Ask the person first.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct EnrollPerson {
+    /// The person's name.
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+    /// Who it is of those in view; the closest when nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    track_id: Option<i64>,
+    /// Whether the person may administer the robot.
+    #[serde(default)]
+    is_admin: bool,
+}
+
+impl Question for EnrollPerson {
+    const TOOL: &'static str = "enroll_person";
+    fn check(&self) -> Result<(), ToolError> {
+        word("name", &self.name).map(drop)
+    }
+}
+
+/// From which direction somebody is speaking.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct GetSpeakerDirection {}
+
+impl Question for GetSpeakerDirection {
+    const TOOL: &'static str = "get_speaker_direction";
+}
+
+/// Who is speaking, by the voice.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct IdentifySpeaker {
+    /// Whether to use the direction of the voice, too.
+    #[serde(default = "yes")]
+    use_doa: bool,
+}
+
+impl Question for IdentifySpeaker {
+    const TOOL: &'static str = "identify_speaker";
+}
+
+/// Remember somebody's voice under a name, while the person speaks. Ask the person first.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct EnrollVoice {
+    /// The person's name.
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+    /// How long to listen, in seconds.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1.0, max = 60.0))]
+    duration_seconds: f64,
+}
+
+fn ten() -> f64 {
+    10.0
+}
+
+impl Question for EnrollVoice {
+    const TOOL: &'static str = "enroll_voice";
+    fn seconds(&self) -> f64 {
+        crate::graph::allow(self.duration_seconds).max(10.0)
+    }
+    fn check(&self) -> Result<(), ToolError> {
+        word("name", &self.name)?;
+        range("duration_seconds", self.duration_seconds, 1.0, 60.0).map(drop)
+    }
+}
+
+/// Whom the robot knows, by face and by voice.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct GetKnownPeople {
+    /// Include whom it knows by face.
+    #[serde(default = "yes")]
+    include_face: bool,
+    /// Include whom it knows by voice.
+    #[serde(default = "yes")]
+    include_voice: bool,
+}
+
+impl Question for GetKnownPeople {
+    const TOOL: &'static str = "get_known_people";
+}
+
+/// Forget a person's face, voice or both.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct ForgetPerson {
+    /// Whom to forget.
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+    /// Forget the face.
+    #[serde(default = "yes")]
+    forget_face: bool,
+    /// Forget the voice.
+    #[serde(default = "yes")]
+    forget_voice: bool,
+}
+
+impl Question for ForgetPerson {
+    const TOOL: &'static str = "forget_person";
+    fn check(&self) -> Result<(), ToolError> {
+        word("name", &self.name).map(drop)
+    }
+}
+
+/// Who said what was heard in the last seconds.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct WhoSaidThat {
+    /// How far back, in seconds.
+    #[serde(default = "five")]
+    #[schemars(range(min = 0.1, max = 300.0))]
+    lookback_seconds: f64,
+}
+
+fn five() -> f64 {
+    5.0
+}
+
+impl Question for WhoSaidThat {
+    const TOOL: &'static str = "who_said_that";
+    fn check(&self) -> Result<(), ToolError> {
+        range("lookback_seconds", self.lookback_seconds, 0.1, 300.0).map(drop)
+    }
+}
+
+/// When and where a person was last seen.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct GetLastSeen {
+    /// Who.
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+}
+
+impl Question for GetLastSeen {
+    const TOOL: &'static str = "get_last_seen";
+    fn check(&self) -> Result<(), ToolError> {
+        word("name", &self.name).map(drop)
+    }
+}
+
+/// Turn the head towards whoever is speaking.
+#[derive(Deserialize, JsonSchema)]
+struct LookAtSpeaker {}
+
+fn look_at_speaker(unit: &Unit, _: LookAtSpeaker) -> Planned<'_> {
+    Ok(Graph::new(unit)
+        .wave([ask("get_speaker_direction", 10.0, Object::new()).effect(Effect::Read)])
+        .wave([look(unit, crate::resolve::SPEAKER)]))
+}

@@ -1,0 +1,146 @@
+//! One robot of the configuration.
+//!
+//! Owns its adapter, its model, what tools have told it to remember, and its own memory of an emergency stop.
+//! Read [`Unit`].
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::action::Action;
+use crate::adapter::{ActionError, ActionOutput, Adapter, Control};
+use crate::capability::Capabilities;
+use crate::limits;
+use crate::model::Model;
+use crate::subsystem::Subsystem;
+
+/// One robot.
+pub struct Unit {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its kind, narrowed by the configuration.
+    pub model: Model,
+    /// What drives it.
+    pub adapter: Arc<dyn Adapter>,
+    /// There are others: subsystems are called `<name>/<subsystem>`.
+    pub one_of_several: bool,
+    stopped: AtomicBool,
+    memory: Mutex<Memory>,
+}
+
+/// What tools have told a robot to remember.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// `gesture_while_speaking`: its style while it is on.
+    pub gestures: Option<String>,
+    /// `enable_fire_detection`: its settings.
+    pub fire_detection: Option<Value>,
+    /// `tow_cart`: a cart is attached.
+    pub towing: bool,
+    /// Whom it has pointed at, and when.
+    pub pointed: HashMap<String, Instant>,
+}
+
+impl Unit {
+    /// A robot at rest.
+    #[must_use]
+    pub fn new(name: &str, model: Model, adapter: Arc<dyn Adapter>, one_of_several: bool) -> Self {
+        Self {
+            name: name.to_string(),
+            model,
+            adapter,
+            one_of_several,
+            stopped: AtomicBool::new(false),
+            memory: Mutex::default(),
+        }
+    }
+
+    /// What it has and can do.
+    #[must_use]
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.model.capabilities
+    }
+
+    /// The name of a subsystem in plans.
+    #[must_use]
+    pub fn subsystem(&self, subsystem: Subsystem) -> String {
+        if self.one_of_several {
+            format!("{}/{subsystem}", self.name)
+        } else {
+            subsystem.to_string()
+        }
+    }
+
+    /// What the tools have told it to remember.
+    pub fn memory(&self) -> MutexGuard<'_, Memory> {
+        // Plain data, valid after every statement.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks an action against the limits and does it.
+    ///
+    /// # Errors
+    /// It is beyond a limit, the robot is in emergency stop, or the adapter's reason.
+    ///
+    /// # Cancel safety
+    /// May be dropped; the motion is ended by [`Unit::halt`].
+    pub async fn execute(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
+        limits::check(&self.name, self.capabilities(), action)?;
+        if action.subsystem == Subsystem::Base {
+            let state = self.adapter.state(Subsystem::Base);
+            let pose = state
+                .get("pose")
+                .cloned()
+                .and_then(|pose| serde_json::from_value(pose).ok());
+            limits::check_radius(self.capabilities(), action, pose)?;
+        }
+        // The service refuses motion while it is latched; this also holds back the moving part of a safe tool.
+        if self.stopped.load(Ordering::SeqCst) && action.primitive.moves() {
+            return Err(ActionError::Stopped);
+        }
+        self.adapter.execute(action, control).await
+    }
+
+    /// Ends motion; an emergency is remembered until [`Unit::reset`].
+    ///
+    /// # Errors
+    /// The command could not be sent.
+    pub fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
+        if emergency {
+            self.stopped.store(true, Ordering::SeqCst);
+        }
+        self.adapter.halt(subsystems, emergency)
+    }
+
+    /// Lets it move again.
+    ///
+    /// # Errors
+    /// The adapter's reason why not yet.
+    pub fn reset(&self) -> Result<(), ActionError> {
+        self.adapter.reset()?;
+        self.stopped.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// The error for what it lacks.
+    #[must_use]
+    pub fn lacks(&self, what: impl Into<String>) -> ActionError {
+        ActionError::NotSupported {
+            robot: self.name.clone(),
+            what: what.into(),
+        }
+    }
+
+    /// For results: which robot, where there are several, and whether it is real.
+    pub fn label(&self, data: &mut ovos_toolbox_sdk::wire::Object) {
+        if self.one_of_several {
+            data.insert("robot".to_string(), json!(self.name));
+        }
+        if self.capabilities().simulated {
+            data.insert("simulated".to_string(), json!(true));
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Every tool of the catalogue: listed with what a model chooses by, and done on the simulated robot.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    missing_docs,
+    reason = "a failed test panics and prints"
+)]
+
+mod support {
+    pub(crate) mod calls;
+}
+
+use std::collections::BTreeSet;
+
+use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::wire::{Effect, ToolDefinition};
+use robot::robots::Robots;
+use serde_json::{Value, json};
+use support::calls::calls;
+
+/// 53 tools of the source, `walk`, and the way out of a stop.
+const TOOLS: usize = 55;
+
+fn fast(folder: &tempfile::TempDir) -> Value {
+    json!({
+        "data_dir": folder.path(),
+        "recognition_timeout_ms": 100,
+        "robots": {"five": {"sim": {"time_scale": 500}}},
+    })
+}
+
+fn as_model(model: &str) -> Harness {
+    Harness::open::<Robots>(json!({"robots": {"it": {"sim": {"model": model, "time_scale": 500}}}})).unwrap()
+}
+
+fn names(harness: &Harness) -> BTreeSet<String> {
+    harness.tools().into_iter().map(|tool| tool.name).collect()
+}
+
+#[test]
+fn every_tool_is_done_on_the_simulator() {
+    let folder = tempfile::tempdir().unwrap();
+    let robot = Harness::open::<Robots>(fast(&folder)).unwrap();
+    let mut untried = names(&robot);
+    for (tool, args) in calls() {
+        untried.remove(tool);
+        let output = robot
+            .invoke(tool, args.clone())
+            .unwrap_or_else(|error| panic!("{tool} {args}: {error}"));
+        assert_eq!(output["success"], true, "{tool} {args}: {output:#}");
+        let message = output["message"].as_str().unwrap();
+        assert!(
+            message.starts_with(&format!("Completed {tool}")),
+            "{tool} {args}: {message}"
+        );
+        assert!(output["data"]["duration_ms"].is_u64(), "{tool}: {output:#}");
+        assert!(output["data"]["subsystems"].is_array(), "{tool}: {output:#}");
+        assert_eq!(output["data"]["simulated"], true, "{tool}: {output:#}");
+    }
+    let stop: BTreeSet<String> = ["stop", "reset_stop"].map(String::from).into();
+    assert_eq!(untried, stop, "tools without a call in this test");
+    assert!(robot.close().is_clean());
+}
+
+#[test]
+fn the_catalogue_is_complete_and_written_for_a_model() {
+    let robot = Harness::open::<Robots>(json!({})).unwrap();
+    let tools = robot.tools();
+    assert_eq!(tools.len(), TOOLS);
+    for ToolDefinition {
+        name,
+        description,
+        argument_schema,
+        category,
+        ..
+    } in &tools
+    {
+        assert!(description.len() > 20, "{name}: {description:?}");
+        assert!(
+            category.as_ref().is_some_and(|category| !category.is_empty()),
+            "{name}"
+        );
+        assert_eq!(argument_schema["type"], "object", "{name}");
+        assert!(argument_schema.get("description").is_none(), "{name}: said twice");
+        for (argument, schema) in argument_schema["properties"].as_object().unwrap() {
+            let described = schema["description"].as_str().unwrap_or_default();
+            assert!(!described.is_empty(), "{name}.{argument} has no description");
+            assert!(
+                schema.get("$ref").is_none(),
+                "{name}.{argument}: models do not follow references"
+            );
+        }
+    }
+}
+
+#[test]
+fn effects_are_those_of_the_catalogue() {
+    let robot = Harness::open::<Robots>(json!({})).unwrap();
+    let of = |effect: Effect| -> Vec<String> {
+        let tools = robot.tools().into_iter();
+        tools
+            .filter(|tool| tool.effect == effect)
+            .map(|tool| tool.name)
+            .collect()
+    };
+    assert_eq!(of(Effect::Stop), ["stop"]);
+    assert_eq!(of(Effect::Resume), ["reset_stop"]);
+    assert_eq!(of(Effect::Safe), ["alert_hazard"]);
+    assert_eq!(
+        of(Effect::Read),
+        [
+            "motor_status",
+            "check_torque",
+            "check_servos",
+            "servo_health_report",
+            "get_visible_people",
+            "identify_person",
+            "get_speaker_direction",
+            "identify_speaker",
+            "get_known_people",
+            "who_said_that",
+            "get_last_seen",
+        ]
+    );
+    assert_eq!(
+        of(Effect::Write),
+        [
+            "gesture_while_speaking",
+            "enable_fire_detection",
+            "scan_motors",
+            "recover_servo",
+            "enable_degraded_mode",
+            "set_motor_id",
+            "set_home_position",
+            "save_config",
+            "load_config",
+            "enroll_person",
+            "enroll_voice",
+            "forget_person",
+        ]
+    );
+    assert_eq!(of(Effect::Motion).len(), TOOLS - 3 - 11 - 12);
+}
+
+#[test]
+fn what_a_robot_lacks_is_not_listed() {
+    let everything = names(&as_model("johnny5"));
+    let lacking = |model: &str| -> Vec<String> {
+        let has = names(&as_model(model));
+        everything
+            .iter()
+            .filter(|name| !has.contains(*name))
+            .cloned()
+            .collect()
+    };
+    let legged = [
+        "calibrate_arm",
+        "calibrate_base",
+        "calibrate_gantry",
+        "calibrate_hitch",
+        "calibrate_lift",
+        "check_servos",
+        "check_torque",
+        "dock_charger",
+        "enable_degraded_mode",
+        "enable_torque",
+        "hitch",
+        "lift",
+        "load_config",
+        "recover_servo",
+        "save_config",
+        "scan_motors",
+        "servo_health_report",
+        "set_home_position",
+        "set_motor_id",
+        "setup_robot",
+        "test_motor",
+        "tow_cart",
+    ];
+    assert_eq!(lacking("booster_k1"), legged);
+    let mut headless: Vec<&str> = legged
+        .into_iter()
+        .chain(["look_at", "look_at_speaker", "nod"])
+        .collect();
+    headless.sort_unstable();
+    assert_eq!(lacking("unitree_g1"), headless);
+}
+
+#[test]
+fn a_lost_part_degrades_and_says_so() {
+    let headless = as_model("unitree_g1");
+    for (tool, args) in [
+        ("express", json!({"emotion": "proud"})),
+        ("pick_object", json!({"object": "cup"})),
+        ("dance", json!({})),
+        ("turn", json!({"target": "right"})),
+    ] {
+        let output = headless.invoke(tool, args).unwrap();
+        assert_eq!(output["success"], true, "{tool}: {output:#}");
+        let notes = output["data"]["notes"].to_string();
+        assert!(notes.contains("it has no gantry"), "{tool}: {notes}");
+    }
+    let output = headless.invoke("motor_status", json!({"subsystem": "lift"}));
+    let error = output.unwrap_err().to_string();
+    assert_eq!(error, "NotSupported: not supported by it: lift");
+}
+
+#[test]
+fn with_several_robots_a_call_names_one() {
+    let two = Harness::open::<Robots>(json!({"robots": {
+        "five": {"sim": {"time_scale": 500}},
+        "one": {"sim": {"time_scale": 500, "model": "unitree_g1"}},
+    }}))
+    .unwrap();
+    let wave = two.tool("wave").argument_schema;
+    assert_eq!(wave["properties"]["robot"]["enum"], json!(["five", "one"]));
+    assert_eq!(wave["required"], json!(["robot"]));
+
+    let plan = two
+        .plan("wave", json!({"robot": "one", "arm": "left"}))
+        .unwrap()
+        .unwrap();
+    assert_eq!(plan[0].subsystems, ["one/left_arm"]);
+    let output = two.invoke("wave", json!({"robot": "five"})).unwrap();
+    assert_eq!(output["data"]["robot"], "five");
+    let output = two
+        .invoke("gesture_while_speaking", json!({"robot": "one"}))
+        .unwrap();
+    assert_eq!(output["success"], true, "{output:#}");
+
+    for (args, expected) in [
+        (json!({}), "ValueError: robot: which one? Known are five, one"),
+        (
+            json!({"robot": "six"}),
+            "ValueError: robot: no robot \"six\". Known are five, one",
+        ),
+        (json!({"robot": 6}), "ValueError: robot: expected a name"),
+    ] {
+        assert_eq!(two.invoke("wave", args).unwrap_err().to_string(), expected);
+    }
+    // The tool is there because one robot has a lift; the other says that it has none.
+    let error = two
+        .invoke("lift", json!({"robot": "one", "action": "up"}))
+        .unwrap_err();
+    assert_eq!(error.to_string(), "NotSupported: not supported by one: lift");
+}

@@ -1,0 +1,423 @@
+"""A robot made of the published Cyclone DDS: dds_robot.py k1_topics|k1_rpc|g1 DOMAIN.
+
+It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
+change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
+fsm, `quit` ends it.
+"""
+
+import json
+import struct
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+
+from cyclonedds.core import Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.idl import IdlStruct
+from cyclonedds.idl.types import array, float32, float64, int8, int16, int32, int64, sequence, uint8, uint32
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+
+def ros(package, name):
+    return f"{package}::msg::dds_::{name}_"
+
+
+@dataclass
+class Vector3(IdlStruct, typename=ros("geometry_msgs", "Vector3")):
+    x: float64
+    y: float64
+    z: float64
+
+
+@dataclass
+class Twist(IdlStruct, typename=ros("geometry_msgs", "Twist")):
+    linear: Vector3
+    angular: Vector3
+
+
+@dataclass
+class MultiArrayDimension(IdlStruct, typename=ros("std_msgs", "MultiArrayDimension")):
+    label: str
+    size: uint32
+    stride: uint32
+
+
+@dataclass
+class MultiArrayLayout(IdlStruct, typename=ros("std_msgs", "MultiArrayLayout")):
+    dim: sequence[MultiArrayDimension]
+    data_offset: uint32
+
+
+@dataclass
+class Float64MultiArray(IdlStruct, typename=ros("std_msgs", "Float64MultiArray")):
+    layout: MultiArrayLayout
+    data: sequence[float64]
+
+
+@dataclass
+class Time(IdlStruct, typename=ros("builtin_interfaces", "Time")):
+    sec: int32
+    nanosec: uint32
+
+
+@dataclass
+class Header(IdlStruct, typename=ros("std_msgs", "Header")):
+    stamp: Time
+    frame_id: str
+
+
+@dataclass
+class JointState(IdlStruct, typename=ros("sensor_msgs", "JointState")):
+    header: Header
+    name: sequence[str]
+    position: sequence[float64]
+    velocity: sequence[float64]
+    effort: sequence[float64]
+
+
+@dataclass
+class RpcReqMsg(IdlStruct, typename=ros("booster_msgs", "RpcReqMsg")):
+    uuid: str
+    header: str
+    body: str
+
+
+@dataclass
+class RpcRespMsg(IdlStruct, typename=ros("booster_msgs", "RpcRespMsg")):
+    uuid: str
+    header: str
+    body: str
+
+
+@dataclass
+class BoosterImu(IdlStruct, typename=ros("booster_interface", "ImuState")):
+    rpy: array[float32, 3]
+    gyro: array[float32, 3]
+    acc: array[float32, 3]
+
+
+@dataclass
+class BoosterMotorState(IdlStruct, typename=ros("booster_interface", "MotorState")):
+    mode: int8 = 0
+    q: float32 = 0.0
+    dq: float32 = 0.0
+    ddq: float32 = 0.0
+    tau_est: float32 = 0.0
+    temperature: int8 = 30
+    lost: uint32 = 0
+    reserve: array[uint32, 2] = field(default_factory=lambda: [0, 0])
+
+
+@dataclass
+class BoosterLowState(IdlStruct, typename=ros("booster_interface", "LowState")):
+    imu_state: BoosterImu
+    motor_state_parallel: sequence[BoosterMotorState]
+    motor_state_serial: sequence[BoosterMotorState]
+
+
+@dataclass
+class BoosterMotorCmd(IdlStruct, typename=ros("booster_interface", "MotorCmd")):
+    mode: int8
+    q: float32
+    dq: float32
+    tau: float32
+    kp: float32
+    kd: float32
+    weight: float32
+
+
+@dataclass
+class BoosterLowCmd(IdlStruct, typename=ros("booster_interface", "LowCmd")):
+    cmd_type: int8
+    motor_cmd: sequence[BoosterMotorCmd]
+
+
+@dataclass
+class RequestIdentity(IdlStruct, typename=ros("unitree_api", "RequestIdentity")):
+    id: int64
+    api_id: int64
+
+
+@dataclass
+class RequestLease(IdlStruct, typename=ros("unitree_api", "RequestLease")):
+    id: int64
+
+
+@dataclass
+class RequestPolicy(IdlStruct, typename=ros("unitree_api", "RequestPolicy")):
+    priority: int32
+    noreply: bool
+
+
+@dataclass
+class RequestHeader(IdlStruct, typename=ros("unitree_api", "RequestHeader")):
+    identity: RequestIdentity
+    lease: RequestLease
+    policy: RequestPolicy
+
+
+@dataclass
+class Request(IdlStruct, typename=ros("unitree_api", "Request")):
+    header: RequestHeader
+    parameter: str
+    binary: sequence[uint8]
+
+
+@dataclass
+class ResponseStatus(IdlStruct, typename=ros("unitree_api", "ResponseStatus")):
+    code: int32
+
+
+@dataclass
+class ResponseHeader(IdlStruct, typename=ros("unitree_api", "ResponseHeader")):
+    identity: RequestIdentity
+    status: ResponseStatus
+
+
+@dataclass
+class Response(IdlStruct, typename=ros("unitree_api", "Response")):
+    header: ResponseHeader
+    data: str
+    binary: sequence[int8]
+
+
+@dataclass
+class UnitreeMotorCmd(IdlStruct, typename=ros("unitree_hg", "MotorCmd")):
+    mode: uint8
+    q: float32
+    dq: float32
+    tau: float32
+    kp: float32
+    kd: float32
+    reserve: uint32
+
+
+@dataclass
+class UnitreeLowCmd(IdlStruct, typename=ros("unitree_hg", "LowCmd")):
+    mode_pr: uint8
+    mode_machine: uint8
+    motor_cmd: array[UnitreeMotorCmd, 35]
+    reserve: array[uint32, 4]
+    crc: uint32
+
+
+@dataclass
+class UnitreeImu(IdlStruct, typename=ros("unitree_hg", "IMUState")):
+    quaternion: array[float32, 4]
+    gyroscope: array[float32, 3]
+    accelerometer: array[float32, 3]
+    rpy: array[float32, 3]
+    temperature: int16
+
+
+@dataclass
+class UnitreeMotorState(IdlStruct, typename=ros("unitree_hg", "MotorState")):
+    mode: uint8 = 1
+    q: float32 = 0.0
+    dq: float32 = 0.0
+    ddq: float32 = 0.0
+    tau_est: float32 = 0.0
+    temperature: array[int16, 2] = field(default_factory=lambda: [33, 34])
+    vol: float32 = 54.0
+    sensor: array[uint32, 2] = field(default_factory=lambda: [0, 0])
+    motorstate: uint32 = 0
+    reserve: array[uint32, 4] = field(default_factory=lambda: [0] * 4)
+
+
+@dataclass
+class UnitreeLowState(IdlStruct, typename=ros("unitree_hg", "LowState")):
+    version: array[uint32, 2]
+    mode_pr: uint8
+    mode_machine: uint8
+    tick: uint32
+    imu_state: UnitreeImu
+    motor_state: array[UnitreeMotorState, 35]
+    wireless_remote: array[uint8, 40]
+    reserve: array[uint32, 4]
+    crc: uint32
+
+
+@dataclass
+class UnitreeHandCmd(IdlStruct, typename=ros("unitree_hg", "HandCmd")):
+    motor_cmd: sequence[UnitreeMotorCmd]
+    reserve: array[uint32, 4]
+
+
+RELIABLE = Qos(Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.History.KeepLast(50))
+participant = DomainParticipant(int(sys.argv[2]))
+printing = threading.Lock()
+asked = {"status": 0, "silent": False, "mode": 1, "quit": False}
+
+
+def say(**frame):
+    with printing:
+        print(json.dumps({"t": time.monotonic(), **frame}), flush=True)
+
+
+def hear(topic, kind, deliver):
+    reader = DataReader(participant, Topic(participant, topic, kind), RELIABLE)
+
+    def listen():
+        while not asked["quit"]:
+            for sample in reader.take_iter(timeout=duration(milliseconds=50)):
+                deliver(sample)
+
+    threading.Thread(target=listen, daemon=True).start()
+
+
+def writer(topic, kind):
+    return DataWriter(participant, Topic(participant, topic, kind), RELIABLE)
+
+
+def every(seconds, what):
+    def repeat():
+        while not asked["quit"]:
+            what()
+            time.sleep(seconds)
+
+    threading.Thread(target=repeat, daemon=True).start()
+
+
+def vendor_crc(words):
+    """As unitree_sdk2_python computes it, one bit at a time."""
+    crc = 0xFFFFFFFF
+    for word in words:
+        bit = 1 << 31
+        for _ in range(32):
+            crc = ((crc << 1) & 0xFFFFFFFF) ^ (0x04C11DB7 if crc & 0x80000000 else 0)
+            if word & bit:
+                crc ^= 0x04C11DB7
+            bit >>= 1
+    return crc
+
+
+def packed(command):
+    values = [command.mode_pr, command.mode_machine]
+    for motor in command.motor_cmd:
+        values += [motor.mode, motor.q, motor.dq, motor.tau, motor.kp, motor.kd, motor.reserve]
+    values += [*command.reserve, command.crc]
+    data = struct.pack("<2B2x" + "B3x5fI" * 35 + "5I", *values)
+    assert len(data) == 1004
+    return struct.unpack("<250I", data[:1000])
+
+
+def k1_topics():
+    joints = {"left_arm": [0.0] * 6, "right_arm": [0.0] * 6}
+    names = ["shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch"]
+
+    def velocity(twist):
+        say(topic="velocity", velocity=[twist.linear.x, twist.linear.y, twist.angular.z])
+
+    def positions(topic):
+        def deliver(message):
+            label = message.layout.dim[0].label
+            say(topic=topic, label=label, data=list(message.data))
+            if label in joints:
+                joints[label] = list(message.data)
+
+        return deliver
+
+    state = writer("rt/joint_states", JointState)
+
+    def tell():
+        known = {f"{arm}_{name}": q for arm, all_q in joints.items() for name, q in zip(names, all_q)}
+        radians = [q * 3.141592653589793 / 180 for q in known.values()]
+        state.write(JointState(Header(Time(0, 0), ""), list(known), radians, [0.0] * 12, [0.0] * 12))
+
+    hear("rt/cmd_vel", Twist, velocity)
+    hear("rt/head/pan_tilt", Float64MultiArray, positions("head"))
+    hear("rt/arm/joint_positions", Float64MultiArray, positions("arm"))
+    every(0.05, tell)
+
+
+def k1_rpc():
+    motors = [BoosterMotorState() for _ in range(22)]
+    responses = writer("rt/LocoApiTopicResp", RpcRespMsg)
+
+    def request(message):
+        header = json.loads(message.header)
+        body = json.loads(message.body) if message.body else None
+        say(topic="rpc", api=header["api_id"], body=body, header=header, uuid=message.uuid)
+        if asked["silent"]:
+            return
+        answer = ""
+        if header["api_id"] == 2017:
+            answer = json.dumps({"mode": asked["mode"]})
+        if header["api_id"] == 2018:
+            answer = json.dumps({"current_mode": asked["mode"], "current_body_control": 1, "current_actions": []})
+        if header["api_id"] == 2000:
+            asked["mode"] = body["mode"]
+        responses.write(RpcRespMsg(message.uuid, json.dumps({"status": asked["status"]}), answer))
+
+    def command(message):
+        said = [[motor.q, motor.kp, motor.kd, motor.weight] for motor in message.motor_cmd]
+        say(topic="joints", kind=message.cmd_type, motors=said)
+        for motor, told in zip(motors, message.motor_cmd):
+            if told.weight > 0:
+                motor.q = told.q
+
+    state = writer("rt/low_state", BoosterLowState)
+    hear("rt/LocoApiTopicReq", RpcReqMsg, request)
+    hear("rt/joint_ctrl", BoosterLowCmd, command)
+    still = BoosterImu([0.0] * 3, [0.0] * 3, [0.0, 0.0, 9.8])
+    every(0.02, lambda: state.write(BoosterLowState(still, motors, motors)))
+
+
+def g1():
+    motors = [UnitreeMotorState() for _ in range(35)]
+    motors[12].q = 0.1
+
+    def service(name):
+        responses = writer(f"rt/api/{name}/response", Response)
+
+        def request(message):
+            identity = message.header.identity
+            parameter = json.loads(message.parameter) if message.parameter else None
+            noreply = message.header.policy.noreply
+            say(topic=name, api=identity.api_id, parameter=parameter, noreply=noreply)
+            if asked["silent"] or noreply:
+                return
+            data = json.dumps({"data": asked["mode"]}) if identity.api_id == 7001 else ""
+            header = ResponseHeader(identity, ResponseStatus(asked["status"]))
+            responses.write(Response(header, data, []))
+
+        hear(f"rt/api/{name}/request", Request, request)
+
+    def command(message):
+        say(
+            topic="arms",
+            crc=message.crc == vendor_crc(packed(message)),
+            machine=message.mode_machine,
+            weight=message.motor_cmd[29].q,
+            motors={str(n): [m.q, m.kp, m.kd] for n, m in enumerate(message.motor_cmd) if m.kp or m.q},
+        )
+        for joint in range(12, 29):
+            weight = message.motor_cmd[29].q
+            motors[joint].q += (message.motor_cmd[joint].q - motors[joint].q) * weight
+
+    def hand(side):
+        return lambda message: say(topic="hand", side=side, motors=[[m.mode, m.q] for m in message.motor_cmd])
+
+    state = writer("rt/lowstate", UnitreeLowState)
+    imu = UnitreeImu([1.0, 0.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3, [0.0] * 3, 30)
+    service("sport")
+    service("arm")
+    hear("rt/arm_sdk", UnitreeLowCmd, command)
+    hear("rt/dex3/left/cmd", UnitreeHandCmd, hand("left"))
+    hear("rt/dex3/right/cmd", UnitreeHandCmd, hand("right"))
+    every(0.02, lambda: state.write(UnitreeLowState([0, 0], 0, 5, 1, imu, motors, [0] * 40, [0] * 4, 0)))
+
+
+{"k1_topics": k1_topics, "k1_rpc": k1_rpc, "g1": g1}[sys.argv[1]]()
+say(topic="ready")
+for line in sys.stdin:
+    word, *number = line.split()
+    if word == "quit":
+        break
+    asked[word] = int(number[0]) if number else True
+    say(topic="obeys", word=word)
+asked["quit"] = True

@@ -1,0 +1,150 @@
+//! The vendors' Python clients, in a venv of their own.
+#![allow(
+    clippy::print_stderr,
+    reason = "whoever reads a test's output has to know what was skipped"
+)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// The Python interpreter with the vendors' packages, or `None` where this machine was told to do without.
+pub(crate) fn python() -> Option<PathBuf> {
+    if std::env::var_os("OVOS_TOOLS_SKIP_PYTHON").is_some() {
+        eprintln!(
+            "SKIPPED: OVOS_TOOLS_SKIP_PYTHON is set, so nothing was compared with the vendors' packages"
+        );
+        return None;
+    }
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .find(|dir| dir.join("scripts/venv.sh").exists());
+    let checkout = checkout.expect("the tests run in a checkout");
+    let python = checkout.join(".venv-robots/bin/python");
+    if !checkout.join(".venv-robots/.ready").exists() {
+        let out = Command::new(checkout.join("scripts/venv.sh")).output().unwrap();
+        assert!(
+            out.status.success() && python.exists(),
+            "scripts/venv.sh: {}\nset OVOS_TOOLS_SKIP_PYTHON=1 to do without",
+            String::from_utf8_lossy(&out.stderr)
+        );
+    }
+    Some(python)
+}
+
+/// A running script and every line it has printed.
+pub(crate) struct Peer {
+    child: Child,
+    said: Mutex<Option<ChildStdin>>,
+    heard: Arc<(Mutex<Vec<String>>, Condvar)>,
+    name: String,
+}
+
+impl Peer {
+    /// Starts a script of `toolboxes/robot/tests/python`.
+    pub(crate) fn start(name: &str, arguments: &[&str]) -> Option<Self> {
+        let python = python()?;
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .find(|dir| dir.join("scripts/venv.sh").exists());
+        let script = checkout.unwrap().join("toolboxes/robot/tests/python").join(name);
+        let mut child = Command::new(python)
+            .arg("-u")
+            .arg(script)
+            .args(arguments)
+            .env("CYCLONEDDS_URI", LOOPBACK)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let heard = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
+        let pipes: [Box<dyn std::io::Read + Send>; 2] = [
+            Box::new(child.stdout.take().unwrap()),
+            Box::new(child.stderr.take().unwrap()),
+        ];
+        for pipe in pipes {
+            let heard = Arc::clone(&heard);
+            // Ends with the pipe, which ends with the child.
+            std::thread::spawn(move || {
+                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                    heard.0.lock().unwrap().push(line);
+                    heard.1.notify_all();
+                }
+            });
+        }
+        Some(Self {
+            said: Mutex::new(child.stdin.take()),
+            child,
+            heard,
+            name: name.to_owned(),
+        })
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.heard.0.lock().unwrap().clone()
+    }
+
+    /// Waits until the lines so far satisfy `seen`, a minute at most.
+    pub(crate) fn wait<R>(&self, what: &str, mut seen: impl FnMut(&[String]) -> Option<R>) -> R {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            // A copy: what `seen` asks may be this very script.
+            let lines = self.lines();
+            if let Some(found) = seen(&lines) {
+                return found;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{}: no {what}:\n{}", self.name, lines.join("\n"));
+            let heard = self.heard.0.lock().unwrap();
+            if heard.len() == lines.len() {
+                drop(self.heard.1.wait_timeout(heard, left).unwrap());
+            }
+        }
+    }
+
+    /// Waits for a line that contains `text`.
+    pub(crate) fn until(&self, text: &str) -> String {
+        self.wait(text, |lines| {
+            lines.iter().find(|line| line.contains(text)).cloned()
+        })
+    }
+
+    /// Says a line to the script.
+    pub(crate) fn say(&self, line: &str) {
+        writeln!(self.said.lock().unwrap().as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end, which must be a good one, and returns what it printed.
+    pub(crate) fn finish(mut self) -> String {
+        drop(self.said.lock().unwrap().take());
+        let status = self.child.wait().unwrap();
+        // Its last words may still be in the pipe.
+        let end = Instant::now() + Duration::from_millis(500);
+        while Instant::now() < end && !status.success() {
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        let said = self.lines().join("\n");
+        assert!(status.success(), "{}: {status}\n{said}", self.name);
+        said
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Cyclone DDS on the loopback interface, without multicast.
+const LOOPBACK: &str = "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"lo\" multicast=\"false\"/>\
+    </Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
+    <MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address=\"127.0.0.1\"/></Peers></Discovery>\
+    </Domain></CycloneDDS>";
