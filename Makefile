@@ -2,11 +2,14 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 MINUTES ?= 20
+RUNS ?= 10000000
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-TOOLBOXES := toolboxes/hello toolboxes/hello_c toolboxes/math
+TOOLBOXES := toolboxes/hello toolboxes/hello_c toolboxes/math toolboxes/robot toolboxes/drone toolboxes/gstreamer
+# Crates that need system libraries: left out, and named, where those are missing.
+OPTIONAL := toolboxes/gstreamer
 TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
 
-.PHONY: run test check bench soak plugins testbed venv install setup
+.PHONY: run test check bench soak proofs fuzz plugins testbed venv install setup
 
 run: setup plugins  ## build everything and serve, with a bus of its own where none listens
 	cargo build --release --locked --package ovos-tools
@@ -17,20 +20,29 @@ test: venv testbed  ## every test
 
 check:  ## what a change has to pass before it is committed
 	cargo fmt --check && cargo clippy --locked --all-targets -- -D warnings
-	if command -v cargo-deny >/dev/null; then cargo deny --log-level error check licenses; else echo "skipped: cargo deny is not installed"; fi
+	scripts/optional.sh "cargo clippy --quiet --locked --all-targets" $(OPTIONAL) -- -D warnings
+	if command -v cargo-deny >/dev/null; then cargo deny --workspace --log-level error check licenses; else echo "skipped: cargo deny is not installed"; fi
 
 bench: setup venv  ## tables of ratios, goals beside them
 	scripts/plugins.sh release $(TARGET)/bench-toolboxes $(TOOLBOXES) && scripts/plugins.sh release $(TARGET)/bench-plugins $(TESTBED)
 	cargo bench --locked --bench '*'
+	scripts/optional.sh "cargo bench --quiet --locked" $(OPTIONAL)
 
-soak: venv testbed  ## the fault tests again and again, for MINUTES (20)
+soak: venv testbed  ## everything at once for MINUTES (20): no call lost, no leak
 	scripts/soak.sh $(MINUTES)
+
+proofs: venv testbed  ## the long version of what crashes and stops must not do; half an hour
+	CRASHES=200 MOMENTS=50 cargo test --locked --test isolation_proofs --test process_isolation -- --nocapture
+
+fuzz: setup  ## libFuzzer on everything that reads from outside, RUNS (10000000) inputs each; needs a nightly toolchain
+	scripts/fuzz.sh $(RUNS)
 
 plugins: setup  ## the toolboxes that come with the service, into plugins/
 	scripts/plugins.sh release plugins $(TOOLBOXES)
 
 testbed: setup  ## the toolboxes only tests use
 	scripts/plugins.sh debug $(TARGET)/testbed-plugins $(TESTBED)
+	scripts/plugins.sh debug $(TARGET)/robot-plugins toolboxes/robot
 	scripts/testbed-versions.sh 4 $(TARGET)/testbed-versions
 
 venv:  ## the Python packages the tests talk to, in .venv

@@ -12,6 +12,7 @@
 #![allow(clippy::print_stderr, reason = "it says what it does meanwhile")]
 
 mod support {
+    pub(crate) mod crash;
     pub(crate) mod measure;
     pub(crate) mod peers;
     #[allow(dead_code, reason = "serves the tests, too")]
@@ -35,7 +36,7 @@ use support::measure::{Rounds, latency, quantile, throughput};
 use support::peers::{self, Bus, BusKind, ECHO, Question, blob};
 use support::table::Table;
 use support::wire::Wire;
-use support::{python, start, stop};
+use support::{crash, python, start, stop};
 
 const ROUNDS: usize = 7;
 
@@ -80,6 +81,9 @@ fn main() -> io::Result<()> {
     }
     if wanted("embedded") {
         embedded(&mut table)?;
+    }
+    if wanted("isolation") {
+        isolated(&mut table)?;
     }
     if wanted("python") {
         match python::python() {
@@ -177,7 +181,8 @@ fn per_second(rounds: &Rounds) -> String {
 fn embedded(table: &mut Table) -> io::Result<()> {
     eprintln!("bench: invoke over the embedded bus");
     let (bus, echo_bus) = (Bus::start(BusKind::Embedded), Bus::start(BusKind::Embedded));
-    let (_service, _responder) = (bus.service(&json!({})), echo_bus.responder());
+    let inside = json!({"isolation": "in_process"});
+    let (_service, _responder) = (bus.service(&inside), echo_bus.responder());
     let mut contest = Contest {
         ours: (bus.join(), add()),
         theirs: (echo_bus.join(), ECHO.clone()),
@@ -200,6 +205,63 @@ fn embedded(table: &mut Table) -> io::Result<()> {
         ">= 0.70x",
         met,
     );
+    Ok(())
+}
+
+/// What a process of its own costs a call, and what the crashes of another toolbox cost it.
+fn isolated(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: a process of its own against the service's process");
+    let (apart_bus, inside_bus) = (Bus::start(BusKind::Embedded), Bus::start(BusKind::Embedded));
+    let _apart = apart_bus.service(&json!({"isolation": "process"}));
+    let _inside = inside_bus.service(&json!({"isolation": "in_process"}));
+    let mut contest = Contest {
+        ours: (apart_bus.join(), add()),
+        theirs: (inside_bus.join(), add()),
+    };
+    contest.many(MANY)?;
+    let one = contest.one_by_one()?;
+    let many = contest.many(MANY)?;
+    table
+        .heading("invoke `add`, testbed in a process of its own against in process, each on an embedded bus");
+    let added = one.difference(0, 1);
+    let figure = format!("{added:.0} µs ({:.0} / {:.0} µs)", one.figure(0), one.figure(1));
+    table.goal("  added to one at a time (p50)", figure, "< 60 µs", added < 60.0);
+    let met = many.ratio(0, 1) >= 0.7;
+    table.goal(
+        format!("  throughput, {MANY} under way"),
+        per_second(&many),
+        ">= 0.70x",
+        met,
+    );
+
+    eprintln!("bench: while another toolbox crashes");
+    let bus = Bus::start(BusKind::Embedded);
+    let _service = bus.service_with(&json!({"service": {"max_failures": 0}}));
+    let crashing = crash::Crashing::start(&bus);
+    let (mut wire, question) = (bus.join(), add());
+    throughput(&mut wire, &question, MANY, TURN)?;
+    let wire = std::cell::RefCell::new(wire);
+    let one = Rounds::play(
+        ROUNDS,
+        &mut [
+            &mut || crashing.during(|| latency(&mut wire.borrow_mut(), &question, ONE_BY_ONE, TURN)),
+            &mut || latency(&mut wire.borrow_mut(), &question, ONE_BY_ONE, TURN),
+        ],
+    )?;
+    let many = Rounds::play(
+        ROUNDS,
+        &mut [
+            &mut || crashing.during(|| throughput(&mut wire.borrow_mut(), &question, MANY, TURN)),
+            &mut || throughput(&mut wire.borrow_mut(), &question, MANY, TURN),
+        ],
+    )?;
+    let (crashes, time) = crashing.end();
+    table.heading(format!(
+        "invoke `add` of testbed while testbed_dup is killed and loaded again ({:.1} times a second), against calm",
+        crashes as f64 / time.as_secs_f64()
+    ));
+    table.note("  time of one at a time (p50)", micros(&one));
+    table.note(format!("  throughput, {MANY} under way"), per_second(&many));
     Ok(())
 }
 

@@ -17,7 +17,8 @@ fi
 
 install -D -m 755 "$target/release/ovos-tools" "$prefix/bin/ovos-tools"
 install -d -m 755 "$lib"
-for plugin in plugins/*.so; do
+for plugin in plugins/*; do
+    [ -x "$plugin" ] || continue
     # Renamed into place, so that a running service keeps the file it has mapped.
     install -m 755 "$plugin" "$lib/.$(basename "$plugin").new"
     mv -f "$lib/.$(basename "$plugin").new" "$lib/$(basename "$plugin")"

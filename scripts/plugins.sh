@@ -2,7 +2,8 @@
 # plugins.sh PROFILE DESTINATION TOOLBOX_DIR...: builds toolboxes and puts NAME.so into DESTINATION.
 #
 # Written beside and renamed: a service that has the old file mapped keeps it whole (copying over a mapped file
-# crashes its reader). A directory with a .c file of its own name is built with cc, any other with cargo.
+# crashes its reader). A directory with a .c file of its own name is built with cc, any other with cargo. A toolbox whose
+# system libraries are not here is skipped, and says so; what was built of it before stays.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,18 +16,31 @@ mkdir -p "$destination"
 chmod go-w "$destination"
 
 put() {
-    install -m 755 "$1" "$destination/.$2.so.new"
-    mv -f "$destination/.$2.so.new" "$destination/$2.so"
+    install -m 755 "$1" "$destination/.$2.new"
+    mv -f "$destination/.$2.new" "$destination/$2"
 }
 
 for dir in "$@"; do
     name=$(basename "$dir")
+    library=$name
+    if ! reason=$(scripts/needs.sh "$dir"); then
+        echo "skipped: toolbox $name: $reason" >&2
+        continue
+    fi
     if [ -f "$dir/$name.c" ]; then
         mkdir -p "$built"
         ${CC:-cc} -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -Itoolboxes/abi "$dir/$name.c" -o "$built/lib$name.so"
     else
         cargo build --quiet --locked $flag --manifest-path "$dir/Cargo.toml"
+        # A [lib] may have a name of its own.
+        own=$(sed -n '/^\[lib\]/,/^\[/s/^name = "\(.*\)"/\1/p' "$dir/Cargo.toml")
+        library=${own:-$name}
     fi
-    put "$built/lib$name.so" "$name"
+    # Programs that go with it: `programs = ["../NAME"]` under [package.metadata.ovos-tools].
+    for program in $(sed -n 's/^programs = \[\(.*\)\]$/\1/p' "$dir/Cargo.toml" 2>/dev/null | tr -d '",'); do
+        cargo build --quiet --locked $flag --manifest-path "$dir/$program/Cargo.toml"
+        put "$built/$(basename "$program")" "$(basename "$program")"
+    done
+    put "$built/lib$library.so" "$name.so"
     echo "$destination/$name.so"
 done

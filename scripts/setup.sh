@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes sure of what a build needs from the system: a C compiler, and Python with venv for the interop tests.
-# Installs what is missing where it may; otherwise prints the apt line and lets the rest go on.
+# Makes sure of what a build needs from the system: a C compiler, GStreamer for the toolbox of that name, and Python with
+# venv for the interop tests. Installs what is missing where it may; otherwise prints the apt line and lets the rest go on.
 set -eu
 
 if ! command -v cargo >/dev/null; then
@@ -8,29 +8,62 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
+# install PACKAGE...: true when they are there afterwards.
+install() {
+    line="apt-get install -y --no-install-recommends $*"
+    if ! command -v apt-get >/dev/null; then
+        echo "missing: install what Debian calls $*" >&2
+        return 1
+    elif [ "$(id -u)" = 0 ]; then
+        apt-get update -q && $line && return 0
+    elif sudo -n true 2>/dev/null; then
+        sudo -n apt-get update -q && sudo -n $line && return 0
+    fi
+    echo "missing Debian packages that could not be installed from here. Run:" >&2
+    echo "    sudo $line" >&2
+    return 1
+}
+
+# has ELEMENT. (`gst-inspect-1.0 --exists` compares the versions of plugins from elsewhere with GStreamer's own.)
+has() { gst-inspect-1.0 "$1" >/dev/null 2>&1; }
+
 missing=
 command -v cc >/dev/null || missing="$missing build-essential"
 if [ "${1:-}" = --with-python ]; then
     python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
 fi
-[ -z "$missing" ] && exit 0
-
-install="apt-get install -y --no-install-recommends$missing"
-if ! command -v apt-get >/dev/null; then
-    echo "missing: install what Debian calls$missing" >&2
-    install=
-elif [ "$(id -u)" = 0 ]; then
-    apt-get update -q && $install && exit 0
-elif sudo -n true 2>/dev/null; then
-    sudo -n apt-get update -q && sudo -n $install && exit 0
+# shellcheck disable=SC2086 # words on purpose
+if [ -n "$missing" ] && ! install $missing; then
+    case $missing in *build-essential*)
+        echo "stopped: nothing can be linked without a C compiler" >&2
+        exit 1 ;;
+    esac
+    echo "skipped until then: the tests that talk to the published Python packages" >&2
 fi
 
-if [ -n "$install" ]; then
-    echo "missing Debian packages that could not be installed from here. Run:" >&2
-    echo "    sudo $install" >&2
+# The toolbox gstreamer is left out where these are missing. WITHOUT_GSTREAMER=1 does not even ask.
+if [ -z "${WITHOUT_GSTREAMER:-}" ]; then
+    gstreamer=
+    (cd "$(dirname "$0")/.." && scripts/needs.sh toolboxes/gstreamer >/dev/null) ||
+        gstreamer="pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev"
+    command -v gst-inspect-1.0 >/dev/null || gstreamer="$gstreamer gstreamer1.0-tools"
+    if command -v gst-inspect-1.0 >/dev/null; then
+        # One element of each package stands for it; Debian builds x264enc where the licence allows it.
+        for pair in videotestsrc:base rtph264pay:good srtsink:bad x264enc:ugly; do
+            has "${pair%%:*}" || gstreamer="$gstreamer gstreamer1.0-plugins-${pair##*:}"
+        done
+        has avdec_h264 || gstreamer="$gstreamer gstreamer1.0-libav"
+        has alsasrc || gstreamer="$gstreamer gstreamer1.0-alsa"
+        has nicesink || gstreamer="$gstreamer gstreamer1.0-nice"
+    else
+        for part in plugins-base plugins-good plugins-bad plugins-ugly libav alsa nice; do
+            gstreamer="$gstreamer gstreamer1.0-$part"
+        done
+    fi
+    # shellcheck disable=SC2086 # words on purpose
+    if [ -n "$gstreamer" ] && ! install $gstreamer; then
+        echo "skipped until then: the toolbox gstreamer, or its tests" >&2
+    fi
+    # Only `pipeline_graph` uses it, and says so itself.
+    command -v dot >/dev/null || echo "optional: graphviz, for pipeline_graph as SVG" >&2
 fi
-case $missing in *build-essential*)
-    echo "stopped: nothing can be linked without a C compiler" >&2
-    exit 1 ;;
-esac
-echo "skipped until then: the tests that talk to the published Python packages" >&2

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fills .venv with the Python packages the interop tests talk to, and .venv-vendors with the vendors' types that exports
-# are held against (apart, because their dependencies need not agree). Runs in no time when nothing changed.
+# Fills .venv with the Python packages the interop tests talk to, .venv-vendors with the vendors' types that exports are
+# held against, .venv-mavsdk with mavsdk_server and .venv-robots with the clients of robots' vendors (apart, because their
+# dependencies need not agree). Runs in no time when nothing changed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -35,6 +36,12 @@ fill .venv tests/python/requirements.txt tests/python/constraints.txt tests/pyth
 -r tests/python/requirements.txt -c tests/python/constraints.txt
 --no-deps --no-build-isolation -e tests/python/reference_toolbox
 END
+fill .venv-robots tests/python/requirements-robots.txt <<END
+-r tests/python/requirements-robots.txt
+END
 fill .venv-vendors tests/python/requirements-export.txt <<END
 -r tests/python/requirements-export.txt
+END
+fill .venv-mavsdk tests/python/requirements-mavsdk.txt <<END
+-r tests/python/requirements-mavsdk.txt
 END

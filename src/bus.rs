@@ -6,6 +6,8 @@
 
 mod client;
 mod envelope;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod message;
 mod server;
 mod websocket;

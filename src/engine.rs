@@ -8,6 +8,7 @@ mod call;
 mod calls;
 mod graph;
 mod latch;
+mod motion;
 mod plan;
 mod report;
 mod reserve;
@@ -34,6 +35,8 @@ pub use call::{
 pub use calls::Known;
 use calls::{Calls, Entered, Mark};
 pub use latch::{Latch, LiftError, StopRecord};
+use motion::Motion;
+pub use motion::MotionWatch;
 pub use plan::{Defaults, Plan, PlanError, PlannedAction};
 pub use reserve::{Request, Reservations, Ticket};
 use run::Runner;
@@ -87,6 +90,7 @@ pub struct Engine {
     run_ids: RunIds,
     stations: RwLock<BTreeMap<String, Arc<Station>>>,
     latches: watch::Sender<u64>,
+    motion: Motion,
 }
 
 impl Engine {
@@ -103,7 +107,13 @@ impl Engine {
             run_ids: RunIds::default(),
             stations: RwLock::new(latched.into_iter().map(held).collect()),
             latches: watch::Sender::new(0),
+            motion: Motion::default(),
         }
+    }
+
+    /// Has somebody remember which toolboxes move. Once, before the first call.
+    pub fn watch_motion(&self, watch: Box<dyn MotionWatch>) {
+        self.motion.watch(watch);
     }
 
     // --- toolboxes
@@ -318,6 +328,7 @@ impl Engine {
         if needs_open_latch && !latch.is_current(epoch) {
             return Err(Refusal::Ended(Cause::stopped(latch)));
         }
+        let moving = plan.moves().then(|| self.motion.begin(&station.toolbox_id));
         control.enter(Phase::Running);
         tracing::debug!(
             call_id = %control.call_id, toolbox = %control.toolbox_id, tool = %control.tool,
@@ -336,6 +347,7 @@ impl Engine {
             waves: plan.waves.len(),
         };
         let report = runner.run(plan).await;
+        drop(moving);
         drop(reserved);
         // What comes while the toolbox makes an answer of the report has ended nothing.
         let cause = control.cause();

@@ -22,6 +22,9 @@ pub mod cli;
 pub mod config;
 pub mod engine;
 pub mod export;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
 pub mod logs;
 pub mod plugin;
 pub mod registry;

@@ -124,6 +124,8 @@ pub struct Snapshot {
     by_name: HashMap<String, Vec<Arc<Tool>>>,
     /// By the name that `export` falls back to where neither name nor alias is acceptable to every vendor.
     by_portable_name: HashMap<String, Arc<Tool>>,
+    /// Whatever a tool of effect `stop` can be called by, but its alias, which its name is part of.
+    stops: Vec<String>,
 }
 
 /// What a name means in a snapshot.
@@ -147,18 +149,32 @@ impl Snapshot {
             .collect();
         let mut by_name: HashMap<String, Vec<Arc<Tool>>> = HashMap::new();
         let mut by_portable_name = HashMap::new();
+        let mut stops = Vec::new();
         for tool in toolboxes.values().flat_map(|entry| &entry.tools) {
             by_name
                 .entry(tool.name().to_owned())
                 .or_default()
                 .push(tool.clone());
-            by_portable_name.insert(portable_name(&tool.toolbox_id, tool.name()), tool.clone());
+            let portable = portable_name(&tool.toolbox_id, tool.name());
+            if tool.effect() == Effect::Stop {
+                stops.extend([tool.name().to_owned(), portable.clone()]);
+            }
+            by_portable_name.insert(portable, tool.clone());
         }
         Self {
             toolboxes,
             by_name,
             by_portable_name,
+            stops,
         }
+    }
+
+    /// Whether this JSON text may name a tool of effect `stop`. False means that it does not.
+    #[must_use]
+    pub fn may_stop(&self, json: &str) -> bool {
+        // A letter can also be written as `\u00..`.
+        !self.stops.is_empty()
+            && (self.stops.iter().any(|name| json.contains(name.as_str())) || json.contains("\\u00"))
     }
 
     /// The toolboxes, by id.

@@ -7,6 +7,9 @@ mod bus_loss;
 mod bus_outbox;
 mod configuration;
 mod desk;
+#[cfg(test)]
+mod desk_tests;
+mod moving;
 mod own_bus;
 mod questions;
 mod router;
@@ -25,12 +28,13 @@ use url::Url;
 use crate::api::{Api, BusStatus, Settings, StatusResponse};
 use crate::bus::{BindError, BusClient, ClientConfig};
 use crate::config::{Config, ConfigErrors, OnBusLoss, Overrides};
-use crate::engine::{Engine, StopTarget};
+use crate::engine::{Engine, MotionWatch, StopTarget};
 use crate::logs::Logs;
 use crate::registry::Registry;
 
 use bus_outbox::BusOutbox;
 use configuration::Configuration;
+use moving::MovingFile;
 use own_bus::OwnBus;
 use router::Router;
 use state::{LatchFile, Remembered};
@@ -159,6 +163,7 @@ impl Running {
             Remembered::Unknown(why) => (HashMap::new(), Some(why)),
         };
         let engine = Arc::new(Engine::new(config.service.max_calls, latched));
+        latch_what_moved(&engine, &latches, MovingFile::new(&config.service.state_dir)).await;
         let registry = Arc::new(Registry::default());
         let outbox = Arc::new(BusOutbox::default());
         let bridge = Bridge::start(toolboxes::Parts {
@@ -275,6 +280,21 @@ impl Running {
     }
 }
 
+/// Latches the toolboxes that moved when the service before this one was killed, and remembers from now on what moves:
+/// they have come to rest by themselves, and nothing moves again before somebody has looked.
+async fn latch_what_moved(engine: &Arc<Engine>, latches: &LatchFile, moving: MovingFile) {
+    let left = moving.left_behind();
+    for toolbox_id in &left {
+        // Halted when it comes; there is nobody to confirm anything yet.
+        drop(engine.stop_itself(toolbox_id, "the service ended while it moved something"));
+    }
+    if left.is_empty() || latches.keep(engine).await.is_ok() {
+        // Not before the latches are written: one of the two files names them at any time.
+        moving.changed(&[]);
+    }
+    engine.watch_motion(Box::new(moving));
+}
+
 fn client_config(config: &Config) -> ClientConfig {
     ClientConfig {
         first_retry: config.service.reconnect_first,
@@ -293,7 +313,7 @@ fn notify(states: &[sd_notify::NotifyState<'_>]) {
     }
 }
 
-fn bus_status(client: Option<&BusClient>, url: &Url, dropped: u64) -> BusStatus {
+fn bus_status(client: Option<&BusClient>, url: &Url, (turned_away, dropped): (u64, u64)) -> BusStatus {
     let counters = client.map(BusClient::counters).unwrap_or_default();
     let rows = [
         ("connections", counters.connections),
@@ -301,6 +321,7 @@ fn bus_status(client: Option<&BusClient>, url: &Url, dropped: u64) -> BusStatus 
         ("answers_resent", counters.answers_resent),
         ("answers_given_up", counters.answers_given_up),
         ("frames_dropped", counters.frames_dropped),
+        ("requests_turned_away", turned_away),
         ("requests_dropped", dropped),
     ];
     BusStatus {

@@ -32,6 +32,17 @@ impl Rounds {
         median(self.0[who].clone())
     }
 
+    /// Median of how much more one had than another in the same round.
+    pub(crate) fn difference(&self, who: usize, than: usize) -> f64 {
+        median(
+            self.0[who]
+                .iter()
+                .zip(&self.0[than])
+                .map(|(one, other)| one - other)
+                .collect(),
+        )
+    }
+
     pub(crate) fn ratio(&self, who: usize, to: usize) -> f64 {
         median(
             self.0[who]

@@ -93,10 +93,15 @@ impl Bus {
 
     /// Our service with testbed, under this section of the configuration.
     pub(crate) fn service(&self, testbed: &Value) -> Peer {
+        self.service_with(&json!({ "testbed": testbed }))
+    }
+
+    /// Our service with testbed, under these sections of the configuration.
+    pub(crate) fn service_with(&self, sections: &Value) -> Peer {
         let sandbox = Sandbox::new();
         let conf = json!({
             "websocket": {"host": "127.0.0.1", "port": self.port},
-            "PHAL": {"ovos-phal-plugin-tools": {"testbed": testbed}},
+            "PHAL": {"ovos-phal-plugin-tools": sections},
         });
         std::fs::write(sandbox.path("config/mycroft/mycroft.conf"), conf.to_string())
             .expect("a sandbox can be written");

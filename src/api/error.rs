@@ -40,6 +40,10 @@ pub const KINDS: &[(&str, &str)] = &[
         "RuntimeError",
         "the tool failed, or returned what it may not return",
     ),
+    (
+        "StateError",
+        "what has to outlive the service could not be written: see to its state_dir",
+    ),
     ("TimeoutError", "not done in time"),
     (
         "ToolboxClosed",

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::error::{ErrorDetail, WireError};
 use super::progress::Progress;
 use super::request::{CallOptions, call_id};
-use super::resolve::{Name, python_text, unavailable};
+use super::resolve::{Name, RELOAD_PATIENCE, python_text, unavailable};
 use super::{Api, Request};
 use crate::engine::{CallEnd, Lease, Place, Refusal, is_never_begun};
 use crate::registry::{Found, Tool};
@@ -197,7 +197,7 @@ impl Api {
             None => {
                 // It is being replaced. The call is known while it waits, so that whatever ends calls ends it too.
                 let place = self.place(request, &tool, &call_id, &options.clone()?)?;
-                let (tool, lease) = waited(place.wait_for(self.lease(tool)).await)?;
+                let (tool, lease) = waited(place.wait_for(self.lease(tool, RELOAD_PATIENCE)).await)?;
                 (tool, lease, Some(place))
             }
         };
@@ -269,7 +269,7 @@ impl Api {
             // The dead copy is taken out of the registry a moment after it died.
             let looked = changed.changed().await;
             looked.map_err(|_| unavailable(&tool.toolbox_id, "the service is shutting down"))?;
-            self.lease(tool.clone()).await
+            self.lease(tool.clone(), RELOAD_PATIENCE).await
         };
         let (tool, lease) = waited(place.wait_for(next).await)?;
         Ok((tool, lease, place))

@@ -1,6 +1,7 @@
 //! `ovos.tools.plan`: what a call would do, without doing it.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use ovos_toolbox_wire::{Effect, Object};
 use schemars::JsonSchema;
@@ -13,6 +14,10 @@ use super::request::CallOptions;
 use super::resolve::Name;
 use super::{Api, Request};
 use crate::engine::{Plan, PlannedAction};
+
+/// How long a plan waits for a toolbox that is being replaced. Unlike a call it has no timeout of its own, and whoever asks
+/// for it can ask again.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The answer to `ovos.tools.plan`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -89,7 +94,7 @@ impl Api {
     async fn planned(&self, request: &Request, name: Value) -> Result<PlanResponse, WireError> {
         let (_, mut tools) = self.resolve(request)?;
         let tool = tools.pop().ok_or_else(WireError::missing_name)?;
-        let (tool, lease) = self.lease(tool).await?;
+        let (tool, lease) = self.lease(tool, PATIENCE).await?;
         let args = prepare(&tool, request.data.get("args"))?;
         let options = CallOptions::default();
         let call = engine_request(

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use super::cancel::CancelResponse;
 use super::error::WireError;
 use super::payload::ErrorResponse;
+use super::request::call_id;
+use super::resolve::Name;
 use super::stop::{StopResponse, StoppedToolbox};
 use super::{Api, Request, Topic};
 use crate::bus::Message;
@@ -65,6 +67,63 @@ impl Api {
 }
 
 impl Api {
+    /// Answers a request that is not served because too many are under way.
+    ///
+    /// # Cancel safety
+    /// The answer is lost.
+    pub async fn turn_away(&self, topic: Topic, request: &Request) {
+        let error = WireError::new(
+            "BusyError",
+            "far too many requests are under way; try again later",
+        )
+        .text;
+        let (head, data) = (&request.head, &request.data);
+        let is_call = matches!(topic, Topic::Invoke | Topic::Call { .. });
+        let mut answer = Object::new();
+        match topic {
+            Topic::Invoke | Topic::Plan => {
+                let name = match Name::of(data) {
+                    Name::Given { echo, .. } => echo,
+                    Name::Missing => Value::from(""),
+                };
+                answer.insert("name".to_owned(), name);
+            }
+            Topic::Call { toolbox_id } => {
+                let id = toolbox_id.or_else(|| Some(data.get("toolbox_id")?.as_str()?.to_owned()));
+                let Some(id) = id.filter(|id| self.registry.snapshot().toolbox(id).is_some()) else {
+                    return;
+                };
+                answer.insert("toolbox_id".to_owned(), Value::from(id));
+            }
+            Topic::Resume => {
+                let entry = StoppedToolbox {
+                    error: Some(error),
+                    ..StoppedToolbox::default()
+                };
+                let toolboxes = vec![entry];
+                return self.answer(head, &StopResponse { toolboxes }).await;
+            }
+            Topic::Cancel => {
+                let answer = CancelResponse {
+                    state: "unknown".to_owned(),
+                    error: Some(error),
+                    ..CancelResponse::default()
+                };
+                return self.answer(head, &answer).await;
+            }
+            // Nobody waits for an answer, or for just one.
+            Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::Discover => return,
+            _ => {}
+        }
+        if let Ok(Some(call_id)) = call_id(data)
+            && is_call
+        {
+            answer.insert("call_id".to_owned(), Value::from(call_id));
+        }
+        answer.insert("error".to_owned(), Value::from(error));
+        self.answer(head, &answer).await;
+    }
+
     /// Answers a request that ran into a bug of the service.
     ///
     /// # Cancel safety

@@ -15,7 +15,7 @@ use crate::registry::{Found, Tool, ToolboxState};
 use crate::schema::{python_type_name, shorten};
 
 /// How long a call waits for a toolbox that is being replaced: its old copy may drain and close first.
-const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The `name` of a request, as the published contract reads it.
 pub(super) enum Name {
@@ -139,12 +139,16 @@ impl Api {
         }
     }
 
-    /// Holds the toolbox of a tool for a call, waiting for it while it is being replaced. The tool comes back as the new
-    /// generation has it.
-    pub(super) async fn lease(&self, tool: Arc<Tool>) -> Result<(Arc<Tool>, Lease), WireError> {
+    /// Holds the toolbox of a tool for a call, waiting for it this long while it is being replaced. The tool comes back as
+    /// the new generation has it.
+    pub(super) async fn lease(
+        &self,
+        tool: Arc<Tool>,
+        patience: Duration,
+    ) -> Result<(Arc<Tool>, Lease), WireError> {
         let mut changed = self.registry.watch();
         let mut tool = tool;
-        let found = timeout(RELOAD_PATIENCE, async {
+        let found = timeout(patience, async {
             loop {
                 changed.mark_unchanged();
                 if let Some(lease) = self.engine.lease(&tool.toolbox_id, tool.generation) {
@@ -173,7 +177,10 @@ impl Api {
             Ok(found) => found,
             Err(_) => Err(WireError::new(
                 "ToolboxUnavailable",
-                "its reload takes too long; see ovos.tools.status",
+                format!(
+                    "its reload takes longer than {} s; see ovos.tools.status",
+                    patience.as_secs()
+                ),
             )),
         }
     }

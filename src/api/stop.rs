@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::error::WireError;
 use super::request::required_text;
-use super::resolve::unavailable;
-use super::{Api, Request, Urgent};
+use super::resolve::{python_text, unavailable};
+use super::{Api, Request, Topic, Urgent};
 use crate::bus::{Envelope, Message};
 use crate::engine::{StopTarget, Stopped, Verdict};
-use crate::registry::Tool;
+use crate::registry::{Found, Tool};
 
 /// A stop request above this, in bytes, stops everything before it is read: reading megabytes takes longer than stopping.
 const LARGEST: usize = 64 << 10;
@@ -34,14 +34,33 @@ pub struct StopResponse {
 pub struct StoppedToolbox {
     /// Which.
     pub toolbox_id: String,
-    /// Stop: it is latched and its halt was confirmed. Resume: it is open.
+    /// Stop: it is latched, its halt was confirmed, and a restart of the service changes nothing about that. Resume: it is
+    /// open.
     pub ok: bool,
     /// Stop: what a resume has to name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_id: Option<String>,
-    /// Stop: why the halt could not be confirmed (it is latched all the same). Resume: why it stays latched.
+    /// Stop: why the halt could not be confirmed, or the stop not be remembered (it is latched all the same). Resume: why it
+    /// stays latched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+impl StoppedToolbox {
+    /// The stop holds, but the next service would not know of it.
+    fn forgettable(&mut self, why: &str) {
+        self.ok = false;
+        let text = WireError::new(
+            "StateError",
+            format!(
+                "it is in emergency stop, but would not be any more after a restart of the service: {why}"
+            ),
+        );
+        self.error = Some(match self.error.take() {
+            Some(error) => format!("{error}; {}", text.text),
+            None => text.text,
+        });
+    }
 }
 
 impl From<Stopped> for StoppedToolbox {
@@ -102,6 +121,39 @@ impl Api {
         }
     }
 
+    /// Whether a request calls a tool that stops something: it must not wait behind others then. Looks at no more of it
+    /// than that takes.
+    #[must_use]
+    pub fn calls_stop(&self, topic: &Topic, text: &str) -> bool {
+        let snapshot = self.registry.snapshot();
+        if text.len() > LARGEST
+            || !matches!(topic, Topic::Invoke | Topic::Call { .. })
+            || !snapshot.may_stop(text)
+        {
+            return false;
+        }
+        let (Some(head), data) = read(text) else {
+            return false;
+        };
+        let received = Instant::now();
+        let request = Request { head, data, received };
+        let tools = match topic {
+            Topic::Call { toolbox_id } => {
+                let of_topic = toolbox_id.as_deref();
+                let named = of_topic.or_else(|| request.data.get("toolbox_id")?.as_str());
+                let name = request.data.get("name").map_or_else(String::new, python_text);
+                match named.map(|id| snapshot.find(&name, Some(id))) {
+                    Some(Found::One(tool)) => vec![tool],
+                    _ => Vec::new(),
+                }
+            }
+            _ => self
+                .resolve(&request)
+                .map_or_else(|_| Vec::new(), |(_, tools)| tools),
+        };
+        tools.last().is_some_and(|tool| tool.effect() == Effect::Stop)
+    }
+
     /// Stops toolboxes and tells what was stopped.
     ///
     /// # Cancel safety
@@ -110,8 +162,12 @@ impl Api {
         self.counters.stops.fetch_add(1, Ordering::Relaxed);
         let confirmed = self.engine.stop(target, reason);
         // At once rather than after the toolboxes' word: a service that dies meanwhile comes back latched.
-        let (stopped, ()) = futures_util::join!(confirmed, self.toolboxes.latches_changed());
-        stopped.into_iter().map(StoppedToolbox::from).collect()
+        let (stopped, remembered) = futures_util::join!(confirmed, self.toolboxes.latches_changed());
+        let mut stopped: Vec<_> = stopped.into_iter().map(StoppedToolbox::from).collect();
+        if let Err(why) = remembered {
+            stopped.iter_mut().for_each(|toolbox| toolbox.forgettable(&why));
+        }
+        stopped
     }
 
     pub(super) async fn resume(&self, request: &Request) -> StopResponse {
@@ -149,7 +205,8 @@ impl Api {
     async fn lift(&self, toolbox_id: &str, stop_id: &str) -> Result<(), WireError> {
         let lifted = self.engine.resume(toolbox_id, stop_id).await;
         lifted.map_err(|error| WireError::new("EmergencyStop", format!("not resumed: {error}")))?;
-        self.toolboxes.latches_changed().await;
+        // What cannot be written is logged; the next service has it latched then, which is the safe side.
+        _ = self.toolboxes.latches_changed().await;
         Ok(())
     }
 

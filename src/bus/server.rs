@@ -5,7 +5,7 @@
 //! buffering for a slow one, nesting that kills Python services) it does not. `gate` decides what is relayed,
 //! `hub` hands it to everybody, `peer` is one client. Start with [`EmbeddedBus`].
 
-mod gate;
+pub(super) mod gate;
 mod hub;
 mod peer;
 

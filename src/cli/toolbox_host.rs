@@ -13,6 +13,9 @@ Examples:
 pub struct Arguments {
     #[command(flatten)]
     task: Task,
+    /// What the process may reach, as JSON: the toolbox's `confine`
+    #[arg(long, value_name = "JSON")]
+    confine: Option<String>,
 }
 
 /// Exactly one of these.
@@ -40,14 +43,15 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         serve,
         safe_stop,
     } = &arguments.task;
+    let confine = arguments.confine.as_deref();
     if let Some(file) = probe {
         crate::plugin::probe::child_main(file)
     } else if let Some(file) = inspect {
         crate::plugin::inspect::child_main(file)
     } else if let Some(file) = serve {
-        crate::plugin::serve::child_main(file)
+        crate::plugin::serve::child_main(file, confine)
     } else if let Some(file) = safe_stop {
-        crate::plugin::serve::safe_stop_main(file)
+        crate::plugin::serve::safe_stop_main(file, confine)
     } else {
         // clap's group asks for one of them.
         ExitCode::FAILURE

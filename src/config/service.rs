@@ -20,7 +20,7 @@ pub struct ServiceConfig {
     /// `plugins_dir`: where plugins are looked for, in this order; one path or a list. Default
     /// `$XDG_DATA_HOME/ovos-tools/plugins`, `/usr/local/lib/ovos-tools/plugins`, `/usr/lib/ovos-tools/plugins`.
     pub plugins_dir: Vec<PathBuf>,
-    /// `isolation`: where toolboxes run unless their section says otherwise. Default `in_process`.
+    /// `isolation`: where toolboxes run unless their section says otherwise. Default `process`.
     pub isolation: Isolation,
     /// `embedded_bus`: whether the service opens a messagebus of its own. Default `never`.
     pub embedded_bus: EmbeddedBus,
@@ -234,7 +234,7 @@ impl ServiceConfig {
 
         let config = Self {
             plugins_dir,
-            isolation: it.word("isolation", Isolation::InProcess),
+            isolation: it.word("isolation", Isolation::Process),
             embedded_bus,
             embedded_bus_host: it.take(
                 "embedded_bus_host",

@@ -117,6 +117,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether any of its actions moves something.
+    #[must_use]
+    pub fn moves(&self) -> bool {
+        let moves = |action: &PlannedAction| matches!(action.effect, Effect::Motion | Effect::Safe);
+        self.actions.iter().any(moves)
+    }
+
     /// Checks `actions` and computes their waves.
     ///
     /// # Errors

@@ -32,6 +32,17 @@ pub(crate) struct Station {
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// A lease was given back.
     returned: Notify,
+    /// Resumes under way.
+    resumes: AtomicUsize,
+}
+
+/// A resume that is under way, until it is dropped.
+pub(crate) struct Resuming<'a>(&'a Station);
+
+impl Drop for Resuming<'_> {
+    fn drop(&mut self) {
+        self.0.resumes.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 struct Seats {
@@ -77,7 +88,17 @@ impl Station {
             generations: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             returned: Notify::new(),
+            resumes: AtomicUsize::new(0),
         }
+    }
+
+    pub(crate) fn resuming(&self) -> Resuming<'_> {
+        self.resumes.fetch_add(1, Ordering::SeqCst);
+        Resuming(self)
+    }
+
+    pub(crate) fn is_resuming(&self) -> bool {
+        self.resumes.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) fn limits(&self) -> Limits {

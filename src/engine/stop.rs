@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
+use ovos_toolbox_wire::Failure;
 use tokio::time::timeout;
 
 use super::call::Cause;
@@ -100,15 +101,21 @@ impl Engine {
     }
 
     /// A toolbox stopped by itself. As [`Self::stop`], but never of another one, also where this one is not live yet: it
-    /// is latched when it comes.
+    /// is latched when it comes. Nothing happens to one that is stopped already (it may say so because of that very stop,
+    /// from its halt), unless somebody is about to lift that.
     ///
     /// # Cancel safety
     /// As [`Self::stop`].
     pub fn stop_itself(&self, toolbox_id: &str, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
         let fresh = || Arc::new(Station::new(toolbox_id, Latch::new(None), Limits::default()));
-        super::write(&self.stations)
+        let station = super::write(&self.stations)
             .entry(toolbox_id.to_owned())
-            .or_insert_with(fresh);
+            .or_insert_with(fresh)
+            .clone();
+        if station.latch.holder().is_some() && !station.is_resuming() {
+            tracing::debug!(toolbox = toolbox_id, reason, "it is in emergency stop already");
+            return Box::pin(std::future::ready(Vec::new()));
+        }
         self.stop(&StopTarget::Toolboxes(vec![toolbox_id.to_owned()]), reason)
     }
 
@@ -127,19 +134,27 @@ impl Engine {
             toolbox_id: toolbox_id.to_owned(),
             source,
         };
+        // Before anything is looked at: what the toolbox says from now on is newer than the stop that is lifted.
+        let _resuming = station.resuming();
         station.latch.check(stop_id).map_err(latch_error)?;
         let toolboxes = station.live();
-        let Some(newest) = toolboxes.first() else {
+        if toolboxes.is_empty() {
             return Err(ResumeError::NotRunning(toolbox_id.to_owned()));
-        };
+        }
         let refused = |reason| ResumeError::Refused {
             toolbox_id: toolbox_id.to_owned(),
             reason,
         };
-        match timeout(station.limits().plan, newest.resume()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(failure)) => return Err(refused(failure.message)),
-            Err(_) => return Err(refused("it did not answer".to_owned())),
+        let limit = station.limits().plan;
+        let words = toolboxes.iter().map(|copy| timeout(limit, copy.resume()));
+        for (copy, word) in join_all(words).await.into_iter().enumerate() {
+            match word {
+                Ok(Ok(())) => {}
+                // An older copy that is drained drives the same machine, so it has its say until it is gone.
+                Ok(Err(failure)) if copy > 0 && is_gone(&failure) => {}
+                Ok(Err(failure)) => return Err(refused(failure.message)),
+                Err(_) => return Err(refused("it did not answer".to_owned())),
+            }
         }
         // A stop that came while the toolbox was asked has another id, so this does not lift it.
         station.latch.lift(stop_id).map_err(latch_error)?;
@@ -167,6 +182,10 @@ impl Engine {
                 .collect(),
         }
     }
+}
+
+fn is_gone(failure: &Failure) -> bool {
+    matches!(failure.kind.as_str(), "ToolboxClosed" | "ToolboxCrashed")
 }
 
 /// Halts every live generation of a toolbox; the halts are on their way when this returns.

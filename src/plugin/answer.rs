@@ -1,7 +1,7 @@
 //! What a toolbox answered, from status and JSON to the service's types.
 //!
 //! Pure: text in, types out. A broken answer becomes a [`Failure`] that says what was wrong with it; nothing a toolbox
-//! sends can make a function here panic. Nesting is bounded by `serde_json`'s own limit of 128 levels.
+//! sends can make a function here panic. Nesting is bounded by `serde_json`'s own limit of 128 levels (see [`json`]).
 
 use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Plan};
@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::bytes::{Owned, Unreadable};
+use super::json;
 use crate::engine::Ended;
 
 /// Failures are short; a longer one is a mistake of the toolbox.
@@ -50,7 +51,7 @@ pub(super) fn bare(status: Status, what: &str) -> Failure {
 pub(super) fn failure(status: Status, words: &Owned, what: &str) -> Failure {
     match words.text(MAX_FAILURE_BYTES) {
         Ok("") => bare(status, what),
-        Ok(text) => serde_json::from_str(text).unwrap_or_else(|e| {
+        Ok(text) => json::read(text).unwrap_or_else(|e| {
             let mut failure = bare(status, what);
             failure.message = format!("{}; its reason is not a failure object: {e}", failure.message);
             failure
@@ -81,7 +82,7 @@ pub(super) fn conclusion(json: Result<&str, Unreadable>) -> Result<Conclusion, F
 /// What `plan` returned.
 pub(super) fn plan(json: Result<&str, Unreadable>) -> Result<Vec<Action>, Failure> {
     let text = json.map_err(|e| protocol("the plan", e))?;
-    let plan: Plan = serde_json::from_str(text).map_err(|e| protocol("the plan is not usable:", e))?;
+    let plan: Plan = json::read(text).map_err(|e| protocol("the plan is not usable:", e))?;
     if plan.actions.is_empty() {
         return Err(protocol("the plan", "has no action; it needs at least one"));
     }
@@ -90,8 +91,7 @@ pub(super) fn plan(json: Result<&str, Unreadable>) -> Result<Vec<Action>, Failur
 
 fn payload(what: &str, json: Result<&str, Unreadable>) -> Result<Conclusion, Failure> {
     let text = json.map_err(|e| protocol(what, e))?;
-    let payload: Payload =
-        serde_json::from_str(text).map_err(|e| protocol(&format!("{what} is not usable:"), e))?;
+    let payload: Payload = json::read(text).map_err(|e| protocol(&format!("{what} is not usable:"), e))?;
     match payload {
         Payload {
             output: Some(output),

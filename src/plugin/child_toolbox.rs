@@ -3,6 +3,9 @@
 //! Turns what the engine and the manager ask into frames, and the child's frames into answers; a [`Keeper`] watches over
 //! the process. Everything is sent at once from the thread that asks, so a halt waits for nothing. Read [`ChildToolbox`].
 
+mod sent;
+mod sockets;
+
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -19,11 +22,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
+use sent::Sent;
+use sockets::Sockets;
+
+use super::confine::Confine;
 use super::core::Core;
 use super::counts::Counts;
 use super::frame::{HaltOrder, Opening, Order};
 use super::hosted::{Death, Hosted};
 use super::in_process::Open;
+use super::json;
 use super::keeper::{Keeper, Keeping};
 use super::outlet::{Bell, Outlet};
 use super::services::{HostServices, Origin};
@@ -43,6 +51,8 @@ pub struct ProcessSettings {
     pub env: BTreeMap<String, String>,
     /// Memory it may use, in MiB; none: as much as there is.
     pub memory_mb: Option<u64>,
+    /// What it may reach; none: everything that the service may.
+    pub confine: Option<Confine>,
     /// How long the process may take until it says hello.
     pub hello: Duration,
 }
@@ -111,6 +121,7 @@ impl ChildToolbox {
         let program = Program {
             path: process.program.clone().into(),
             env: process.env.clone(),
+            confine: process.confine.clone(),
         };
         let sockets = Sockets::new().map_err(|e| trouble(&e))?;
         let mut command = program.command("--serve", &process.file);
@@ -238,7 +249,7 @@ impl ChildToolbox {
         let tether = self.tether.clone();
         async move {
             let json = answer.await.unwrap_or_else(|_| Err(tether.gone_failure()))?;
-            serde_json::from_str(&json).map_err(|e| {
+            json::read(&json).map_err(|e| {
                 Failure::new(
                     "ToolboxError",
                     format!("the answer of its process cannot be read: {e}"),
@@ -487,7 +498,13 @@ impl Toolbox for ChildToolbox {
         };
         self.tether.data.start(&order.frame().encode());
         self.tether.arm();
-        waiting.boxed()
+        let tether = self.tether.clone();
+        Sent {
+            run: run.0,
+            waiting,
+            tether,
+        }
+        .boxed()
     }
 
     fn cancel(&self, run: RunId) {
@@ -568,29 +585,6 @@ impl Toolbox for ChildToolbox {
             agreed
         }
         .boxed()
-    }
-}
-
-/// Two socketpairs; every end is closed on exec.
-struct Sockets {
-    data: UnixStream,
-    their_data: UnixStream,
-    control: UnixStream,
-    their_control: UnixStream,
-}
-
-impl Sockets {
-    fn new() -> std::io::Result<Self> {
-        let (data, their_data) = UnixStream::pair()?;
-        let (control, their_control) = UnixStream::pair()?;
-        // The data socket has a thread of its own that waits in it.
-        control.set_nonblocking(true)?;
-        Ok(Self {
-            data,
-            their_data,
-            control,
-            their_control,
-        })
     }
 }
 

@@ -5,17 +5,21 @@
 //! Read [`Control`] first.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use ovos_toolbox_wire::Failure;
 use tokio::sync::oneshot;
 
 use super::table::Instance;
+use super::wake_lock::WakeLock;
 use super::watchdog::{Calling, Meter};
 
 /// Threads that a halt may start when the control thread hangs. More would only pile up behind the same lock.
 const MAX_HELPERS: usize = 4;
+
+/// Halts that wait for the control thread one by one; past it, the last one stands for all that come.
+const MAX_HALTS: usize = 64;
 
 /// Proves that nobody is inside a toolbox through its control lane, and that nobody will be.
 #[derive(Debug)]
@@ -26,13 +30,13 @@ pub(super) type Word = oneshot::Receiver<Result<(), Failure>>;
 
 /// The control lane of one toolbox.
 pub(super) struct Control {
-    state: Mutex<State>,
-    wake: Condvar,
+    state: WakeLock<State>,
     meter: Arc<Meter>,
 }
 
 #[derive(Default)]
 struct State {
+    /// At most `MAX_HALTS`.
     halts: VecDeque<HaltJob>,
     /// Bounded by the runs in flight: the engine cancels a run a few times at most.
     cancels: VecDeque<u64>,
@@ -44,7 +48,6 @@ struct State {
     stopped: bool,
     instance: Option<Arc<Instance>>,
     closing: bool,
-    waiting: bool,
     /// The control thread is inside the toolbox.
     busy: bool,
     helpers: usize,
@@ -54,12 +57,39 @@ struct State {
 struct HaltJob {
     subsystems: String,
     emergency: bool,
-    reply: oneshot::Sender<Result<(), Failure>>,
+    replies: Vec<oneshot::Sender<Result<(), Failure>>>,
+}
+
+impl HaltJob {
+    /// Stands for another halt too: of everything, since they may name different subsystems.
+    fn merge(&mut self, other: Self) {
+        r#"["all"]"#.clone_into(&mut self.subsystems);
+        self.emergency |= other.emergency;
+        // Whoever has given up is not told: those who wait are few, for each waits for a moment only.
+        self.replies.retain(|reply| !reply.is_closed());
+        self.replies.extend(other.replies);
+    }
+
+    fn tell(self, said: &Result<(), Failure>) {
+        for reply in self.replies {
+            let _ = reply.send(said.clone());
+        }
+    }
 }
 
 struct ResumeJob {
     stops: u64,
     reply: oneshot::Sender<Result<(), Failure>>,
+}
+
+impl State {
+    fn queue(&mut self, job: HaltJob) {
+        let full = self.halts.len() >= MAX_HALTS;
+        match self.halts.back_mut() {
+            Some(last) if full => last.merge(job),
+            _ => self.halts.push_back(job),
+        }
+    }
 }
 
 enum Step {
@@ -71,21 +101,20 @@ enum Step {
 impl Control {
     pub(super) fn new(meter: Arc<Meter>) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::default(),
-            wake: Condvar::new(),
+            state: WakeLock::default(),
             meter,
         })
     }
 
     /// Starts the thread, now that there is an instance.
     pub(super) fn run(self: &Arc<Self>, instance: Arc<Instance>, name: &str) -> std::io::Result<()> {
-        self.lock().instance = Some(instance.clone());
+        self.state.lock().instance = Some(instance.clone());
         let lane = Arc::clone(self);
         let spawned = thread::Builder::new()
             .name(format!("tc-{name}"))
             .spawn(move || lane.work(&instance));
         if spawned.is_err() {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.instance = None;
             state.ended = true;
         }
@@ -98,11 +127,11 @@ impl Control {
         let job = HaltJob {
             subsystems,
             emergency,
-            reply,
+            replies: vec![reply],
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closing {
-            let _ = job.reply.send(Err(closed()));
+            job.tell(&Err(closed()));
             return word;
         }
         if emergency {
@@ -122,50 +151,51 @@ impl Control {
             drop(state);
             self.halt_beside(instance, job);
         } else {
-            state.halts.push_back(job);
-            self.notify(state);
+            state.queue(job);
+            state.wake();
         }
         word
     }
 
     /// Whether there was an emergency halt that has not been resumed.
     pub(super) fn is_stopped(&self) -> bool {
-        self.lock().stopped
+        self.state.lock().stopped
     }
 
     /// Asks a run to end.
     pub(super) fn cancel(&self, run: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !state.closing {
             state.cancels.push_back(run);
-            self.notify(state);
+            state.wake();
         }
     }
 
     /// Asks whether the latch may be lifted.
     pub(super) fn resume(&self) -> Word {
         let (reply, word) = oneshot::channel();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closing {
             let _ = reply.send(Err(closed()));
         } else {
             let stops = state.stops;
             state.resumes.push_back(ResumeJob { stops, reply });
-            self.notify(state);
+            state.wake();
         }
         word
     }
 
     /// Does what is queued, takes no more, and waits until nobody is inside the toolbox through this lane.
     pub(super) fn close(&self) -> Alone {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closing = true;
         if state.instance.is_none() {
             return Alone(());
         }
-        self.wake.notify_all();
+        state.wake();
+        let mut state = self.state.lock();
         while !(state.ended && state.helpers == 0) {
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = state.wait();
         }
         state.instance = None;
         Alone(())
@@ -179,19 +209,23 @@ impl Control {
         let spawned = thread::Builder::new().name("tc-halt".to_owned()).spawn(move || {
             let job = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(job) = job {
-                let _ = job.reply.send(instance.halt(&job.subsystems, job.emergency));
+                let said = instance.halt(&job.subsystems, job.emergency);
+                job.tell(&said);
             }
             drop(instance);
-            lane.lock().helpers -= 1;
-            lane.wake.notify_all();
+            let mut state = lane.state.lock();
+            state.helpers -= 1;
+            state.wake();
         });
         if let Err(error) = spawned {
             tracing::error!(%error, "no thread for a halt beside a busy toolbox; it waits for the call under way");
             let job = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.helpers -= 1;
-            state.halts.extend(job);
-            self.notify(state);
+            if let Some(job) = job {
+                state.queue(job);
+            }
+            state.wake();
         }
     }
 
@@ -202,7 +236,7 @@ impl Control {
                     let said = self
                         .meter
                         .during(Calling::Halt, || instance.halt(&job.subsystems, job.emergency));
-                    let _ = job.reply.send(said);
+                    job.tell(&said);
                 }
                 Step::Cancel(run) => self.meter.during(Calling::Cancel, || instance.cancel(run)),
                 Step::Resume(job) => {
@@ -210,15 +244,16 @@ impl Control {
                 }
             }
         }
-        self.lock().ended = true;
-        self.wake.notify_all();
+        let mut state = self.state.lock();
+        state.ended = true;
+        state.wake();
     }
 
     /// Resumes, unless a stop came first, and stops again when one came meanwhile.
     fn resume_now(&self, instance: &Instance, stops: u64) -> Result<(), Failure> {
         let said = self.meter.during(Calling::Resume, || instance.resume());
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.stops == stops {
                 state.stopped &= said.is_err();
                 return said;
@@ -234,7 +269,7 @@ impl Control {
     }
 
     fn next(&self) -> Option<Step> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.busy = false;
         loop {
             let step = if let Some(job) = state.halts.pop_front() {
@@ -251,22 +286,8 @@ impl Control {
             if state.closing {
                 return None;
             }
-            state.waiting = true;
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.waiting = false;
+            state = state.wait();
         }
-    }
-
-    fn notify(&self, state: MutexGuard<'_, State>) {
-        let waiting = state.waiting;
-        drop(state);
-        if waiting {
-            self.wake.notify_all();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -279,4 +300,33 @@ fn overtaken() -> Failure {
         "EmergencyStop",
         "a newer stop came before the resume was done; resume that one",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halts_that_pile_up_become_one_of_everything() {
+        let mut state = State::default();
+        let mut words = Vec::new();
+        for number in 0..200 {
+            let (reply, word) = oneshot::channel();
+            state.queue(HaltJob {
+                subsystems: format!(r#"["arm{number}"]"#),
+                emergency: number == 150,
+                replies: vec![reply],
+            });
+            // Most of those who asked have given up meanwhile.
+            if number % 50 == 0 {
+                words.push(word);
+            }
+        }
+        assert_eq!(state.halts.len(), MAX_HALTS);
+        let last = state.halts.pop_back().unwrap();
+        assert_eq!((last.subsystems.as_str(), last.emergency), (r#"["all"]"#, true));
+        assert!(last.replies.len() < 5, "{} are kept", last.replies.len());
+        last.tell(&Ok(()));
+        assert_eq!(words.pop().unwrap().try_recv(), Ok(Ok(())));
+    }
 }

@@ -14,8 +14,9 @@ use serde_json::Value;
 use super::answer;
 use super::bytes::{Owned, Unreadable};
 use super::counts::Counters;
-use super::host_thread::HostQueue;
+use super::host_queue::HostQueue;
 use super::journal::Journal;
+use super::json;
 use super::rate::Rate;
 use super::runs::Runs;
 use super::services::{HostServices, Limits, Origin, Request};
@@ -99,9 +100,7 @@ impl Core {
     }
 
     pub(super) fn progress(&self, run: u64, json: Result<&str, Unreadable>) {
-        let progress = json
-            .ok()
-            .and_then(|text| serde_json::from_str::<Progress>(text).ok());
+        let progress = json.ok().and_then(|text| json::read::<Progress>(text).ok());
         self.progressed(run, progress);
     }
 
@@ -115,10 +114,7 @@ impl Core {
     }
 
     pub(super) fn event(&self, json: Result<&str, Unreadable>) {
-        let Some(event) = json
-            .ok()
-            .and_then(|text| serde_json::from_str::<Event>(text).ok())
-        else {
+        let Some(event) = json.ok().and_then(|text| json::read::<Event>(text).ok()) else {
             self.counters.dropped_events.add();
             self.complain("an event of the toolbox is not an event object");
             return;
@@ -150,7 +146,7 @@ impl Core {
             .filter(|t| self.manifest.requests.iter().any(|listed| listed == t));
         let data: Option<Value> = json.ok().and_then(|text| match text {
             "" => Some(Value::Object(serde_json::Map::new())),
-            text => serde_json::from_str(text).ok(),
+            text => json::read(text).ok(),
         });
         let (Some(topic), Some(data)) = (topic, data.filter(Value::is_object)) else {
             self.counters.refused_requests.add();

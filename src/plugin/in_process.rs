@@ -4,8 +4,10 @@
 //! cancels, halts and resumes beside it. Knows nothing of reloads or the registry, so the same type serves inside
 //! `ovos-tools toolbox-host`. Read [`InProcess`] first.
 
-use std::collections::HashSet;
-use std::sync::{Arc, PoisonError, RwLock};
+mod host_thread;
+mod without;
+
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -15,11 +17,13 @@ use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Manifest, Objec
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
+use host_thread::HostThread;
+use without::Without;
+
 use super::control::{Control, Word};
 use super::core::Core;
 use super::counts::Counts;
-use super::host;
-use super::host_thread::{Job, Refused};
+use super::host_queue::{Job, Refused};
 use super::hosted::{Death, Hosted};
 use super::load::Library;
 use super::runs::Reply;
@@ -62,34 +66,6 @@ pub struct InProcess {
     planless: Arc<Without>,
     conclusionless: Arc<Without>,
     closed: watch::Receiver<bool>,
-}
-
-/// Names of tools that need not be asked: a question costs a call two switches of threads. Written on the host thread
-/// only, so that an answer from before the tools changed never outlives the change.
-#[derive(Debug, Default)]
-struct Without(RwLock<HashSet<String>>);
-
-impl Without {
-    fn has(&self, tool: &str) -> bool {
-        self.0
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(tool)
-    }
-
-    /// Remembers what a tool answered.
-    fn note<T>(&self, tool: String, answer: &Result<Option<T>, Failure>) {
-        if matches!(answer, Ok(None)) {
-            self.0
-                .write()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(tool);
-        }
-    }
-
-    fn forget(&self) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
-    }
 }
 
 impl std::fmt::Debug for InProcess {
@@ -258,6 +234,11 @@ impl InProcess {
             };
             self.core.runs.end_queued(run.0, ended);
         }
+    }
+
+    /// Nobody waits for this run any more: if it has not begun, it never does.
+    pub(super) fn give_up(&self, run: RunId) {
+        self.core.runs.withdraw(run.0);
     }
 
     /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` has no say.
@@ -556,114 +537,7 @@ impl Toolbox for InProcess {
     }
 }
 
-fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
+pub(super) fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
     serde_json::to_string(value)
         .map_err(|e| Failure::new("InternalError", format!("cannot be written as JSON: {e}")))
-}
-
-/// What the host thread owns.
-struct HostThread {
-    core: Arc<Core>,
-    control: Arc<Control>,
-    library: Arc<Library>,
-    meter: Arc<Meter>,
-    closed: watch::Sender<bool>,
-}
-
-impl HostThread {
-    fn run(self, config: &str, opened: oneshot::Sender<Result<(), Failure>>) {
-        let instance = match self.open(config) {
-            Ok(instance) => instance,
-            Err(failure) => {
-                let _ = opened.send(Err(failure));
-                return;
-            }
-        };
-        if opened.send(Ok(())).is_err() {
-            // Nobody waits any more, and the queue will not be closed by a drop that never happens.
-            self.core.queue.close();
-        }
-        loop {
-            match self.core.queue.next() {
-                Job::Start { run, json } => self.start(&instance, run, &json),
-                Job::Ask { calling, question } => self.meter.during(calling, || question(&instance)),
-                Job::Response {
-                    request,
-                    status,
-                    json,
-                } => {
-                    self.meter
-                        .during(Calling::Response, || instance.on_response(request, status, &json));
-                }
-                Job::Message { topic, json } => {
-                    self.meter
-                        .during(Calling::Message, || instance.message(&topic, &json));
-                }
-                Job::Close => break,
-            }
-        }
-        self.close(&instance);
-    }
-
-    fn open(&self, config: &str) -> Result<Arc<Instance>, Failure> {
-        let id = &self.core.origin.toolbox_id;
-        let host = host::table_for(&self.core);
-        let opened = self
-            .meter
-            .during(Calling::Open, || self.library.table.open(&host, config));
-        let instance = Arc::new(opened?);
-        if let Err(error) = self.control.run(Arc::clone(&instance), id) {
-            self.close(&instance);
-            return Err(Failure::new(
-                "ToolboxError",
-                format!("no control thread for toolbox `{id}`: {error}"),
-            ));
-        }
-        Ok(instance)
-    }
-
-    fn start(&self, instance: &Instance, run: u64, json: &str) {
-        if !self.core.runs.begin(run) {
-            return;
-        }
-        let accepted = self.meter.during(Calling::Start, || instance.start(run, json));
-        let again = self.core.runs.returned(run, accepted);
-        // What came during `start` may have been too early for the toolbox to relate to this run. Done here rather
-        // than on the control thread, so that it is over before the next start begins.
-        for halt in again.halts {
-            let subsystems = to_json(&halt.subsystems).unwrap_or_else(|_| r#"["all"]"#.to_owned());
-            let said = self
-                .meter
-                .during(Calling::Halt, || instance.halt(&subsystems, halt.emergency));
-            if let Err(failure) = said {
-                tracing::error!(toolbox = &*self.core.origin.toolbox_id, %failure, "halt after a start failed");
-            }
-        }
-        if again.cancel {
-            self.meter.during(Calling::Cancel, || instance.cancel(run));
-        }
-    }
-
-    fn close(&self, instance: &Instance) {
-        let alone = self.control.close();
-        self.meter.during(Calling::Close, || instance.close(alone));
-        self.lose();
-        self.closed.send_replace(true);
-    }
-
-    fn lose(&self) {
-        let id = &self.core.origin.toolbox_id;
-        self.core.runs.lose(&Failure::new(
-            "ToolboxClosed",
-            format!("toolbox `{id}` was closed while it ran"),
-        ));
-    }
-}
-
-impl Drop for HostThread {
-    fn drop(&mut self) {
-        // Also when the thread unwinds: nobody may wait for it then.
-        self.core.queue.close();
-        self.lose();
-    }
 }

@@ -39,6 +39,9 @@ const EXIT: Duration = Duration::from_millis(500);
 /// A process that dies closes its connections a moment before it is gone; one that is there after this long has closed
 /// them while it lives.
 const LAST_MOMENT: Duration = Duration::from_millis(50);
+/// A child that is late because its threads wait for a processor is granted that time, up to this many times the limit: on a
+/// machine that is that busy a fresh process would be no faster, and one that loads the machine itself is not waited for.
+const MOST_PATIENCE: u32 = 3;
 /// How long `safe_stop` may take.
 const SAFE_STOP: Duration = Duration::from_secs(5);
 
@@ -67,6 +70,9 @@ pub(super) struct Keeper {
     /// The last heartbeat that was sent, and when the oldest without an answer was.
     beat: Option<Instant>,
     unanswered: Option<Instant>,
+    /// How long the child's threads had waited for a processor when a halt, or a heartbeat, began to be waited for.
+    halt_began: Option<Duration>,
+    beat_began: Option<Duration>,
     memory: Instant,
     /// Why nothing comes from it any more, and since when.
     broken: Option<(String, Instant)>,
@@ -118,6 +124,8 @@ impl Keeper {
             beats: 0,
             beat: None,
             unanswered: None,
+            halt_began: None,
+            beat_began: None,
             memory: Instant::now(),
             broken: None,
             killed: None,
@@ -228,13 +236,13 @@ impl Keeper {
         }
         let limits = &self.tether.core.limits;
         let (silence, halt, close) = (limits.silence, limits.halt, limits.close);
-        if outlook.halted.is_some_and(|since| since.elapsed() > halt) {
+        if self.is_late(outlook.halted, halt, |keeper| &mut keeper.halt_began) {
             return self.kill(&format!(
                 "it did not answer a halt within {} ms",
                 halt.as_millis()
             ));
         }
-        if self.unanswered.is_some_and(|since| since.elapsed() > silence) {
+        if self.is_late(self.unanswered, silence, |keeper| &mut keeper.beat_began) {
             return self.kill(&format!("it was silent for {} ms", silence.as_millis()));
         }
         if let Some((_, since)) = outlook.closed {
@@ -251,6 +259,41 @@ impl Keeper {
             self.beat(outlook.busy);
         }
         self.look_at_memory();
+    }
+
+    /// Whether something has been waited for longer than it may take, the time not counted for which the child had no
+    /// processor. `began` is where its count stood when the wait began.
+    fn is_late(
+        &mut self,
+        since: Option<Instant>,
+        limit: Duration,
+        began: fn(&mut Self) -> &mut Option<Duration>,
+    ) -> bool {
+        let Some(since) = since else {
+            *began(self) = None;
+            return false;
+        };
+        if began(self).is_none() {
+            let waited = self.waited();
+            *began(self) = Some(waited);
+        }
+        if since.elapsed() <= limit {
+            return false;
+        }
+        let before = began(self).unwrap_or_default();
+        let starved = self.waited().saturating_sub(before).min(limit * MOST_PATIENCE);
+        since.elapsed() > limit + starved
+    }
+
+    /// How long the child's threads have waited for a processor, all together; nothing where the kernel does not count it.
+    fn waited(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let waited = |thread: std::io::Result<std::fs::DirEntry>| {
+            let count = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+            count.split(' ').nth(1)?.parse::<u64>().ok()
+        };
+        let waited = threads.map_or(0, |threads| threads.filter_map(waited).sum());
+        Duration::from_nanos(waited)
     }
 
     /// Asks whether the child is alive, while somebody needs it to be.

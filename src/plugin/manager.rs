@@ -47,6 +47,10 @@ pub(super) struct Inner {
     pub(super) stop: CancellationToken,
     publish: Publish,
     book: Mutex<Book>,
+    /// Counts the snapshots that were taken of the book.
+    snapshots: AtomicU64,
+    /// The newest that was published. Not the book's lock: publishing compiles schemas, and a bus message waits for the book.
+    published: Mutex<u64>,
     tickets: AtomicU64,
     pub(super) turn: tokio::sync::Mutex<Turn>,
 }
@@ -91,6 +95,8 @@ impl Manager {
             stop: CancellationToken::new(),
             publish,
             book: Mutex::default(),
+            snapshots: AtomicU64::new(0),
+            published: Mutex::default(),
             tickets: AtomicU64::new(0),
             turn: tokio::sync::Mutex::default(),
         });
@@ -199,9 +205,17 @@ impl Inner {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes what the book holds. Under the lock, so that snapshots come in order.
-    pub(super) fn publish(&self, book: &Book) {
-        (self.publish)(book.snapshot());
+    /// Publishes what the book holds, or something newer; it is in force when this returns.
+    pub(super) fn publish(&self, book: MutexGuard<'_, Book>) {
+        let snapshot = book.snapshot();
+        // Numbered under the book's lock, so in the order of the changes.
+        let number = self.snapshots.fetch_add(1, Ordering::SeqCst) + 1;
+        drop(book);
+        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        if *published < number {
+            (self.publish)(snapshot);
+            *published = number;
+        }
     }
 
     /// Runs something that blocks on another thread.
@@ -224,7 +238,7 @@ impl Inner {
         self.drain.closed(&origin.toolbox_id, origin.generation);
         let mut book = self.book();
         book.forget(origin);
-        self.publish(&book);
+        self.publish(book);
     }
 
     /// Waits until a copy is out of use, at most a little longer than the drain may take.
@@ -304,7 +318,7 @@ async fn refresh(inner: Arc<Inner>) {
                     let slot = book.slots.get_mut(&*origin.toolbox_id);
                     if let Some(slot) = slot.filter(|slot| *slot.instance.origin() == origin) {
                         slot.tools = tools;
-                        inner.publish(&book);
+                        inner.publish(book);
                     }
                 }
                 Err(failure) => {

@@ -5,13 +5,14 @@
 use ovos_toolbox_wire::{Manifest, is_subscribable, is_toolbox_id};
 use serde_json::Value;
 
+use super::json;
+
 /// Reads a manifest.
 ///
 /// # Errors
 /// Everything that is wrong with it, one sentence each.
 pub fn read(json: &str) -> Result<Manifest, Vec<String>> {
-    let value: Value =
-        serde_json::from_str(json).map_err(|e| vec![format!("the manifest is not JSON: {e}")])?;
+    let value: Value = json::read(json).map_err(|e| vec![format!("the manifest is not JSON: {e}")])?;
     let Some(object) = value.as_object() else {
         return Err(vec!["the manifest is not a JSON object".to_owned()]);
     };

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use super::confine;
+use super::json;
 use super::load::Library;
 use super::manifest;
 use ovos_toolbox_wire::Manifest;
@@ -178,7 +180,7 @@ pub(super) async fn ask<T: DeserializeOwned>(
         // What happens after the answer (destructors, threads) is not ours to wait for.
         Heard::Answer(line) => {
             let _ = child.kill().await;
-            serde_json::from_str(&line).map_err(|e| ProbeError::Died {
+            json::read(&line).map_err(|e| ProbeError::Died {
                 path,
                 how: format!("it answered nonsense: {e}"),
                 stderr,
@@ -273,6 +275,7 @@ fn last_lines(text: &str) -> String {
 /// The child's side of [`Probe::run`]: loads the file, prints its manifest or what is wrong with it.
 #[must_use]
 pub fn child_main(file: &Path) -> ExitCode {
+    confine::put_on_probe();
     let answer = match Library::load(file, file) {
         Ok(library) => serde_json::to_string(&**library.manifest())
             .map_or_else(|e| Answer::Err(e.to_string()), Answer::Ok),

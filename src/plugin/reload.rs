@@ -93,8 +93,7 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
     let mut book = manager.book();
     book.failed.clone_from(&report.broken);
     book.disabled = disabled;
-    manager.publish(&book);
-    drop(book);
+    manager.publish(book);
     log(&report);
     report
 }
@@ -265,7 +264,7 @@ async fn swap_exclusive(
         slot.state = State::Reloading;
         slot.gate.close();
         let before = (slot.source.clone(), slot.config.clone(), Arc::clone(&slot.gate));
-        manager.publish(&book);
+        manager.publish(book);
         before
     };
     let (old_source, old_config, gate) = before;
@@ -291,7 +290,7 @@ async fn swap_exclusive(
                 slot.state = State::Failed(reason.clone());
             }
             book.spares.insert(id.to_owned(), source);
-            manager.publish(&book);
+            manager.publish(book);
             Err(reason)
         }
     }
@@ -316,7 +315,7 @@ async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
     }
     let mut book = manager.book();
     if let Some(slot) = book.remove(id) {
-        manager.publish(&book);
+        manager.publish(book);
         let manager = Arc::clone(manager);
         manager
             .tracker
@@ -407,6 +406,7 @@ pub(super) async fn open(
                 file: file.path().to_owned(),
                 env: config.env.clone(),
                 memory_mb: config.memory_mb,
+                confine: config.confine.clone(),
                 hello: manager.settings.probe.limit,
             };
             let opened =
@@ -452,7 +452,7 @@ pub(super) fn install(manager: &Arc<Inner>, slot: Slot) -> Option<Slot> {
     if book.changed_early.remove(&origin) {
         manager.services.tools_changed(&origin);
     }
-    manager.publish(&book);
+    manager.publish(book);
     before
 }
 

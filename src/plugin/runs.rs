@@ -230,17 +230,23 @@ impl Runs {
             starting.cancelled = true;
             return true;
         }
-        match inner.runs.get(&run) {
-            Some(entry) if !entry.started => {}
-            // An unknown run may be one that was given up: the toolbox still has it.
-            _ => return true,
+        drop(inner);
+        !self.withdraw(run)
+    }
+
+    /// Takes a run that has not begun out of the queue; false when there is none: an unknown run may be one that was given
+    /// up, which the toolbox still has.
+    pub(super) fn withdraw(&self, run: u64) -> bool {
+        let mut inner = self.lock();
+        if inner.runs.get(&run).is_none_or(|entry| entry.started) {
+            return false;
         }
         let queued = inner.runs.remove(&run);
         drop(inner);
         if let Some(queued) = queued {
             queued.reply.send(Ended::Cancelled);
         }
-        false
+        true
     }
 
     /// Ends a run that never got to the toolbox.
@@ -394,6 +400,13 @@ pub(super) struct Waiting {
     run: RunId,
     ended: oneshot::Receiver<Ended>,
     done: bool,
+}
+
+impl Waiting {
+    /// Whether its end was told.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
 }
 
 impl Future for Waiting {

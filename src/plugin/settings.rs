@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::Object;
 
+use super::confine::Confine;
 use super::probe::Probe;
 use super::services::Limits;
 use super::status::Live;
@@ -104,6 +105,8 @@ pub struct ToolboxConfig {
     pub isolation: Isolation,
     /// Memory its process may use, in MiB.
     pub memory_mb: Option<u64>,
+    /// What its process may reach; everything the service may, where there is none.
+    pub confine: Option<Confine>,
     /// Added to the environment of its process.
     pub env: BTreeMap<String, String>,
 }
@@ -117,6 +120,7 @@ impl Default for ToolboxConfig {
             limits: Limits::default(),
             isolation: Isolation::default(),
             memory_mb: None,
+            confine: None,
             env: BTreeMap::new(),
         }
     }
@@ -133,5 +137,6 @@ pub trait Drain: Send + Sync + 'static {
     fn closed(&self, _toolbox_id: &str, _generation: u64) {}
 }
 
-/// Makes a snapshot the current one. Called under the manager's lock: must return at once and not call the manager.
+/// Makes a snapshot the current one. Called for one snapshot at a time and in their order; one that was overtaken is left out.
+/// Must not wait for the manager.
 pub type Publish = Arc<dyn Fn(Arc<Live>) + Send + Sync>;

@@ -14,6 +14,8 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use super::confine::Confine;
+
 /// Variables of the service that its toolboxes may see, where the configuration's `env` adds no more: what programs need
 /// to find their files and to speak the user's language. Everything else may hold a secret.
 const ALLOWED: &[&str] = &[
@@ -36,6 +38,8 @@ pub(super) struct Program {
     pub(super) path: OsString,
     /// Added to what is allowed from the service's own.
     pub(super) env: BTreeMap<String, String>,
+    /// What its processes may reach; everything the service may, where there is none.
+    pub(super) confine: Option<Confine>,
 }
 
 impl Program {
@@ -43,8 +47,11 @@ impl Program {
     /// brings its toolboxes to rest before it ends them.
     pub(super) fn command(&self, task: &str, file: &Path) -> Command {
         let mut command = Command::new(&self.path);
+        command.args([OsStr::new("toolbox-host"), OsStr::new(task), file.as_os_str()]);
+        if let Some(confine) = &self.confine {
+            command.arg("--confine").arg(confine.to_argument());
+        }
         command
-            .args([OsStr::new("toolbox-host"), OsStr::new(task), file.as_os_str()])
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| is_allowed(name)))
             .envs(&self.env)

@@ -251,13 +251,23 @@ fn remove_stale(base: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in entries.flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        let ours = name.to_string_lossy().starts_with(PREFIX)
+        let ours = is_of_a_stage(&name.to_string_lossy())
             && fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir() && found.uid() == user);
         if ours && is_stale(&path) {
             tracing::debug!(folder = %path.display(), "removed staged plugins of a process that is gone");
             let _ = fs::remove_dir_all(&path);
         }
     }
+}
+
+/// Whether a folder was named by [`Stage::make`]: what else begins like that in a folder for everybody is not ours.
+fn is_of_a_stage(name: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.strip_prefix(PREFIX)
+        .is_some_and(|rest| match rest.split_once('-') {
+            Some((pid, suffix)) => number(pid) && number(suffix),
+            None => number(rest),
+        })
 }
 
 /// A lock rather than the process id in the name: ids repeat, in containers always.
@@ -348,12 +358,18 @@ mod tests {
         fs::create_dir(&dead).unwrap();
         fs::write(dead.join(LOCK), "").unwrap();
         fs::write(dead.join("old.so"), "x").unwrap();
-        let foreign = base.path().join("something-else");
-        fs::create_dir(&foreign).unwrap();
+        let foreign = ["something-else", "ovos-tools-backup", "ovos-tools-1-of-mine"]
+            .map(|name| base.path().join(name));
+        let long_ago = std::time::SystemTime::now() - 2 * HALF_MADE;
+        for folder in &foreign {
+            fs::create_dir(folder).unwrap();
+            File::open(folder).unwrap().set_modified(long_ago).unwrap();
+        }
         let first = Stage::new(&[base.path().to_owned()]).unwrap();
         let second = Stage::new(&[base.path().to_owned()]).unwrap();
         assert!(!dead.exists());
-        assert!(foreign.exists() && first.folder().exists() && second.folder().exists());
+        assert!(foreign.iter().all(|folder| folder.exists()));
+        assert!(first.folder().exists() && second.folder().exists());
         assert_ne!(first.folder(), second.folder());
     }
 

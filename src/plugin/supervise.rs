@@ -178,7 +178,7 @@ fn take_out(manager: &Inner, origin: &Origin) -> Option<(Arc<dyn Hosted>, Arc<Ga
     slot.state = State::Reloading;
     slot.gate.close();
     let taken = (Arc::clone(&slot.instance), Arc::clone(&slot.gate));
-    manager.publish(&book);
+    manager.publish(book);
     Some(taken)
 }
 
@@ -209,7 +209,7 @@ fn park(manager: &Inner, origin: &Origin, reason: &str) {
         slot.state = State::Failed(why.clone());
         // The next reload counts from zero.
         book.health.entry(id.to_owned()).or_default().forgive();
-        manager.publish(&book);
+        manager.publish(book);
     }
     tracing::error!(toolbox = id, reason = why, "the toolbox is left alone");
     tell(

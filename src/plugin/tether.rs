@@ -16,6 +16,7 @@ use super::core::Core;
 use super::counts::Counts;
 use super::frame::{Functions, Order, Word};
 use super::hosted::Death;
+use super::json;
 use super::outlet::{Bell, Outlet};
 use super::services::{Origin, Request};
 use crate::engine::never_begun;
@@ -258,7 +259,7 @@ impl Tether {
                 let answer = if ok {
                     Ok(json)
                 } else {
-                    Err(serde_json::from_str(&json).unwrap_or_else(|e| {
+                    Err(json::read(&json).unwrap_or_else(|e| {
                         Failure::new("ToolboxError", format!("its failure cannot be read: {e}"))
                     }))
                 };

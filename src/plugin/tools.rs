@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer;
+use super::json;
 use super::manifest::compile;
 
 /// The tools of an instance.
@@ -46,8 +47,8 @@ struct List {
 /// # Errors
 /// It is not a list of tools at all.
 pub fn read(json: &str) -> Result<ToolSet, Failure> {
-    let list: List = serde_json::from_str(json)
-        .map_err(|e| answer::protocol("the tool list is not {\"tools\": [...]}:", e))?;
+    let list: List =
+        json::read(json).map_err(|e| answer::protocol("the tool list is not {\"tools\": [...]}:", e))?;
     let mut set = ToolSet::default();
     let mut seen = HashSet::new();
     for (index, value) in list.tools.into_iter().enumerate() {

@@ -117,14 +117,50 @@ pub(super) async fn serve_requests(desk: Arc<Desk>, mut queue: mpsc::Receiver<Ar
     }
 }
 
+/// Answers the requests that found no room at the desk.
+pub(super) async fn turn_away(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived>) {
+    loop {
+        let arrived = tokio::select! {
+            arrived = queue.recv() => arrived,
+            () = desk.shutdown.cancelled() => return,
+        };
+        let Some(Arrived { text, received, owed }) = arrived else {
+            return;
+        };
+        let parsed = if text.len() > LARGE {
+            let parsed = tokio::task::spawn_blocking(move || parse(&text));
+            parsed.await.unwrap_or(Parsed::Unusable)
+        } else {
+            parse(&text)
+        };
+        let (head, data) = match parsed {
+            Parsed::Whole { head, data } => (head, data),
+            Parsed::HeadOnly { head, .. } => (head, Object::new()),
+            Parsed::Unusable => continue,
+        };
+        if let Some(topic) = Topic::of(&head.kind, desk.answer_as_phal) {
+            let request = Request { head, data, received };
+            if topic == Topic::ConfigurationUpdated {
+                desk.deliveries.configuration_updated();
+                continue;
+            }
+            tokio::select! {
+                () = desk.api.turn_away(topic, &request) => {}
+                () = desk.shutdown.cancelled() => return,
+            }
+        }
+        drop(owed);
+    }
+}
+
 /// A request, as far as it could be read.
-enum Parsed {
+pub(super) enum Parsed {
     Whole { head: Message, data: Object },
     HeadOnly { head: Message, reason: String },
     Unusable,
 }
 
-fn parse(text: &str) -> Parsed {
+pub(super) fn parse(text: &str) -> Parsed {
     let envelope = match Envelope::parse(text) {
         Ok(envelope) => envelope,
         Err(error) => {
@@ -145,105 +181,5 @@ fn parse(text: &str) -> Parsed {
             head,
             reason: error.to_string(),
         },
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unimplemented, reason = "a bug to run into")]
-mod tests {
-    use std::collections::HashMap;
-
-    use futures_util::future::BoxFuture;
-
-    use super::*;
-    use crate::api::{
-        BusStatus, FailedFile, Outbox, ReloadOutcome, ServiceStatus, Settings, ToolboxStatus, Toolboxes,
-    };
-    use crate::engine::Engine;
-    use crate::registry::Registry;
-
-    /// Has a bug wherever it is asked.
-    struct Broken;
-
-    impl Toolboxes for Broken {
-        fn reload(&self) -> BoxFuture<'_, ReloadOutcome> {
-            unimplemented!()
-        }
-        fn toolboxes(&self) -> Vec<ToolboxStatus> {
-            unimplemented!()
-        }
-        fn failed_files(&self) -> Vec<FailedFile> {
-            unimplemented!()
-        }
-        fn service(&self) -> ServiceStatus {
-            unimplemented!()
-        }
-        fn bus(&self) -> BusStatus {
-            unimplemented!()
-        }
-        fn pending_config(&self) -> Vec<String> {
-            unimplemented!()
-        }
-        fn latches_changed(&self) -> BoxFuture<'_, ()> {
-            unimplemented!()
-        }
-    }
-
-    impl Deliveries for Broken {
-        fn deliver(&self, _: &Message) {}
-        fn configuration_updated(&self) {
-            unimplemented!()
-        }
-        fn configuration_patched(&self, _: &Message, _: &Object) {}
-    }
-
-    struct Sent(mpsc::UnboundedSender<String>);
-
-    impl Outbox for Sent {
-        fn answer(&self, frame: String) -> BoxFuture<'_, ()> {
-            self.0.send(frame).unwrap();
-            Box::pin(async {})
-        }
-        fn notify(&self, _: String) {}
-    }
-
-    #[tokio::test]
-    async fn a_bug_that_shows_in_one_request_costs_that_one_only() {
-        let (sent, mut answers) = mpsc::unbounded_channel();
-        let settings = Settings {
-            operator_tools: false,
-            max_answer_bytes: 1 << 20,
-        };
-        let engine = Arc::new(Engine::new(8, HashMap::new()));
-        let registry = Arc::new(Registry::default());
-        let api = Api::new(engine, registry, Arc::new(Broken), Arc::new(Sent(sent)), settings);
-        let desk = Arc::new(Desk {
-            api: Arc::new(api),
-            deliveries: Arc::new(Broken),
-            shutdown: CancellationToken::new(),
-            answer_as_phal: false,
-            permits: Arc::new(Semaphore::new(8)),
-        });
-        let (requests, queue) = mpsc::channel(8);
-        let owed = TaskTracker::new();
-        for kind in ["configuration.updated", "ovos.tools.status", "ovos.tools.list"] {
-            let arrived = Arrived {
-                text: format!(r#"{{"type": "{kind}"}}"#).into(),
-                received: Instant::now(),
-                owed: owed.token(),
-            };
-            requests.try_send(arrived).ok().unwrap();
-        }
-        drop(requests);
-        serve_requests(desk, queue, owed.clone()).await;
-        owed.close();
-        owed.wait().await;
-        let mut expect = |kind: &str, contains: &str| {
-            let frame = answers.try_recv().expect("an answer");
-            assert!(frame.contains(kind) && frame.contains(contains), "{frame}");
-        };
-        expect("ovos.tools.status.response", "bug in the service");
-        expect("ovos.tools.list.response", "tools");
-        assert!(answers.try_recv().is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! What comes in from the bus, sorted by its type alone.
 //!
 //! The reader of the bus runs this, so it never waits: stops go to a task of their own, requests to the desk, messages
-//! for toolboxes to the toolboxes. Read [`Router::frame`].
+//! for toolboxes to the toolboxes. Only of a request that may call a tool which stops something it reads more than the
+//! type. Read [`Router::frame`].
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::desk::{Arrived, Desk, LARGE, serve_requests};
-use crate::api::{Api, Topic, Urgent};
+use super::desk::{Arrived, Desk, LARGE, Parsed, parse, serve_requests, turn_away};
+use crate::api::{Api, Request, Topic, Urgent};
 use crate::bus::{BusHandler, Envelope, Message};
 use crate::engine::StopTarget;
 
@@ -38,7 +39,10 @@ pub(super) trait Deliveries: Send + Sync + 'static {
 /// Sorts frames.
 pub(super) struct Router {
     deliveries: Arc<dyn Deliveries>,
+    api: Arc<Api>,
     requests: mpsc::Sender<Arrived>,
+    /// Requests that did not fit into that queue: they are turned away.
+    crowd: mpsc::Sender<Arrived>,
     stops: mpsc::Sender<Stop>,
     overflow: Arc<Overflow>,
     /// Everything that owes an answer: requests, and stops whose toolboxes have not confirmed yet.
@@ -46,6 +50,7 @@ pub(super) struct Router {
     answer_as_phal: bool,
     /// Topics that toolboxes want to hear.
     topics: ArcSwap<std::collections::HashSet<String>>,
+    turned_away: AtomicU64,
     dropped: AtomicU64,
     /// Bounds the large messages for toolboxes that are being read.
     large: Arc<Semaphore>,
@@ -53,12 +58,19 @@ pub(super) struct Router {
 
 /// A stop request as it came in.
 struct Stop {
-    urgent: Urgent,
+    what: What,
     text: Utf8Bytes,
     received: Instant,
     /// When its frame was read, in nanoseconds of CLOCK_MONOTONIC: comparable with what a toolbox writes down when its
     /// `halt` is entered, also across processes.
     read_ns: u64,
+}
+
+/// How a stop was asked for.
+enum What {
+    Urgent(Urgent),
+    /// By a call of a tool that stops something.
+    Tool(Topic),
 }
 
 /// Stops that did not fit into the queue.
@@ -91,22 +103,27 @@ impl Router {
         // As many may wait as may be under way; past that the service is flooded.
         let bound = max_calls.saturating_mul(4).max(64);
         let (requests, arrivals) = mpsc::channel(bound);
+        let (crowd, turned) = mpsc::channel(bound);
         let desk = Arc::new(Desk {
-            api,
+            api: api.clone(),
             deliveries: deliveries.clone(),
             shutdown: shutdown.clone(),
             answer_as_phal,
             permits: Arc::new(Semaphore::new(bound)),
         });
+        tracker.spawn(turn_away(desk.clone(), turned));
         tracker.spawn(serve_requests(desk, arrivals, owed.clone()));
         Arc::new(Self {
             deliveries,
+            api,
             requests,
+            crowd,
             stops,
             overflow,
             owed,
             answer_as_phal,
             topics: ArcSwap::default(),
+            turned_away: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             large: Arc::new(Semaphore::new(4)),
         })
@@ -117,7 +134,12 @@ impl Router {
         self.topics.store(Arc::new(topics));
     }
 
-    /// Requests that were dropped because far too many were under way.
+    /// Requests that were answered with a `BusyError` because far too many were under way.
+    pub(super) fn turned_away(&self) -> u64 {
+        self.turned_away.load(Ordering::Relaxed)
+    }
+
+    /// Requests that were dropped because too many waited even for that.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -132,17 +154,20 @@ impl Router {
         self.owed.wait().await;
     }
 
-    fn stop(&self, urgent: Urgent, text: Utf8Bytes) {
+    /// False when it was not taken: everything is stopped then, and nobody will answer it.
+    fn stop(&self, what: What, text: Utf8Bytes) -> bool {
         let stop = Stop {
-            urgent,
+            what,
             text,
             received: Instant::now(),
             read_ns: monotonic_ns(),
         };
-        if self.stops.try_send(stop).is_err() {
+        let taken = self.stops.try_send(stop).is_ok();
+        if !taken {
             self.overflow.happened.store(true, Ordering::Release);
             self.overflow.wake.notify_one();
         }
+        taken
     }
 
     fn request(&self, text: Utf8Bytes) {
@@ -151,7 +176,12 @@ impl Router {
             received: Instant::now(),
             owed: self.owed.token(),
         };
-        if self.requests.try_send(arrived).is_err() {
+        let Err(full) = self.requests.try_send(arrived) else {
+            return;
+        };
+        if self.crowd.try_send(full.into_inner()).is_ok() {
+            self.turned_away.fetch_add(1, Ordering::Relaxed);
+        } else {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             tracing::error!(dropped, "far too many requests are under way; one was dropped");
         }
@@ -165,10 +195,12 @@ impl BusHandler for Router {
             return;
         };
         if let Some(urgent) = Urgent::of(&kind) {
-            let text = text.clone();
-            self.stop(urgent, text);
-        } else if Topic::of(&kind, self.answer_as_phal).is_some() {
-            self.request(text.clone());
+            self.stop(What::Urgent(urgent), text.clone());
+        } else if let Some(topic) = Topic::of(&kind, self.answer_as_phal) {
+            let stops = self.api.calls_stop(&topic, &text);
+            if !(stops && self.stop(What::Tool(topic), text.clone())) {
+                self.request(text.clone());
+            }
         } else if self.topics.load().contains(kind.as_ref()) {
             if text.len() <= LARGE {
                 deliver(&*self.deliveries, &text);
@@ -214,11 +246,20 @@ async fn serve_stops(
                 }
             }
             stop = queue.recv() => match stop {
-                Some(Stop { urgent, text, received, read_ns }) => {
+                Some(Stop { what, text, received, read_ns }) => {
                     // Polled once here, which is all that latch, cancel and halt need; the confirmation and the answer
                     // are waited for elsewhere, so that the next stop does not wait for this one's toolboxes.
                     let api = api.clone();
-                    let served = async move { api.urgent(urgent, &text, received).await };
+                    let served = async move {
+                        match what {
+                            What::Urgent(urgent) => api.urgent(urgent, &text, received).await,
+                            What::Tool(topic) => {
+                                if let Parsed::Whole { head, data } = parse(&text) {
+                                    api.handle(topic, Request { head, data, received }).await;
+                                }
+                            }
+                        }
+                    };
                     // The next stop is served whatever this one ran into.
                     let mut served = Box::pin(AssertUnwindSafe(served).catch_unwind().map(|served| {
                         if served.is_err() {

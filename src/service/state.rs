@@ -82,17 +82,24 @@ impl LatchFile {
 
     /// Brings the file up to date with the latches.
     ///
+    /// # Errors
+    /// Why it could not be written; logged already.
+    ///
     /// # Cancel safety
     /// A write that began goes on.
-    pub(super) fn keep(&self, engine: &Arc<Engine>) -> impl Future<Output = ()> + Send + use<> {
+    pub(super) fn keep(
+        &self,
+        engine: &Arc<Engine>,
+    ) -> impl Future<Output = Result<(), String>> + Send + use<> {
         let (path, engine, written) = (self.path.clone(), engine.clone(), self.written.clone());
         async move {
             let mut written = written.lock_owned().await;
             // The number first: latches that are newer than it are only written once more.
             let version = *engine.watch_latches().borrow();
             if *written == version {
-                return;
+                return Ok(());
             }
+            let shown = path.display().to_string();
             let latched = engine.latched();
             let wrote = tokio::task::spawn_blocking(move || {
                 let wrote = write(&path, &latched);
@@ -102,11 +109,15 @@ impl LatchFile {
                 wrote
             });
             match wrote.await {
-                Ok(Ok(())) => {}
+                Ok(Ok(())) => Ok(()),
                 Ok(Err(error)) => {
-                    tracing::error!(%error, "cannot remember which toolboxes are in emergency stop");
+                    tracing::error!(path = shown, %error, "cannot remember which toolboxes are in emergency stop");
+                    Err(format!("{shown}: {error}"))
                 }
-                Err(error) => tracing::error!(%error, "bug in the service: the latches were not written"),
+                Err(error) => {
+                    tracing::error!(%error, "bug in the service: the latches were not written");
+                    Err(error.to_string())
+                }
             }
         }
     }
@@ -161,7 +172,7 @@ mod tests {
             tokio::spawn(async move {
                 let target = StopTarget::Toolboxes(vec![format!("arm{id}")]);
                 drop(engine.stop(&target, "a test"));
-                file.keep(&engine).await;
+                file.keep(&engine).await.unwrap();
             })
         });
         for stop in stops.collect::<Vec<_>>() {

@@ -251,7 +251,8 @@ impl Bridge {
         let stopped = self.parts.engine.stop_itself(&origin.toolbox_id, &reason);
         let bridge = self.clone();
         let remembered = async move {
-            futures_util::join!(stopped, bridge.latches_changed());
+            // What cannot be written is in the log: nobody asked for this stop.
+            _ = futures_util::join!(stopped, bridge.latches_changed());
         };
         // This runs on a thread of the toolbox.
         self.parts.tracker.spawn_on(remembered, runtime);
@@ -331,15 +332,12 @@ impl Toolboxes for Bridge {
     }
 
     fn bus(&self) -> BusStatus {
-        let dropped = self
-            .router
-            .get()
-            .and_then(Weak::upgrade)
-            .map_or(0, |router| router.dropped());
+        let router = self.router.get().and_then(Weak::upgrade);
+        let turned = router.map_or((0, 0), |router| (router.turned_away(), router.dropped()));
         bus_status(
             self.parts.outbox.client(),
             &self.parts.configuration.applied().bus.url,
-            dropped,
+            turned,
         )
     }
 
@@ -348,7 +346,7 @@ impl Toolboxes for Bridge {
         self.parts.configuration.pending(&loaded_with)
     }
 
-    fn latches_changed(&self) -> BoxFuture<'_, ()> {
+    fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(self.parts.latches.keep(&self.parts.engine))
     }
 }
@@ -363,13 +361,6 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
             .upgrade()
             .map_or_else(|| fallback.clone(), |bridge| lock(&bridge.loaded_with).clone());
         let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
-        if section.confine.is_some() {
-            // To load it without the protection that somebody counts on would be worse than not to load it.
-            return Err(format!(
-                "the configuration of toolbox `{id}` asks for `confine`, which this version cannot do; take it out to load \
-                 the toolbox without"
-            ));
-        }
         Ok(plugin::ToolboxConfig {
             enabled: section.enabled,
             section: section.own.clone(),
@@ -383,6 +374,12 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
                 config::Isolation::InProcess => plugin::Isolation::InProcess,
             },
             memory_mb: section.memory_mb,
+            confine: section.confine.clone().map(|confine| plugin::Confine {
+                paths_rw: confine.paths_rw,
+                paths_ro: confine.paths_ro,
+                network: confine.network,
+                devices: confine.devices,
+            }),
             env: section.env.clone(),
         })
     };

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::bus::envelope::{Parts, nesting};
@@ -14,7 +13,7 @@ const MAX_NESTING: usize = 900;
 
 /// What is done with a frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(in crate::bus) enum Verdict {
     /// It goes to all as it is, JSON or not.
     Relay,
     /// It goes nowhere, and all are told with this frame: its session cannot be one (OVOS-SESSION-1 2.5).
@@ -23,7 +22,7 @@ pub(super) enum Verdict {
     TooDeep(usize),
 }
 
-pub(super) fn judge(text: &str) -> Verdict {
+pub(in crate::bus) fn judge(text: &str) -> Verdict {
     // A level takes a byte at least.
     if text.len() > MAX_NESTING {
         let depth = nesting(text);
@@ -54,15 +53,14 @@ fn rejection(text: &str) -> Option<String> {
     ))
 }
 
-/// What Python takes for true.
+/// What Python takes for true. No tree is built: the depth that was counted says nothing of the texts that one key of
+/// `serde_json`'s own would have it read inside this one.
 fn is_truthy(json: &str) -> bool {
-    match serde_json::from_str::<Value>(json) {
-        Ok(Value::Null | Value::Bool(false)) => false,
-        Ok(Value::Number(number)) => number.as_f64() != Some(0.0),
-        Ok(Value::String(text)) => !text.is_empty(),
-        Ok(Value::Array(items)) => !items.is_empty(),
-        Ok(Value::Object(fields)) => !fields.is_empty(),
-        Ok(Value::Bool(true)) | Err(_) => true,
+    match json.as_bytes() {
+        b"null" | b"false" => false,
+        [b'"', inner @ .., b'"'] => !inner.is_empty(),
+        [b'[' | b'{', inner @ .., b']' | b'}'] => !inner.trim_ascii().is_empty(),
+        _ => json.parse() != Ok(0.0),
     }
 }
 
@@ -97,7 +95,7 @@ impl<'de> Visitor<'de> for CarrierVisitor {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -126,6 +124,20 @@ mod tests {
         assert_eq!(judge(&"[".repeat(100_000)), Verdict::TooDeep(100_000));
     }
 
+    /// Each layer is a text of its own to `serde_json`, which counts its levels anew.
+    #[test]
+    fn layers_of_raw_text_cost_no_stack() {
+        let mut text = "1".to_owned();
+        for _ in 0..18 {
+            let inner = Value::from(format!("{}{text}{}", "[".repeat(120), "]".repeat(120)));
+            text = format!(r#"{{"$serde_json::private::RawValue":{inner}}}"#);
+        }
+        let frame = format!(r#"{{"type":"t","context":{{"session":"s","utterance_id":{text}}}}}"#);
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        let judged = small.spawn(move || matches!(judge(&frame), Verdict::Reject(_)));
+        assert!(judged.unwrap().join().unwrap());
+    }
+
     /// Each row was produced by ovos-messagebus 0.2.1a6.
     #[test]
     fn a_session_that_cannot_be_one_is_rejected() {
@@ -150,6 +162,16 @@ mod tests {
                 r#"{"context":{"session":"s","utterance_id":5}}"#,
                 json!(null),
                 json!({"utterance_id": 5}),
+            ),
+            (
+                r#"{"context":{"session":"s","utterance_id":-0.0e7}}"#,
+                json!(null),
+                json!({}),
+            ),
+            (
+                r#"{"context":{"session":"s","utterance_id":{"a":[]}}}"#,
+                json!(null),
+                json!({"utterance_id": {"a": []}}),
             ),
         ];
         for (text, kind, context) in rows {

@@ -30,7 +30,7 @@ use crate::{ActionHandler, Context, Halt, Host, Options, Tool, ToolError, Toolbo
 /// The host gives `open` and `close` 10 s each; these leave it room.
 const OPEN: Duration = Duration::from_secs(9);
 const RUNS_END: Duration = Duration::from_secs(2);
-const CLOSE_HOOK: Duration = Duration::from_secs(4);
+const LONGEST_CLOSE: Duration = Duration::from_secs(8);
 const THREADS_END: Duration = Duration::from_secs(2);
 const THREADS_END_AFTER_OPEN: Duration = Duration::from_millis(500);
 
@@ -286,8 +286,9 @@ impl<T: Toolbox> Instance<T> {
                 if tokio::time::timeout(RUNS_END, tasks.wait()).await.is_err() {
                     tracing::warn!("runs did not end within 2 s after their cancel");
                 }
-                if tokio::time::timeout(CLOSE_HOOK, toolbox.close()).await.is_err() {
-                    tracing::warn!("close did not end within 4 s");
+                let limit = T::options().close.min(LONGEST_CLOSE);
+                if tokio::time::timeout(limit, toolbox.close()).await.is_err() {
+                    tracing::warn!("close did not end within {} s", limit.as_secs_f32());
                 }
             }
         };

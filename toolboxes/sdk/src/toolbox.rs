@@ -90,11 +90,11 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Says goodbye to the backend, within 4 s. Every run has ended or was dropped; the instance is dropped afterwards.
+    /// Says goodbye to the backend, within [`Options::close`]. Every run has ended or was dropped; the instance is dropped afterwards.
     /// Joins every thread the toolbox itself has started.
     ///
     /// # Cancel safety
-    /// The future is dropped when the 4 s are over.
+    /// The future is dropped when that time is over.
     fn close(&self) -> impl Future<Output = ()> + Send {
         async {}
     }
@@ -114,6 +114,8 @@ pub struct Options {
     pub cancel_grace: Duration,
     /// The most talkative level that reaches the host's log. Default debug.
     pub log_level: tracing::Level,
+    /// How long [`Toolbox::close`] may take, at most 8 s: the host allows 10 s for all of it. Default 4 s.
+    pub close: Duration,
 }
 
 impl Default for Options {
@@ -122,6 +124,7 @@ impl Default for Options {
             workers: 2,
             cancel_grace: Duration::from_millis(500),
             log_level: tracing::Level::DEBUG,
+            close: Duration::from_secs(4),
         }
     }
 }

@@ -4,12 +4,12 @@
 //! only the newest are kept. Never calls the toolbox itself; `in_process` runs the thread. Read [`HostQueue`] first.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ovos_toolbox_abi::Status;
 
 use super::counts::Counters;
 use super::table::Instance;
+use super::wake_lock::WakeLock;
 use super::watchdog::Calling;
 
 /// A question to the toolbox whose asker waits elsewhere.
@@ -46,8 +46,7 @@ pub(super) enum Refused {
 
 /// Work for the host thread of one toolbox.
 pub(super) struct HostQueue {
-    state: Mutex<State>,
-    wake: Condvar,
+    state: WakeLock<State>,
     /// Enough for every action of the largest wave that makes sense; past it a toolbox is told to be busy rather than
     /// the service growing without end.
     max_jobs: usize,
@@ -62,14 +61,12 @@ struct State {
     responses: VecDeque<Job>,
     messages: VecDeque<Job>,
     closing: bool,
-    waiting: bool,
 }
 
 impl HostQueue {
     pub(super) fn new(max_jobs: usize, max_messages: usize) -> Self {
         Self {
-            state: Mutex::default(),
-            wake: Condvar::new(),
+            state: WakeLock::default(),
             max_jobs,
             max_messages,
         }
@@ -77,7 +74,7 @@ impl HostQueue {
 
     /// Queues a start or a question.
     pub(super) fn push(&self, job: Job) -> Result<(), Refused> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closing {
             return Err(Refused::Closed);
         }
@@ -85,26 +82,26 @@ impl HostQueue {
             return Err(Refused::Full);
         }
         state.jobs.push_back(job);
-        self.notify(state);
+        state.wake();
         Ok(())
     }
 
     /// Queues the answer to a request.
     pub(super) fn push_response(&self, request: u64, status: Status, json: String) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !state.closing {
             state.responses.push_back(Job::Response {
                 request,
                 status,
                 json,
             });
-            self.notify(state);
+            state.wake();
         }
     }
 
     /// Queues a bus message; the oldest one makes room.
     pub(super) fn push_message(&self, topic: String, json: String, counters: &Counters) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.closing {
             return;
         }
@@ -113,26 +110,26 @@ impl HostQueue {
             counters.dropped_messages.add();
         }
         state.messages.push_back(Job::Message { topic, json });
-        self.notify(state);
+        state.wake();
     }
 
     /// Takes no more work; what is queued is dropped, what is under way finishes.
     pub(super) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closing = true;
         let dropped = (
             std::mem::take(&mut state.jobs),
             std::mem::take(&mut state.responses),
             std::mem::take(&mut state.messages),
         );
-        self.notify(state);
+        state.wake();
         // Dropping a question wakes its asker, so it happens outside the lock.
         drop(dropped);
     }
 
     /// Waits for work.
     pub(super) fn next(&self) -> Job {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if state.closing {
                 return Job::Close;
@@ -142,23 +139,8 @@ impl HostQueue {
             if let Some(job) = next.or_else(|| state.messages.pop_front()) {
                 return job;
             }
-            state.waiting = true;
-            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.waiting = false;
+            state = state.wait();
         }
-    }
-
-    fn notify(&self, state: MutexGuard<'_, State>) {
-        let waiting = state.waiting;
-        drop(state);
-        // A notify is a system call even when nobody waits.
-        if waiting {
-            self.wake.notify_one();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

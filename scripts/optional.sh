@@ -1,0 +1,21 @@
+#!/bin/sh
+# optional.sh COMMAND TOOLBOX_DIR... [-- ARGUMENT...]: runs `COMMAND --manifest-path DIR/Cargo.toml ARGUMENT...` for each toolbox
+# whose system libraries are here, and says which it skipped.
+set -eu
+cd "$(dirname "$0")/.."
+
+command=$1
+shift
+dirs=
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    dirs="$dirs $1"
+    shift
+done
+
+for dir in $dirs; do
+    if reason=$(scripts/needs.sh "$dir"); then
+        $command --manifest-path "$dir/Cargo.toml" "$@"
+    else
+        echo "skipped: toolbox $(basename "$dir"): $reason"
+    fi
+done

@@ -1,0 +1,96 @@
+//! Which toolboxes have calls under way that move something.
+//!
+//! Counts them, and tells whoever has to remember it beyond the life of the service before the first of them starts.
+//! Holds no clock and no file. Read [`MotionWatch`].
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Is told when a toolbox begins to move, and when it has come to rest.
+pub trait MotionWatch: Send + Sync {
+    /// The toolboxes that move, whenever these change: before the first start of a call that moves, and after its end.
+    /// Changes come one at a time and in order. Called where calls run: has to return at once.
+    fn changed(&self, moving: &[&str]);
+}
+
+/// Counts the calls that move something.
+#[derive(Default)]
+pub(crate) struct Motion {
+    watch: OnceLock<Box<dyn MotionWatch>>,
+    moving: Mutex<BTreeMap<String, usize>>,
+}
+
+impl Motion {
+    /// The first watch stays.
+    pub(crate) fn watch(&self, watch: Box<dyn MotionWatch>) {
+        _ = self.watch.set(watch);
+    }
+
+    /// A call of this toolbox is about to move something, until the result is dropped.
+    pub(crate) fn begin(&self, toolbox_id: &str) -> Moving<'_> {
+        self.count(toolbox_id, |calls| calls + 1);
+        Moving {
+            motion: self,
+            toolbox_id: toolbox_id.to_owned(),
+        }
+    }
+
+    fn count(&self, toolbox_id: &str, next: impl Fn(usize) -> usize) {
+        let mut moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = moving.get(toolbox_id).copied().unwrap_or(0);
+        let now = next(before);
+        if now == 0 {
+            moving.remove(toolbox_id);
+        } else {
+            moving.insert(toolbox_id.to_owned(), now);
+        }
+        if (before == 0) != (now == 0)
+            && let Some(watch) = self.watch.get()
+        {
+            let ids: Vec<&str> = moving.keys().map(String::as_str).collect();
+            watch.changed(&ids);
+        }
+    }
+}
+
+/// A call that moves something.
+pub(crate) struct Moving<'a> {
+    motion: &'a Motion,
+    toolbox_id: String,
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.motion
+            .count(&self.toolbox_id, |calls| calls.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    struct Told(Arc<Mutex<Vec<String>>>);
+
+    impl MotionWatch for Told {
+        fn changed(&self, moving: &[&str]) {
+            self.0.lock().unwrap().push(moving.join(" "));
+        }
+    }
+
+    #[test]
+    fn only_the_first_and_the_last_call_of_a_toolbox_are_told() {
+        let told = Arc::default();
+        let motion = Motion::default();
+        motion.watch(Box::new(Told(Arc::clone(&told))));
+        let first = motion.begin("arm");
+        let second = motion.begin("arm");
+        drop(first);
+        let other = motion.begin("base");
+        drop(second);
+        drop(other);
+        assert_eq!(*told.lock().unwrap(), ["arm", "arm base", "base", ""]);
+    }
+}

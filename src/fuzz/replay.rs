@@ -1,0 +1,171 @@
+//! The stored corpus, and mutations of it, for a moment each.
+//!
+//! `FUZZ_INPUTS=10000000 cargo test --release --lib fuzz` is the long version: so many mutations of each corpus and of what
+//! the fuzzer has found on this machine (`fuzz/found`), from the seed `FUZZ_SEED`.
+//! What is found is printed with its seed and kept in `fuzz/artifacts`, where the fuzzer itself leaves its findings.
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::TARGETS;
+
+/// The same inputs in every run, as far as it gets.
+const SEED: u64 = 0x000b_0550_0106;
+
+/// How long the short version takes for each target.
+const MOMENT: Duration = Duration::from_secs(2);
+
+/// Longer inputs find little and take long.
+const LONGEST: usize = 4096;
+
+/// What parsers look out for.
+const WORDS: &[&[u8]] = &[
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\"",
+    b"\\",
+    b"\\u0000",
+    b"\\ud800",
+    b"null",
+    b"true",
+    b"false",
+    b"0",
+    b"-1",
+    b"1e400",
+    b"123456789012345678901234567890",
+    b"\"type\"",
+    b"\"data\"",
+    b"\"context\"",
+    b"\"session\"",
+    b"\"$ref\"",
+    b"\"#\"",
+    b"\"properties\"",
+    b"\"anyOf\"",
+    b"\"allOf\"",
+    b"\"pattern\"",
+    b"\"(a+)+$\"",
+    b"\"default\"",
+    b"\"dependencies\"",
+    b"\"$serde_json::private::RawValue\":",
+    b"\"$serde_json::private::Number\":",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\x00\x00\x00\x00",
+    b"\xff\xff\xff\xff",
+    b"\x7f",
+    b"\x81\x7e",
+    b"\x88\x00",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|number| number.parse().unwrap())
+}
+
+fn inputs_in(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let read = |path: PathBuf| {
+        let bytes = fs::read(&path).unwrap();
+        (path, bytes)
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// One input made of one or two others.
+fn mutated(random: &mut fastrand::Rng, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8> {
+    let mut input = random.choice(corpus).unwrap().1.clone();
+    for _ in 0..random.u8(1..6) {
+        let at = random.usize(..=input.len());
+        let to = (at + random.usize(..16)).min(input.len());
+        match random.u8(..7) {
+            0 if at < input.len() => input[at] ^= 1 << random.u8(..8),
+            1 if at < input.len() => input[at] = random.u8(..),
+            2 => drop(input.drain(at..to)),
+            3 => {
+                let again = input[at..to].to_vec();
+                input.splice(at..at, again.repeat(random.usize(1..5)));
+            }
+            4 => {
+                let other = &random.choice(corpus).unwrap().1;
+                let from = random.usize(..=other.len());
+                input.splice(to.., other[from..].iter().copied());
+            }
+            _ => {
+                let word = *random.choice(WORDS).unwrap();
+                input.splice(at..to, word.iter().copied());
+            }
+        }
+    }
+    input.truncate(LONGEST);
+    input
+}
+
+fn check(target: &str) {
+    let (_, body) = TARGETS.iter().find(|(name, _)| *name == target).unwrap();
+    let mut corpus = inputs_in(&root().join("corpus").join(target));
+    assert!(corpus.len() >= 5, "the corpus of {target} is all but empty");
+    let (most, seed) = (number("FUZZ_INPUTS"), number("FUZZ_SEED").unwrap_or(SEED));
+    let found = root().join("found").join(target);
+    if most.is_some() && found.exists() {
+        corpus.extend(inputs_in(&found));
+    }
+    for (path, bytes) in &corpus {
+        catch_unwind(|| body(bytes)).unwrap_or_else(|_| panic!("{target}: {}", path.display()));
+    }
+    let end = Instant::now() + MOMENT;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut inputs = 0_u64;
+    while most.map_or_else(|| Instant::now() < end, |most| inputs < most) {
+        let input = mutated(&mut random, &corpus);
+        let begun = Instant::now();
+        let found = catch_unwind(|| body(&input)).is_err();
+        // A loaded machine may pause for a while, but not for this long.
+        if found || begun.elapsed() > Duration::from_secs(20) {
+            let kept = root().join("artifacts").join(target);
+            fs::create_dir_all(&kept).unwrap();
+            let kept = kept.join(format!("replay-{inputs}"));
+            fs::write(&kept, &input).unwrap();
+            panic!(
+                "{target}: input {inputs} of seed {seed:#x} is a finding, kept as {}",
+                kept.display()
+            );
+        }
+        inputs += 1;
+    }
+    assert!(inputs > 0);
+    println!("{target}: {} stored inputs and {inputs} mutations", corpus.len());
+}
+
+macro_rules! replays {
+    ($($target:ident)*) => {
+        $(
+            #[test]
+            fn $target() {
+                check(stringify!($target));
+            }
+        )*
+
+        #[test]
+        fn every_target_is_replayed() {
+            let replayed = [$(stringify!($target)),*];
+            assert!(TARGETS.iter().map(|(name, _)| *name).eq(replayed));
+            for target in replayed {
+                let program = root().join("fuzz_targets").join(format!("{target}.rs"));
+                assert!(program.exists(), "{} is missing", program.display());
+            }
+        }
+    };
+}
+
+replays!(arguments bus_frames envelope graph host_frames manifest tools);

@@ -1,0 +1,48 @@
+//! What has to hold for any bytes that come from the other end of a toolbox's sockets. Built for tests and fuzzing only.
+
+use super::frame::{Decoder, Frame, FrameError, Order, Word};
+
+/// Where the bytes are cut does not matter, no frame is longer than the limit, and what can be read can be written and
+/// read again as the same. The first byte says how the bytes are cut; behind each frame its body is read as every kind.
+pub(crate) fn frames(data: &[u8]) {
+    const LIMIT: usize = 4096;
+    let Some((&how, bytes)) = data.split_first() else {
+        return;
+    };
+    let piece = [1, 2, 3, 7, 15, 16, 17, 1000][usize::from(how) % 8];
+    let whole = cut(LIMIT, bytes, usize::MAX);
+    assert_eq!(whole, cut(LIMIT, bytes, piece), "in pieces of {piece}");
+    for frame in whole.0 {
+        assert!(frame.body.len() <= LIMIT);
+        assert_eq!(
+            cut(LIMIT, &frame.encode(), usize::MAX),
+            (vec![frame.clone()], None)
+        );
+        understand(frame);
+    }
+}
+
+fn understand(frame: Frame) {
+    if let Ok(word) = Word::read(frame.clone()) {
+        assert_eq!(Word::read(word.frame()).as_ref(), Ok(&word));
+    }
+    if let Ok(order) = Order::read(frame) {
+        assert_eq!(Order::read(order.frame()).as_ref(), Ok(&order));
+    }
+}
+
+fn cut(limit: usize, bytes: &[u8], piece: usize) -> (Vec<Frame>, Option<FrameError>) {
+    let mut decoder = Decoder::new(limit);
+    let mut frames = Vec::new();
+    for piece in bytes.chunks(piece.min(bytes.len()).max(1)) {
+        decoder.push(piece);
+        loop {
+            match decoder.next() {
+                Ok(Some(frame)) => frames.push(frame),
+                Ok(None) => break,
+                Err(error) => return (frames, Some(error)),
+            }
+        }
+    }
+    (frames, None)
+}

@@ -1,0 +1,122 @@
+//! The thread that makes a toolbox's serialised calls, one at a time, from its open to its close. Read [`HostThread`].
+
+use std::sync::Arc;
+
+use ovos_toolbox_wire::Failure;
+use tokio::sync::{oneshot, watch};
+
+use super::to_json;
+use crate::plugin::control::Control;
+use crate::plugin::core::Core;
+use crate::plugin::host;
+use crate::plugin::host_queue::Job;
+use crate::plugin::load::Library;
+use crate::plugin::table::Instance;
+use crate::plugin::watchdog::{Calling, Meter};
+
+/// What the host thread owns.
+pub(super) struct HostThread {
+    pub(super) core: Arc<Core>,
+    pub(super) control: Arc<Control>,
+    pub(super) library: Arc<Library>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) closed: watch::Sender<bool>,
+}
+
+impl HostThread {
+    pub(super) fn run(self, config: &str, opened: oneshot::Sender<Result<(), Failure>>) {
+        let instance = match self.open(config) {
+            Ok(instance) => instance,
+            Err(failure) => {
+                let _ = opened.send(Err(failure));
+                return;
+            }
+        };
+        if opened.send(Ok(())).is_err() {
+            // Nobody waits any more, and the queue will not be closed by a drop that never happens.
+            self.core.queue.close();
+        }
+        loop {
+            match self.core.queue.next() {
+                Job::Start { run, json } => self.start(&instance, run, &json),
+                Job::Ask { calling, question } => self.meter.during(calling, || question(&instance)),
+                Job::Response {
+                    request,
+                    status,
+                    json,
+                } => {
+                    self.meter
+                        .during(Calling::Response, || instance.on_response(request, status, &json));
+                }
+                Job::Message { topic, json } => {
+                    self.meter
+                        .during(Calling::Message, || instance.message(&topic, &json));
+                }
+                Job::Close => break,
+            }
+        }
+        self.close(&instance);
+    }
+
+    fn open(&self, config: &str) -> Result<Arc<Instance>, Failure> {
+        let id = &self.core.origin.toolbox_id;
+        let host = host::table_for(&self.core);
+        let opened = self
+            .meter
+            .during(Calling::Open, || self.library.table.open(&host, config));
+        let instance = Arc::new(opened?);
+        if let Err(error) = self.control.run(Arc::clone(&instance), id) {
+            self.close(&instance);
+            return Err(Failure::new(
+                "ToolboxError",
+                format!("no control thread for toolbox `{id}`: {error}"),
+            ));
+        }
+        Ok(instance)
+    }
+
+    fn start(&self, instance: &Instance, run: u64, json: &str) {
+        if !self.core.runs.begin(run) {
+            return;
+        }
+        let accepted = self.meter.during(Calling::Start, || instance.start(run, json));
+        let again = self.core.runs.returned(run, accepted);
+        // What came during `start` may have been too early for the toolbox to relate to this run. Done here rather
+        // than on the control thread, so that it is over before the next start begins.
+        for halt in again.halts {
+            let subsystems = to_json(&halt.subsystems).unwrap_or_else(|_| r#"["all"]"#.to_owned());
+            let said = self
+                .meter
+                .during(Calling::Halt, || instance.halt(&subsystems, halt.emergency));
+            if let Err(failure) = said {
+                tracing::error!(toolbox = &*self.core.origin.toolbox_id, %failure, "halt after a start failed");
+            }
+        }
+        if again.cancel {
+            self.meter.during(Calling::Cancel, || instance.cancel(run));
+        }
+    }
+
+    fn close(&self, instance: &Instance) {
+        let alone = self.control.close();
+        self.meter.during(Calling::Close, || instance.close(alone));
+        self.lose();
+        self.closed.send_replace(true);
+    }
+
+    fn lose(&self) {
+        let id = &self.core.origin.toolbox_id;
+        self.core.runs.lose(&Failure::new(
+            "ToolboxClosed",
+            format!("toolbox `{id}` was closed while it ran"),
+        ));
+    }
+}
+
+impl Drop for HostThread {
+    fn drop(&mut self) {
+        // Also when the thread unwinds: nobody may wait for it then.
+        self.core.queue.close();
+        self.lose();
+    }
+}

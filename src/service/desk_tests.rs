@@ -1,0 +1,356 @@
+//! The router and the desk under bugs, floods and dying toolboxes, without a bus.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::unimplemented,
+    reason = "a test fails by panicking; a bug to run into"
+)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use ovos_toolbox_wire::{
+    Action, Completion, Conclusion, Effect, Failure, Object, Report, Start, ToolDefinition,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::router::{Deliveries, Router};
+use crate::api::{
+    Api, BusStatus, FailedFile, Outbox, ReloadOutcome, ServiceStatus, Settings, ToolboxStatus, Toolboxes,
+};
+use crate::bus::{BusHandler, Message};
+use crate::engine::{Ended, Engine, Halt, Limits, ProgressSink, RunId, Toolbox, never_begun};
+use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
+
+/// The plugin side: has a bug wherever it is asked, but for the latches.
+struct Broken {
+    latches: Result<(), String>,
+}
+
+impl Toolboxes for Broken {
+    fn reload(&self) -> BoxFuture<'_, ReloadOutcome> {
+        unimplemented!()
+    }
+    fn toolboxes(&self) -> Vec<ToolboxStatus> {
+        unimplemented!()
+    }
+    fn failed_files(&self) -> Vec<FailedFile> {
+        unimplemented!()
+    }
+    fn service(&self) -> ServiceStatus {
+        unimplemented!()
+    }
+    fn bus(&self) -> BusStatus {
+        unimplemented!()
+    }
+    fn pending_config(&self) -> Vec<String> {
+        unimplemented!()
+    }
+    fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>> {
+        ready(self.latches.clone()).boxed()
+    }
+}
+
+impl Deliveries for Broken {
+    fn deliver(&self, _: &Message) {}
+    fn configuration_updated(&self) {
+        unimplemented!()
+    }
+    fn configuration_patched(&self, _: &Message, _: &Object) {}
+}
+
+struct Sent(mpsc::UnboundedSender<String>);
+
+impl Outbox for Sent {
+    fn answer(&self, frame: String) -> BoxFuture<'_, ()> {
+        self.0.send(frame).unwrap();
+        Box::pin(async {})
+    }
+    fn notify(&self, _: String) {}
+}
+
+/// A router with everything behind it.
+struct Counter {
+    router: Arc<Router>,
+    engine: Arc<Engine>,
+    registry: Arc<Registry>,
+    answers: mpsc::UnboundedReceiver<String>,
+    shutdown: CancellationToken,
+}
+
+impl Counter {
+    fn new(latches: Result<(), String>) -> Self {
+        let (sent, answers) = mpsc::unbounded_channel();
+        let settings = Settings {
+            operator_tools: false,
+            max_answer_bytes: 1 << 20,
+        };
+        let engine = Arc::new(Engine::new(8, HashMap::new()));
+        let registry = Arc::new(Registry::default());
+        let toolboxes = Arc::new(Broken { latches });
+        let api = Api::new(
+            engine.clone(),
+            registry.clone(),
+            toolboxes.clone(),
+            Arc::new(Sent(sent)),
+            settings,
+        );
+        let shutdown = CancellationToken::new();
+        // The smallest queue there is: 64 requests.
+        let router = Router::start(
+            Arc::new(api),
+            toolboxes,
+            TaskTracker::new(),
+            shutdown.clone(),
+            1,
+            false,
+        );
+        Self {
+            router,
+            engine,
+            registry,
+            answers,
+            shutdown,
+        }
+    }
+
+    /// A toolbox `arm` with a tool of each of these effects, called by it.
+    fn attach(&self, generation: u64, toolbox: Arc<dyn Toolbox>, effects: &[Effect]) {
+        let tool = |effect: &Effect| {
+            let name = serde_json::to_value(effect).unwrap().as_str().unwrap().to_owned();
+            let definition = ToolDefinition {
+                name: format!("{name}_arm"),
+                description: String::new(),
+                category: None,
+                effect: *effect,
+                timeout_ms: None,
+                argument_schema: json!({"type": "object"}),
+                output_schema: json!({"type": "object"}),
+            };
+            Arc::new(Tool::new("arm", generation, definition).unwrap())
+        };
+        let limits = Limits::default();
+        self.engine.attach("arm", generation, toolbox, limits);
+        self.registry.swap(Snapshot::new([ToolboxEntry {
+            toolbox_id: "arm".to_owned(),
+            generation,
+            state: ToolboxState::Ready,
+            tools: effects.iter().map(tool).collect(),
+        }]));
+    }
+
+    fn send(&self, kind: &str, data: &Value) {
+        let frame = json!({"type": kind, "data": data, "context": {}});
+        self.router.frame(frame.to_string().into());
+    }
+
+    async fn answer(&mut self) -> Value {
+        let frame = self.answers.recv().await.expect("an answer");
+        serde_json::from_str(&frame).unwrap()
+    }
+
+    /// Everything that is owed was answered; what was not heard yet.
+    async fn rest(mut self) -> Vec<Value> {
+        self.router.answered().await;
+        self.shutdown.cancel();
+        let mut rest = Vec::new();
+        while let Ok(frame) = self.answers.try_recv() {
+            rest.push(serde_json::from_str(&frame).unwrap());
+        }
+        rest
+    }
+}
+
+/// Answers at once, or is dead.
+#[derive(Default)]
+struct Arm {
+    dies: Option<Failure>,
+    starts: AtomicUsize,
+    halts: AtomicUsize,
+}
+
+impl Toolbox for Arm {
+    fn plan<'a>(&'a self, _: &'a str, _: &'a Object) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
+        ready(Ok(None)).boxed()
+    }
+
+    fn start(&self, _: RunId, _: Start, _: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
+        self.starts.fetch_add(1, Ordering::SeqCst);
+        let ended = match &self.dies {
+            None => Ended::Reported(Completion::Output(json!({"done": true}))),
+            Some(failure) => Ended::Lost(failure.clone()),
+        };
+        ready(ended).boxed()
+    }
+
+    fn cancel(&self, _: RunId) {}
+
+    fn conclude<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Object,
+        _: &'a Report,
+    ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
+        ready(Ok(None)).boxed()
+    }
+
+    fn halt(&self, _: Halt) -> BoxFuture<'static, Result<(), Failure>> {
+        self.halts.fetch_add(1, Ordering::SeqCst);
+        ready(Ok(())).boxed()
+    }
+
+    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_bug_that_shows_in_one_request_costs_that_one_only() {
+    let mut counter = Counter::new(Ok(()));
+    for kind in ["configuration.updated", "ovos.tools.status", "ovos.tools.list"] {
+        counter.send(kind, &json!({}));
+    }
+    let status = counter.answer().await;
+    assert_eq!(status["type"], "ovos.tools.status.response");
+    let said = status["data"]["error"].as_str().unwrap();
+    assert!(said.contains("bug in the service"), "{said}");
+    let list = counter.answer().await;
+    assert_eq!(list["data"], json!({"tools": []}));
+    assert_eq!(counter.rest().await, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn what_finds_no_room_is_told_to_come_back() {
+    let counter = Counter::new(Ok(()));
+    let router = counter.router.clone();
+    // Nothing is served before this test waits, so the queue of 64 is full after as many; then so is the other one.
+    for number in 0..130 {
+        let data = json!({"name": "x", "call_id": format!("c{number}")});
+        counter.send("ovos.tools.invoke", &data);
+    }
+    let answers = counter.rest().await;
+    let error = |answer: &Value| answer["data"]["error"].as_str().unwrap().to_owned();
+    let busy: Vec<_> = answers
+        .iter()
+        .filter(|answer| error(answer).starts_with("BusyError: "))
+        .collect();
+    assert_eq!((answers.len(), busy.len()), (128, 64));
+    assert_eq!((router.turned_away(), router.dropped()), (64, 2));
+    for (number, answer) in (64..).zip(busy) {
+        assert_eq!(answer["data"]["name"], "x");
+        assert_eq!(answer["data"]["call_id"], format!("c{number}"));
+    }
+}
+
+/// Whoever calls it, by whichever of its names, and however many requests wait.
+#[tokio::test]
+async fn a_tool_that_stops_is_never_behind_other_requests() {
+    let by_name = json!({"name": "stop_arm", "call_id": "s"});
+    let escaped = r#"{"type": "ovos.tools.invoke", "data": {"name": "\u0073top_arm", "call_id": "s"}}"#;
+    let frames = [
+        json!({"type": "ovos.tools.invoke", "data": by_name}).to_string(),
+        json!({"type": "ovos.tools.invoke", "data": {"name": "arm__stop_arm", "call_id": "s"}}).to_string(),
+        json!({"type": "ovos.tools.invoke", "data": {"name": "stop_arm", "toolbox_id": "gone", "call_id": "s"}})
+            .to_string(),
+        escaped.to_owned(),
+        json!({"type": "ovos.persona.tools.call", "data": {"toolbox_id": "arm", "name": "stop_arm", "call_id": "s"}})
+            .to_string(),
+        json!({"type": "ovos.persona.tools.arm.call", "data": by_name}).to_string(),
+    ];
+    for frame in frames {
+        let mut counter = Counter::new(Ok(()));
+        let arm = Arc::new(Arm::default());
+        counter.attach(1, arm.clone(), &[Effect::Stop, Effect::Read]);
+        for _ in 0..200 {
+            counter.send("ovos.tools.invoke", &json!({"name": "read_arm"}));
+        }
+        counter.router.frame(frame.clone().into());
+        let first = counter.answer().await;
+        assert_eq!(
+            first["data"]["call_id"], "s",
+            "{frame}: the first answer is {first}"
+        );
+        assert_eq!(first["data"]["result"]["success"], true, "{frame}: {first}");
+        assert_eq!(arm.halts.load(Ordering::SeqCst), 1, "{frame}");
+        let rest = counter.rest().await;
+        assert_eq!(
+            rest.len(),
+            128,
+            "{frame}: it is answered once, and so are the others"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stop_that_cannot_be_remembered_says_so() {
+    for (kind, data) in [
+        ("ovos.tools.stop", json!({})),
+        ("ovos.tools.invoke", json!({"name": "stop_arm"})),
+    ] {
+        let mut counter = Counter::new(Err("/state/latches.json: no space left".to_owned()));
+        counter.attach(1, Arc::new(Arm::default()), &[Effect::Stop]);
+        counter.send(kind, &data);
+        let answer = counter.answer().await;
+        let result = answer["data"].get("result").unwrap_or(&answer["data"]);
+        let entry = &result["toolboxes"][0];
+        assert_eq!(entry["ok"], false, "{answer}");
+        assert!(
+            entry["stop_id"].is_string(),
+            "it is stopped all the same: {answer}"
+        );
+        let error = entry["error"].as_str().unwrap();
+        for part in ["StateError: ", "restart of the service", "no space left"] {
+            assert!(error.contains(part), "{error} should contain {part}");
+        }
+        assert!(counter.engine.latch("arm").is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_call_whose_toolbox_died_before_it_began_goes_to_the_next_copy() {
+    let crashed = || Failure::new("ToolboxCrashed", "toolbox `arm`: signal 9");
+    for (dies, expected) in [(never_begun(crashed()), true), (crashed(), false)] {
+        let mut counter = Counter::new(Ok(()));
+        let dead = Arc::new(Arm {
+            dies: Some(dies),
+            ..Arm::default()
+        });
+        let next = Arc::new(Arm::default());
+        counter.attach(1, dead.clone(), &[Effect::Motion]);
+        counter.send("ovos.tools.invoke", &json!({"name": "motion_arm"}));
+        while dead.starts.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        counter.engine.detach("arm", 1);
+        counter.attach(2, next.clone(), &[Effect::Motion]);
+        let answer = counter.answer().await;
+        assert_eq!(answer["data"]["result"]["done"] == true, expected, "{answer}");
+        let starts = [&dead, &next].map(|arm| arm.starts.load(Ordering::SeqCst));
+        assert_eq!(starts, [1, usize::from(expected)], "{answer}");
+        if !expected {
+            let error = answer["data"]["error"].as_str().unwrap();
+            assert!(error.starts_with("ToolboxCrashed: "), "{error}");
+        }
+        assert_eq!(counter.rest().await, [] as [Value; 0], "one answer");
+    }
+}
+
+/// Unlike a call, a plan has no time of its own to wait in.
+#[tokio::test(start_paused = true)]
+async fn a_plan_does_not_wait_for_a_long_reload() {
+    let mut counter = Counter::new(Ok(()));
+    counter.attach(1, Arc::new(Arm::default()), &[Effect::Motion]);
+    counter.engine.detach("arm", 1);
+    let asked = tokio::time::Instant::now();
+    counter.send("ovos.tools.plan", &json!({"name": "motion_arm"}));
+    let answer = counter.answer().await;
+    let error = answer["data"]["error"].as_str().unwrap();
+    assert!(error.starts_with("ToolboxUnavailable: "), "{error}");
+    assert!(asked.elapsed().as_secs() < 2, "it took {:?}", asked.elapsed());
+}
