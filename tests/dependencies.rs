@@ -59,7 +59,13 @@ const RULES: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Where unsafe code may be.
-const UNSAFE: &[&str] = &["src/plugin", "toolboxes/abi", "toolboxes/sdk"];
+const UNSAFE: &[&str] = &[
+    "src/plugin",
+    "toolboxes/abi",
+    "toolboxes/sdk",
+    // The questions to video devices.
+    "toolboxes/gstreamer/src/devices/v4l2/kernel",
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -172,4 +178,85 @@ fn toolboxes_depend_on_the_sdk_alone() {
         }
     }
     assert!(checked >= 6, "only {checked} manifests were found");
+}
+
+/// A panic in a toolbox has to be caught in the toolbox: nothing else can.
+#[test]
+fn the_sdk_is_not_built_with_panic_abort() {
+    let scratch = tempfile::tempdir().expect("a folder for what rustc writes");
+    let said = |panic: &str| {
+        let mut rustc = std::process::Command::new("rustc");
+        rustc.args([
+            "--edition",
+            "2024",
+            "--crate-type",
+            "lib",
+            "--emit",
+            "metadata",
+            "-C",
+        ]);
+        rustc
+            .arg(format!("panic={panic}"))
+            .arg("--out-dir")
+            .arg(scratch.path());
+        let out = rustc
+            .arg(root().join("toolboxes/sdk/src/lib.rs"))
+            .output()
+            .expect("rustc");
+        // It lacks its dependencies either way; that is not what is looked for.
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    };
+    let refusal = "a toolbox must be built with panic = ";
+    assert!(said("abort").contains(refusal), "{}", said("abort"));
+    assert!(!said("unwind").contains(refusal));
+}
+
+/// Libraries are bound at once and for themselves, and never given back.
+#[test]
+fn libraries_are_loaded_in_one_place_and_one_way() {
+    let mut found = Vec::new();
+    collect(&root().join("src"), &mut found);
+    for file in found {
+        let code = code(&file);
+        for banned in ["dlmopen", "RTLD_GLOBAL", "RTLD_LAZY", "dlclose"] {
+            assert!(!code.contains(banned), "{} uses {banned}", file.display());
+        }
+        assert!(
+            !code.contains("libloading") || file.ends_with("src/plugin/load.rs"),
+            "{} loads libraries",
+            file.display()
+        );
+    }
+    let load = code(&root().join("src/plugin/load.rs"));
+    assert!(load.contains("RTLD_NOW") && load.contains("RTLD_LOCAL") && load.contains("ManuallyDrop"));
+}
+
+/// `path#test` in the documents names a test that is there.
+#[test]
+fn documents_name_tests_that_exist() {
+    let mut documents: Vec<PathBuf> = std::fs::read_dir(root().join("docs"))
+        .expect("a readable folder")
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect();
+    documents.extend(["README.md", "ARCHITECTURE.md"].map(|name| root().join(name)));
+    let mut checked = 0;
+    for document in documents {
+        let text = std::fs::read_to_string(&document).expect("a readable file");
+        for quoted in text.split('`').skip(1).step_by(2) {
+            let Some((path, test)) = quoted.split_once(".rs#") else {
+                continue;
+            };
+            let file = root().join(format!("{path}.rs"));
+            let code = std::fs::read_to_string(&file)
+                .unwrap_or_else(|error| panic!("{} names {}: {error}", document.display(), file.display()));
+            assert!(
+                code.contains(&format!("fn {test}(")),
+                "{} names {quoted}, which is not there",
+                document.display()
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 30, "only {checked} were found");
 }

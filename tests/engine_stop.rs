@@ -18,8 +18,8 @@ use memory_toolbox::{
 use ovos_toolbox_wire::Outcome::Cancelled;
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools::engine::{
-    CallEnd, CallRequest, Cause, Engine, Known, LiftError, Limits, Phase, Refusal, ResumeError, StopRecord,
-    StopTarget,
+    CallEnd, CallRequest, Cause, Engine, Known, LiftError, Limits, MotionWatch, Phase, Refusal, ResumeError,
+    StopRecord, StopTarget,
 };
 
 fn robot() -> StopTarget {
@@ -480,4 +480,98 @@ async fn a_toolbox_that_stops_by_itself_before_it_is_live_stops_nobody_else() {
         .attach("arm", 1, Arc::new(Shared(arm.clone())), Limits::default());
     assert_eq!(rig.engine.latch("arm").unwrap().stop_id, stopped[0].stop_id);
     assert_eq!(arm.halted(), [(vec!["all".to_owned()], true)]);
+}
+
+/// A toolbox that says from its halt that it is latched would latch anew for ever.
+#[tokio::test(start_paused = true)]
+async fn a_toolbox_that_stops_itself_while_it_is_stopped_changes_nothing() {
+    let rig = rig();
+    let engine = Arc::downgrade(&rig.engine);
+    let echoes = Arc::new(Mutex::new(0));
+    let count = echoes.clone();
+    rig.toolbox.hook(move |event| {
+        if let (Event::Halted { emergency: true, .. }, Some(engine)) = (event, engine.upgrade()) {
+            *count.lock().unwrap() += 1;
+            // On a thread of its own, as an event comes.
+            let said = std::thread::spawn(move || drop(engine.stop_itself("robot", "its button")));
+            said.join().unwrap();
+        }
+    });
+    let stop_id = stop(&rig).await;
+    assert_eq!(*echoes.lock().unwrap(), 1);
+    assert_eq!(rig.engine.latch("robot").unwrap().stop_id, stop_id);
+    rig.engine.resume("robot", &stop_id).await.unwrap();
+    assert_eq!(rig.engine.latch("robot"), None);
+}
+
+/// What it says while it is being resumed is newer than what is lifted.
+#[tokio::test(start_paused = true)]
+async fn a_toolbox_that_stops_itself_during_its_resume_stays_stopped() {
+    let rig = rig();
+    let stop_id = stop(&rig).await;
+    let engine = Arc::downgrade(&rig.engine);
+    rig.toolbox.hook(move |event| {
+        if let (Event::Resumed, Some(engine)) = (event, engine.upgrade()) {
+            drop(engine.stop_itself("robot", "its button"));
+        }
+    });
+    assert!(rig.engine.resume("robot", &stop_id).await.is_err());
+    let holder = rig.engine.latch("robot").unwrap();
+    assert_ne!(holder.stop_id, stop_id);
+    assert_eq!(holder.reason, "its button");
+}
+
+/// A copy that is drained drives the same machine.
+#[tokio::test(start_paused = true)]
+async fn every_copy_that_is_there_has_a_say_in_a_resume() {
+    let rig = rig();
+    rig.toolbox.resumes(Answer::No);
+    let stop_id = stop(&rig).await;
+    let next = MemoryToolbox::new();
+    let limits = Limits::default();
+    rig.engine
+        .attach("robot", GENERATION + 1, Arc::new(Shared(next.clone())), limits);
+    let refused = rig.engine.resume("robot", &stop_id).await;
+    assert!(matches!(refused, Err(ResumeError::Refused { .. })), "{refused:?}");
+    assert_eq!(
+        next.log().last(),
+        Some(&Event::Resumed),
+        "the newest was asked too"
+    );
+    rig.engine.detach("robot", GENERATION);
+    rig.engine.resume("robot", &stop_id).await.unwrap();
+}
+
+#[derive(Default)]
+struct Moving(Arc<Mutex<Vec<String>>>);
+
+impl MotionWatch for Moving {
+    fn changed(&self, moving: &[&str]) {
+        self.0.lock().unwrap().push(moving.join(" "));
+    }
+}
+
+/// Whoever has to remember it knows before the first start, and until the machine is at rest.
+#[tokio::test(start_paused = true)]
+async fn what_moves_is_known_from_before_its_first_start_until_it_rests() {
+    let rig = rig();
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    rig.engine.watch_motion(Box::new(Moving(told.clone())));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (at_start, known) = (seen.clone(), told.clone());
+    rig.toolbox.hook(move |event| {
+        if let Event::Started { .. } = event {
+            at_start.lock().unwrap().push(known.lock().unwrap().clone());
+        }
+    });
+    rig.toolbox.tool("look", actions(&["look"]));
+    rig.effect("look", Effect::Read).report().await;
+    assert_eq!(*told.lock().unwrap(), [] as [String; 0], "reading moves nothing");
+    let call = rig.motion("swing");
+    rig.toolbox.until_started("swing").await;
+    rig.end(&call, Cause::UserStop);
+    assert_eq!(*told.lock().unwrap(), ["robot"]);
+    call.report().await;
+    assert_eq!(*told.lock().unwrap(), ["robot", ""]);
+    assert_eq!(*seen.lock().unwrap(), [vec![], vec!["robot".to_owned()]]);
 }

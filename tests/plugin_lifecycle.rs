@@ -12,7 +12,10 @@ mod lifecycle;
 #[path = "support/rig.rs"]
 mod rig;
 
+use std::sync::{Arc, Mutex};
+
 use lifecycle::check;
+use ovos_tools::plugin::{Manager, Probe, Settings};
 use rig::Rig;
 use serde_json::json;
 
@@ -34,4 +37,44 @@ async fn generations_are_limited_and_the_limit_counts_libraries() {
     check(&report, json!({"broken": 1}));
     assert!(report.broken[0].reason.contains("restart needed"), "{report:?}");
     assert_eq!(rig.version("arm").await, "2");
+}
+
+/// Publishing compiles schemas; the reader of the bus must not wait for that when it has a message for a toolbox.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bus_message_does_not_wait_for_a_snapshot_that_is_being_published() {
+    let shop = fixture::Workshop::new();
+    shop.build("well_behaved", &[]);
+    let stage = shop.path().join(".stage");
+    std::fs::create_dir(&stage).unwrap();
+    let probe = Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
+    let mut settings = Settings::new(vec![shop.path().to_owned()], probe);
+    settings.stage_dirs = vec![stage];
+    let (entered, is_inside) = std::sync::mpsc::channel();
+    let (go_on, may_go) = std::sync::mpsc::channel::<()>();
+    let (entered, may_go) = (Mutex::new(entered), Mutex::new(may_go));
+    let publish = Arc::new(move |_| {
+        _ = entered.lock().unwrap().send(());
+        _ = may_go.lock().unwrap().recv_timeout(fixture::DEADLINE);
+    });
+    let seen = fixture::Recorder::new();
+    let drains = Arc::new(rig::Drains::default());
+    let manager = Arc::new(Manager::new(settings, seen, drains, publish).unwrap());
+    let loading = tokio::spawn({
+        let manager = manager.clone();
+        async move { manager.reload().await }
+    });
+    let delivered = tokio::task::spawn_blocking({
+        let manager = manager.clone();
+        move || {
+            is_inside.recv_timeout(fixture::DEADLINE).unwrap();
+            manager.deliver_message("speak", "{}");
+        }
+    });
+    // Were it behind the snapshot, this would take until the publisher gives up.
+    tokio::time::timeout(fixture::DEADLINE / 2, delivered)
+        .await
+        .expect("the message waits for the snapshot")
+        .unwrap();
+    drop(go_on);
+    fixture::within(loading).await.unwrap();
 }

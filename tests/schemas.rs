@@ -104,7 +104,13 @@ fn every_schema_is_one() {
 async fn committed_tools_are_what_the_toolboxes_list() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let plugins = tempfile::tempdir().expect("a temporary folder");
-    let toolboxes = ["toolboxes/hello", "toolboxes/hello_c", "toolboxes/math"];
+    let toolboxes = [
+        "toolboxes/hello",
+        "toolboxes/hello_c",
+        "toolboxes/math",
+        "toolboxes/robot",
+        "toolboxes/drone",
+    ];
     let script = root.join("scripts/plugins.sh");
     let built = std::process::Command::new(script)
         .arg("debug")
@@ -117,7 +123,7 @@ async fn committed_tools_are_what_the_toolboxes_list() {
     );
     let update = std::env::var_os("UPDATE_SCHEMAS").is_some();
     let mut differing = Vec::new();
-    for name in ["hello", "hello_c", "math"] {
+    for name in ["hello", "hello_c", "math", "robot", "drone"] {
         let file = plugins.path().join(format!("{name}.so"));
         let found = ovos_tools::plugin::inspect(&file, env!("CARGO_BIN_EXE_ovos-tools")).await;
         assert_eq!(found.errors, Vec::<String>::new(), "{name}");

@@ -17,13 +17,15 @@ mod support {
 }
 
 use std::fs;
-use std::time::Duration;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::client::Client;
 use support::process::Process;
-use support::scene::{Scene, assert_halted, ready};
+use support::scene::{Scene, assert_halted, assert_still, isolation, ready};
 use support::service::BusKind;
 
 /// What it may take to go.
@@ -139,10 +141,18 @@ fn after_kill_nine_the_next_start_is_whole() {
     let scene = Scene::new(&json!({}));
     let (_bus, mut client, mut service, calls) = busy(&scene);
     for round in 0..3 {
+        let toolbox = process_of_testbed(&mut client);
         service.kill();
+        if let Some(toolbox) = toolbox {
+            until_gone(toolbox);
+            if round == 0 {
+                // It brought its machine to rest by itself before it went.
+                assert_halted(&scene.motors());
+            }
+        }
         let still = scene.motors().len();
         service = scene.service(&mut client);
-        assert_eq!(scene.motors().len(), still, "a start moves nothing");
+        assert_still(&scene.motors()[still..]);
         assert!(client.calls().is_empty(), "nothing is left of the calls before");
         let answer = client.invoke("add", &json!({ "a": round, "b": 1 }));
         assert_eq!(
@@ -151,6 +161,17 @@ fn after_kill_nine_the_next_start_is_whole() {
             "{answer}\n{}",
             service.log()
         );
+        if round == 0 {
+            // A motion was cut off: nothing moves before somebody has looked.
+            let refused = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
+            let error = refused["error"].as_str().unwrap_or_default();
+            assert!(
+                error.contains("the service ended while it moved something"),
+                "{refused}"
+            );
+            assert_still(&scene.motors()[still..]);
+            resume_testbed(&mut client);
+        }
         let again = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
         assert_eq!(again["result"]["success"], true, "{again}");
         // The same ids are free again.
@@ -168,6 +189,33 @@ fn after_kill_nine_the_next_start_is_whole() {
         .filter(|path| !path.contains(&own))
         .collect();
     assert!(left.is_empty(), "left behind by services that are gone: {left:?}");
+}
+
+/// The process that testbed runs in, where it has one of its own.
+fn process_of_testbed(client: &mut Client) -> Option<u64> {
+    let status = client.ask("ovos.tools.status", &json!({}));
+    let toolboxes = status["toolboxes"].as_array().unwrap();
+    let testbed = toolboxes.iter().find(|it| it["toolbox_id"] == "testbed").unwrap();
+    assert_eq!(testbed["isolation"], isolation());
+    testbed["pid"].as_u64()
+}
+
+fn resume_testbed(client: &mut Client) {
+    let status = client.ask("ovos.tools.status", &json!({}));
+    let toolboxes = status["toolboxes"].as_array().unwrap();
+    let testbed = toolboxes.iter().find(|it| it["toolbox_id"] == "testbed").unwrap();
+    let stop = json!({ "toolbox_id": "testbed", "stop_id": testbed["stop_id"] });
+    let resumed = client.ask("ovos.tools.resume", &stop);
+    assert_eq!(resumed["toolboxes"][0]["ok"], true, "{resumed}");
+}
+
+fn until_gone(pid: u64) {
+    let process = format!("/proc/{pid}");
+    let end = Instant::now() + PATIENCE;
+    while Path::new(&process).exists() {
+        assert!(Instant::now() < end, "process {pid} is still there");
+        thread::park_timeout(Duration::from_millis(5));
+    }
 }
 
 /// Whatever lies where staged plugins are put.

@@ -23,7 +23,7 @@ fn without_files_everything_has_its_default() {
     assert_eq!(service.plugins_dir, dirs.map(|dir| machine.path(dir)));
     assert_eq!(service.state_dir, machine.path("home/.local/state/ovos-tools"));
     assert_eq!(service.stage_dirs, [machine.path("home/.cache/ovos-tools/stage")]);
-    assert_eq!(service.isolation, Isolation::InProcess);
+    assert_eq!(service.isolation, Isolation::Process);
     assert_eq!(service.embedded_bus, EmbeddedBus::Never);
     assert_eq!(service.on_bus_loss, OnBusLoss::Halt);
     assert_eq!(
@@ -153,7 +153,7 @@ fn a_wrong_service_key_is_explained() {
 #[test]
 fn service_keys_take_effect() {
     let machine = Machine::with_service(json!({
-        "plugins_dir": "~/mine", "state_dir": "/s", "stage_dir": "/t", "isolation": "process", "embedded_bus": "auto",
+        "plugins_dir": "~/mine", "state_dir": "/s", "stage_dir": "/t", "isolation": "in_process", "embedded_bus": "auto",
         "on_bus_loss": "continue", "max_failures": 0, "settle_ms": 0, "operator_tools": true, "max_wait_ms": null,
     }));
     let service = machine.load().unwrap().service.clone();
@@ -164,7 +164,7 @@ fn service_keys_take_effect() {
     );
     assert_eq!(
         (service.isolation, service.embedded_bus),
-        (Isolation::Process, EmbeddedBus::Auto)
+        (Isolation::InProcess, EmbeddedBus::Auto)
     );
     assert_eq!(
         (service.on_bus_loss, service.max_failures),

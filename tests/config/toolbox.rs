@@ -64,7 +64,7 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
         ("box", json!({"env": {"A=B": "1"}}), ".box.env: found an object"),
         (
             "box",
-            json!({"confine": {}}),
+            json!({"confine": {}, "isolation": "in_process"}),
             ".box.confine: found an object, expected nothing unless isolation is",
         ),
         (
@@ -74,7 +74,7 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
         ),
         (
             "box",
-            json!({"limits": {"memory_mb": 99}}),
+            json!({"limits": {"memory_mb": 99}, "isolation": "in_process"}),
             ".box.limits.memory_mb: found 99, expected nothing unless isolation is",
         ),
         ("box", json!("on"), ".box: found \"on\", expected an object"),
@@ -149,7 +149,7 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     let other = config.toolbox("other").unwrap();
     assert_eq!(
         (other.enabled, other.isolation, other.limits.grace),
-        (true, Isolation::InProcess, Duration::from_millis(77))
+        (true, Isolation::Process, Duration::from_millis(77))
     );
     assert!(other.own.is_empty() && other.confine.is_none() && other.tools.permits("anything"));
 }

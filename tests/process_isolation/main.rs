@@ -5,11 +5,14 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod confine;
 #[path = "../support/fixture.rs"]
 mod fixture;
 mod hostile;
 #[path = "../support/lifecycle.rs"]
 mod lifecycle;
+#[path = "../support/misbehaviour.rs"]
+mod misbehaviour;
 mod motion;
 #[path = "../support/process.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]

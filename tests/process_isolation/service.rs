@@ -21,12 +21,20 @@ struct Service {
 
 impl Service {
     fn start(fixture: &str) -> Self {
+        Self::start_with(fixture, &json!({}))
+    }
+
+    /// With more keys in the toolbox's section.
+    fn start_with(fixture: &str, more: &Value) -> Self {
         let shop = Workshop::new();
         shop.build(fixture, &[]);
         let port = free_port();
         let sandbox = Sandbox::with_bus(port);
         let motor = Motor(sandbox.path("motor"));
-        let toolbox = json!({ "isolation": "process", "motor": motor.0 });
+        let mut toolbox = json!({ "motor": motor.0 });
+        for (key, value) in more.as_object().unwrap() {
+            toolbox[key] = value.clone();
+        }
         let conf = json!({
             "websocket": { "host": "127.0.0.1", "port": port },
             "PHAL": { "ovos-phal-plugin-tools": { "hostile": toolbox } },
@@ -179,4 +187,18 @@ fn a_toolbox_whose_process_is_told_to_end_comes_to_rest_by_itself() {
     let toolbox = service.toolbox_until("a restart", |toolbox| toolbox["generation"] == 2);
     assert_eq!(toolbox["latched"], true, "{toolbox}");
     drop(call);
+}
+
+#[test]
+fn what_the_configuration_confines_is_confined() {
+    if !crate::confine::can_confine("what_the_configuration_confines_is_confined") {
+        return;
+    }
+    let mut service = Service::start_with("reaches_out", &json!({ "confine": {} }));
+    let toolbox = service.toolbox_until("readiness", |_| true);
+    let status = fs::read_to_string(format!("/proc/{}/status", toolbox["pid"])).unwrap();
+    let filters = status.lines().find(|line| line.starts_with("Seccomp:")).unwrap();
+    assert!(filters.ends_with('2'), "it has no filter: {filters}");
+    let answer = service.ask(&["invoke", "work"]).unwrap();
+    assert!(answer["result"].is_object(), "{answer}");
 }

@@ -105,6 +105,11 @@ impl Client {
         }
     }
 
+    /// Reads what comes until then, however much that is.
+    pub(crate) fn read_until(&mut self, until: Instant) {
+        while Instant::now() < until && self.next(until).is_some() {}
+    }
+
     fn book(&mut self, frame: &Value) {
         let kind = frame["type"].as_str().unwrap_or_default();
         // Other answers name calls too, such as that of a cancel.
@@ -240,6 +245,16 @@ impl Client {
         }
     }
 
+    /// The first answer of a call, when there is one.
+    pub(crate) fn answer_of(&self, call_id: &str) -> Option<&Value> {
+        self.answers.get(call_id)?.first()
+    }
+
+    /// Every call that was answered so far.
+    pub(crate) fn answered(&self) -> Vec<String> {
+        self.answers.keys().cloned().collect()
+    }
+
     /// The one answer of a call; any other number of them fails. What was sent before the last [`ask`](Self::ask) was
     /// answered has come by then, for the bus keeps the order.
     #[track_caller]
@@ -249,6 +264,20 @@ impl Client {
             Some(answers) => panic!("{call_id} was answered {} times: {answers:?}", answers.len()),
             None => panic!("{call_id} was never answered"),
         }
+    }
+
+    /// As [`only_answer`](Self::only_answer), and struck off the books: what comes for this call later is a stray.
+    #[track_caller]
+    pub(crate) fn settled(&mut self, call_id: &str) -> Value {
+        let answer = self.only_answer(call_id).clone();
+        self.answers.remove(call_id);
+        answer
+    }
+
+    /// Answers in the books to calls whose ids start like this; those to other clients' calls are forgotten.
+    pub(crate) fn strays(&mut self, of: &str) -> Vec<String> {
+        self.answers.retain(|call_id, _| call_id.starts_with(of));
+        self.answers.keys().cloned().collect()
     }
 }
 

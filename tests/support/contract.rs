@@ -36,6 +36,12 @@ impl World {
         );
         let port = free_port();
         let sandbox = Sandbox::new();
+        let mut section = section.clone();
+        // A machine full of tests may stand still for a second.
+        let plan_ms = &mut section["service"]["plan_ms"];
+        if plan_ms.is_null() {
+            *plan_ms = json!(30_000);
+        }
         let conf = json!({
             "websocket": { "host": "127.0.0.1", "port": port },
             "PHAL": { "ovos-phal-plugin-tools": section },

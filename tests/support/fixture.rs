@@ -47,26 +47,37 @@ impl Workshop {
 
     /// Compiles `tests/hostile/<fixture>.c` into `<name>.so` of this directory, by write and rename.
     pub fn build_as(&self, name: &str, fixture: &str, defines: &[(&str, &str)]) -> PathBuf {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let made = self.path().join(format!(".{name}.new"));
+        self.compile(
+            &made,
+            fixture,
+            defines,
+            &["-shared", "-fPIC", "-fvisibility=hidden"],
+        );
+        let path = self.path().join(format!("{name}.so"));
+        std::fs::rename(&made, &path).unwrap();
+        path
+    }
+
+    /// Compiles `tests/hostile/<fixture>.c` into a program.
+    pub fn program(&self, fixture: &str, defines: &[(&str, &str)]) -> PathBuf {
+        let path = self.path().join(fixture);
+        self.compile(&path, fixture, defines, &[]);
+        path
+    }
+
+    fn compile(&self, made: &Path, fixture: &str, defines: &[(&str, &str)], more: &[&str]) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let out = Command::new("cc")
-            .args([
-                "-shared",
-                "-fPIC",
-                "-fvisibility=hidden",
-                "-pthread",
-                "-O1",
-                "-g0",
-                "-Wall",
-                "-Wno-unused-function",
-            ])
+            .args(["-pthread", "-O1", "-g0", "-Wall", "-Wno-unused-function"])
+            .args(more)
             .args(defines.iter().map(|(key, value)| format!("-D{key}={value}")))
             .arg("-I")
             .arg(root.join("toolboxes/abi"))
             .arg("-I")
             .arg(root.join("tests/hostile"))
             .arg("-o")
-            .arg(&made)
+            .arg(made)
             .arg(root.join(format!("tests/hostile/{fixture}.c")))
             .output()
             .expect("a C compiler (cc) is needed for the fixtures: apt install gcc");
@@ -75,9 +86,6 @@ impl Workshop {
             "cc {fixture}: {}",
             String::from_utf8_lossy(&out.stderr)
         );
-        let path = self.path().join(format!("{name}.so"));
-        std::fs::rename(&made, &path).unwrap();
-        path
     }
 
     pub fn build(&self, fixture: &str, defines: &[(&str, &str)]) -> PathBuf {
@@ -96,15 +104,29 @@ impl Workshop {
         config: &str,
     ) -> (Opened, Arc<Recorder>) {
         let path = self.build(fixture, defines);
+        Self::open_file(&path, opening(config)).await
+    }
+
+    /// As [`Workshop::open`], with other limits.
+    pub async fn open_within(
+        &self,
+        fixture: &str,
+        change: impl FnOnce(&mut Limits),
+    ) -> (Opened, Arc<Recorder>) {
+        let mut open = opening("{}");
+        change(&mut open.limits);
+        Self::open_file(&self.build(fixture, &[]), open).await
+    }
+
+    async fn open_file(path: &Path, open: Open) -> (Opened, Arc<Recorder>) {
         let recorder = Recorder::new();
-        let open = opening(config);
         let toolbox: Arc<dyn Hosted> = match crate::ISOLATION {
             Isolation::InProcess => {
-                let library = Arc::new(Library::load(&path, &path).unwrap());
+                let library = Arc::new(Library::load(path, path).unwrap());
                 Arc::new(InProcess::open(library, open, recorder.clone()).await.unwrap())
             }
             Isolation::Process => {
-                let (process, manifest) = process_of(&path).await;
+                let (process, manifest) = process_of(path).await;
                 Arc::new(
                     ChildToolbox::open(process, manifest, open, recorder.clone())
                         .await
@@ -173,6 +195,7 @@ pub async fn process_of(path: &Path) -> (ProcessSettings, Arc<Manifest>) {
         file: path.to_owned(),
         env: BTreeMap::new(),
         memory_mb: None,
+        confine: None,
         hello: DEADLINE,
     };
     (process, Arc::new(manifest))

@@ -23,7 +23,7 @@ pub(crate) struct Sandbox {
 impl Sandbox {
     pub(crate) fn new() -> Self {
         let dir = tempfile::Builder::new()
-            .prefix("ovos-tools-test-")
+            .prefix("test-ovos-tools-")
             .tempdir()
             .unwrap();
         let sandbox = Self { dir };

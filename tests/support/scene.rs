@@ -53,7 +53,9 @@ impl Scene {
     /// Writes the configuration anew; `top` are top-level keys beside ours.
     pub(crate) fn configure(&self, service: &Value, top: &Value) {
         // A plan waits for its turn in the toolbox, and a machine full of tests may stand still for a second.
-        let mut keys = json!({ "reconnect_first_ms": 100, "reconnect_max_ms": 400, "plan_ms": 30_000 });
+        let mut keys = json!({
+            "reconnect_first_ms": 100, "reconnect_max_ms": 400, "plan_ms": 30_000, "isolation": isolation(),
+        });
         merge(&mut keys, service);
         let testbed = json!({ "motor_log": self.motor_log() });
         let mut conf = json!({
@@ -151,6 +153,15 @@ impl Scene {
                 .any(|motor| motor.kind == "step" && motor.run.starts_with(call_id))
                 .then_some(())
         });
+    }
+}
+
+/// Where toolboxes run: as by default, but in the suites that `tests/in_process.rs` runs once more.
+pub(crate) fn isolation() -> &'static str {
+    if module_path!().starts_with("in_process::") {
+        "in_process"
+    } else {
+        "process"
     }
 }
 

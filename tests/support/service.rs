@@ -174,3 +174,15 @@ impl Asking {
         None
     }
 }
+
+/// Where `make testbed` puts the robot toolbox, alone.
+pub(crate) fn robot_plugins() -> PathBuf {
+    let binary = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
+    let dir = binary.ancestors().nth(2).unwrap().join("robot-plugins");
+    assert!(
+        dir.join("robot.so").exists(),
+        "no robot.so in {}: run `make testbed`",
+        dir.display()
+    );
+    dir
+}

@@ -31,6 +31,8 @@ struct AssembleArgs {
     panic_at: Option<String>,
     /// Actions do not end when they are cancelled. They command nothing after a halt all the same.
     ignore_cancel: bool,
+    /// As `ignore_cancel`, and actions keep a processor busy between their commands.
+    spin: bool,
     /// Timeout of each action, in milliseconds.
     timeout_ms: Option<u64>,
 }
@@ -48,6 +50,7 @@ impl Default for AssembleArgs {
             hang_at: None,
             panic_at: None,
             ignore_cancel: false,
+            spin: false,
             timeout_ms: None,
         }
     }
@@ -60,6 +63,7 @@ struct Motion {
     steps: u32,
     fault: Option<Fault>,
     ignore_cancel: bool,
+    spin: bool,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize, PartialEq)]
@@ -156,6 +160,7 @@ fn action(
         steps: args.steps,
         fault,
         ignore_cancel: args.ignore_cancel,
+        spin: args.spin,
     };
     let params = match json!(motion) {
         Value::Object(params) => params,
@@ -172,7 +177,7 @@ fn action(
 }
 
 async fn run(context: Context<Testbed>, motion: Motion) -> Result<MotionOutput, ToolError> {
-    if motion.ignore_cancel {
+    if motion.ignore_cancel || motion.spin {
         // Inside one poll: the SDK cannot drop what does not come back to it.
         return tokio::task::block_in_place(|| stubborn(&context, &motion));
     }
@@ -194,7 +199,15 @@ async fn run(context: Context<Testbed>, motion: Motion) -> Result<MotionOutput, 
 fn stubborn(context: &Context<Testbed>, motion: &Motion) -> Result<MotionOutput, ToolError> {
     let mut sent = command_all(context, "start").unwrap_or(0);
     for step in 0..motion.steps {
-        std::thread::sleep(Duration::from_millis(motion.step_ms));
+        let step_takes = Duration::from_millis(motion.step_ms);
+        if motion.spin {
+            let begun = Instant::now();
+            while begun.elapsed() < step_takes && !context.host().is_closing() {
+                std::hint::spin_loop();
+            }
+        } else {
+            std::thread::sleep(step_takes);
+        }
         misbehave(context, motion, step)?;
         sent += command_all(context, "step").unwrap_or(0);
     }

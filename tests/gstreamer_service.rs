@@ -1,0 +1,242 @@
+//! Elements that fail, hang or crash, in the real service: they cost no other toolbox a call, and what may come back
+//! does.
+//!
+//! Needs the built toolbox (`cargo build -p gstreamer-toolbox`) and GStreamer's tools; where one is missing the test says
+//! so and checks nothing.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
+
+#[path = "support/fixture.rs"]
+mod fixture;
+#[path = "support/process.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod process;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use fixture::Workshop;
+use process::{DEADLINE, Process, Sandbox, free_port};
+
+const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::Process;
+
+const LIVE: &str = "videotestsrc is-live=true ! fakesink";
+
+#[test]
+fn what_goes_wrong_in_a_pipeline_costs_no_other_toolbox_a_call() {
+    let Some(library) = built() else {
+        println!("skipped: libgstreamer_toolbox.so was not built (cargo build -p gstreamer-toolbox)");
+        return;
+    };
+    let shop = Workshop::new();
+    let Some(elements) = faulty(shop.path()) else {
+        println!("skipped: GStreamer's development files or tools are not installed");
+        return;
+    };
+    let plugins = shop.path().join("plugins");
+    fs::create_dir(&plugins).unwrap();
+    fs::rename(shop.build("well_behaved", &[]), plugins.join("good.so")).unwrap();
+    fs::copy(&library, plugins.join("gstreamer.so")).unwrap();
+    let service = Service::start(&plugins, &elements);
+
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let neighbour = scope.spawn(|| {
+            let mut calls = 0;
+            while !over.load(Ordering::SeqCst) {
+                let answer = service.ask(&["invoke", "work"]);
+                assert!(
+                    answer["result"].is_object(),
+                    "the neighbour's call {calls}: {answer}"
+                );
+                calls += 1;
+            }
+            calls
+        });
+        let finished = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| misbehave(&service)));
+        over.store(true, Ordering::SeqCst);
+        let calls = neighbour.join().unwrap();
+        if let Err(panic) = finished {
+            println!("{}", service.process.log());
+            std::panic::resume_unwind(panic);
+        }
+        println!("{calls} calls of the neighbour were answered meanwhile");
+        assert!(calls >= 10, "only {calls} calls were made");
+    });
+}
+
+fn misbehave(service: &Service) {
+    for args in [
+        json!({"pipeline": LIVE, "name": "stubborn", "restart": "on_failure"}),
+        json!({"pipeline": LIVE, "name": "plain"}),
+    ] {
+        let started = service.invoke("start_pipeline", &args);
+        assert_eq!(started["result"]["state"], "playing", "{started}");
+    }
+    let failed = service.invoke("start_pipeline", &json!({"pipeline": "faultyerror"}));
+    assert!(
+        failed["error"].as_str().unwrap().contains("it was told to fail"),
+        "{failed}"
+    );
+
+    // One that hangs: only its own pipeline is held up.
+    let hung = service.invoke(
+        "start_pipeline",
+        &json!({"pipeline": "faultyhang", "name": "hung", "wait_ms": 300}),
+    );
+    assert_eq!(hung["result"]["state"], "starting", "{hung}");
+    let status = service.invoke("pipeline_status", &json!({"instance_id": "plain"}));
+    assert_eq!(status["result"]["state"], "playing", "{status}");
+
+    // One that crashes: the others of the process die with it; who may come back does.
+    let crashed = service.invoke(
+        "start_pipeline",
+        &json!({"pipeline": "faultycrash", "name": "bomb"}),
+    );
+    let error = crashed["error"].as_str().unwrap();
+    assert!(
+        error.contains("ToolboxCrashed") && error.contains("SIGABRT"),
+        "{crashed}"
+    );
+    let end = Instant::now() + DEADLINE;
+    let running = loop {
+        let running = service.invoke("get_running_instances", &json!({}));
+        let playing = |entry: &Value| entry["name"] == "stubborn" && entry["state"] == "playing";
+        if running["result"]["instances"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(playing))
+        {
+            break running["result"].clone();
+        }
+        assert!(Instant::now() < end, "stubborn does not come back: {running:#}");
+        thread::park_timeout(Duration::from_millis(100));
+    };
+    assert_eq!(running["instances"].as_array().unwrap().len(), 1, "{running:#}");
+    for name in ["plain", "bomb", "hung"] {
+        let ended = running["ended"].as_array().unwrap();
+        let ended = ended.iter().find(|entry| entry["name"] == name);
+        let reason =
+            ended.unwrap_or_else(|| panic!("{name} is not reported: {running:#}"))["reason"].as_str();
+        assert!(reason.unwrap().contains("process died"), "{name}: {reason:?}");
+    }
+}
+
+struct Service {
+    process: Process,
+    sandbox: Sandbox,
+    port: u16,
+}
+
+impl Service {
+    fn start(plugins: &Path, elements: &Path) -> Self {
+        let port = free_port();
+        let sandbox = Sandbox::with_bus(port);
+        let section = json!({
+            "isolation": "process",
+            "state_dir": sandbox.path("state/gstreamer"),
+            "env": {"GST_PLUGIN_PATH": elements, "GST_REGISTRY": elements.join("registry")},
+        });
+        let conf = json!({
+            "websocket": { "host": "127.0.0.1", "port": port },
+            "PHAL": { "ovos-phal-plugin-tools": { "gstreamer": section } },
+        });
+        fs::write(sandbox.path("config/mycroft/mycroft.conf"), conf.to_string()).unwrap();
+        let mut command = sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
+        command
+            .args(["serve", "--embedded-bus", "always", "--plugins"])
+            .arg(plugins);
+        let process = Process::start("ovos-tools", &sandbox, command);
+        let mut service = Self {
+            process,
+            sandbox,
+            port,
+        };
+        let mut command = service.command(&["--timeout", "2", "status"]);
+        service.process.until("two toolboxes", |_| {
+            let answer = command.output().ok()?;
+            let status: Value = serde_json::from_slice(&answer.stdout).ok()?;
+            let ready = |toolbox: &Value| toolbox["state"] == "ready";
+            let ready = status["toolboxes"]
+                .as_array()?
+                .iter()
+                .filter(|toolbox| ready(toolbox))
+                .count();
+            (ready == 2).then_some(())
+        });
+        service
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
+        command
+            .args(["--bus", &format!("ws://127.0.0.1:{}/core", self.port), "--json"])
+            .args(arguments);
+        command
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Value {
+        let answer = self.command(arguments).output().unwrap();
+        serde_json::from_slice(&answer.stdout)
+            .unwrap_or_else(|_| panic!("{arguments:?}: {}", String::from_utf8_lossy(&answer.stderr)))
+    }
+
+    fn invoke(&self, tool: &str, args: &Value) -> Value {
+        self.ask(&["--timeout", "60", "invoke", tool, &args.to_string()])
+    }
+}
+
+/// The newest build of the toolbox beside the service.
+fn built() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_BIN_EXE_ovos-tools"))
+        .parent()
+        .unwrap()
+        .to_owned();
+    ["libgstreamer_toolbox.so", "deps/libgstreamer_toolbox.so"]
+        .iter()
+        .map(|name| folder.join(name))
+        .filter_map(|path| Some((fs::metadata(&path).ok()?.modified().ok()?, path)))
+        .max()
+        .map(|(_, path)| path)
+}
+
+/// A folder with the elements that misbehave and a registry that knows them: the first look at all plugins of a machine
+/// takes longer than a toolbox may take to open.
+fn faulty(folder: &Path) -> Option<PathBuf> {
+    let elements = folder.join("elements");
+    fs::create_dir(&elements).unwrap();
+    let flags = Command::new("pkg-config")
+        .args(["--cflags", "--libs", "gstreamer-1.0"])
+        .output()
+        .ok()
+        .filter(|flags| flags.status.success())?;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("toolboxes/gstreamer/tests/fixtures/faulty.c");
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(elements.join("libgstfaulty.so"))
+        .arg(source)
+        .args(String::from_utf8_lossy(&flags.stdout).split_whitespace())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let known = Command::new("gst-inspect-1.0")
+        .arg("faultycrash")
+        .env("GST_PLUGIN_PATH", &elements)
+        .env("GST_REGISTRY", elements.join("registry"))
+        .output()
+        .ok()?;
+    assert!(
+        known.status.success(),
+        "{}",
+        String::from_utf8_lossy(&known.stderr)
+    );
+    Some(elements)
+}

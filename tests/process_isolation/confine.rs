@@ -1,0 +1,294 @@
+//! What a confined toolbox gets at, and what it does not.
+
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+
+use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
+use ovos_toolbox_wire::Completion;
+use ovos_tools::engine::{Ended, Toolbox};
+use ovos_tools::plugin::{ChildToolbox, Confine, Hosted};
+use serde_json::json;
+
+use crate::fixture::{Recorder, Workshop, opening, process_of, run, within};
+use crate::motion::Motor;
+
+const EPERM: i64 = 1;
+const ENOENT: i64 = 2;
+const EACCES: i64 = 13;
+const ECONNREFUSED: i64 = 111;
+
+/// Whether this kernel can confine; says it where not.
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+pub(crate) fn can_confine(test: &str) -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let can = ruleset
+        .handle_access(AccessFs::from_all(ABI::V3))
+        .and_then(Ruleset::create)
+        .is_ok();
+    if !can {
+        eprintln!("skipped: {test}: this kernel has no Landlock, or one older than Linux 6.2");
+    }
+    can
+}
+
+/// Whether this kernel can keep it from sending signals to others (Linux 6.12).
+fn can_scope() -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset.scope(Scope::Signal).and_then(Ruleset::create).is_ok()
+}
+
+/// A folder it may write, one it may read, and one of which nobody told it.
+struct Yard {
+    shop: Workshop,
+}
+
+impl Yard {
+    fn new() -> Self {
+        let shop = Workshop::new();
+        for folder in ["rw", "ro", "secret"] {
+            std::fs::create_dir(shop.path().join(folder)).unwrap();
+            std::fs::write(shop.path().join(folder).join("file"), "held").unwrap();
+        }
+        Self { shop }
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.shop.path().join(below)
+    }
+
+    fn confine(&self) -> Confine {
+        Confine {
+            paths_rw: vec![self.path("rw")],
+            paths_ro: vec![self.path("ro")],
+            ..Confine::default()
+        }
+    }
+
+    async fn open(&self, confine: Option<Confine>, config: &str) -> ChildToolbox {
+        let (mut process, manifest) = process_of(&self.shop.build("reaches_out", &[])).await;
+        process.confine = confine;
+        ChildToolbox::open(process, manifest, opening(config), Recorder::new())
+            .await
+            .unwrap()
+    }
+}
+
+/// What a toolbox may not get at, with the error it gets, and what it may, with 0.
+async fn check(toolbox: &dyn Toolbox, attempts: &[(String, &[i64])]) {
+    let mut wrong = Vec::new();
+    for (number, (attempt, allowed)) in (1..).zip(attempts) {
+        let ended = run(toolbox, number, attempt).await;
+        let Ended::Reported(Completion::Output(output)) = &ended else {
+            panic!("{attempt}: {ended:?}");
+        };
+        let errno = output["errno"].as_i64().unwrap();
+        if !allowed.contains(&errno) {
+            wrong.push(format!("{attempt}: errno {errno}, expected one of {allowed:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn a_confined_toolbox_reaches_what_is_named_and_nothing_else() {
+    if !can_confine("a_confined_toolbox_reaches_what_is_named_and_nothing_else") {
+        return;
+    }
+    let yard = Yard::new();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = yard.path("ro/socket");
+    let _unix = UnixListener::bind(&socket).unwrap();
+    let at = |verb: &str, below: &str| format!("{verb}:{}", yard.path(below).display());
+    let tcp = format!("tcp:{}", tcp.local_addr().unwrap().port());
+    let udp = format!("udp:{}", udp.local_addr().unwrap().port());
+    let unix = format!("unix:{}", socket.display());
+    let us = format!("signal:{}", std::process::id());
+
+    // The control: without confinement all of it works (but devices and mounts, which take root).
+    let free = yard.open(None, "{}").await;
+    let works: &[i64] = &[0];
+    check(
+        &free,
+        &[
+            (at("read", "secret/file"), works),
+            (at("create", "secret/control"), works),
+            (tcp.clone(), works),
+            (udp.clone(), works),
+            (unix.clone(), works),
+            (us.clone(), works),
+            ("read:/etc/hostname".into(), works),
+            ("read:/proc/self/environ".into(), works),
+        ],
+    )
+    .await;
+    assert!(within(free.close()).await);
+
+    let confined = yard.open(Some(yard.confine()), "{}").await;
+    let denied: &[i64] = &[EACCES];
+    check(
+        &confined,
+        &[
+            (at("read", "secret/file"), denied),
+            (at("write", "secret/file"), denied),
+            (at("cut", "secret/file"), denied),
+            (at("remove", "secret/file"), denied),
+            (at("create", "secret/new"), denied),
+            (at("mkdir", "secret/new"), denied),
+            (at("list", "secret"), denied),
+            (at("list", ""), denied),
+            (at("read", "ro/file"), works),
+            (at("list", "ro"), works),
+            (at("write", "ro/file"), denied),
+            (at("cut", "ro/file"), denied),
+            (at("cut_open", "ro/file"), denied),
+            (at("remove", "ro/file"), denied),
+            (at("create", "ro/new"), denied),
+            (at("read", "rw/file"), works),
+            (at("cut", "rw/file"), works),
+            (at("create", "rw/new"), works),
+            (at("mkdir", "rw/folder"), works),
+            (at("remove", "rw/new"), works),
+            (at("device", "rw/zero"), &[EPERM, EACCES]),
+            (at("mount", "rw"), &[EPERM, EACCES]),
+            (tcp, denied),
+            (udp, denied),
+            (unix, denied),
+            ("netlink:0".into(), denied),
+            ("uring:".into(), denied),
+            ("pair:".into(), works),
+            ("core:".into(), &[EPERM]),
+            ("write:/dev/null".into(), works),
+            ("read:/dev/urandom".into(), works),
+            ("read:/dev/kmsg".into(), &[EACCES, EPERM, ENOENT]),
+            (us, if can_scope() { &[EPERM] } else { works }),
+            ("create:/dev/shm/ovos-tools-reaches-out".into(), denied),
+            ("read:/etc/hostname".into(), denied),
+            ("read:/etc/shadow".into(), denied),
+            ("read:/etc/passwd".into(), works),
+            (format!("read:/proc/{}/environ", std::process::id()), denied),
+            ("list:/".into(), denied),
+            ("list:/root".into(), denied),
+            ("list:/tmp".into(), denied),
+            ("run:/bin/true".into(), works),
+        ],
+    )
+    .await;
+    assert_eq!(std::fs::read(yard.path("secret/file")).unwrap(), b"held");
+    assert_eq!(std::fs::read(yard.path("ro/file")).unwrap(), b"held");
+    assert!(within(confined.close()).await);
+}
+
+#[tokio::test]
+async fn network_and_devices_are_allowed_one_by_one() {
+    if !can_confine("network_and_devices_are_allowed_one_by_one") {
+        return;
+    }
+    let yard = Yard::new();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tcp = format!("tcp:{}", tcp.local_addr().unwrap().port());
+    let confine = Confine {
+        network: true,
+        devices: vec!["/dev/ptmx".into()],
+        ..yard.confine()
+    };
+    let toolbox = yard.open(Some(confine), "{}").await;
+    check(
+        &toolbox,
+        &[
+            (tcp, &[0, ECONNREFUSED]),
+            ("udp:9".into(), &[0]),
+            ("read:/etc/hostname".into(), &[EACCES]),
+            // A terminal has nothing to read yet: opened, that is, and then EIO or EAGAIN.
+            ("write:/dev/ptmx".into(), &[0]),
+            ("write:/dev/tty".into(), &[EACCES]),
+        ],
+    )
+    .await;
+    assert!(within(toolbox.close()).await);
+
+    let without = yard.open(Some(yard.confine()), "{}").await;
+    check(&without, &[("write:/dev/ptmx".into(), &[EACCES])]).await;
+    assert!(within(without.close()).await);
+}
+
+#[tokio::test]
+async fn what_brings_the_hardware_to_rest_is_confined_too() {
+    if !can_confine("what_brings_the_hardware_to_rest_is_confined_too") {
+        return;
+    }
+    let yard = Yard::new();
+    let motor = Motor(yard.path("rw/motor"));
+    let config = json!({ "motor": motor.0 }).to_string();
+    let toolbox = yard.open(Some(yard.confine()), &config).await;
+    let died = toolbox.died();
+    assert!(matches!(run(&toolbox, 1, "abort:").await, Ended::Lost(_)));
+    within(died).await.unwrap();
+    within(toolbox.close()).await;
+    assert_eq!(motor.commands(), ["shadow 13", "udp 13"]);
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_there_is_no_access_and_no_failure() {
+    if !can_confine("a_path_that_is_not_there_is_no_access_and_no_failure") {
+        return;
+    }
+    let yard = Yard::new();
+    let confine = Confine {
+        devices: vec![yard.path("unplugged")],
+        ..yard.confine()
+    };
+    let toolbox = yard.open(Some(confine), "{}").await;
+    std::fs::write(yard.path("unplugged"), "here").unwrap();
+    let plugged = format!("read:{}", yard.path("unplugged").display());
+    check(&toolbox, &[(plugged, &[EACCES])]).await;
+    assert!(within(toolbox.close()).await);
+}
+
+/// Its toolbox is not known yet, so it may change nothing, whatever the configuration says.
+#[tokio::test]
+async fn a_file_that_is_tried_out_changes_nothing() {
+    if !can_confine("a_file_that_is_tried_out_changes_nothing") {
+        return;
+    }
+    let yard = Yard::new();
+    let mark = yard.path("constructed");
+    let define = format!("\"{}\"", mark.display());
+    let file = yard.shop.build("reaches_out", &[("CONSTRUCTED", &define)]);
+    let (process, manifest) = process_of(&file).await;
+    assert!(!mark.exists(), "the probe wrote a file");
+    let toolbox = ChildToolbox::open(process, manifest, opening("{}"), Recorder::new())
+        .await
+        .unwrap();
+    assert!(mark.exists(), "without confinement its constructor can");
+    assert!(within(toolbox.close()).await);
+}
+
+/// What cannot be enforced is no reason to go without: the file is not even loaded.
+#[tokio::test]
+async fn a_confinement_that_cannot_be_had_is_a_reason_not_to_load() {
+    let yard = Yard::new();
+    let mark = yard.path("constructed");
+    let define = format!("\"{}\"", mark.display());
+    let file = yard.shop.build("reaches_out", &[("CONSTRUCTED", &define)]);
+    let (mut process, manifest) = process_of(&file).await;
+    // A kernel without: it forbids what the process needs to confine itself.
+    process.program = yard.shop.program(
+        "without_landlock",
+        &[("PROGRAM", concat!("\"", env!("CARGO_BIN_EXE_ovos-tools"), "\""))],
+    );
+    process.confine = Some(yard.confine());
+    let failure = within(ChildToolbox::open(
+        process,
+        manifest,
+        opening("{}"),
+        Recorder::new(),
+    ))
+    .await
+    .unwrap_err();
+    for part in ["Landlock", "Linux 6.2", "remove `confine`"] {
+        assert!(failure.message.contains(part), "{failure}");
+    }
+    assert!(!mark.exists(), "its constructor ran");
+}

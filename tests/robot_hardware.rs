@@ -1,0 +1,267 @@
+//! Whatever is done to the processes that drive a robot, the last thing its bus hears is a stop.
+//!
+//! The robots are emulated and independent of the toolbox: servos on a pseudo terminal, and robots made of the published
+//! Cyclone DDS.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a failed test panics and prints"
+)]
+
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+mod support {
+    pub(crate) mod client;
+    pub(crate) mod process;
+    pub(crate) mod python;
+    pub(crate) mod scene;
+    pub(crate) mod service;
+}
+
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+#[path = "../toolboxes/robot/tests/support/peers.rs"]
+mod peers;
+
+use std::time::{Duration, Instant};
+
+use feetech_sim::{Line, Servo, register};
+use peers::Peer;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::client::Client;
+use support::process::{DEADLINE, Process};
+use support::scene::{Scene, ready};
+use support::service::{BusKind, robot_plugins};
+
+/// From the moment something breaks until the robot is told to stop.
+const AT_REST: Duration = Duration::from_secs(1);
+
+/// An emulated robot.
+enum Robot {
+    Servos {
+        left: Line,
+        right: Line,
+        _folder: tempfile::TempDir,
+    },
+    Dds {
+        peer: Peer,
+        domain: u16,
+        kind: &'static str,
+    },
+}
+
+impl Robot {
+    /// Nothing where the vendors' packages are left out.
+    fn start(kind: &'static str) -> Option<Self> {
+        if kind == "johnny5" {
+            let folder = tempfile::tempdir().unwrap();
+            let line = |name: &str, ids: std::ops::RangeInclusive<u8>| {
+                Line::start_at(&folder.path().join(name), ids.map(Servo::new)).unwrap()
+            };
+            let (left, right) = (line("left", 1..=11), line("right", 1..=8));
+            return Some(Self::Servos {
+                left,
+                right,
+                _folder: folder,
+            });
+        }
+        let domain = fastrand::u16(10..230);
+        let peer = Peer::start("dds_robot.py", &[kind, &domain.to_string()])?;
+        peer.until("ready");
+        Some(Self::Dds { peer, domain, kind })
+    }
+
+    fn config(&self) -> Value {
+        match self {
+            Self::Servos { left, right, .. } => {
+                let ports = json!({ "left": left.path(), "right": right.path() });
+                json!({ "adapter": "johnny5", "johnny5": { "answer_ms": 150, "ports": ports } })
+            }
+            Self::Dds { domain, kind, .. } => {
+                let ros = json!({ "domain": domain, "interfaces": ["127.0.0.1"] });
+                match *kind {
+                    "k1_topics" => json!({ "adapter": "booster_k1", "booster_k1": { "ros": ros } }),
+                    "k1_rpc" => {
+                        json!({ "adapter": "booster_k1", "booster_k1": { "profile": "booster_rpc", "ros": ros } })
+                    }
+                    _ => json!({ "adapter": "unitree_g1", "unitree_g1": { "ros": ros } }),
+                }
+            }
+        }
+    }
+
+    /// The velocities its base was told so far: whether each is one.
+    fn told(&self) -> Vec<bool> {
+        match self {
+            Self::Servos { left, .. } => left
+                .frames()
+                .iter()
+                .filter_map(|frame| frame.word(9, register::GOAL_SPEED))
+                .map(|speed| speed != 0)
+                .collect(),
+            Self::Dds { peer, .. } => {
+                let frames = peer.lines();
+                frames
+                    .iter()
+                    .filter_map(|line| moves(&serde_json::from_str(line).ok()?))
+                    .collect()
+            }
+        }
+    }
+
+    fn until(&self, what: &str, since: Instant, limit: Duration, seen: impl Fn(&[bool]) -> bool) -> Duration {
+        while !seen(&self.told()) {
+            assert!(
+                since.elapsed() < limit,
+                "no {what} within {limit:?}: {:?}",
+                self.told()
+            );
+            // Neither end can be waited for by the test's own means alone: look again soon.
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+        since.elapsed()
+    }
+}
+
+/// Whether a frame is a velocity, and one that moves.
+fn moves(frame: &Value) -> Option<bool> {
+    let numbers: Vec<&Value> = match frame["topic"].as_str()? {
+        "velocity" => frame["velocity"].as_array()?.iter().collect(),
+        "rpc" if frame["api"] == 2001 => frame["body"].as_object()?.values().collect(),
+        "sport" if frame["api"] == 7105 => frame["parameter"]["velocity"].as_array()?.iter().collect(),
+        _ => return None,
+    };
+    Some(numbers.iter().any(|number| number.as_f64() != Some(0.0)))
+}
+
+// The service first: one that outlives its robot looks for it, and may find another test's terminal in its place.
+struct Drive {
+    service: Process,
+    client: Client,
+    _bus: Process,
+    _scene: Scene,
+    robot: Robot,
+}
+
+impl Drive {
+    /// A service with this robot, whose base moves.
+    fn start(kind: &'static str) -> Option<Self> {
+        let robot = Robot::start(kind)?;
+        let scene = Scene::new(&json!({}));
+        let section = json!({ "isolation": "process", "robots": { "hal": robot.config() } });
+        scene.configure(
+            &json!({}),
+            &json!({ "PHAL": { "ovos-phal-plugin-tools": { "robot": section } } }),
+        );
+        let bus = scene.bus(BusKind::Embedded);
+        let mut client = Client::connect(scene.port);
+        let plugins = robot_plugins();
+        let mut service = scene.ours("service", &["serve", "--plugins", plugins.to_str().unwrap()]);
+        ready(&mut service, &mut client);
+        let walk = json!({ "direction": "forward", "speed": 0.2, "duration": 25.0 });
+        client.send(
+            "ovos.tools.invoke",
+            &json!({ "name": "walk", "args": walk, "call_id": "walk" }),
+        );
+        robot.until("motion", Instant::now(), DEADLINE, |told| {
+            told.iter().filter(|moves| **moves).count() >= 3
+        });
+        Some(Self {
+            robot,
+            service,
+            client,
+            _bus: bus,
+            _scene: scene,
+        })
+    }
+
+    fn toolbox(&mut self) -> Pid {
+        let status = self.client.ask("ovos.tools.status", &json!({}));
+        let pid = status["toolboxes"][0]["pid"]
+            .as_i64()
+            .unwrap_or_else(|| panic!("no pid in {status:#}"));
+        Pid::from_raw(pid.try_into().unwrap()).unwrap()
+    }
+
+    /// The robot is told to stop within a second, and nothing else afterwards.
+    fn rests(&self, since: Instant, what: &str) {
+        let before = self.robot.told().len();
+        let took = self
+            .robot
+            .until("stop", since, 10 * AT_REST, |told| told.last() == Some(&false));
+        println!("{what}: stopped after {took:?}");
+        assert!(took <= AT_REST, "{what}: stopped after {took:?}");
+        // Long enough for whoever is left to say another velocity.
+        let end = Instant::now() + AT_REST;
+        while Instant::now() < end {
+            assert_eq!(self.robot.told().last(), Some(&false), "{what}: it moves again");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        let told = self.robot.told();
+        let stop = before.min(told.len())
+            + told[before.min(told.len())..]
+                .iter()
+                .position(|moves| !moves)
+                .unwrap_or(0);
+        assert!(told[stop..].iter().all(|moves| !moves), "{what}: {told:?}");
+        if let Robot::Servos { left, .. } = &self.robot {
+            assert!(!left.moves(), "{what}: a wheel turns");
+        }
+    }
+}
+
+/// Every robot, and what can be done to a process.
+fn whatever_happens(kind: &'static str) {
+    for what in [
+        "SIGKILL of the toolbox",
+        "SIGSTOP of the toolbox",
+        "SIGKILL of the service",
+    ] {
+        let Some(mut drive) = Drive::start(kind) else {
+            return;
+        };
+        let toolbox = drive.toolbox();
+        let since = Instant::now();
+        match what {
+            "SIGKILL of the toolbox" => kill_process(toolbox, Signal::KILL).unwrap(),
+            "SIGSTOP of the toolbox" => kill_process(toolbox, Signal::STOP).unwrap(),
+            _ => drive.service.signal(Signal::KILL),
+        }
+        drive.rests(since, &format!("{kind}: {what}"));
+        if what == "SIGKILL of the toolbox" {
+            let answer = drive.client.until("the answer of the walk", |frame| {
+                let of_walk =
+                    frame["type"] == "ovos.tools.invoke.response" && frame["data"]["call_id"] == "walk";
+                of_walk.then(|| frame["data"].clone())
+            });
+            assert!(
+                answer["error"]
+                    .as_str()
+                    .is_some_and(|error| error.contains("ToolboxCrashed")),
+                "{answer}"
+            );
+        }
+    }
+}
+
+#[test]
+fn johnny5_is_stopped() {
+    whatever_happens("johnny5");
+}
+
+#[test]
+fn a_k1_behind_topics_is_stopped() {
+    whatever_happens("k1_topics");
+}
+
+#[test]
+fn a_k1_behind_its_own_interface_is_stopped() {
+    whatever_happens("k1_rpc");
+}
+
+#[test]
+fn a_g1_is_stopped() {
+    whatever_happens("g1");
+}

@@ -1,0 +1,403 @@
+//! What happens beside the calls, drawn at random: crashes, reloads, stops, cancels and another bus.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::callers::Pace;
+use crate::client::Client;
+use crate::figures::{Figures, Held};
+use crate::fixture::Workshop;
+use crate::process::{DEADLINE, Process};
+use crate::scene::{Scene, ready};
+use crate::service::BusKind;
+use crate::versions::builds;
+
+/// Toolboxes that end when their tool is called.
+const CRASHING: [&str; 4] = ["aborts", "segfaults", "exits", "closes_fds"];
+
+/// A toolbox inside the service, of which every copy stays loaded.
+const INSIDE: &str = "inside";
+
+/// What a copy of a toolbox inside the service costs at most, in KiB. 337 were measured for a Rust library with nothing
+/// in it but its own standard library; the one here is in C.
+const COPY_KIB: usize = 400;
+
+/// How much more the service may hold at the end than at the start. Memory: allocators keep what was freed, the more the
+/// more threads there were.
+const SLACK: Held = Held {
+    files: 12,
+    threads: 6,
+    memory: 16 << 10,
+};
+
+/// The service, its bus and a client that disturbs it.
+pub(crate) struct Stage {
+    scene: Scene,
+    bus: Process,
+    service: Process,
+    client: Client,
+    shop: Workshop,
+    builds: Vec<Vec<u8>>,
+    insides: [Vec<u8>; 2],
+    random: fastrand::Rng,
+    steps: BTreeMap<&'static str, usize>,
+    asked: usize,
+}
+
+impl Stage {
+    pub(crate) fn new(seed: u64) -> Self {
+        let shop = Workshop::new();
+        for fixture in CRASHING {
+            let id = format!("\"{fixture}\"");
+            shop.build_as(fixture, fixture, &[("ID", &id)]);
+        }
+        let id = format!("\"{INSIDE}\"");
+        let insides = ["\"1\"", "\"2\""].map(|version| {
+            let path = shop.build_as(INSIDE, "well_behaved", &[("ID", &id), ("VERSION", version)]);
+            fs::read(path).unwrap()
+        });
+        let builds: Vec<Vec<u8>> = builds().into_iter().map(|(_, content)| content).collect();
+        let scene = Scene::new(&json!({}));
+        scene.configure(
+            &json!({ "max_failures": 0, "max_generations": 4096, "on_bus_loss_ms": 60_000 }),
+            &json!({ "PHAL": { "ovos-phal-plugin-tools": { INSIDE: { "isolation": "in_process" } } } }),
+        );
+        let bus = scene.bus(BusKind::Embedded);
+        let mut client = Client::connect(scene.port).in_session("mix");
+        let mut stage = {
+            put(&shop, "testbed", &builds[0]);
+            let plugins = shop.path().to_str().unwrap();
+            let mut service = scene.ours("service", &["serve", "--plugins", plugins]);
+            ready(&mut service, &mut client);
+            Self {
+                scene,
+                bus,
+                service,
+                client,
+                shop,
+                builds,
+                insides,
+                random: fastrand::Rng::with_seed(seed),
+                steps: BTreeMap::new(),
+                asked: 0,
+            }
+        };
+        stage.all_ready();
+        stage
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.scene.port
+    }
+
+    /// What happened so far.
+    pub(crate) fn done(&self) -> Done<'_> {
+        Done(&self.steps)
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        Figures::of(self.service.pid())
+    }
+
+    /// Does one thing.
+    pub(crate) fn step(&mut self, pace: &Pace) {
+        let what = match self.random.u8(..20) {
+            0..=6 => self.crash(),
+            7 | 8 => self.kill_testbed(),
+            9 | 10 => self.replace_testbed(),
+            11 => self.replace_inside(),
+            12..=14 => self.emergency_stop(),
+            15 | 16 => self.cancel(),
+            17 | 18 => self.user_stop(),
+            _ => self.another_bus(pace),
+        };
+        *self.steps.entry(what).or_default() += 1;
+        let strays = self.client.strays("mix-");
+        assert!(strays.is_empty(), "answered twice, or not looked at: {strays:?}");
+    }
+
+    fn call(&mut self, toolbox: &str, tool: &str, args: &Value) -> String {
+        self.asked += 1;
+        let call_id = format!("mix-{}", self.asked);
+        self.client.send(
+            "ovos.tools.invoke",
+            &json!({ "name": tool, "args": args, "call_id": call_id, "toolbox_id": toolbox }),
+        );
+        call_id
+    }
+
+    #[track_caller]
+    fn answer(&mut self, call_id: &String) -> Value {
+        self.client.until_answered([call_id]);
+        self.client.settled(call_id)
+    }
+
+    fn status(&mut self, id: &str) -> Value {
+        let status = self.client.ask("ovos.tools.status", &json!({}));
+        let toolboxes = status["toolboxes"].as_array().cloned().unwrap_or_default();
+        toolboxes
+            .into_iter()
+            .find(|toolbox| toolbox["toolbox_id"] == id)
+            .unwrap_or_default()
+    }
+
+    /// Reloads until every toolbox serves: a restart waits the longer the more often there was one.
+    fn all_ready(&mut self) {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            self.client.ask("ovos.tools.reload", &json!({}));
+            let status = self.client.ask("ovos.tools.status", &json!({}));
+            let toolboxes = status["toolboxes"].as_array().expect("a list of toolboxes");
+            if toolboxes.len() == CRASHING.len() + 2
+                && toolboxes.iter().all(|toolbox| toolbox["state"] == "ready")
+            {
+                return;
+            }
+            assert!(Instant::now() < end, "not ready: {}", status["toolboxes"]);
+        }
+    }
+
+    fn crash(&mut self) -> &'static str {
+        let which = *self.random.choice(CRASHING.iter()).unwrap();
+        let call_id = self.call(which, "work", &json!({}));
+        let error = self.answer(&call_id)["error"].clone();
+        assert!(
+            error
+                .as_str()
+                .is_some_and(|error| error.starts_with("ToolboxCrashed")),
+            "{which}: {error}"
+        );
+        self.all_ready();
+        "crashes"
+    }
+
+    fn kill_testbed(&mut self) -> &'static str {
+        let testbed = self.status("testbed");
+        let pid = testbed["pid"]
+            .as_i64()
+            .and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
+        _ = kill_process(pid.expect("testbed has a process"), Signal::KILL);
+        let end = Instant::now() + DEADLINE;
+        let testbed = loop {
+            self.all_ready();
+            let found = self.status("testbed");
+            if found["pid"] != testbed["pid"] {
+                break found;
+            }
+            assert!(Instant::now() < end, "its death was not noticed: {found}");
+        };
+        // It may have moved.
+        if testbed["latched"] == true {
+            self.resume(&testbed["stop_id"]);
+        }
+        "kills of testbed"
+    }
+
+    fn replace_testbed(&mut self) -> &'static str {
+        let next = self.random.usize(..self.builds.len());
+        put(&self.shop, "testbed", &self.builds[next]);
+        self.all_ready();
+        "replacements of testbed"
+    }
+
+    fn replace_inside(&mut self) -> &'static str {
+        let copies = self.steps.get("copies inside the service").copied().unwrap_or(0);
+        put(&self.shop, INSIDE, &self.insides[copies % 2]);
+        self.all_ready();
+        let call_id = self.call(INSIDE, "work", &json!({}));
+        let version = self.answer(&call_id)["result"]["version"].clone();
+        assert_eq!(version, (copies % 2 + 1).to_string());
+        "copies inside the service"
+    }
+
+    fn emergency_stop(&mut self) -> &'static str {
+        let motion = json!({ "steps": 1000, "step_ms": 2, "subsystems": ["left_arm", "gantry"] });
+        let call_id = self.call("testbed", "assemble", &motion);
+        let moment = Instant::now() + Duration::from_millis(self.random.u64(..100));
+        self.client.read_until(moment);
+        let asked = Instant::now();
+        let stopped = self
+            .client
+            .ask("ovos.tools.stop", &json!({ "toolbox_id": "testbed" }));
+        let took = asked.elapsed();
+        assert_eq!(stopped["toolboxes"][0]["ok"], true, "{stopped}");
+        let before = self.scene.motors().len();
+        let answer = self.answer(&call_id);
+        assert!(
+            answer["result"]["success"] != true,
+            "{answer}; the stop took {took:?} and said {stopped}; the answer came {:?} after it was sent",
+            asked.elapsed()
+        );
+        let refused = self.client.invoke("assemble", &json!({}));
+        assert!(
+            refused["error"]
+                .as_str()
+                .is_some_and(|error| error.contains("emergency stop")),
+            "{refused}"
+        );
+        let after = self.scene.motors();
+        assert!(
+            !after[before..]
+                .iter()
+                .any(|motor| matches!(motor.kind.as_str(), "start" | "step")),
+            "it moves after a stop: {:?}",
+            &after[before..]
+        );
+        self.resume(&stopped["toolboxes"][0]["stop_id"]);
+        "emergency stops"
+    }
+
+    fn resume(&mut self, stop_id: &Value) {
+        let lift = json!({ "toolbox_id": "testbed", "stop_id": stop_id });
+        let resumed = self.client.ask("ovos.tools.resume", &lift);
+        assert_eq!(resumed["toolboxes"][0]["ok"], true, "{resumed}");
+    }
+
+    fn cancel(&mut self) -> &'static str {
+        let call_id = self.call("testbed", "slow", &json!({ "seconds": 60 }));
+        self.client.until_call(&call_id, "running");
+        let cancelled = self
+            .client
+            .ask("ovos.tools.cancel", &json!({ "call_id": call_id }));
+        assert_eq!(cancelled["cancelled"], true, "{cancelled}");
+        let answer = self.answer(&call_id);
+        assert!(
+            answer["error"]
+                .as_str()
+                .is_some_and(|error| error.starts_with("CancelledError")),
+            "{answer}"
+        );
+        "cancels"
+    }
+
+    fn user_stop(&mut self) -> &'static str {
+        let calls: Vec<String> = (0..3)
+            .map(|_| self.call("testbed", "slow", &json!({ "seconds": 60 })))
+            .collect();
+        self.client.until_call(&calls[2], "running");
+        self.client.send("ovos.stop", &json!({}));
+        for call_id in &calls {
+            let answer = self.answer(call_id);
+            assert!(
+                answer["error"]
+                    .as_str()
+                    .is_some_and(|error| error.starts_with("CancelledError")),
+                "{answer}"
+            );
+        }
+        "stops by the user"
+    }
+
+    /// The bus is killed and another one takes its place while calls run that end before and after that. Nothing else is
+    /// under way: what a bus had taken and not passed on is lost with it, and no client can know.
+    fn another_bus(&mut self, pace: &Pace) -> &'static str {
+        let _quiet = pace.pause();
+        let calls: Vec<String> = (0..20)
+            .map(|_| {
+                let seconds = 0.5 + self.random.f64();
+                self.call("testbed", "slow", &json!({ "seconds": seconds }))
+            })
+            .collect();
+        self.client.until_call(&calls[19], "running");
+        self.bus.kill();
+        let away = Instant::now() + Duration::from_millis(self.random.u64(..300));
+        while Instant::now() < away {
+            std::thread::park_timeout(away.saturating_duration_since(Instant::now()));
+        }
+        // A bus keeps nothing for those who are away: the client is back before the service is.
+        self.service.signal(Signal::STOP);
+        self.bus = self.scene.bus_started(BusKind::Embedded);
+        self.client.reconnect();
+        self.service.signal(Signal::CONT);
+        pace.new_bus();
+        for call_id in &calls {
+            let answer = self.answer(call_id);
+            assert!(
+                answer["result"]["seconds"].is_f64(),
+                "{answer}\n{}",
+                self.service.log()
+            );
+        }
+        "restarts of the bus"
+    }
+
+    /// What is held once nothing is under way; with `start`, as soon as it is no more than then, or else a failure.
+    pub(crate) fn settle(&mut self, start: Option<&Figures>) -> Figures {
+        self.all_ready();
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let status = self.client.ask("ovos.tools.status", &json!({}));
+            let figures = self.figures();
+            // A child more is one that is still being closed.
+            let idle = status["calls"] == json!([]) && figures.processes == CRASHING.len() + 1;
+            let Some(start) = start else {
+                if idle {
+                    return figures;
+                }
+                assert!(Instant::now() < end, "not idle: {} {figures}", status["calls"]);
+                continue;
+            };
+            let copies = self.steps.get("copies inside the service").copied().unwrap_or(0);
+            let fits = figures.service.files <= start.service.files + SLACK.files
+                && figures.service.threads <= start.service.threads + SLACK.threads
+                && figures.service.memory <= start.service.memory + SLACK.memory + copies * COPY_KIB
+                && figures.children.files <= start.children.files + SLACK.files
+                && figures.children.threads <= start.children.threads + SLACK.threads
+                && figures.children.memory <= start.children.memory + SLACK.memory;
+            if idle && fits {
+                return figures;
+            }
+            assert!(
+                Instant::now() < end,
+                "more is held than at the start ({copies} copies inside the service):\n{start}\n{figures}\n{}",
+                self.service.log()
+            );
+            std::thread::park_timeout(Duration::from_millis(200));
+        }
+    }
+
+    /// Nothing was answered twice.
+    pub(crate) fn check_books(&mut self) {
+        self.client.ask("ovos.tools.status", &json!({}));
+        let strays = self.client.strays("mix-");
+        assert!(strays.is_empty(), "answered twice: {strays:?}");
+    }
+
+    /// The service never stumbled over itself.
+    pub(crate) fn check_log(&self) {
+        let log = self.service.output();
+        assert!(!log.contains("panicked at src"), "{}", self.service.log());
+    }
+}
+
+/// Written beside and renamed, as an installer does.
+fn put(shop: &Workshop, name: &str, content: &[u8]) {
+    let fresh = shop.path().join(".fresh");
+    fs::write(&fresh, content).unwrap();
+    fs::rename(fresh, shop.path().join(format!("{name}.so"))).unwrap();
+}
+
+/// Steps, counted.
+pub(crate) struct Done<'a>(&'a BTreeMap<&'static str, usize>);
+
+impl fmt::Display for Done<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps: Vec<String> = self
+            .0
+            .iter()
+            .map(|(what, times)| format!("{times} {what}"))
+            .collect();
+        f.write_str(&steps.join(", "))
+    }
+}
+
+impl fmt::Debug for Done<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
