@@ -43,6 +43,7 @@ plugins: setup  ## the toolboxes that come with the service, into plugins/
 testbed: setup  ## the toolboxes only tests use
 	scripts/plugins.sh debug $(TARGET)/testbed-plugins $(TESTBED)
 	scripts/plugins.sh debug $(TARGET)/robot-plugins toolboxes/robot
+	scripts/plugins.sh debug $(TARGET)/drone-plugins toolboxes/drone
 	scripts/testbed-versions.sh 4 $(TARGET)/testbed-versions
 
 venv:  ## the Python packages the tests talk to, in .venv

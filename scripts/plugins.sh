@@ -15,9 +15,10 @@ case $profile in release) flag=--release built=$target/release ;; *) flag= built
 mkdir -p "$destination"
 chmod go-w "$destination"
 
+# The name of the copy is this run's own: two may fill one folder at once.
 put() {
-    install -m 755 "$1" "$destination/.$2.new"
-    mv -f "$destination/.$2.new" "$destination/$2"
+    install -m 755 "$1" "$destination/.$2.$$"
+    mv -f "$destination/.$2.$$" "$destination/$2"
 }
 
 for dir in "$@"; do

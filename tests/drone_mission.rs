@@ -20,15 +20,13 @@ mod support {
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::client::Client;
 use support::process::{DEADLINE, Process, free_port};
 use support::scene::{Scene, ready};
-use support::service::BusKind;
+use support::service::{BusKind, plugins_with};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -43,25 +41,6 @@ fn mavsdk_server() -> Option<PathBuf> {
             .path()
             .join("site-packages/mavsdk_grpc/bin/mavsdk_server");
         path.exists().then_some(path)
-    })
-}
-
-/// drone.so and px4-sim, built once.
-fn plugins() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_BIN_EXE_ovos-tools"))
-            .ancestors()
-            .nth(2)
-            .unwrap()
-            .join("drone-plugins");
-        let built = Command::new(root().join("scripts/plugins.sh"))
-            .arg("debug")
-            .arg(&folder)
-            .arg("toolboxes/drone")
-            .status();
-        assert!(built.unwrap().success(), "the drone toolbox does not build");
-        folder
     })
 }
 
@@ -92,7 +71,8 @@ impl Stage {
                 .port(),
         );
         let channel = format!("127.0.0.1:{control}");
-        let sim = plugins().join("px4-sim");
+        let plugins = plugins_with("drone");
+        let sim = plugins.join("px4-sim");
         let (simulator, more) = if foreign {
             let mut command = scene.sandbox.command(&sim);
             command.args([
@@ -127,7 +107,7 @@ impl Stage {
         );
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
-        let mut service = scene.ours("service", &["serve", "--plugins", plugins().to_str().unwrap()]);
+        let mut service = scene.ours("service", &["serve", "--plugins", plugins.to_str().unwrap()]);
         ready(&mut service, &mut client);
         let mut stage = Self {
             client,

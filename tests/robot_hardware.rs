@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 use support::client::Client;
 use support::process::{DEADLINE, Process};
 use support::scene::{Scene, ready};
-use support::service::{BusKind, robot_plugins};
+use support::service::{BusKind, plugins_with};
 
 /// From the moment something breaks until the robot is told to stop.
 const AT_REST: Duration = Duration::from_secs(1);
@@ -157,7 +157,7 @@ impl Drive {
         );
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
-        let plugins = robot_plugins();
+        let plugins = plugins_with("robot");
         let mut service = scene.ours("service", &["serve", "--plugins", plugins.to_str().unwrap()]);
         ready(&mut service, &mut client);
         let walk = json!({ "direction": "forward", "speed": 0.2, "duration": 25.0 });

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::process::Process;
 use super::scene::{Scene, ready};
-use super::service::{BusKind, robot_plugins};
+use super::service::{BusKind, plugins_with};
 
 /// A bus, a service with robots, and a client.
 pub(crate) struct RobotScene {
@@ -38,7 +38,7 @@ impl RobotScene {
         scene.configure(&json!({}), &top);
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
-        let plugins = robot_plugins();
+        let plugins = plugins_with("robot");
         let mut service = scene.ours("service", &["serve", "--plugins", plugins.to_str().unwrap()]);
         ready(&mut service, &mut client);
         Self {

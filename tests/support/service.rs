@@ -175,13 +175,14 @@ impl Asking {
     }
 }
 
-/// Where `make testbed` puts the robot toolbox, alone.
-pub(crate) fn robot_plugins() -> PathBuf {
+/// Where `make testbed` puts a toolbox that comes with the service, alone but for its programs.
+pub(crate) fn plugins_with(toolbox: &str) -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
-    let dir = binary.ancestors().nth(2).unwrap().join("robot-plugins");
+    let target = binary.ancestors().nth(2).expect("target/debug/ovos-tools");
+    let dir = target.join(format!("{toolbox}-plugins"));
     assert!(
-        dir.join("robot.so").exists(),
-        "no robot.so in {}: run `make testbed`",
+        dir.join(format!("{toolbox}.so")).exists(),
+        "no {toolbox}.so in {}: run `make testbed`",
         dir.display()
     );
     dir
