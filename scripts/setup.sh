@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes sure of what a build needs from the system: a C compiler, GStreamer for the toolbox of that name, and Python with
-# venv for the interop tests. Installs what is missing where it may; otherwise prints the apt line and lets the rest go on.
+# Makes sure of what a build needs from the system: a C compiler, GStreamer for the toolbox of that name, with
+# --with-python what the interop tests need, with --with-libclang what robot-r2r needs. Installs what is missing where it
+# may; otherwise prints the apt line and lets the rest go on.
 set -eu
 
 if ! command -v cargo >/dev/null; then
@@ -29,16 +30,17 @@ has() { gst-inspect-1.0 "$1" >/dev/null 2>&1; }
 
 missing=
 command -v cc >/dev/null || missing="$missing build-essential"
-if [ "${1:-}" = --with-python ]; then
-    python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3 python3-venv"
-fi
+case "${1:-}" in
+--with-python) python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3 python3-venv" ;;
+--with-libclang) find /usr/lib* -name 'libclang.so*' 2>/dev/null | grep -q . || missing="$missing libclang-dev" ;;
+esac
 # shellcheck disable=SC2086 # words on purpose
 if [ -n "$missing" ] && ! install $missing; then
     case $missing in *build-essential*)
         echo "stopped: nothing can be linked without a C compiler" >&2
         exit 1 ;;
     esac
-    echo "skipped until then: the tests that talk to the published Python packages" >&2
+    echo "skipped until then: what needs$missing" >&2
 fi
 
 # The toolbox gstreamer is left out where these are missing. WITHOUT_GSTREAMER=1 does not even ask.

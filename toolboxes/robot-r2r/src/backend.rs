@@ -72,7 +72,10 @@ impl R2rBackend {
                 }
             })
             .map_err(|error| failed(error.to_string()))?;
-        result.recv().unwrap_or_else(|_| Err("its thread has ended".to_owned())).map_err(failed)?;
+        result
+            .recv()
+            .unwrap_or_else(|_| Err("its thread has ended".to_owned()))
+            .map_err(failed)?;
         Ok(Self {
             orders: Mutex::new(Some(orders)),
             heard,
@@ -82,7 +85,9 @@ impl R2rBackend {
 
     fn order(&self, order: Order) -> Result<(), RosError> {
         let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(orders) = orders.as_ref() else { return Err(RosError::Closed) };
+        let Some(orders) = orders.as_ref() else {
+            return Err(RosError::Closed);
+        };
         orders.try_send(order).map_err(|error| match error {
             TrySendError::Full(_) => RosError::Topic {
                 topic: "all".to_owned(),
@@ -95,7 +100,9 @@ impl R2rBackend {
     fn order_and_wait(&self, order: impl FnOnce(Done) -> Order) -> Result<(), RosError> {
         let (done, result) = sync_channel(1);
         self.order(order(done))?;
-        result.recv_timeout(Duration::from_secs(2)).unwrap_or(Err(RosError::Closed))
+        result
+            .recv_timeout(Duration::from_secs(2))
+            .unwrap_or(Err(RosError::Closed))
     }
 }
 
@@ -159,8 +166,14 @@ fn obey(node: &mut Node, publishers: &mut HashMap<String, Typed>, pool: &LocalPo
     match order {
         Order::Advertise(topic, kind, done) => {
             let made = Typed::new(node, &topic, kind);
-            let failed = |error: r2r::Error| RosError::Topic { topic: topic.clone(), reason: error.to_string() };
-            let _ = done.send(made.map_err(failed).map(|made| drop(publishers.insert(topic.clone(), made))));
+            let failed = |error: r2r::Error| RosError::Topic {
+                topic: topic.clone(),
+                reason: error.to_string(),
+            };
+            let _ = done.send(
+                made.map_err(failed)
+                    .map(|made| drop(publishers.insert(topic.clone(), made))),
+            );
         }
         Order::Publish(topic, message) => match publishers.get(&topic) {
             Some(publisher) => publisher.publish(message),
@@ -168,23 +181,36 @@ fn obey(node: &mut Node, publishers: &mut HashMap<String, Typed>, pool: &LocalPo
         },
         Order::Subscribe(topic, kind, deliver, done) => {
             let subscribed = match kind {
-                Kind::Twist => hear(node, pool, &topic, move |twist: r2r::geometry_msgs::msg::Twist| {
-                    if let Some(twist) = same(&twist) {
-                        deliver(RosMessage::Twist(twist));
-                    }
-                }),
-                Kind::Float64MultiArray => {
-                    hear(node, pool, &topic, move |array: r2r::std_msgs::msg::Float64MultiArray| {
+                Kind::Twist => hear(
+                    node,
+                    pool,
+                    &topic,
+                    move |twist: r2r::geometry_msgs::msg::Twist| {
+                        if let Some(twist) = same(&twist) {
+                            deliver(RosMessage::Twist(twist));
+                        }
+                    },
+                ),
+                Kind::Float64MultiArray => hear(
+                    node,
+                    pool,
+                    &topic,
+                    move |array: r2r::std_msgs::msg::Float64MultiArray| {
                         if let Some(array) = same(&array) {
                             deliver(RosMessage::Float64MultiArray(array));
                         }
-                    })
-                }
-                Kind::JointState => hear(node, pool, &topic, move |joints: r2r::sensor_msgs::msg::JointState| {
-                    if let Some(joints) = same(&joints) {
-                        deliver(RosMessage::JointState(joints));
-                    }
-                }),
+                    },
+                ),
+                Kind::JointState => hear(
+                    node,
+                    pool,
+                    &topic,
+                    move |joints: r2r::sensor_msgs::msg::JointState| {
+                        if let Some(joints) = same(&joints) {
+                            deliver(RosMessage::JointState(joints));
+                        }
+                    },
+                ),
             };
             let _ = done.send(subscribed.map_err(|reason| RosError::Topic { topic, reason }));
         }
@@ -197,14 +223,17 @@ fn hear<T: r2r::WrappedTypesupport + 'static>(
     topic: &str,
     deliver: impl Fn(T) + 'static,
 ) -> Result<(), String> {
-    let mut stream =
-        node.subscribe::<T>(topic, QosProfile::sensor_data()).map_err(|error| error.to_string())?;
+    let mut stream = node
+        .subscribe::<T>(topic, QosProfile::sensor_data())
+        .map_err(|error| error.to_string())?;
     let task = async move {
         while let Some(message) = stream.next().await {
             deliver(message);
         }
     };
-    pool.spawner().spawn_local(task).map_err(|error| error.to_string())
+    pool.spawner()
+        .spawn_local(task)
+        .map_err(|error| error.to_string())
 }
 
 impl Typed {
@@ -228,7 +257,9 @@ impl Typed {
 
     fn publish(&self, message: RosMessage) {
         let published = match (self, &message) {
-            (Self::Twist(publisher), RosMessage::Twist(twist)) => same(twist).map(|twist| publisher.publish(&twist)),
+            (Self::Twist(publisher), RosMessage::Twist(twist)) => {
+                same(twist).map(|twist| publisher.publish(&twist))
+            }
             (Self::Float64MultiArray(publisher), RosMessage::Float64MultiArray(array)) => {
                 same(array).map(|array| publisher.publish(&array))
             }

@@ -18,7 +18,9 @@ pub extern "C" fn toolbox_entry_v1() -> *const ovos_toolbox_sdk::abi::Toolbox {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE
         .get_or_init(|| {
-            robot::ros::backend::carry_topics_with(|config, node| Ok(Arc::new(R2rBackend::join(config, node)?)));
+            robot::ros::backend::carry_topics_with(|config, node| {
+                Ok(Arc::new(R2rBackend::join(config, node)?))
+            });
             Table::of::<Robots>()
         })
         .as_ptr()
