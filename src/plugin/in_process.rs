@@ -7,6 +7,7 @@
 mod host_thread;
 mod without;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -112,6 +113,7 @@ impl InProcess {
             library: Arc::clone(&library),
             meter: Meter::new(&id, generation, SLOW_CALL),
             closed: closing,
+            running: Cell::new(false),
         };
         thread::Builder::new()
             .name(format!("tb-{id}"))

@@ -50,6 +50,7 @@ async fn a_process_that_dies_says_how_and_takes_nobody_along() {
     for (fixture, expected) in [
         ("aborts", &["signal 6 (SIGABRT)", "giving up"][..]),
         ("segfaults", &["signal 11 (SIGSEGV)"]),
+        ("throws", &["signal 6 (SIGABRT)", "exception"]),
         ("exits", &["exit code 7", "that was all"]),
         // Whoever notices first: the runtime, which aborts, or the service, whose connections end.
         ("closes_fds", &["its process was"]),

@@ -68,6 +68,10 @@ impl Workshop {
 
     fn compile(&self, made: &Path, fixture: &str, defines: &[(&str, &str)], more: &[&str]) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let source = root.join(format!("tests/hostile/{fixture}.c"));
+        // A fixture that needs C++ has the part that does in a file of its own, of the same name.
+        let cpp = Some(source.with_extension("cpp")).filter(|cpp| cpp.exists());
+        let libraries = cpp.is_some().then_some("-lstdc++");
         let out = Command::new("cc")
             .args(["-pthread", "-O1", "-g0", "-Wall", "-Wno-unused-function"])
             .args(more)
@@ -78,7 +82,9 @@ impl Workshop {
             .arg(root.join("tests/hostile"))
             .arg("-o")
             .arg(made)
-            .arg(root.join(format!("tests/hostile/{fixture}.c")))
+            .arg(source)
+            .args(cpp)
+            .args(libraries)
             .output()
             .expect("a C compiler (cc) is needed for the fixtures: apt install gcc");
         assert!(

@@ -1,5 +1,7 @@
 //! The thread that makes a toolbox's serialised calls, one at a time, from its open to its close. Read [`HostThread`].
 
+use std::cell::Cell;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use ovos_toolbox_wire::Failure;
@@ -21,10 +23,18 @@ pub(super) struct HostThread {
     pub(super) library: Arc<Library>,
     pub(super) meter: Arc<Meter>,
     pub(super) closed: watch::Sender<bool>,
+    /// Between the beginning of [`HostThread::run`] and its return.
+    pub(super) running: Cell<bool>,
 }
 
 impl HostThread {
     pub(super) fn run(self, config: &str, opened: oneshot::Sender<Result<(), Failure>>) {
+        self.running.set(true);
+        self.serve(config, opened);
+        self.running.set(false);
+    }
+
+    fn serve(&self, config: &str, opened: oneshot::Sender<Result<(), Failure>>) {
         let instance = match self.open(config) {
             Ok(instance) => instance,
             Err(failure) => {
@@ -115,7 +125,13 @@ impl HostThread {
 
 impl Drop for HostThread {
     fn drop(&mut self) {
-        // Also when the thread unwinds: nobody may wait for it then.
+        if self.running.get() && !std::thread::panicking() {
+            // Unwinding without a panic of Rust's: an exception of C++ has left the toolbox. Rust ends the process for it
+            // a few frames from here; it has to happen before anybody is told that the toolbox was closed.
+            let _ = std::io::stderr().write_all(b"a C++ exception left the toolbox\n");
+            std::process::abort();
+        }
+        // Also when the thread panics: nobody may wait for it then.
         self.core.queue.close();
         self.lose();
     }
