@@ -536,6 +536,7 @@ fn identity(request: &CallRequest, stop_epoch: u64) -> CallIdentity {
         source: request.source.clone(),
         deadline_ms: 0,
         stop_epoch,
+        latched: false,
     }
 }
 

@@ -16,6 +16,7 @@ mod support {
     pub(crate) mod robot;
     pub(crate) mod scene;
     pub(crate) mod service;
+    pub(crate) mod status;
 }
 
 #[path = "../toolboxes/robot/tests/support/calls.rs"]
@@ -23,8 +24,10 @@ mod calls;
 
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::robot::{RobotScene, invoke, moves};
+use support::status::{signal, toolbox, toolbox_until};
 
 /// Simulated seconds within which everything rests after a stop.
 const REST: f64 = 0.05;
@@ -166,23 +169,39 @@ fn a_stop_before_a_call_keeps_it_from_moving() {
         assert_eq!(moves(&scene.trace()), before, "{tool} moved while stopped");
         scene.resume(&stop_id);
     }
-    // What brings to safety works, and moves nothing.
+}
+
+#[test]
+fn what_brings_to_safety_works_while_stopped_and_moves_nothing() {
+    let mut scene = RobotScene::new(&json!({ "time_scale": STOPPED_AT }));
     let stop_id = scene.stop();
-    let before = moves(&scene.trace());
-    let answer = invoke(
-        &mut scene.client,
-        "alert_hazard",
-        &json!({ "hazard_type": "fire", "direction_degrees": 40 }),
-    );
-    assert_eq!(
-        answer["result"]["data"]["speak"], "Warning! There is a fire on my right.",
-        "{answer:#}"
-    );
-    assert_eq!(
-        moves(&scene.trace()),
-        before,
-        "it looked and pointed while stopped"
-    );
+    for (process, restarts) in [
+        ("the process that was stopped", 0),
+        ("one that began after the stop", 1),
+    ] {
+        if restarts > 0 {
+            let robot = toolbox(&mut scene.client, "robot");
+            signal(&robot, Signal::KILL);
+            toolbox_until(&mut scene.client, "robot", "restart", |robot| {
+                robot["restarts"] == restarts && robot["state"] == "ready"
+            });
+        }
+        let before = moves(&scene.trace());
+        let answer = invoke(
+            &mut scene.client,
+            "alert_hazard",
+            &json!({ "hazard_type": "fire", "direction_degrees": 40 }),
+        );
+        assert_eq!(
+            answer["result"]["data"]["speak"], "Warning! There is a fire on my right.",
+            "{process}: {answer:#}"
+        );
+        assert_eq!(
+            moves(&scene.trace()),
+            before,
+            "{process} looked and pointed while stopped"
+        );
+    }
     scene.resume(&stop_id);
 }
 

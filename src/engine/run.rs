@@ -326,6 +326,7 @@ impl Runner<'_> {
         let mut call = self.identity.clone();
         call.deadline_ms = millis(limit);
         call.stop_epoch = self.epoch;
+        call.latched = self.latch.holder().is_some();
         let action = ActionIdentity {
             id: line.id.clone(),
             name: line.name.clone(),

@@ -16,7 +16,8 @@ use crate::fixture::Workshop;
 use crate::process::{DEADLINE, Process};
 use crate::scene::{Scene, ready};
 use crate::service::{BusKind, testbed_plugins};
-use crate::{SEED, number, signal};
+use crate::status::signal;
+use crate::{SEED, number};
 
 const CALLERS: usize = 2;
 

@@ -14,7 +14,8 @@ use crate::fixture::Workshop;
 use crate::process::Process;
 use crate::scene::{Motor, Scene, monotonic_ns, ready};
 use crate::service::{BusKind, testbed_plugins};
-use crate::{SEED, number, signal, toolbox_until};
+use crate::status::{signal, toolbox_until};
+use crate::{SEED, number};
 
 /// From the moment something happens until the machine is told to stop.
 const AT_REST: Duration = Duration::from_secs(1);

@@ -242,6 +242,10 @@ pub trait Right: Send + Sync {
     fn cancelled(&self) -> BoxFuture<'static, ()>;
     /// Whether it is.
     fn is_cancelled(&self) -> bool;
+    /// Whether the service holds the toolbox in emergency stop. A robot may not know: its process may be younger.
+    fn is_latched(&self) -> bool {
+        false
+    }
     /// How far it is.
     fn progress(&self, fraction: f64, message: &str);
     /// Which action of which call it is, for logs.
@@ -306,6 +310,12 @@ impl Control {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.right.is_cancelled()
+    }
+
+    /// Whether the service holds the toolbox in emergency stop.
+    #[must_use]
+    pub fn is_latched(&self) -> bool {
+        self.right.is_latched()
     }
 
     /// `<call id>/<action id>`, for logs; empty in tests.

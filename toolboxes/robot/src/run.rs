@@ -250,6 +250,10 @@ impl Right for Rightful {
         self.context.is_cancelled()
     }
 
+    fn is_latched(&self) -> bool {
+        self.context.is_latched()
+    }
+
     fn progress(&self, fraction: f64, message: &str) {
         self.context.progress(fraction, message);
     }

@@ -98,7 +98,8 @@ impl Unit {
             limits::check_radius(self.capabilities(), action, pose)?;
         }
         // The service refuses motion while it is latched; this also holds back the moving part of a safe tool.
-        if self.stopped.load(Ordering::SeqCst) && action.primitive.moves() {
+        let stopped = self.stopped.load(Ordering::SeqCst) || control.is_latched();
+        if stopped && action.primitive.moves() {
             return Err(ActionError::Stopped);
         }
         self.adapter.execute(action, control).await

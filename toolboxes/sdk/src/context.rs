@@ -176,6 +176,14 @@ impl<T> Context<T> {
         self.inner.run.progress(self.inner.host.gate(), progress);
     }
 
+    /// Whether the service holds this toolbox in emergency stop: an action of a `safe` or `stop` tool that comes here then
+    /// must not move anything. [`Toolbox::halt`](crate::Toolbox::halt) need not have been called in this process, which
+    /// may have begun after the stop.
+    #[must_use]
+    pub fn is_latched(&self) -> bool {
+        self.inner.call.latched
+    }
+
     /// Whether the action was cancelled or halted.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

@@ -72,6 +72,10 @@ pub struct CallIdentity {
     /// The stop epoch the call was planned under; a start with an older one than the latest stop is dropped.
     #[serde(default)]
     pub stop_epoch: u64,
+    /// Whether the toolbox is in emergency stop: only what may run then gets here, and whatever of it moves must not. A
+    /// toolbox whose process began after the stop has no other way to know.
+    #[serde(default)]
+    pub latched: bool,
 }
 
 /// The action to start, as `start()` sees it.

@@ -1,0 +1,48 @@
+//! What the service says of a toolbox's process, and signals to it.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::process::DEADLINE;
+
+/// What the service says of a toolbox; null when it has none of this id.
+#[track_caller]
+pub(crate) fn toolbox(client: &mut Client, id: &str) -> Value {
+    let status = client.ask("ovos.tools.status", &json!({}));
+    let toolboxes = status["toolboxes"].as_array().expect("a list of toolboxes");
+    let found = toolboxes.iter().find(|toolbox| toolbox["toolbox_id"] == id);
+    found.cloned().unwrap_or_default()
+}
+
+/// Asks until a toolbox is as it should be.
+#[track_caller]
+pub(crate) fn toolbox_until(
+    client: &mut Client,
+    id: &str,
+    what: &str,
+    fits: impl Fn(&Value) -> bool,
+) -> Value {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let found = toolbox(client, id);
+        if fits(&found) {
+            return found;
+        }
+        assert!(Instant::now() < end, "{id}: no {what}: {found}");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Sends a signal to a toolbox's process, if it still has one.
+pub(crate) fn signal(toolbox: &Value, signal: Signal) {
+    let pid = toolbox["pid"]
+        .as_i64()
+        .and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
+    if let Some(pid) = pid {
+        // It may be gone by now, which is what the signal is for.
+        _ = kill_process(pid, signal);
+    }
+}
