@@ -409,8 +409,9 @@ impl Instances {
     }
 }
 
-/// For the end of the stream when the toolbox is closed; with what follows it is below [`Options::close`].
-const CLOSING_GRACE: Duration = Duration::from_secs(5);
+/// For the end of the stream when the toolbox is closed; with what follows it is below [`Options::close`], and that below
+/// the ten seconds after which a host gives a toolbox up.
+const CLOSING_GRACE: Duration = Duration::from_millis(6_500);
 const CLOSING_TO_NULL: Duration = Duration::from_secs(2);
 
 async fn wait_over(instance: &Instance, at_most: Duration) -> bool {

@@ -63,7 +63,7 @@ impl Toolbox for Gstreamer {
     fn options() -> Options {
         let mut options = Options::default();
         // Recordings are finished by the close.
-        options.close = Duration::from_secs(8);
+        options.close = Duration::from_secs(9);
         options
     }
 
