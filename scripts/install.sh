@@ -28,6 +28,9 @@ for header in toolbox.h toolbox_json.h; do
 done
 install -D -m 644 mycroft.conf.example "$doc/mycroft.conf.example"
 install -D -m 644 LICENSE "$doc/LICENSE"
+for toolbox in robot drone gstreamer; do
+    install -m 644 "toolboxes/$toolbox/README.md" "$doc/$toolbox.md"
+done
 
 # A user unit; it names the binary by its final path, which DESTDIR is no part of.
 install -d -m 755 "$prefix/lib/systemd/user"
