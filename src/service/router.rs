@@ -47,6 +47,7 @@ pub(super) struct Router {
     overflow: Arc<Overflow>,
     /// Everything that owes an answer: requests, and stops whose toolboxes have not confirmed yet.
     owed: TaskTracker,
+    shutdown: CancellationToken,
     answer_as_phal: bool,
     /// Topics that toolboxes want to hear.
     topics: ArcSwap<std::collections::HashSet<String>>,
@@ -121,6 +122,7 @@ impl Router {
             stops,
             overflow,
             owed,
+            shutdown,
             answer_as_phal,
             topics: ArcSwap::default(),
             turned_away: AtomicU64::new(0),
@@ -219,7 +221,12 @@ impl BusHandler for Router {
     fn connected(&self) {}
 
     fn disconnected(&self, reason: &str) {
-        tracing::warn!(reason, "the bus is away");
+        // The service's own bus closes with it, which is nothing to worry about.
+        if self.shutdown.is_cancelled() {
+            tracing::debug!(reason, "the bus is away");
+        } else {
+            tracing::warn!(reason, "the bus is away");
+        }
     }
 }
 
