@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::topics::node_name;
 use super::{BoosterK1, BoosterK1Config};
 use crate::action::{Grip, Keyframe, Routine, Velocity};
+use crate::adapter::remote::node_name;
 use crate::adapter::{ActionError, ActionOutput, Control};
-use crate::dds::booster::{
-    Asked, LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request,
-};
+use crate::dds::asked::Asked;
+use crate::dds::booster::{LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request};
 use crate::dds::{Participant, Publisher};
 use crate::ros::path::Path;
 use crate::ros::{LastWord, RosError};
@@ -193,6 +192,17 @@ fn radians(degrees: f64) -> f32 {
 }
 
 impl BoosterK1 {
+    /// Asks for something that moves, and waits for the answer.
+    async fn ask(
+        &self,
+        link: &RpcLink,
+        control: &Control,
+        api: i64,
+        body: &Value,
+    ) -> Result<Value, ActionError> {
+        self.remote.ask(control, || link.ask(api, body)).await
+    }
+
     /// Has the robot walk, unless it does.
     pub(super) async fn walk_mode(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
         let mode = self.ask(link, control, api::GET_MODE, &Value::Null).await?;
@@ -228,13 +238,13 @@ impl BoosterK1 {
         control: &Control,
     ) -> Result<(), ActionError> {
         let [pan, tilt] = positions else {
-            return Err(self.lacks("a head of other than two joints"));
+            return Err(self.remote.lacks("a head of other than two joints"));
         };
         let time = path.time().max(Duration::from_millis(200));
         let mut body = head_body(*pan, *tilt);
         body["time_millis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self.ask(link, control, api::ROTATE_HEAD_WITH_TIME, &body).await?;
-        self.shared.sent().insert(Subsystem::Gantry, positions.to_vec());
+        self.sent().insert(Subsystem::Gantry, positions.to_vec());
         control.sleep(time).await
     }
 
@@ -299,7 +309,7 @@ impl BoosterK1 {
         force: Option<f64>,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        self.there(control).await?;
+        self.remote.there(control).await?;
         let key = match on {
             Subsystem::LeftArm => Subsystem::LeftArm,
             _ => Subsystem::RightArm,
