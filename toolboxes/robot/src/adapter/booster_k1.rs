@@ -367,6 +367,9 @@ impl Adapter for BoosterK1 {
             return said.and(rpc.damp()).map_err(|error| self.remote.failed(error));
         }
         for one in concerned {
+            if let Speech::Rpc(rpc) = link {
+                said = said.and(rpc.end(one));
+            }
             // Arms and head stop where they are: nobody leads them on, and those that go by themselves are called back.
             if self.capabilities.joints(one).is_some()
                 && let Some(positions) = self.last_known(one)

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::testing::Harness;
 use robot::robots::Robots;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::peers::Peer;
 use crate::{each, scene, velocities, walking};
@@ -46,6 +46,49 @@ fn a_halt_is_the_last_word() {
             "{kind}: {told:?}"
         );
     });
+}
+
+/// A wave and a dance of the robot's own would go on for ever.
+#[test]
+fn what_a_k1_does_of_its_own_ends_with_a_halt() {
+    let Some(scene) = scene("k1_rpc", "hold") else {
+        return;
+    };
+    let wave = |action: i64| json!({"hand_index": 1, "hand_action": action});
+    let dance = |id: i64| json!({ "dance_id": id });
+    for (tool, args, function, [begin, end]) in [
+        ("wave", json!({"arm": "right"}), 2005, [wave(0), wave(1)]),
+        (
+            "dance",
+            json!({"style": "happy", "duration": 20.0}),
+            2016,
+            [dance(7), dance(1000)],
+        ),
+    ] {
+        let plan = scene.harness.plan(tool, args).unwrap().unwrap();
+        let action = plan
+            .into_iter()
+            .find(|action| action.subsystems[0] == "right_arm")
+            .unwrap();
+        let told = || -> Vec<Value> {
+            let frames = scene.frames().into_iter();
+            frames
+                .filter(|frame| frame["api"] == function)
+                .map(|frame| frame["body"].clone())
+                .collect()
+        };
+        let run = scene.harness.start_action(tool, action, json!({})).unwrap();
+        scene
+            .robot
+            .wait(tool, |_| (told() == [begin.clone()]).then_some(()));
+        scene.harness.cancel(run.id());
+        scene.harness.halt(&["right_arm"], false).unwrap();
+        let both = [begin, end];
+        scene.robot.wait("its end", |_| (told() == both).then_some(()));
+        let _ = run.wait();
+        scene.settle();
+        assert_eq!(told(), both, "{tool}: once");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The K1's own interface: functions over two topics, arms over `joint_ctrl`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -40,6 +40,8 @@ pub(super) struct RpcLink {
     ours: AtomicBool,
     /// Grippers that were told to close.
     closed: Mutex<Vec<Subsystem>>,
+    /// What the robot does of its own, by the arm that it is done with, and what ends it.
+    routines: Mutex<Vec<(Subsystem, i64, Value)>>,
 }
 
 /// Where the joints of an arm or the head begin, and how many there are.
@@ -77,7 +79,22 @@ impl RpcLink {
             told: Mutex::new(vec![MotorCmd::default(); JOINTS]),
             ours: AtomicBool::new(false),
             closed: Mutex::default(),
+            routines: Mutex::default(),
         })
+    }
+
+    fn routines(&self) -> MutexGuard<'_, Vec<(Subsystem, i64, Value)>> {
+        self.routines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what the robot does of its own with an arm; nothing where it does nothing.
+    pub(super) fn end(&self, on: Subsystem) -> Result<(), RosError> {
+        let mut routines = self.routines();
+        let ended: Vec<_> = routines.extract_if(.., |(arm, ..)| *arm == on).collect();
+        drop(routines);
+        ended
+            .iter()
+            .try_for_each(|(_, function, body)| self.rpc.send(*function, body))
     }
 
     pub(super) fn ask(&self, api: i64, body: &Value) -> Result<Asked, RosError> {
@@ -265,32 +282,18 @@ impl BoosterK1 {
         match (routine, on) {
             (Routine::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
                 let hand = i64::from(on == Subsystem::RightArm);
-                self.ask(
-                    link,
-                    control,
-                    api::WAVE_HAND,
-                    &json!({"hand_index": hand, "hand_action": 0}),
-                )
-                .await?;
-                control.sleep(time).await?;
-                self.ask(
-                    link,
-                    control,
-                    api::WAVE_HAND,
-                    &json!({"hand_index": hand, "hand_action": 1}),
-                )
-                .await?;
+                let body = |action: i64| json!({"hand_index": hand, "hand_action": action});
+                let ends = (body(0), body(1));
+                self.own(link, on, api::WAVE_HAND, ends, time, control).await?;
                 Ok(Some(
                     ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
                 ))
             }
             // The robot dances with all of itself; the right arm's part of the plan starts it and ends it.
             (Routine::Dance { style, duration }, Subsystem::RightArm) => {
-                self.ask(link, control, api::DANCE, &json!({"dance_id": dance(style)}))
-                    .await?;
-                control.sleep(*duration).await?;
-                self.ask(link, control, api::DANCE, &json!({"dance_id": STOP_DANCING}))
-                    .await?;
+                let body = |dance: i64| json!({ "dance_id": dance });
+                let ends = (body(dance(style)), body(STOP_DANCING));
+                self.own(link, on, api::DANCE, ends, *duration, control).await?;
                 Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
             }
             (Routine::Dance { duration, .. }, _) => {
@@ -299,6 +302,33 @@ impl BoosterK1 {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Has the robot do something of its own for a while. It would go on for ever: whoever halts the arm ends it.
+    async fn own(
+        &self,
+        link: &RpcLink,
+        on: Subsystem,
+        function: i64,
+        (begin, end): (Value, Value),
+        time: Duration,
+        control: &Control,
+    ) -> Result<(), ActionError> {
+        let begun = self.remote.ask(control, || {
+            link.routines().push((on, function, end.clone()));
+            link.ask(function, &begin)
+        });
+        if let Err(error) = begun.await {
+            // That there is no answer does not mean that it was not heard.
+            let _ = control.command(|| link.end(on));
+            return Err(error);
+        }
+        control.sleep(time).await?;
+        let ended = self.remote.ask(control, || {
+            link.routines().retain(|(arm, ..)| *arm != on);
+            link.ask(function, &end)
+        });
+        ended.await.map(drop)
     }
 
     pub(super) async fn grip(
