@@ -30,7 +30,7 @@ use crate::ros::{RosConfig, RosError};
 use crate::subsystem::Subsystem;
 
 /// How long the robot keeps a velocity, seconds: its own dead-man.
-const KEPT: f64 = 0.6;
+const KEPT: f64 = 0.5;
 
 /// What belongs to this adapter alone.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -115,8 +115,8 @@ impl Services {
 }
 
 impl Link for Services {
-    const AGAIN: Duration = Duration::from_millis(200);
-    const LEASE: Duration = Duration::from_millis(500);
+    const AGAIN: Duration = Duration::from_millis(100);
+    const LEASE: Duration = Duration::from_millis(400);
 
     fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
         self.sport.send(api::SET_VELOCITY, &velocity_body(velocity))

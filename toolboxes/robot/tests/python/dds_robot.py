@@ -370,6 +370,18 @@ def k1_rpc():
 def g1():
     motors = [UnitreeMotorState() for _ in range(35)]
     motors[12].q = 0.1
+    walking = {"until": None}
+
+    def walk(parameter):
+        moves = any(parameter["velocity"])
+        walking["until"] = time.monotonic() + parameter["duration"] if moves else None
+
+    def end():
+        """As the robot does: a velocity lasts as long as it was told to, and not longer."""
+        until = walking["until"]
+        if until is not None and until <= time.monotonic():
+            walking["until"] = None
+            say(topic="stands by itself")
 
     def service(name):
         responses = writer(f"rt/api/{name}/response", Response)
@@ -379,6 +391,8 @@ def g1():
             parameter = json.loads(message.parameter) if message.parameter else None
             noreply = message.header.policy.noreply
             say(topic=name, api=identity.api_id, parameter=parameter, noreply=noreply)
+            if name == "sport" and identity.api_id == 7105:
+                walk(parameter)
             if asked["silent"] or noreply:
                 return
             data = json.dumps({"data": asked["mode"]}) if identity.api_id == 7001 else ""
@@ -409,6 +423,7 @@ def g1():
     hear("rt/arm_sdk", UnitreeLowCmd, command)
     hear("rt/dex3/left/cmd", UnitreeHandCmd, hand("left"))
     hear("rt/dex3/right/cmd", UnitreeHandCmd, hand("right"))
+    every(0.01, end)
     every(0.02, lambda: state.write(UnitreeLowState([0, 0], 0, 5, 1, imu, motors, [0] * 40, [0] * 4, 0)))
 
 
