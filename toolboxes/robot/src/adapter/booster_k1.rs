@@ -6,6 +6,7 @@
 //! loses its network keeps its last velocity. Read [`BoosterK1`].
 
 mod config;
+mod posture;
 mod rpc;
 mod topics;
 
@@ -51,10 +52,10 @@ enum Speech {
 }
 
 impl Speech {
-    fn open(name: &str, config: &BoosterK1Config) -> Result<Self, RosError> {
+    fn open(name: &str, config: &BoosterK1Config, notify: &Notify) -> Result<Self, RosError> {
         Ok(match config.profile {
             Profile::Topics => Self::Topics(TopicsLink::open(name, config)?),
-            Profile::BoosterRpc => Self::Rpc(RpcLink::open(name, config)?),
+            Profile::BoosterRpc => Self::Rpc(RpcLink::open(name, config, notify)?),
         })
     }
 
@@ -96,6 +97,20 @@ impl Link for Speech {
         match self {
             Self::Topics(link) => link.is_there(),
             Self::Rpc(link) => link.is_there(),
+        }
+    }
+
+    fn unfit(&self) -> Option<String> {
+        match self {
+            // No topic of this profile says it.
+            Self::Topics(_) => None,
+            Self::Rpc(link) => link.posture().unfit(),
+        }
+    }
+
+    fn left(&self) {
+        if let Self::Rpc(link) = self {
+            link.posture().forget();
         }
     }
 }
@@ -340,7 +355,7 @@ impl Adapter for BoosterK1 {
 
     fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
         self.remote
-            .connect(|| Speech::open(self.remote.name(), &self.config))
+            .connect(|| Speech::open(self.remote.name(), &self.config, self.remote.notify()))
             .boxed()
     }
 
@@ -349,7 +364,10 @@ impl Adapter for BoosterK1 {
         action: &'a Action,
         control: &'a Control,
     ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
-        self.run(action, control).boxed()
+        let halt = || self.halt(&[action.subsystem], false);
+        self.remote
+            .attend(action, control, self.run(action, control), halt)
+            .boxed()
     }
 
     fn state(&self, subsystem: Subsystem) -> Value {
@@ -385,8 +403,7 @@ impl Adapter for BoosterK1 {
     }
 
     fn reset(&self) -> Result<(), ActionError> {
-        self.remote.reset();
-        Ok(())
+        self.remote.reset()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -3,6 +3,7 @@
 //! Owns joining it, whether the robot is there, the right to tell it something that moves, and driving: a velocity that is
 //! said again and again, and the thread that ends it. What a velocity looks like is the [`Link`]'s. Read [`Remote`].
 
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{ActionError, ActionOutput, Control, Notice, Notify};
-use crate::action::{Primitive, Velocity};
+use crate::action::{Action, Primitive, Velocity};
 use crate::dds::asked::Asked;
 use crate::ros::watch::{Watch, Watched};
 use crate::ros::{RosConfig, RosError};
@@ -20,6 +21,8 @@ use crate::subsystem::Subsystem;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks whether it has come.
 const LOOK: Duration = Duration::from_millis(10);
+/// Between two looks whether it is still there, and on its feet, while it does something.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// What speaks to one robot. Nothing here blocks.
 pub(super) trait Link: Send + Sync + 'static {
@@ -36,6 +39,14 @@ pub(super) trait Link: Send + Sync + 'static {
 
     /// Whether the robot is there.
     fn is_there(&self) -> bool;
+
+    /// Why the robot cannot move now, where it says so.
+    fn unfit(&self) -> Option<String> {
+        None
+    }
+
+    /// The robot went away: what it said of itself is worth nothing when it comes back.
+    fn left(&self) {}
 }
 
 /// A robot over a network.
@@ -66,6 +77,9 @@ impl<L: Link> Watched for Shared<L> {
     }
 
     fn changed(&self, there: bool) {
+        if let (false, Some(link)) = (there, self.link.get()) {
+            link.left();
+        }
         let (state, reason) = match there {
             true => ("connected", "the robot hears"),
             false => (
@@ -152,6 +166,57 @@ impl<L: Link> Remote<L> {
         Ok(link)
     }
 
+    /// Does an action for as long as the robot is there and, where it moves something, can move. Topics are not answered
+    /// and the robot's own routines take their time, so this is how most of them learn of it. What is interrupted ends
+    /// with `halt`.
+    pub(super) async fn attend(
+        &self,
+        action: &Action,
+        control: &Control,
+        work: impl Future<Output = Result<ActionOutput, ActionError>>,
+        halt: impl FnOnce() -> Result<(), ActionError>,
+    ) -> Result<ActionOutput, ActionError> {
+        // The test of these robots only asks them.
+        let asks = matches!(action.primitive, Primitive::SelfTest { .. });
+        let moves = action.primitive.moves() && !asks;
+        self.fit(moves)?;
+        tokio::select! {
+            biased;
+            done = work => done,
+            trouble = self.trouble(moves) => {
+                // Without the right to command somebody else halts it.
+                let _ = control.command(halt);
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Resolves when the robot goes away, or cannot move any more and should.
+    async fn trouble(&self, moves: bool) -> ActionError {
+        let mut was_there = false;
+        loop {
+            let is_there = self.is_there();
+            if was_there && !is_there {
+                return self.deaf();
+            }
+            was_there = is_there;
+            if let Err(unfit) = self.fit(moves) {
+                return unfit;
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
+    }
+
+    fn fit(&self, moves: bool) -> Result<(), ActionError> {
+        match self.link().and_then(Link::unfit) {
+            Some(what) if moves => Err(ActionError::Hardware {
+                robot: self.name.clone(),
+                what,
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Sends something that moves, unless the action or the robot was stopped.
     pub(super) fn command<R>(
         &self,
@@ -209,10 +274,6 @@ impl<L: Link> Remote<L> {
             }
             if let Err(error) = self.tell(link, &velocity, control).await {
                 break Err(error);
-            }
-            // Where nobody answers, that the robot has fallen silent is all there is to notice.
-            if !link.is_there() {
-                break Err(self.deaf());
             }
             control.progress(
                 (start.elapsed().as_secs_f64() / duration.as_secs_f64()).min(1.0),
@@ -278,9 +339,11 @@ impl<L: Link> Remote<L> {
         Some((link, concerned, said))
     }
 
-    /// Motion may be commanded again.
-    pub(super) fn reset(&self) {
+    /// Motion may be commanded again, unless the robot says that it cannot move.
+    pub(super) fn reset(&self) -> Result<(), ActionError> {
+        self.fit(true)?;
         self.stopped.store(false, Ordering::SeqCst);
+        Ok(())
     }
 
     /// Ends the watching thread, and with it a velocity that is still on.
@@ -320,6 +383,10 @@ impl<L: Link> Remote<L> {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn notify(&self) -> &Notify {
+        &self.shared.notify
     }
 }
 

@@ -418,7 +418,10 @@ impl Adapter for UnitreeG1 {
         action: &'a Action,
         control: &'a Control,
     ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
-        self.run(action, control).boxed()
+        let halt = || self.halt(&[action.subsystem], false);
+        self.remote
+            .attend(action, control, self.run(action, control), halt)
+            .boxed()
     }
 
     fn state(&self, subsystem: Subsystem) -> Value {
@@ -448,8 +451,7 @@ impl Adapter for UnitreeG1 {
     }
 
     fn reset(&self) -> Result<(), ActionError> {
-        self.remote.reset();
-        Ok(())
+        self.remote.reset()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -17,6 +17,8 @@ pub const REQUEST: (&str, &str) = ("booster_msgs", "RpcReqMsg");
 pub const RESPONSE: (&str, &str) = ("booster_msgs", "RpcRespMsg");
 pub const LOW_STATE: (&str, &str) = ("booster_interface", "LowState");
 pub const LOW_COMMAND: (&str, &str) = ("booster_interface", "LowCmd");
+pub const FALL_DOWN: &str = "/fall_down";
+pub const FALL_DOWN_STATE: (&str, &str) = ("booster_interface", "FallDownState");
 
 /// Numbers of the functions of the K1's motion service.
 pub mod api {
@@ -70,6 +72,13 @@ pub struct LowState {
     pub imu_state: ImuState,
     pub motor_state_parallel: Vec<MotorState>,
     pub motor_state_serial: Vec<MotorState>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FallDownState {
+    /// 0 ready, 1 falling, 2 fallen, 3 getting up.
+    pub fall_down_state: u32,
+    pub is_recovery_available: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

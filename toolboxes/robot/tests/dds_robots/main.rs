@@ -16,6 +16,7 @@ mod peers;
 
 mod endings;
 mod every_tool;
+mod falls;
 mod words;
 
 use std::time::{Duration, Instant};

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::posture::Posture;
 use super::{BoosterK1, BoosterK1Config};
 use crate::action::{Grip, Keyframe, Routine, Velocity};
 use crate::adapter::remote::node_name;
-use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::adapter::{ActionError, ActionOutput, Control, Notify};
 use crate::dds::asked::Asked;
 use crate::dds::booster::{LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request};
 use crate::dds::{Participant, Publisher};
@@ -42,6 +43,7 @@ pub(super) struct RpcLink {
     closed: Mutex<Vec<Subsystem>>,
     /// What the robot does of its own, by the arm that it is done with, and what ends it.
     routines: Mutex<Vec<(Subsystem, i64, Value)>>,
+    posture: Posture,
 }
 
 /// Where the joints of an arm or the head begin, and how many there are.
@@ -55,7 +57,7 @@ fn joints(on: Subsystem) -> Option<(usize, usize)> {
 }
 
 impl RpcLink {
-    pub(super) fn open(name: &str, config: &BoosterK1Config) -> Result<Self, RosError> {
+    pub(super) fn open(name: &str, config: &BoosterK1Config, notify: &Notify) -> Result<Self, RosError> {
         let participant = Participant::join(&config.ros, &node_name(name))?;
         let rpc = Rpc::new(
             &participant,
@@ -70,6 +72,7 @@ impl RpcLink {
             word.heard();
             *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(low);
         })?;
+        let posture = Posture::hear(&participant, name, notify)?;
         Ok(Self {
             participant,
             rpc,
@@ -80,7 +83,12 @@ impl RpcLink {
             ours: AtomicBool::new(false),
             closed: Mutex::default(),
             routines: Mutex::default(),
+            posture,
         })
+    }
+
+    pub(super) fn posture(&self) -> &Posture {
+        &self.posture
     }
 
     fn routines(&self) -> MutexGuard<'_, Vec<(Subsystem, i64, Value)>> {
