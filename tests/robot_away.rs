@@ -44,31 +44,49 @@ enum Way {
     CutOff,
 }
 
-/// What is under way when it does; nothing in the last row.
-const ROUNDS: [(Option<(&str, &str)>, Way); 6] = [
-    (
-        Some((
-            "walk",
-            r#"{"direction": "forward", "speed": 0.2, "duration": 1.5}"#,
-        )),
-        Way::Dies,
-    ),
-    (Some(("wave", r#"{"arm": "right"}"#)), Way::CutOff),
-    (Some(("look_at", r#"{"target": "left"}"#)), Way::Leaves),
-    (Some(("self_test", r#"{"subsystems": ["right_arm"]}"#)), Way::Dies),
-    (
-        Some((
-            "walk",
-            r#"{"direction": "forward", "speed": 0.2, "duration": 1.5}"#,
-        )),
-        Way::CutOff,
-    ),
-    (None, Way::Dies),
-];
+/// What is under way, and the latest moment at which the robot goes, in milliseconds.
+struct Round {
+    call: Option<Call>,
+    way: Way,
+    latest: u64,
+    /// It takes so long that it cannot have been done when the robot has gone.
+    long: bool,
+}
+
+/// A tool and its arguments.
+type Call = (&'static str, &'static str);
+
+const WALK: Call = (
+    "walk",
+    r#"{"direction": "forward", "speed": 0.2, "duration": 3.0}"#,
+);
+const STEP: Call = (
+    "walk",
+    r#"{"direction": "forward", "speed": 0.2, "duration": 0.3}"#,
+);
+const WAVE: Call = ("wave", r#"{"arm": "right"}"#);
+const LOOK: Call = ("look_at", r#"{"target": "left"}"#);
 /// For a G1, which has no head.
-const ARM: (&str, &str) = ("go_to_pose", r#"{"pose": "home"}"#);
-/// Each moment is as late as this at most, in milliseconds: all of these are under way for longer, but for the test.
-const LATEST: u64 = 900;
+const ARM: Call = ("go_to_pose", r#"{"pose": "home"}"#);
+const TEST: Call = ("self_test", r#"{"subsystems": ["right_arm"]}"#);
+
+const fn round(call: Option<Call>, way: Way, latest: u64, long: bool) -> Round {
+    Round {
+        call,
+        way,
+        latest,
+        long,
+    }
+}
+
+const ROUNDS: [Round; 6] = [
+    round(Some(WALK), Way::Dies, 900, true),
+    round(Some(WAVE), Way::CutOff, 500, true),
+    round(Some(LOOK), Way::Leaves, 500, false),
+    round(Some(TEST), Way::Dies, 10, false),
+    round(Some(WALK), Way::CutOff, 900, true),
+    round(None, Way::Dies, 100, false),
+];
 
 struct Yard {
     kind: &'static str,
@@ -117,7 +135,7 @@ impl Yard {
         })
     }
 
-    fn call(&mut self, (tool, args): (&str, &str)) -> String {
+    fn call(&mut self, (tool, args): Call) -> String {
         self.calls += 1;
         let call_id = format!("{tool}-{}", self.calls);
         let args: Value = serde_json::from_str(args).unwrap();
@@ -201,12 +219,12 @@ fn goes_and_returns(kind: &'static str, seed: u64) {
     let Some(mut yard) = Yard::new(kind) else { return };
     let mut random = fastrand::Rng::with_seed(seed);
     let (pid, _) = yard.status();
-    for (number, (call, way)) in ROUNDS.into_iter().enumerate() {
-        let call = match call {
-            Some(("look_at", _)) if kind == "g1" => Some(ARM),
-            call => call,
+    for (number, round) in ROUNDS.iter().enumerate() {
+        let (call, way) = match round.call {
+            Some(LOOK) if kind == "g1" => (Some(ARM), round.way),
+            call => (call, round.way),
         };
-        let moment = Duration::from_millis(random.u64(0..LATEST));
+        let moment = Duration::from_millis(random.u64(0..round.latest));
         let what = format!("{kind}, seed {seed}, round {number}: {call:?}, {way:?} after {moment:?}");
         let under_way = call.map(|call| yard.call(call));
         yard.client.read_until(Instant::now() + moment);
@@ -214,11 +232,12 @@ fn goes_and_returns(kind: &'static str, seed: u64) {
         let gone = Instant::now();
         let failure = under_way.and_then(|call_id| yard.failure(&call_id));
         println!("{what}: {:?} later: {failure:?}", gone.elapsed());
-        if let Some(failure) = failure {
-            assert!(failure.contains("hal is not connected"), "{what}: {failure}");
+        match failure {
+            Some(failure) => assert!(failure.contains("hal is not connected"), "{what}: {failure}"),
+            None => assert!(!round.long, "{what}: done without the robot"),
         }
         // Nobody has to have noticed yet: a call says what it finds.
-        let meanwhile = yard.call(("walk", r#"{"direction": "forward", "duration": 1.5}"#));
+        let meanwhile = yard.call(WALK);
         let failure = yard.failure(&meanwhile);
         assert!(
             failure
@@ -228,7 +247,11 @@ fn goes_and_returns(kind: &'static str, seed: u64) {
         );
         yard.returns(way);
         yard.until_backend("connected");
-        let again = yard.call(call.unwrap_or(("walk", r#"{"direction": "forward", "duration": 0.3}"#)));
+        let again = yard.call(if call == Some(WALK) {
+            STEP
+        } else {
+            call.unwrap_or(STEP)
+        });
         let failure = yard.failure(&again);
         assert_eq!(failure, None, "{what}: when it is back\n{}", yard.service.log());
         yard.robot

@@ -12,7 +12,7 @@ use robot::subsystem::Subsystem;
 use crate::servos::{Body, Taken, action, robot, robot_of, run, within};
 use crate::{drive, to, words};
 
-/// A halt takes 50 ms; the rest is for a machine that has other tests to run.
+/// A halt is said within 50 ms, which the bench `round_trip` times; the rest is for a machine that has other tests to run.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
 #[tokio::test]
@@ -32,6 +32,7 @@ async fn wheels_that_nobody_keeps_going_stop_by_themselves() {
     // The future was dropped and nobody halted: as if everything above the bus's thread were gone.
     let start = Instant::now();
     within("rest", || (!body.moves()).then_some(()));
+    // The lease is 300 ms; the rest is again for the machine, and still below the second that a robot may move on.
     assert!(
         start.elapsed() < Duration::from_millis(800),
         "after {:?}",
