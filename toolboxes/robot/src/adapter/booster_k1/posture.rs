@@ -1,6 +1,7 @@
 //! Whether the robot stands, by its own word.
 //!
-//! A K1 says on `/fall_down` when it falls, lies and gets up. Nothing is sent to one that does not stand. Read [`Posture`].
+//! A K1 says on `/fall_down` when it falls, lies and gets up. Nothing is begun with one that does not stand. Read
+//! [`Posture`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
