@@ -211,7 +211,7 @@ fn moves(robot: &Peer) -> bool {
         };
         serde_json::from_value(numbers).ok()
     };
-    let last = robot.lines().iter().filter_map(velocity).last();
+    let last = robot.lines().iter().filter_map(velocity).next_back();
     last.is_some_and(|last| last.iter().any(|number| *number != 0.0))
 }
 
