@@ -111,6 +111,16 @@ impl Robot {
         }
     }
 
+    /// Whether the last velocity has ended without anybody's word, as a G1's do: its dead-man.
+    fn stood_by_itself(&self) -> bool {
+        let Self::Dds { peer, .. } = self else {
+            return false;
+        };
+        let lines = peer.lines();
+        let word = "stands by itself";
+        lines.iter().any(|line| line.contains(word))
+    }
+
     fn until(&self, what: &str, since: Instant, limit: Duration, seen: impl Fn(&[bool]) -> bool) -> Duration {
         while !seen(&self.told()) {
             assert!(
@@ -188,10 +198,20 @@ impl Drive {
     /// The robot is told to stop within a second, and nothing else afterwards.
     fn rests(&self, since: Instant, what: &str) {
         let before = self.robot.told().len();
+        if let Robot::Dds { kind: "g1", .. } = self.robot {
+            let stood = self.robot.until("rest", since, AT_REST, |told| {
+                told.last() == Some(&false) || self.robot.stood_by_itself()
+            });
+            println!("{what}: stood after {stood:?}");
+        }
         let took = self
             .robot
             .until("stop", since, 10 * AT_REST, |told| told.last() == Some(&false));
-        println!("{what}: stopped after {took:?}");
+        let alone = match self.robot.stood_by_itself() {
+            true => ", when it stood by itself already",
+            false => "",
+        };
+        println!("{what}: stopped after {took:?}{alone}");
         assert!(took <= AT_REST, "{what}: stopped after {took:?}");
         // Long enough for whoever is left to say another velocity.
         let end = Instant::now() + AT_REST;

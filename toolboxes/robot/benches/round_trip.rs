@@ -1,7 +1,9 @@
-//! What an action costs between the toolbox and an emulated robot, beside the bare library call.
+//! What an action costs between the toolbox and an emulated robot, beside the bare library call, and how long a halt
+//! takes to be said.
 //!
 //! Servos: is the torque of the head's two servos on? One sync read. K1: what is its status? One request, one response;
-//! the robot is another DDS participant of this process. Run it with `cargo bench -p robot --bench round_trip`.
+//! the robot is another DDS participant of this process. An action goes through the thread that owns the port, or the
+//! domain, and back; what that costs alone stands beside it. Run it with `cargo bench -p robot --bench round_trip`.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(
     clippy::expect_used,
@@ -11,7 +13,7 @@
 
 use std::time::{Duration, Instant};
 
-use feetech_sim::{Line, Servo};
+use feetech_sim::{Instruction, Line, Servo};
 use futures_util::StreamExt;
 use robot::action::{Action, Primitive};
 use robot::adapter::booster_k1::{self, BoosterK1, BoosterK1Config};
@@ -28,6 +30,8 @@ use serde_json::json;
 
 /// Figures are the median of this many.
 const ROUNDS: usize = 300;
+const HALTS: usize = 50;
+const HALT_GOAL: Duration = Duration::from_millis(50);
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -36,16 +40,53 @@ fn main() {
         .build()
         .expect("a runtime");
     println!("round trip to an emulated robot, median of {ROUNDS}");
+    println!("  a thread, there and back");
+    println!("    {:7.1} us", hop(&runtime));
     servos(&runtime);
     k1(&runtime);
 }
 
+/// A job that does nothing, on a thread of its own.
+fn hop(runtime: &tokio::runtime::Runtime) -> f64 {
+    let (jobs, queue) = std::sync::mpsc::channel::<tokio::sync::oneshot::Sender<()>>();
+    let thread = std::thread::spawn(move || {
+        for done in queue {
+            let _ = done.send(());
+        }
+    });
+    let figure = median(|| {
+        let (done, waiting) = tokio::sync::oneshot::channel();
+        jobs.send(done).expect("the thread is there");
+        runtime.block_on(waiting).expect("an answer");
+    });
+    drop(jobs);
+    thread.join().expect("the thread ends");
+    figure
+}
+
 fn report(name: &str, bare: f64, adapter: f64) {
     println!("  {name}");
-    println!("    {bare:7.0} us          bare library call");
+    println!("    {bare:7.1} us          bare library call");
     println!(
-        "    {adapter:7.0} us  x{:<5.2}  action of the adapter",
+        "    {adapter:7.1} us  x{:<5.2}  action of the adapter",
         adapter / bare
+    );
+}
+
+/// The slowest halt of all parts: it has to be said within 50 ms.
+fn halts(robot: &dyn Adapter) {
+    let slowest = (0..HALTS)
+        .map(|_| {
+            let begun = Instant::now();
+            robot.halt(&[Subsystem::All], false).expect("a halt");
+            begun.elapsed()
+        })
+        .max()
+        .unwrap_or_default();
+    let met = if slowest < HALT_GOAL { "met" } else { "MISSED" };
+    println!(
+        "    {:7.1} us  {met:6}  slowest of {HALTS} halts (goal: under {HALT_GOAL:?})",
+        slowest.as_secs_f64() * 1e6
     );
 }
 
@@ -77,7 +118,12 @@ fn servos(runtime: &tokio::runtime::Runtime) {
         .open()
         .expect("a port");
     let mut controller = Sts3215Controller::new().with_protocol_v1().with_serial_port(port);
-    let bare = median(|| drop(controller.sync_read_torque_enable(&[7, 8]).expect("an answer")));
+    let _ = right.take_frames();
+    let bare = median(|| {
+        let torque = controller.sync_read_torque_enable(&[7, 8]).expect("an answer");
+        assert_eq!(torque, [false, false], "what both servos say");
+    });
+    assert_eq!(right.take_frames().len(), ROUNDS, "each call was one on the bus");
     drop(controller);
     let section = json!({"answer_ms": 100, "ports": {"left": left.path(), "right": right.path()}});
     let config: Johnny5Config = serde_json::from_value(section).expect("a configuration");
@@ -85,6 +131,7 @@ fn servos(runtime: &tokio::runtime::Runtime) {
     let robot =
         Johnny5::new("five", &config, capabilities, None, std::sync::Arc::new(|_| ())).expect("a robot");
     runtime.block_on(robot.connect()).expect("a connection");
+    let _ = right.take_frames();
     let (check, control) = (action(Subsystem::Gantry, Primitive::CheckTorque), Control::free());
     let adapter = median(|| {
         drop(
@@ -93,9 +140,19 @@ fn servos(runtime: &tokio::runtime::Runtime) {
                 .expect("an answer"),
         )
     });
+    assert_eq!(frames_of(&right), ROUNDS, "and so was each action");
+    report("torque of two servos", bare, adapter);
+    halts(&robot);
     runtime.block_on(robot.close());
     drop(robot);
-    report("torque of two servos", bare, adapter);
+}
+
+/// The reads that a bus has heard.
+fn frames_of(line: &Line) -> usize {
+    let frames = line.take_frames().into_iter();
+    frames
+        .filter(|frame| frame.instruction == Instruction::SyncRead)
+        .count()
 }
 
 fn k1(runtime: &tokio::runtime::Runtime) {
@@ -124,9 +181,10 @@ fn k1(runtime: &tokio::runtime::Runtime) {
         Control::free(),
     );
     let adapter = median(|| drop(runtime.block_on(k1.execute(&test, &control)).expect("an answer")));
+    report("status of a K1", bare, adapter);
+    halts(&k1);
     runtime.block_on(k1.close());
     drop(k1);
-    report("status of a K1", bare, adapter);
 }
 
 /// The same request and response with the library alone.

@@ -5,6 +5,7 @@
 
 pub mod booster_k1;
 pub mod johnny5;
+mod remote;
 pub mod sim;
 pub mod unitree_g1;
 

@@ -4,6 +4,7 @@
 //! runtime of whoever uses it. Publishing never blocks. A publisher is ready when a reader has been there for 200 ms:
 //! what is published earlier is lost, because the reader does not know the writer yet. Read [`Participant`].
 
+pub mod asked;
 pub mod booster;
 pub(crate) mod shout;
 pub mod unitree;

@@ -1,17 +1,22 @@
 //! From names to numbers: what a step means for this robot.
 //!
-//! Owns directions, looks, poses, places and the time that movements take. Pure: reads the model, the adapter's last
-//! word on where things are, and what tools have told the robot to remember. Read [`resolve`].
+//! Owns directions, looks, poses and places; how fast and how long is in `pace`. Pure: reads the model, the adapter's
+//! last word on where things are, and what tools have told the robot to remember. Read [`resolve`].
+
+mod pace;
 
 use std::time::Duration;
 
-use crate::action::{Action, DriveKind, Keyframe, LiftTarget, Primitive, Routine, Stage, Velocity};
+use crate::action::{Action, DriveKind, LiftTarget, Primitive, Routine, Stage, Velocity};
 use crate::adapter::{ActionError, Sighting};
-use crate::capability::Joint;
-use crate::model::{Intensity, Kind, Rounds, travel};
+use crate::model::{Intensity, Kind, Rounds};
 use crate::step::{LiftStep, Step, Where};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
+pub use pace::{
+    farthest_seconds, frames_seconds, lift_seconds, rotation_seconds, routine_seconds, straight_seconds,
+};
+use pace::{magnitude, turn_speed, usual_linear, velocity};
 
 /// How fast the head looks at something.
 pub const LOOK_SPEED: f64 = 0.5;
@@ -19,10 +24,6 @@ pub const LOOK_SPEED: f64 = 0.5;
 pub const REACH_SPEED: f64 = 0.5;
 /// Stands for whoever speaks, in a look.
 pub const SPEAKER: &str = "speaker";
-/// How fast walking turns on the spot, rad/s.
-const WALK_TURN: f64 = 0.5;
-/// With a cart, everything is half as fast.
-const TOWING: f64 = 0.5;
 /// How long an arm points, in seconds.
 const POINT_HOLD: f64 = 1.0;
 
@@ -401,141 +402,6 @@ fn driven(kind: DriveKind, velocity: Velocity, seconds: f64) -> (Primitive, f64)
         duration: Duration::from_secs_f64(seconds.clamp(0.0, 3600.0)),
     };
     (primitive, seconds)
-}
-
-/// The velocity of a direction at a speed, no faster than the base goes.
-fn velocity(
-    unit: &Unit,
-    direction: &str,
-    speed: f64,
-    notes: &mut Vec<String>,
-) -> Result<Velocity, ActionError> {
-    let base = unit
-        .capabilities()
-        .base
-        .as_ref()
-        .ok_or_else(|| unit.lacks("base"))?;
-    let pace = pace(unit);
-    let mut slower = |speed: f64, largest: f64, unit: &str| {
-        if speed > largest + 1e-9 {
-            notes.push(format!(
-                "{speed:.2} {unit} is too fast here: went at {largest:.2} {unit}"
-            ));
-        }
-        speed.min(largest)
-    };
-    let mut velocity = Velocity::default();
-    match direction {
-        "forward" => velocity.x = slower(speed, base.max_linear * pace, "m/s"),
-        "backward" => velocity.x = -slower(speed, base.max_linear * pace, "m/s"),
-        "left" | "right" => {
-            if unit.memory().towing {
-                return Err(ActionError::Refused(format!(
-                    "{} cannot go sideways with a cart",
-                    unit.name
-                )));
-            }
-            if base.max_lateral <= 0.0 {
-                return Err(unit.lacks("going sideways"));
-            }
-            let sideways = slower(speed, base.max_lateral, "m/s");
-            velocity.y = if direction == "left" { sideways } else { -sideways };
-        }
-        "rotate_left" => velocity.turn = WALK_TURN.min(base.max_angular * pace),
-        "rotate_right" => velocity.turn = -WALK_TURN.min(base.max_angular * pace),
-        other => return Err(ActionError::Refused(format!("no direction {other}"))),
-    }
-    Ok(velocity)
-}
-
-fn magnitude(velocity: &Velocity) -> f64 {
-    velocity
-        .x
-        .abs()
-        .max(velocity.y.abs())
-        .max(velocity.turn.abs())
-        .max(1e-3)
-}
-
-fn pace(unit: &Unit) -> f64 {
-    if unit.memory().towing { TOWING } else { 1.0 }
-}
-
-fn usual_linear(unit: &Unit) -> f64 {
-    unit.capabilities()
-        .base
-        .as_ref()
-        .map_or(0.3, |base| base.usual_linear)
-        * pace(unit)
-}
-
-/// rad/s of a fraction of 90 degrees per second, no faster than the base turns.
-fn turn_speed(unit: &Unit, speed: f64) -> f64 {
-    let largest = unit
-        .capabilities()
-        .base
-        .as_ref()
-        .map_or(0.5, |base| base.max_angular);
-    (speed * std::f64::consts::FRAC_PI_2).min(largest) * pace(unit)
-}
-
-/// Seconds of a rotation.
-#[must_use]
-pub fn rotation_seconds(unit: &Unit, degrees: f64, speed: f64) -> f64 {
-    degrees.abs().to_radians() / turn_speed(unit, speed)
-}
-
-/// Seconds of a distance in a direction; 0 where the robot cannot go there.
-#[must_use]
-pub fn straight_seconds(unit: &Unit, direction: &str, distance: f64) -> f64 {
-    velocity(unit, direction, usual_linear(unit), &mut Vec::new())
-        .map_or(0.0, |velocity| distance / magnitude(&velocity))
-}
-
-/// Seconds that the longest movement of an arm or the gantry takes: a plan does not know where they are.
-#[must_use]
-pub fn farthest_seconds(unit: &Unit, part: Subsystem, speed: f64) -> f64 {
-    let joints = unit.capabilities().joints(part).unwrap_or_default();
-    let range = |joint: &Joint| (joint.max - joint.min) / (joint.max_speed * speed);
-    joints.iter().map(range).fold(0.0, f64::max)
-}
-
-/// Seconds of keyframes that begin anywhere.
-#[must_use]
-pub fn frames_seconds(unit: &Unit, part: Subsystem, frames: &[Keyframe]) -> f64 {
-    let joints = unit.capabilities().joints(part).unwrap_or_default();
-    let Some(first) = frames.first() else {
-        return 0.0;
-    };
-    // From the end of each joint that is farther away.
-    let far_end = |(joint, to): (&Joint, &f64)| {
-        if to - joint.min > joint.max - to {
-            joint.min
-        } else {
-            joint.max
-        }
-    };
-    let mut at: Vec<f64> = joints.iter().zip(&first.positions).map(far_end).collect();
-    let mut seconds = 0.0;
-    for frame in frames {
-        seconds += travel(joints, &at, &frame.positions, frame.speed) + frame.hold;
-        at.clone_from(&frame.positions);
-    }
-    seconds
-}
-
-/// Seconds of a routine that begins anywhere; 0 where the part has none in it.
-#[must_use]
-pub fn routine_seconds(unit: &Unit, kind: Kind, name: &str, part: Subsystem, rounds: Rounds) -> f64 {
-    let frames = unit.model.routine(kind, name, part, rounds);
-    frames.map_or(0.0, |frames| frames_seconds(unit, part, &frames))
-}
-
-/// Seconds from one end of the lift to the other.
-#[must_use]
-pub fn lift_seconds(unit: &Unit) -> f64 {
-    let lift = unit.capabilities().lift.as_ref();
-    lift.map_or(0.0, |lift| (lift.max - lift.min) / lift.max_speed)
 }
 
 /// The size of a movement by its word.

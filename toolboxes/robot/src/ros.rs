@@ -22,19 +22,39 @@ pub use message::{Kind, RosMessage};
 /// When a robot said something last. One that speaks all the time and has fallen silent is away, long before DDS finds
 /// out, which takes ten seconds.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LastWord(Arc<Mutex<Option<Instant>>>);
+pub(crate) struct LastWord(Arc<Mutex<Option<Spoken>>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Spoken {
+    last: Instant,
+    /// Since when it speaks again, after a silence.
+    again: Option<Instant>,
+}
 
 impl LastWord {
     const SILENT: Duration = Duration::from_secs(1);
 
     pub(crate) fn heard(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        let now = Instant::now();
+        let mut spoken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = match *spoken {
+            Some(before) if now.duration_since(before.last) > Self::SILENT => Some(now),
+            Some(before) => before.again,
+            None => None,
+        };
+        *spoken = Some(Spoken { last: now, again });
     }
 
-    /// It spoke once, and does not any more.
+    /// It spoke once and does not any more, or has begun again so lately that it may not hear yet: one that was started
+    /// anew has to find our topics, and those of its past self still count as readers.
     pub(crate) fn is_silent(&self) -> bool {
-        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.is_some_and(|last| last.elapsed() > Self::SILENT)
+        let spoken = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spoken.is_some_and(|spoken| {
+            let young = spoken
+                .again
+                .is_some_and(|again| again.elapsed() < crate::dds::SETTLE);
+            young || spoken.last.elapsed() > Self::SILENT
+        })
     }
 }
 

@@ -10,13 +10,15 @@ mod support {
     pub(crate) mod peers;
 }
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::testing::Harness;
 use robot::dds::Participant;
 use robot::dds::booster::{
-    LOW_STATE, LowState, MotorState, REQUEST, REQUESTS, RESPONSE, RESPONSES, RpcReqMsg, RpcRespMsg,
+    FALL_DOWN, FALL_DOWN_STATE, FallDownState, LOW_STATE, LowState, MotorState, REQUEST, REQUESTS, RESPONSE,
+    RESPONSES, RpcReqMsg, RpcRespMsg,
 };
 use robot::robots::Robots;
 use robot::ros::RosConfig;
@@ -27,6 +29,8 @@ use support::peers::Peer;
 struct Robot {
     _participant: Participant,
     asked: Arc<Mutex<Vec<(i64, Value)>>>,
+    /// Says that it has fallen.
+    fallen: Arc<AtomicBool>,
 }
 
 impl Robot {
@@ -59,6 +63,11 @@ impl Robot {
         };
         participant.subscribe(REQUESTS, REQUEST, true, answer).unwrap();
         let state = participant.publish::<LowState>("/low_state", LOW_STATE).unwrap();
+        let posture = participant
+            .publish::<FallDownState>(FALL_DOWN, FALL_DOWN_STATE)
+            .unwrap();
+        let fallen = Arc::new(AtomicBool::new(true));
+        let falls = Arc::clone(&fallen);
         participant
             .start(move || async move {
                 loop {
@@ -69,6 +78,11 @@ impl Robot {
                         ..LowState::default()
                     };
                     let _ = state.publish(low);
+                    let down = falls.load(Ordering::SeqCst);
+                    let _ = posture.publish(FallDownState {
+                        fall_down_state: if down { 2 } else { 0 },
+                        is_recovery_available: down,
+                    });
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             })
@@ -76,6 +90,7 @@ impl Robot {
         Self {
             _participant: participant,
             asked,
+            fallen,
         }
     }
 
@@ -101,6 +116,7 @@ fn the_vendors_client_and_our_adapter_say_the_same() {
         "a refusal reaches the client"
     );
     client.finish();
+    robot.fallen.store(false, Ordering::SeqCst);
     let vendor = robot.take();
     let of = |asked: &[(i64, Value)], api: i64| -> Vec<Value> {
         asked

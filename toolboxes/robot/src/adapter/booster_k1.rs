@@ -5,182 +5,58 @@
 //! small bridge on the robot; `booster_rpc` speaks what the robot itself has. Neither has a dead-man: a robot that
 //! loses its network keeps its last velocity. Read [`BoosterK1`].
 
+mod config;
+mod posture;
 mod rpc;
 mod topics;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use self::config::{BoosterK1Config, Profile, Topics, model};
 use self::rpc::RpcLink;
 use self::topics::TopicsLink;
-pub(super) use self::topics::node_name;
-use super::{ActionError, ActionOutput, Adapter, Control, Notice, Notify};
+use super::remote::{Link, Remote, word};
+use super::{ActionError, ActionOutput, Adapter, Control, Notify};
 use crate::action::{Action, Keyframe, Primitive, Routine, Velocity};
-use crate::capability::{Capabilities, Gripper};
+use crate::capability::Capabilities;
 use crate::config::Estop;
+use crate::dds::asked::Asked;
+use crate::dds::booster::api::GET_STATUS;
 use crate::dds::booster::{REQUEST, REQUESTS};
 use crate::dds::shout::Shout;
-use crate::model::{Model, ModelError};
+use crate::ros::RosError;
 use crate::ros::message::{Kind, Twist};
 use crate::ros::path::Path;
-use crate::ros::watch::{Watch, Watched};
-use crate::ros::{RosConfig, RosError};
 use crate::subsystem::Subsystem;
-
-/// How often a velocity is said.
-const AGAIN: Duration = Duration::from_millis(100);
-/// How long it holds when it is not said again.
-const LEASE: Duration = Duration::from_millis(300);
-
-/// What belongs to this adapter alone.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct BoosterK1Config {
-    /// How the robot is spoken to.
-    pub profile: Profile,
-    /// Domain, interfaces, distribution.
-    pub ros: RosConfig,
-    /// For `topics`: their names.
-    pub topics: Topics,
-    /// For `booster_rpc`: the robot has grippers, which the K1 has not by default.
-    pub gripper: bool,
-    /// For `booster_rpc`: how long an answer may take, in milliseconds.
-    #[schemars(range(min = 100, max = 5000))]
-    pub answer_ms: u64,
-}
-
-impl Default for BoosterK1Config {
-    fn default() -> Self {
-        Self {
-            profile: Profile::default(),
-            ros: RosConfig::default(),
-            topics: Topics::default(),
-            gripper: false,
-            answer_ms: 1000,
-        }
-    }
-}
-
-/// How a K1 is spoken to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Profile {
-    /// Four ROS 2 topics, for a bridge on the robot.
-    #[default]
-    Topics,
-    /// The robot's own RPC over DDS.
-    BoosterRpc,
-}
-
-/// The ROS 2 topics of the profile `topics`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Topics {
-    /// geometry_msgs/Twist.
-    pub velocity: String,
-    /// std_msgs/Float64MultiArray: pan and tilt in degrees.
-    pub head: String,
-    /// std_msgs/Float64MultiArray: the joints of an arm in degrees; the label of the first dimension is its name.
-    pub arm: String,
-    /// sensor_msgs/JointState, from the robot.
-    pub joints: String,
-}
-
-impl Default for Topics {
-    fn default() -> Self {
-        Self {
-            velocity: "/cmd_vel".to_owned(),
-            head: "/head/pan_tilt".to_owned(),
-            arm: "/arm/joint_positions".to_owned(),
-            joints: "/joint_states".to_owned(),
-        }
-    }
-}
-
-/// The parts, poses and routines of a K1, as its profile can move them.
-///
-/// # Errors
-/// Never: a test loads the built-in models.
-pub fn model(config: &BoosterK1Config) -> Result<Model, ModelError> {
-    let mut model = match config.profile {
-        Profile::Topics => Model::booster_k1()?,
-        Profile::BoosterRpc => Model::built_in(
-            "booster_k1_rpc.toml",
-            include_str!("../../data/booster_k1_rpc.toml"),
-        )?,
-    };
-    let mut capabilities = model.capabilities.clone();
-    let gripper = Gripper {
-        joint: None,
-        open: 100.0,
-        closed: 0.0,
-        max_speed: 100.0,
-    };
-    for arm in [&mut capabilities.left_arm, &mut capabilities.right_arm]
-        .into_iter()
-        .flatten()
-    {
-        // No topic moves one.
-        arm.gripper = (config.profile == Profile::BoosterRpc && config.gripper).then(|| gripper.clone());
-    }
-    model.narrow(capabilities);
-    Ok(model)
-}
 
 /// A K1.
 pub struct BoosterK1 {
-    name: String,
     config: BoosterK1Config,
     capabilities: Capabilities,
     estop: Estop,
-    shared: Arc<Shared>,
-    watch: OnceLock<Watch>,
-    stopped: AtomicBool,
-}
-
-/// What the watching thread needs.
-struct Shared {
-    name: String,
-    link: OnceLock<Link>,
-    notify: Notify,
+    remote: Remote<Speech>,
     /// Where arms and head were sent last, in degrees.
     sent: Mutex<BTreeMap<Subsystem, Vec<f64>>>,
 }
 
-enum Link {
+/// How it is spoken to.
+enum Speech {
     Topics(TopicsLink),
     Rpc(RpcLink),
 }
 
-impl Link {
-    fn open(name: &str, config: &BoosterK1Config) -> Result<Self, RosError> {
+impl Speech {
+    fn open(name: &str, config: &BoosterK1Config, notify: &Notify) -> Result<Self, RosError> {
         Ok(match config.profile {
             Profile::Topics => Self::Topics(TopicsLink::open(name, config)?),
-            Profile::BoosterRpc => Self::Rpc(RpcLink::open(name, config)?),
+            Profile::BoosterRpc => Self::Rpc(RpcLink::open(name, config, notify)?),
         })
-    }
-
-    /// Says a velocity and does not wait for an answer.
-    fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
-        match self {
-            Self::Topics(link) => link.velocity(velocity),
-            Self::Rpc(link) => link.say(velocity),
-        }
-    }
-
-    fn is_there(&self) -> bool {
-        match self {
-            Self::Topics(link) => link.is_there(),
-            Self::Rpc(link) => link.is_there(),
-        }
     }
 
     /// What an arm or the head was measured at, in degrees.
@@ -199,35 +75,43 @@ impl Link {
     }
 }
 
-impl Watched for Shared {
-    fn stop(&self) {
-        if let Some(Err(error)) = self.link.get().map(|link| link.say(&Velocity::default())) {
-            tracing::warn!(robot = self.name, %error, "cannot say stop");
+impl Link for Speech {
+    const AGAIN: Duration = Duration::from_millis(100);
+    const LEASE: Duration = Duration::from_millis(300);
+
+    fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
+        match self {
+            Self::Topics(link) => link.velocity(velocity),
+            Self::Rpc(link) => link.say(velocity),
+        }
+    }
+
+    fn tell(&self, velocity: &Velocity) -> Result<Option<Asked>, RosError> {
+        match self {
+            Self::Topics(link) => link.velocity(velocity).map(|()| None),
+            Self::Rpc(link) => link.ask_velocity(velocity).map(Some),
         }
     }
 
     fn is_there(&self) -> bool {
-        self.link.get().is_some_and(Link::is_there)
+        match self {
+            Self::Topics(link) => link.is_there(),
+            Self::Rpc(link) => link.is_there(),
+        }
     }
 
-    fn changed(&self, there: bool) {
-        let (state, reason) = match there {
-            true => ("connected", "the robot hears"),
-            false => (
-                "lost",
-                "the robot does not hear any more; check its power and the network",
-            ),
-        };
-        (self.notify)(Notice::Backend {
-            state: state.to_owned(),
-            reason: format!("{}: {reason}", self.name),
-        });
+    fn unfit(&self) -> Option<String> {
+        match self {
+            // No topic of this profile says it.
+            Self::Topics(_) => None,
+            Self::Rpc(link) => link.posture().unfit(),
+        }
     }
-}
 
-impl Shared {
-    fn sent(&self) -> MutexGuard<'_, BTreeMap<Subsystem, Vec<f64>>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn left(&self) {
+        if let Self::Rpc(link) = self {
+            link.posture().forget();
+        }
     }
 }
 
@@ -243,84 +127,24 @@ impl BoosterK1 {
         estop: Option<Estop>,
         notify: Notify,
     ) -> Result<Self, ActionError> {
-        let estop = self::estop(name, config, estop)?;
         Ok(Self {
-            name: name.to_owned(),
+            estop: config::estop(name, config, estop)?,
+            remote: Remote::new(name, &config.ros, notify),
             config: config.clone(),
             capabilities,
-            estop,
-            shared: Arc::new(Shared {
-                name: name.to_owned(),
-                link: OnceLock::new(),
-                notify,
-                sent: Mutex::default(),
-            }),
-            watch: OnceLock::new(),
-            stopped: AtomicBool::new(false),
+            sent: Mutex::default(),
         })
     }
 
-    fn link(&self) -> Result<&Link, ActionError> {
-        self.shared.link.get().ok_or_else(|| ActionError::NotConnected {
-            robot: self.name.clone(),
-            reason: "its network was not joined".to_owned(),
-        })
-    }
-
-    fn failed(&self, error: RosError) -> ActionError {
-        match error {
-            RosError::Refused { .. } => ActionError::Hardware {
-                robot: self.name.clone(),
-                what: error.to_string(),
-            },
-            other => ActionError::NotConnected {
-                robot: self.name.clone(),
-                reason: other.to_string(),
-            },
-        }
-    }
-
-    fn lacks(&self, what: impl Into<String>) -> ActionError {
-        ActionError::NotSupported {
-            robot: self.name.clone(),
-            what: what.into(),
-        }
+    fn sent(&self) -> MutexGuard<'_, BTreeMap<Subsystem, Vec<f64>>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn rpc(&self) -> Option<&RpcLink> {
-        match self.shared.link.get() {
-            Some(Link::Rpc(link)) => Some(link),
+        match self.remote.link() {
+            Some(Speech::Rpc(link)) => Some(link),
             _ => None,
         }
-    }
-
-    /// Sends something that moves, unless the action or the robot was stopped.
-    fn command<R>(
-        &self,
-        control: &Control,
-        send: impl FnOnce() -> Result<R, RosError>,
-    ) -> Result<R, ActionError> {
-        let sent = control.command(|| {
-            // Inside, because a halt waits for this closure.
-            (!self.stopped.load(Ordering::SeqCst)).then(send)
-        })?;
-        sent.ok_or(ActionError::Stopped)?
-            .map_err(|error| self.failed(error))
-    }
-
-    /// Asks the RPC for something that moves, and waits for the answer.
-    async fn ask(
-        &self,
-        link: &RpcLink,
-        control: &Control,
-        api: i64,
-        body: &Value,
-    ) -> Result<Value, ActionError> {
-        let asked = self.command(control, || link.ask(api, body))?;
-        control
-            .unless_cancelled(asked.answer())
-            .await?
-            .map_err(|error| self.failed(error))
     }
 
     async fn drive(
@@ -329,100 +153,10 @@ impl BoosterK1 {
         duration: Duration,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        let link = self.there(control).await?;
-        if let Link::Rpc(rpc) = link {
+        if let Speech::Rpc(rpc) = self.remote.there(control).await? {
             self.walk_mode(rpc, control).await?;
         }
-        let start = Instant::now();
-        let driven = loop {
-            let left = duration.saturating_sub(start.elapsed());
-            if left.is_zero() {
-                break Ok(());
-            }
-            if let Err(error) = self.say(link, &velocity, control).await {
-                break Err(error);
-            }
-            // Topics are not answered: that it has fallen silent is all there is to notice.
-            if !link.is_there() {
-                break Err(self.away());
-            }
-            control.progress(
-                (start.elapsed().as_secs_f64() / duration.as_secs_f64()).min(1.0),
-                "walking",
-            );
-            control.sleep(left.min(AGAIN)).await?;
-        };
-        // Also after a failure: the last word is a stop. Without the right to command the halt says it.
-        let stopped = self.stand(link, control).await;
-        driven.and(stopped)?;
-        let seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
-        Ok(ActionOutput::said(format!("walked for {seconds} s")).with("duration_s", seconds))
-    }
-
-    /// Says a velocity for the length of a lease; the RPC answers whether it is accepted.
-    async fn say(&self, link: &Link, velocity: &Velocity, control: &Control) -> Result<(), ActionError> {
-        let renew = || {
-            if let Some(watch) = self.watch.get() {
-                watch.renew(LEASE);
-            }
-        };
-        match link {
-            Link::Topics(topics) => self.command(control, || {
-                renew();
-                topics.velocity(velocity)
-            }),
-            Link::Rpc(rpc) => {
-                let asked = self.command(control, || {
-                    renew();
-                    rpc.ask_velocity(velocity)
-                })?;
-                control
-                    .unless_cancelled(asked.answer())
-                    .await?
-                    .map(drop)
-                    .map_err(|error| self.failed(error))
-            }
-        }
-    }
-
-    /// Says zero now, and twice more soon.
-    async fn stand(&self, link: &Link, control: &Control) -> Result<(), ActionError> {
-        control
-            .command(|| {
-                let said = link.say(&Velocity::default());
-                if let Some(watch) = self.watch.get() {
-                    watch.stopped();
-                }
-                said
-            })?
-            .map_err(|error| self.failed(error))?;
-        control.sleep(AGAIN * 2).await
-    }
-
-    fn away(&self) -> ActionError {
-        ActionError::NotConnected {
-            robot: self.name.clone(),
-            reason: "the robot does not hear; check its power, the network, ros.domain and ros.interfaces"
-                .to_owned(),
-        }
-    }
-
-    /// The link, when the robot is there or comes within a second.
-    async fn there(&self, control: &Control) -> Result<&Link, ActionError> {
-        let link = self.link()?;
-        let end = Instant::now() + Duration::from_secs(1);
-        while !link.is_there() {
-            if Instant::now() >= end {
-                return Err(ActionError::NotConnected {
-                    robot: self.name.clone(),
-                    reason:
-                        "the robot does not hear; check its power, the network, ros.domain and ros.interfaces"
-                            .to_owned(),
-                });
-            }
-            control.sleep(Duration::from_millis(10)).await?;
-        }
-        Ok(link)
+        self.remote.drive(velocity, duration, control).await
     }
 
     async fn to_positions(
@@ -433,24 +167,22 @@ impl BoosterK1 {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         let Some(joints) = self.capabilities.joints(on) else {
-            return Err(self.lacks(on.as_str()));
+            return Err(self.remote.lacks(on.as_str()));
         };
-        let link = self.there(control).await?;
-        let from = link.measured(on).or_else(|| self.shared.sent().get(&on).cloned());
+        let link = self.remote.there(control).await?;
+        let from = self.last_known(on);
         let blind = from.is_none();
         let path = match (&from, link) {
             (Some(from), _) => Path::new(from, positions, joints, speed),
-            (None, Link::Rpc(_)) => {
-                return Err(ActionError::NotConnected {
-                    robot: self.name.clone(),
-                    reason: format!("it does not say where {on} is: nothing on /low_state"),
-                });
+            (None, Speech::Rpc(_)) => {
+                let reason = format!("it does not say where {on} is: nothing on /low_state");
+                return Err(self.remote.away(&reason));
             }
             // The robot's bridge leads it there at its own pace.
-            (None, Link::Topics(_)) => Path::new(positions, positions, joints, speed),
+            (None, Speech::Topics(_)) => Path::new(positions, positions, joints, speed),
         };
         match link {
-            Link::Rpc(rpc) if on == Subsystem::Gantry => self.head(rpc, positions, &path, control).await?,
+            Speech::Rpc(rpc) if on == Subsystem::Gantry => self.head(rpc, positions, &path, control).await?,
             _ => self.lead(link, on, &path, control).await?,
         }
         let output = ActionOutput::said(format!("{on} was sent there")).with("positions", json!(positions));
@@ -466,31 +198,38 @@ impl BoosterK1 {
         })
     }
 
+    /// Where an arm or the head was measured, or was sent last, in degrees.
+    fn last_known(&self, on: Subsystem) -> Option<Vec<f64>> {
+        let link = self.remote.link();
+        let measured = link.and_then(|link| link.measured(on));
+        measured.or_else(|| self.sent().get(&on).cloned())
+    }
+
     /// Leads an arm or the head along a path.
     async fn lead(
         &self,
-        link: &Link,
+        link: &Speech,
         on: Subsystem,
         path: &Path,
         control: &Control,
     ) -> Result<(), ActionError> {
-        if let Link::Rpc(rpc) = link {
+        if let Speech::Rpc(rpc) = link {
             self.take_arms(rpc, control).await?;
         }
         let start = Instant::now();
         let step = match link {
-            Link::Topics(_) => Duration::from_millis(50),
-            Link::Rpc(_) => Duration::from_millis(20),
+            Speech::Topics(_) => Duration::from_millis(50),
+            Speech::Rpc(_) => Duration::from_millis(20),
         };
         let mut ends = 0;
         while ends < 2 {
             let passed = start.elapsed();
             let positions = path.at(passed);
-            self.command(control, || match link {
-                Link::Topics(topics) => topics.positions(on, &positions),
-                Link::Rpc(rpc) => rpc.arm(on, &positions),
+            self.remote.command(control, || match link {
+                Speech::Topics(topics) => topics.positions(on, &positions),
+                Speech::Rpc(rpc) => rpc.arm(on, &positions),
             })?;
-            self.shared.sent().insert(on, positions);
+            self.sent().insert(on, positions);
             // The end is said twice, because one can be lost.
             ends += u32::from(passed >= path.time());
             control.sleep(step).await?;
@@ -506,7 +245,7 @@ impl BoosterK1 {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         if let Some(rpc) = self.rpc() {
-            self.there(control).await?;
+            self.remote.there(control).await?;
             if let Some(done) = self.built_in(rpc, on, routine, frames, control).await? {
                 return Ok(done);
             }
@@ -542,79 +281,47 @@ impl BoosterK1 {
             Primitive::Routine { routine, frames } => self.routine(on, routine, frames, control).await,
             Primitive::Gripper { action, force } => match self.rpc() {
                 Some(rpc) if self.config.gripper => self.grip(rpc, on, *action, *force, control).await,
-                _ => Err(self.lacks("gripper")),
+                _ => Err(self.remote.lacks("gripper")),
             },
             Primitive::Stop => {
-                let link = self.there(control).await?;
-                self.stand(link, control).await?;
+                self.remote.there(control).await?;
+                self.remote.stand(control).await?;
                 Ok(ActionOutput::said("the robot stands"))
             }
             Primitive::MotorStatus { motor_id: None } | Primitive::PingAll => {
-                let link = self.there(control).await?;
+                let link = self.remote.there(control).await?;
                 let positions: BTreeMap<&str, Vec<f64>> = on
                     .each()
                     .into_iter()
                     .filter_map(|one| Some((one.as_str(), link.measured(one)?)))
                     .collect();
                 if positions.is_empty() {
-                    return Err(self.lacks(format!("motor status of {on}: the robot says nothing about it")));
+                    return Err(self
+                        .remote
+                        .lacks(format!("motor status of {on}: the robot says nothing about it")));
                 }
                 Ok(ActionOutput::said(format!("what the robot says of {on}"))
                     .with("positions", json!(positions)))
             }
             Primitive::SelfTest { .. } => self.self_test(on, control).await,
-            other => Err(self.lacks(word(other))),
+            other => Err(self.remote.lacks(word(other))),
         }
     }
 
     async fn self_test(&self, on: Subsystem, control: &Control) -> Result<ActionOutput, ActionError> {
-        let link = self.there(control).await?;
+        let link = self.remote.there(control).await?;
         let output = ActionOutput::said(format!("{on}: the robot hears"));
-        if let Link::Rpc(rpc) = link {
-            let asked = control
-                .command(|| rpc.ask(crate::dds::booster::api::GET_STATUS, &Value::Null))?
-                .map_err(|error| self.failed(error))?;
-            let status = control
-                .unless_cancelled(asked.answer())
-                .await?
-                .map_err(|error| self.failed(error))?;
+        if let Speech::Rpc(rpc) = link {
+            let status = self
+                .remote
+                .inquire(control, || rpc.ask(GET_STATUS, &Value::Null))
+                .await?;
             return Ok(output.with("status", status));
         }
         Ok(match link.measured(on) {
             Some(positions) => output.with("positions", json!(positions)),
             None => output.note("it does not say where it is; nothing was moved"),
         })
-    }
-}
-
-/// How a refusal names what is not there.
-pub(super) fn word(primitive: &Primitive) -> String {
-    let text = format!("{primitive:?}");
-    let end = text
-        .find(|letter: char| !letter.is_alphanumeric())
-        .unwrap_or(text.len());
-    let mut word = String::new();
-    for letter in text[..end].chars() {
-        if letter.is_uppercase() && !word.is_empty() {
-            word.push(' ');
-        }
-        word.extend(letter.to_lowercase());
-    }
-    word
-}
-
-/// What an emergency stop does: stand where nobody says, because a robot without power falls.
-fn estop(robot: &str, config: &BoosterK1Config, estop: Option<Estop>) -> Result<Estop, ActionError> {
-    match (estop.unwrap_or(Estop::Hold), config.profile) {
-        (Estop::Damp | Estop::TorqueOff, Profile::Topics) => Err(ActionError::NotSupported {
-            robot: robot.to_owned(),
-            what: "estop other than hold: no topic of the profile topics can".to_owned(),
-        }),
-        (Estop::TorqueOff, Profile::BoosterRpc) => Err(ActionError::NotSupported {
-            robot: robot.to_owned(),
-            what: "estop torque_off: the K1 can hold or damp".to_owned(),
-        }),
-        (estop, _) => Ok(estop),
     }
 }
 
@@ -628,7 +335,7 @@ pub fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> 
         robot: name.to_owned(),
         reason,
     };
-    let damp = self::estop(name, config, estop)? == Estop::Damp;
+    let damp = config::estop(name, config, estop)? == Estop::Damp;
     let stopped = match config.profile {
         Profile::Topics => Shout::open(&config.ros, &config.topics.velocity, Kind::Twist.type_name())
             .and_then(|shout| shout.say(PATIENCE, || vec![Twist::default()])),
@@ -647,35 +354,9 @@ impl Adapter for BoosterK1 {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
-        async {
-            if self.shared.link.get().is_none() {
-                let link = Link::open(&self.name, &self.config).map_err(|error| self.failed(error))?;
-                let _ = self.shared.link.set(link);
-                let watched: Arc<dyn Watched> = self.shared.clone();
-                let watch = Watch::start(&self.name, watched).map_err(|error| ActionError::Hardware {
-                    robot: self.name.clone(),
-                    what: format!("cannot start a thread: {error}"),
-                })?;
-                let _ = self.watch.set(watch);
-            }
-            let link = self.link()?;
-            let end = Instant::now() + self.config.ros.discovery();
-            while !link.is_there() {
-                if Instant::now() >= end {
-                    return Err(ActionError::NotConnected {
-                        robot: self.name.clone(),
-                        reason: format!(
-                            "nobody in DDS domain {} hears; check the robot's power, ros.domain and ros.interfaces",
-                            self.config.ros.domain
-                        ),
-                    });
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            // It may have been walking for somebody who is gone.
-            link.say(&Velocity::default()).map_err(|error| self.failed(error))
-        }
-        .boxed()
+        self.remote
+            .connect(|| Speech::open(self.remote.name(), &self.config, self.remote.notify()))
+            .boxed()
     }
 
     fn execute<'a>(
@@ -683,64 +364,52 @@ impl Adapter for BoosterK1 {
         action: &'a Action,
         control: &'a Control,
     ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
-        self.run(action, control).boxed()
+        let halt = || self.halt(&[action.subsystem], false);
+        self.remote
+            .attend(action, control, self.run(action, control), halt)
+            .boxed()
     }
 
     fn state(&self, subsystem: Subsystem) -> Value {
-        let link = self.shared.link.get();
-        let positions = self.capabilities.named_positions(subsystem, |one| {
-            link.and_then(|link| link.measured(one))
-                .or_else(|| self.shared.sent().get(&one).cloned())
-        });
-        json!({"positions": positions, "connected": link.is_some_and(Link::is_there)})
+        let positions = self
+            .capabilities
+            .named_positions(subsystem, |one| self.last_known(one));
+        json!({"positions": positions, "connected": self.remote.is_there()})
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
-        if emergency {
-            self.stopped.store(true, Ordering::SeqCst);
-        }
-        let Some(link) = self.shared.link.get() else {
+        let Some((link, concerned, mut said)) = self.remote.halt(subsystems, emergency) else {
             return Ok(());
         };
-        let concerned: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();
-        let mut said = Ok(());
-        if concerned.contains(&Subsystem::Base) {
-            said = link.say(&Velocity::default());
-            if let Some(watch) = self.watch.get() {
-                watch.stopped();
-            }
-        }
-        if let (true, Estop::Damp, Link::Rpc(rpc)) = (emergency, self.estop, link) {
-            return said.and(rpc.damp()).map_err(|error| self.failed(error));
+        if let (true, Estop::Damp, Speech::Rpc(rpc)) = (emergency, self.estop, link) {
+            return said.and(rpc.damp()).map_err(|error| self.remote.failed(error));
         }
         for one in concerned {
+            if let Speech::Rpc(rpc) = link {
+                said = said.and(rpc.end(one));
+            }
             // Arms and head stop where they are: nobody leads them on, and those that go by themselves are called back.
             if self.capabilities.joints(one).is_some()
-                && let Some(positions) = link
-                    .measured(one)
-                    .or_else(|| self.shared.sent().get(&one).cloned())
+                && let Some(positions) = self.last_known(one)
             {
                 let held = match link {
-                    Link::Topics(topics) => topics.positions(one, &positions),
-                    Link::Rpc(rpc) => rpc.hold(one, &positions),
+                    Speech::Topics(topics) => topics.positions(one, &positions),
+                    Speech::Rpc(rpc) => rpc.hold(one, &positions),
                 };
                 said = said.and(held);
             }
         }
-        said.map_err(|error| self.failed(error))
+        said.map_err(|error| self.remote.failed(error))
     }
 
     fn reset(&self) -> Result<(), ActionError> {
-        self.stopped.store(false, Ordering::SeqCst);
-        Ok(())
+        self.remote.reset()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            if let Some(watch) = self.watch.get() {
-                watch.close();
-            }
-            if let Some(link) = self.shared.link.get() {
+            self.remote.close();
+            if let Some(link) = self.remote.link() {
                 link.close();
             }
         }

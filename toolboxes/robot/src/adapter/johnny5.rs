@@ -5,10 +5,14 @@
 //! renewed while the action runs; the bus's own thread stops them when it is not. The servos themselves have no dead-man:
 //! what turns when the computer loses its power turns on. Read [`Johnny5`].
 
+mod calibration;
 mod drive;
+mod health;
 mod layout;
 mod motion;
 mod rest;
+mod settings;
+mod trial;
 mod upkeep;
 mod wheels;
 

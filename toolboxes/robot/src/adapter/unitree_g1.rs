@@ -6,8 +6,6 @@
 
 mod arms;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -17,26 +15,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::arms::Arms;
-use super::booster_k1::{node_name, word};
-use super::{ActionError, ActionOutput, Adapter, Control, Notice, Notify};
+use super::remote::{Link, Remote, node_name, word};
+use super::{ActionError, ActionOutput, Adapter, Control, Notify};
 use crate::action::{Action, Grip, Keyframe, Primitive, Routine, Velocity};
 use crate::capability::Capabilities;
 use crate::config::Estop;
 use crate::dds::Participant;
+use crate::dds::asked::Asked;
 use crate::dds::shout::Shout;
-use crate::dds::unitree::{Asked, REQUEST, Rpc, api, request};
+use crate::dds::unitree::{REQUEST, Rpc, api, request};
 use crate::model::{Model, ModelError};
 use crate::ros::path::Path;
-use crate::ros::watch::{Watch, Watched};
 use crate::ros::{RosConfig, RosError};
 use crate::subsystem::Subsystem;
 
-/// How often a velocity is said.
-const AGAIN: Duration = Duration::from_millis(200);
-/// How long the robot keeps it, seconds: its own dead-man.
-const KEPT: f64 = 0.6;
-/// And this process.
-const LEASE: Duration = Duration::from_millis(500);
+/// How long the robot keeps a velocity, seconds: its own dead-man.
+const KEPT: f64 = 0.5;
 
 /// What belongs to this adapter alone.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -85,29 +79,21 @@ pub fn model(config: &UnitreeG1Config) -> Result<Model, ModelError> {
 
 /// A G1.
 pub struct UnitreeG1 {
-    name: String,
     config: UnitreeG1Config,
     capabilities: Capabilities,
     estop: Estop,
-    shared: Arc<Shared>,
-    watch: OnceLock<Watch>,
-    stopped: AtomicBool,
+    remote: Remote<Services>,
 }
 
-struct Shared {
-    name: String,
-    link: OnceLock<Link>,
-    notify: Notify,
-}
-
-struct Link {
+/// The robot's services.
+struct Services {
     participant: Participant,
     sport: Rpc,
     actions: Rpc,
     arms: Arms,
 }
 
-impl Link {
+impl Services {
     fn open(name: &str, config: &UnitreeG1Config) -> Result<Self, RosError> {
         let participant = Participant::join(&config.ros, &node_name(name))?;
         let timeout = Duration::from_millis(config.answer_ms.clamp(100, 5000));
@@ -119,15 +105,6 @@ impl Link {
         })
     }
 
-    /// Says a velocity and does not wait for an answer.
-    fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
-        self.sport.send(api::SET_VELOCITY, &velocity_body(velocity))
-    }
-
-    fn is_there(&self) -> bool {
-        self.sport.requests().is_ready() && !self.arms.is_silent()
-    }
-
     /// Lets the motors give way, or go without power.
     fn let_go(&self, estop: Estop) -> Result<(), RosError> {
         match fsm(estop) {
@@ -137,29 +114,21 @@ impl Link {
     }
 }
 
-impl Watched for Shared {
-    fn stop(&self) {
-        if let Some(Err(error)) = self.link.get().map(|link| link.say(&Velocity::default())) {
-            tracing::warn!(robot = self.name, %error, "cannot say stop");
-        }
+impl Link for Services {
+    const AGAIN: Duration = Duration::from_millis(100);
+    const LEASE: Duration = Duration::from_millis(400);
+
+    fn say(&self, velocity: &Velocity) -> Result<(), RosError> {
+        self.sport.send(api::SET_VELOCITY, &velocity_body(velocity))
+    }
+
+    fn tell(&self, velocity: &Velocity) -> Result<Option<Asked>, RosError> {
+        let asked = self.sport.ask(api::SET_VELOCITY, &velocity_body(velocity));
+        asked.map(Some)
     }
 
     fn is_there(&self) -> bool {
-        self.link.get().is_some_and(Link::is_there)
-    }
-
-    fn changed(&self, there: bool) {
-        let (state, reason) = match there {
-            true => ("connected", "the robot hears"),
-            false => (
-                "lost",
-                "the robot does not hear any more; check its power and the network",
-            ),
-        };
-        (self.notify)(Notice::Backend {
-            state: state.to_owned(),
-            reason: format!("{}: {reason}", self.name),
-        });
+        self.sport.requests().is_ready() && !self.arms.is_silent()
     }
 }
 
@@ -189,136 +158,12 @@ impl UnitreeG1 {
         notify: Notify,
     ) -> Result<Self, ActionError> {
         Ok(Self {
-            name: name.to_owned(),
             config: config.clone(),
             capabilities,
             // A robot without power falls.
             estop: estop.unwrap_or(Estop::Hold),
-            shared: Arc::new(Shared {
-                name: name.to_owned(),
-                link: OnceLock::new(),
-                notify,
-            }),
-            watch: OnceLock::new(),
-            stopped: AtomicBool::new(false),
+            remote: Remote::new(name, &config.ros, notify),
         })
-    }
-
-    fn failed(&self, error: RosError) -> ActionError {
-        match error {
-            RosError::Refused { .. } => ActionError::Hardware {
-                robot: self.name.clone(),
-                what: error.to_string(),
-            },
-            other => ActionError::NotConnected {
-                robot: self.name.clone(),
-                reason: other.to_string(),
-            },
-        }
-    }
-
-    fn lacks(&self, what: impl Into<String>) -> ActionError {
-        ActionError::NotSupported {
-            robot: self.name.clone(),
-            what: what.into(),
-        }
-    }
-
-    /// Sends something that moves, unless the action or the robot was stopped.
-    fn command<R>(
-        &self,
-        control: &Control,
-        send: impl FnOnce() -> Result<R, RosError>,
-    ) -> Result<R, ActionError> {
-        let sent = control.command(|| {
-            // Inside, because a halt waits for this closure.
-            (!self.stopped.load(Ordering::SeqCst)).then(send)
-        })?;
-        sent.ok_or(ActionError::Stopped)?
-            .map_err(|error| self.failed(error))
-    }
-
-    async fn answer(&self, asked: Asked, control: &Control) -> Result<Value, ActionError> {
-        control
-            .unless_cancelled(asked.answer())
-            .await?
-            .map_err(|error| self.failed(error))
-    }
-
-    /// The link, when the robot is there or comes within a second.
-    async fn there(&self, control: &Control) -> Result<&Link, ActionError> {
-        let away = |reason: &str| ActionError::NotConnected {
-            robot: self.name.clone(),
-            reason: reason.to_owned(),
-        };
-        let link = self
-            .shared
-            .link
-            .get()
-            .ok_or_else(|| away("its network was not joined"))?;
-        let end = Instant::now() + Duration::from_secs(1);
-        while !link.is_there() {
-            if Instant::now() >= end {
-                return Err(away(
-                    "the robot does not hear; check its power, the network, ros.domain and ros.interfaces",
-                ));
-            }
-            control.sleep(Duration::from_millis(10)).await?;
-        }
-        Ok(link)
-    }
-
-    async fn drive(
-        &self,
-        velocity: Velocity,
-        duration: Duration,
-        control: &Control,
-    ) -> Result<ActionOutput, ActionError> {
-        let link = self.there(control).await?;
-        let start = Instant::now();
-        let driven = loop {
-            let left = duration.saturating_sub(start.elapsed());
-            if left.is_zero() {
-                break Ok(());
-            }
-            let asked = self.command(control, || {
-                if let Some(watch) = self.watch.get() {
-                    watch.renew(LEASE);
-                }
-                link.sport.ask(api::SET_VELOCITY, &velocity_body(&velocity))
-            });
-            let answered = match asked {
-                Ok(asked) => self.answer(asked, control).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = answered {
-                break Err(error);
-            }
-            control.progress(
-                (start.elapsed().as_secs_f64() / duration.as_secs_f64()).min(1.0),
-                "walking",
-            );
-            control.sleep(left.min(AGAIN)).await?;
-        };
-        // Also after a failure: the last word is a stop. Without the right to command the halt says it.
-        let stopped = self.stand(link, control).await;
-        driven.and(stopped)?;
-        let seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
-        Ok(ActionOutput::said(format!("walked for {seconds} s")).with("duration_s", seconds))
-    }
-
-    /// Says zero now, and twice more soon.
-    async fn stand(&self, link: &Link, control: &Control) -> Result<(), ActionError> {
-        control
-            .command(|| {
-                let said = link.say(&Velocity::default());
-                if let Some(watch) = self.watch.get() {
-                    watch.stopped();
-                }
-                said
-            })?
-            .map_err(|error| self.failed(error))?;
-        control.sleep(Duration::from_millis(200)).await
     }
 
     async fn to_positions(
@@ -329,14 +174,12 @@ impl UnitreeG1 {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         let Some(joints) = self.capabilities.joints(on) else {
-            return Err(self.lacks(on.as_str()));
+            return Err(self.remote.lacks(on.as_str()));
         };
-        let link = self.there(control).await?;
+        let link = self.remote.there(control).await?;
         let Some(from) = link.arms.measured(on) else {
-            return Err(ActionError::NotConnected {
-                robot: self.name.clone(),
-                reason: format!("it does not say where {on} is: nothing on /lowstate"),
-            });
+            let reason = format!("it does not say where {on} is: nothing on /lowstate");
+            return Err(self.remote.away(&reason));
         };
         let path = Path::new(&from, positions, joints, speed);
         let start = Instant::now();
@@ -344,7 +187,9 @@ impl UnitreeG1 {
         // Until it is there and the arm is wholly ours; the end is said twice, because one can be lost.
         while ends < 2 {
             let passed = start.elapsed();
-            let whole = self.command(control, || link.arms.lead(on, &path.at(passed)))?;
+            let whole = self
+                .remote
+                .command(control, || link.arms.lead(on, &path.at(passed)))?;
             ends += u32::from(passed >= path.time() && whole);
             control.sleep(arms::STEP).await?;
         }
@@ -353,22 +198,17 @@ impl UnitreeG1 {
 
     /// The robot's own arm action: holds it for a while and lets the arms go.
     async fn arm_action(&self, action: i64, time: Duration, control: &Control) -> Result<(), ActionError> {
-        let link = self.there(control).await?;
+        let link = self.remote.there(control).await?;
         if link.arms.are_ours() {
             return Err(ActionError::Refused(
                 "the arms are led joint by joint: send them home (go_to_pose home) before an action of the robot's own"
                     .to_owned(),
             ));
         }
-        let asked = self.command(control, || {
-            link.actions.ask(api::ARM_ACTION, &action_body(action))
-        })?;
-        self.answer(asked, control).await?;
+        let ask = |action| link.actions.ask(api::ARM_ACTION, &action_body(action));
+        self.remote.ask(control, || ask(action)).await?;
         control.sleep(time).await?;
-        let asked = self.command(control, || {
-            link.actions.ask(api::ARM_ACTION, &action_body(RELEASE))
-        })?;
-        self.answer(asked, control).await.map(drop)
+        self.remote.ask(control, || ask(RELEASE)).await.map(drop)
     }
 
     async fn routine(
@@ -426,10 +266,10 @@ impl UnitreeG1 {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         if !self.config.hands {
-            return Err(self.lacks("gripper"));
+            return Err(self.remote.lacks("gripper"));
         }
-        let link = self.there(control).await?;
-        let close = self.command(control, || link.arms.grip(on, action))?;
+        let link = self.remote.there(control).await?;
+        let close = self.remote.command(control, || link.arms.grip(on, action))?;
         control.sleep(Duration::from_secs(1)).await?;
         Ok(ActionOutput::said(format!(
             "hand of {on} was told to {}",
@@ -452,37 +292,37 @@ impl UnitreeG1 {
         match &action.primitive {
             Primitive::Drive {
                 velocity, duration, ..
-            } => self.drive(*velocity, *duration, control).await,
+            } => self.remote.drive(*velocity, *duration, control).await,
             Primitive::Routine { routine, frames } => self.routine(on, routine, frames, control).await,
             Primitive::Gripper { action, .. } => self.grip(on, *action, control).await,
             Primitive::Stop => {
-                let link = self.there(control).await?;
-                self.stand(link, control).await?;
+                self.remote.there(control).await?;
+                self.remote.stand(control).await?;
                 Ok(ActionOutput::said("the robot stands"))
             }
             Primitive::MotorStatus { motor_id } => self.status(on, *motor_id, control).await,
             Primitive::PingAll => self.status(on, None, control).await,
             Primitive::SelfTest { .. } => {
-                let link = self.there(control).await?;
-                let asked = control
-                    .command(|| link.sport.ask(api::GET_FSM_ID, &json!({})))?
-                    .map_err(|error| self.failed(error))?;
-                let fsm = self.answer(asked, control).await?;
+                let link = self.remote.there(control).await?;
+                let fsm = self
+                    .remote
+                    .inquire(control, || link.sport.ask(api::GET_FSM_ID, &json!({})))
+                    .await?;
                 Ok(
                     ActionOutput::said(format!("{on}: the robot answers; nothing was moved"))
                         .with("fsm_id", fsm["data"].clone()),
                 )
             }
-            Primitive::LookAt { .. } => Err(self.lacks("look at: it has no actuated head")),
-            other => Err(self.lacks(word(other))),
+            Primitive::LookAt { .. } => Err(self.remote.lacks("look at: it has no actuated head")),
+            other => Err(self.remote.lacks(word(other))),
         }
     }
 
     /// Gives the arms back to the robot's own controller, once both are at home.
     async fn give_back(&self, on: Subsystem, control: &Control) -> Result<(), ActionError> {
-        let link = self.there(control).await?;
+        let link = self.remote.there(control).await?;
         while link.arms.may_fade(on) {
-            let done = self.command(control, || link.arms.fade())?;
+            let done = self.remote.command(control, || link.arms.fade())?;
             if done {
                 break;
             }
@@ -497,10 +337,12 @@ impl UnitreeG1 {
         motor_id: Option<u8>,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        let link = self.there(control).await?;
+        let link = self.remote.there(control).await?;
         let motors = link.arms.status(on, motor_id);
         if motors.is_empty() {
-            return Err(self.lacks(format!("motor status of {on}: the robot says nothing about it")));
+            return Err(self
+                .remote
+                .lacks(format!("motor status of {on}: the robot says nothing about it")));
         }
         Ok(ActionOutput::said(format!("what the robot says of {on}")).with("motors", motors))
     }
@@ -566,38 +408,9 @@ impl Adapter for UnitreeG1 {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
-        async {
-            if self.shared.link.get().is_none() {
-                let link = Link::open(&self.name, &self.config).map_err(|error| self.failed(error))?;
-                let _ = self.shared.link.set(link);
-                let watched: Arc<dyn Watched> = self.shared.clone();
-                let watch = Watch::start(&self.name, watched).map_err(|error| ActionError::Hardware {
-                    robot: self.name.clone(),
-                    what: format!("cannot start a thread: {error}"),
-                })?;
-                let _ = self.watch.set(watch);
-            }
-            let end = Instant::now() + self.config.ros.discovery();
-            loop {
-                match self.shared.link.get() {
-                    // It may have been walking for somebody who is gone.
-                    Some(link) if link.is_there() => {
-                        return link.say(&Velocity::default()).map_err(|error| self.failed(error));
-                    }
-                    _ if Instant::now() >= end => {
-                        return Err(ActionError::NotConnected {
-                            robot: self.name.clone(),
-                            reason: format!(
-                                "nobody in DDS domain {} hears; check the robot's power, ros.domain and ros.interfaces",
-                                self.config.ros.domain
-                            ),
-                        });
-                    }
-                    _ => tokio::time::sleep(Duration::from_millis(10)).await,
-                }
-            }
-        }
-        .boxed()
+        self.remote
+            .connect(|| Services::open(self.remote.name(), &self.config))
+            .boxed()
     }
 
     fn execute<'a>(
@@ -605,36 +418,28 @@ impl Adapter for UnitreeG1 {
         action: &'a Action,
         control: &'a Control,
     ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
-        self.run(action, control).boxed()
+        let halt = || self.halt(&[action.subsystem], false);
+        self.remote
+            .attend(action, control, self.run(action, control), halt)
+            .boxed()
     }
 
     fn state(&self, subsystem: Subsystem) -> Value {
-        let link = self.shared.link.get();
+        let link = self.remote.link();
         let positions = self
             .capabilities
             .named_positions(subsystem, |one| link.and_then(|link| link.arms.measured(one)));
-        json!({"positions": positions, "connected": link.is_some_and(Link::is_there)})
+        json!({"positions": positions, "connected": self.remote.is_there()})
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
-        if emergency {
-            self.stopped.store(true, Ordering::SeqCst);
-        }
-        let Some(link) = self.shared.link.get() else {
+        let Some((link, concerned, mut said)) = self.remote.halt(subsystems, emergency) else {
             return Ok(());
         };
-        let concerned: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();
-        let mut said = Ok(());
-        if concerned.contains(&Subsystem::Base) {
-            said = link.say(&Velocity::default());
-            if let Some(watch) = self.watch.get() {
-                watch.stopped();
-            }
-        }
         if emergency && self.estop != Estop::Hold {
             return said
                 .and(link.let_go(self.estop))
-                .map_err(|error| self.failed(error));
+                .map_err(|error| self.remote.failed(error));
         }
         if concerned.iter().any(|one| one.is_arm()) {
             said = said.and(link.arms.hold(&concerned));
@@ -642,20 +447,17 @@ impl Adapter for UnitreeG1 {
                 said = said.and(link.actions.send(api::ARM_ACTION, &action_body(RELEASE)));
             }
         }
-        said.map_err(|error| self.failed(error))
+        said.map_err(|error| self.remote.failed(error))
     }
 
     fn reset(&self) -> Result<(), ActionError> {
-        self.stopped.store(false, Ordering::SeqCst);
-        Ok(())
+        self.remote.reset()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            if let Some(watch) = self.watch.get() {
-                watch.close();
-            }
-            let Some(link) = self.shared.link.get() else {
+            self.remote.close();
+            let Some(link) = self.remote.link() else {
                 return;
             };
             // The arms go back to the robot's own controller, slowly, within the time that a close has.

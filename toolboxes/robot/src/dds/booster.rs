@@ -2,14 +2,12 @@
 
 #![allow(missing_docs, reason = "names and fields are the vendor's")]
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
+use super::asked::{Asked, Verdict, Waiting};
 use super::{Participant, Publisher};
 use crate::ros::RosError;
 
@@ -19,6 +17,8 @@ pub const REQUEST: (&str, &str) = ("booster_msgs", "RpcReqMsg");
 pub const RESPONSE: (&str, &str) = ("booster_msgs", "RpcRespMsg");
 pub const LOW_STATE: (&str, &str) = ("booster_interface", "LowState");
 pub const LOW_COMMAND: (&str, &str) = ("booster_interface", "LowCmd");
+pub const FALL_DOWN: &str = "/fall_down";
+pub const FALL_DOWN_STATE: (&str, &str) = ("booster_interface", "FallDownState");
 
 /// Numbers of the functions of the K1's motion service.
 pub mod api {
@@ -75,6 +75,13 @@ pub struct LowState {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FallDownState {
+    /// 0 ready, 1 falling, 2 fallen, 3 getting up.
+    pub fall_down_state: u32,
+    pub is_recovery_available: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MotorCmd {
     pub mode: i8,
     pub q: f32,
@@ -96,7 +103,7 @@ pub struct LowCmd {
 #[derive(Clone)]
 pub struct Rpc {
     requests: Publisher<RpcReqMsg>,
-    waiting: Arc<Mutex<HashMap<String, oneshot::Sender<RpcRespMsg>>>>,
+    waiting: Waiting,
     timeout: Duration,
 }
 
@@ -107,16 +114,10 @@ impl Rpc {
     /// The topics cannot be used.
     pub fn new(participant: &Participant, timeout: Duration) -> Result<Self, RosError> {
         let requests = participant.publish(REQUESTS, REQUEST)?;
-        let waiting = Arc::new(Mutex::new(HashMap::<String, oneshot::Sender<RpcRespMsg>>::new()));
-        let answered = Arc::clone(&waiting);
+        let waiting = Waiting::default();
+        let answered = waiting.clone();
         participant.subscribe(RESPONSES, RESPONSE, true, move |response: RpcRespMsg| {
-            let asker = answered
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&response.uuid);
-            if let Some(asker) = asker {
-                let _ = asker.send(response);
-            }
+            answered.answered(&response.uuid, verdict(&response));
         })?;
         Ok(Self {
             requests,
@@ -138,72 +139,24 @@ impl Rpc {
         self.requests.publish(request(api_id, body, false).1)
     }
 
-    /// Sends a request; the answer comes through the receiver. Never blocks.
+    /// Sends a request; the answer comes through what is returned. Never blocks.
     ///
     /// # Errors
     /// It could not be sent.
     pub fn ask(&self, api_id: i64, body: &Value) -> Result<Asked, RosError> {
         let (uuid, message) = request(api_id, body, true);
-        let (answer, receiver) = oneshot::channel();
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(uuid.clone(), answer);
-        let asked = Asked {
-            uuid,
-            api_id,
-            receiver,
-            waiting: Arc::clone(&self.waiting),
-            timeout: self.timeout,
-        };
+        let what = format!("K1 function {api_id}");
+        let asked = self.waiting.expect(uuid, what, REQUESTS.to_owned(), self.timeout);
         self.requests.publish(message)?;
         Ok(asked)
     }
 }
 
-/// A request on its way. Dropping it forgets the answer.
-pub struct Asked {
-    uuid: String,
-    api_id: i64,
-    receiver: oneshot::Receiver<RpcRespMsg>,
-    waiting: Arc<Mutex<HashMap<String, oneshot::Sender<RpcRespMsg>>>>,
-    timeout: Duration,
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.uuid);
-    }
-}
-
-impl Asked {
-    /// The body of the answer, null when it has none.
-    ///
-    /// # Errors
-    /// No answer in time, or one that says no.
-    ///
-    /// # Cancel safety
-    /// Safe; the answer is forgotten.
-    pub async fn answer(mut self) -> Result<Value, RosError> {
-        let answer = tokio::time::timeout(self.timeout, &mut self.receiver).await;
-        let Ok(Ok(response)) = answer else {
-            return Err(RosError::NoAnswer {
-                topic: REQUESTS.to_owned(),
-                waited: self.timeout,
-            });
-        };
-        let header: Value = serde_json::from_str(&response.header).unwrap_or_default();
-        match header["status"].as_i64() {
-            Some(0) => Ok(serde_json::from_str(&response.body).unwrap_or_default()),
-            status => Err(RosError::Refused {
-                what: format!("K1 function {}", self.api_id),
-                code: status.unwrap_or(-1),
-                meaning: meaning(status.unwrap_or(-1)),
-            }),
-        }
+fn verdict(response: &RpcRespMsg) -> Verdict {
+    let header: Value = serde_json::from_str(&response.header).unwrap_or_default();
+    match header["status"].as_i64().unwrap_or(-1) {
+        0 => Ok(serde_json::from_str(&response.body).unwrap_or_default()),
+        status => Err((status, meaning(status))),
     }
 }
 

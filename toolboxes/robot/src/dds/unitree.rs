@@ -2,15 +2,14 @@
 
 #![allow(missing_docs, reason = "names and fields are the vendor's")]
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::oneshot;
 
+use super::asked::{Asked, Verdict, Waiting};
 use super::{Participant, Publisher};
 use crate::ros::RosError;
 
@@ -223,8 +222,6 @@ pub struct Rpc {
     timeout: Duration,
 }
 
-type Waiting = Arc<Mutex<HashMap<i64, oneshot::Sender<Response>>>>;
-
 impl Rpc {
     /// Announces requests and hears responses of a service: `sport`, `arm`.
     ///
@@ -236,23 +233,12 @@ impl Rpc {
         timeout: Duration,
     ) -> Result<Self, RosError> {
         let requests = participant.publish(&format!("/api/{service}/request"), REQUEST)?;
-        let waiting: Waiting = Arc::default();
-        let answered = Arc::clone(&waiting);
-        participant.subscribe(
-            &format!("/api/{service}/response"),
-            RESPONSE,
-            true,
-            move |response: Response| {
-                let id = response.header.identity.id;
-                let asker = answered
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .remove(&id);
-                if let Some(asker) = asker {
-                    let _ = asker.send(response);
-                }
-            },
-        )?;
+        let waiting = Waiting::default();
+        let answered = waiting.clone();
+        let deliver = move |response: Response| {
+            answered.answered(&response.header.identity.id.to_string(), verdict(&response));
+        };
+        participant.subscribe(&format!("/api/{service}/response"), RESPONSE, true, deliver)?;
         Ok(Self {
             service,
             requests,
@@ -268,19 +254,8 @@ impl Rpc {
         &self.requests
     }
 
-    fn request(&self, api_id: i64, parameter: &Value, noreply: bool) -> Request {
-        Request {
-            header: RequestHeader {
-                identity: RequestIdentity {
-                    id: self.next.fetch_add(1, Ordering::Relaxed),
-                    api_id,
-                },
-                lease: RequestLease::default(),
-                policy: RequestPolicy { priority: 0, noreply },
-            },
-            parameter: parameter.to_string(),
-            binary: Vec::new(),
-        }
+    fn next_id(&self) -> i64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Sends a request and does not wait for its answer. Never blocks.
@@ -288,29 +263,22 @@ impl Rpc {
     /// # Errors
     /// It could not be sent.
     pub fn send(&self, api_id: i64, parameter: &Value) -> Result<(), RosError> {
-        self.requests.publish(self.request(api_id, parameter, true))
+        self.requests
+            .publish(request(self.next_id(), api_id, parameter, true))
     }
 
-    /// Sends a request; the answer comes through the receiver. Never blocks.
+    /// Sends a request; the answer comes through what is returned. Never blocks.
     ///
     /// # Errors
     /// It could not be sent.
     pub fn ask(&self, api_id: i64, parameter: &Value) -> Result<Asked, RosError> {
-        let request = self.request(api_id, parameter, false);
-        let id = request.header.identity.id;
-        let (answer, receiver) = oneshot::channel();
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id, answer);
-        let asked = Asked {
-            id,
-            what: format!("G1 {} function {api_id}", self.service),
-            topic: format!("/api/{}/request", self.service),
-            receiver,
-            waiting: Arc::clone(&self.waiting),
-            timeout: self.timeout,
-        };
+        let request = request(self.next_id(), api_id, parameter, false);
+        let asked = self.waiting.expect(
+            request.header.identity.id.to_string(),
+            format!("G1 {} function {api_id}", self.service),
+            format!("/api/{}/request", self.service),
+            self.timeout,
+        );
         self.requests.publish(request)?;
         Ok(asked)
     }
@@ -329,49 +297,10 @@ pub(crate) fn request(id: i64, api_id: i64, parameter: &Value, noreply: bool) ->
     }
 }
 
-/// A request on its way. Dropping it forgets the answer.
-pub struct Asked {
-    id: i64,
-    what: String,
-    topic: String,
-    receiver: oneshot::Receiver<Response>,
-    waiting: Waiting,
-    timeout: Duration,
-}
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.id);
-    }
-}
-
-impl Asked {
-    /// The data of the answer, null when it has none.
-    ///
-    /// # Errors
-    /// No answer in time, or one that says no.
-    ///
-    /// # Cancel safety
-    /// Safe; the answer is forgotten.
-    pub async fn answer(mut self) -> Result<Value, RosError> {
-        let answer = tokio::time::timeout(self.timeout, &mut self.receiver).await;
-        let Ok(Ok(response)) = answer else {
-            return Err(RosError::NoAnswer {
-                topic: self.topic.clone(),
-                waited: self.timeout,
-            });
-        };
-        match response.header.status.code {
-            0 => Ok(serde_json::from_str(&response.data).unwrap_or_default()),
-            code => Err(RosError::Refused {
-                what: self.what.clone(),
-                code: code.into(),
-                meaning: meaning(code),
-            }),
-        }
+fn verdict(response: &Response) -> Verdict {
+    match response.header.status.code {
+        0 => Ok(serde_json::from_str(&response.data).unwrap_or_default()),
+        code => Err((code.into(), meaning(code))),
     }
 }
 

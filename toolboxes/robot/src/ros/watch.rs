@@ -1,7 +1,8 @@
 //! The thread that ends a velocity by itself and notices who is there.
 //!
 //! A walking robot is told its velocity again and again; when nobody has said it for the length of a lease, this thread
-//! says zero, three times, because one can be lost. Read [`Watch`].
+//! says zero, three times, because one can be lost. It says so, too, to a robot that comes or comes back: a network that
+//! was away took the last stop with it. Read [`Watch`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -47,6 +48,15 @@ struct State {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What comes back may still do what it was told last, so zero is said, unless somebody drives it already.
+    fn has_come(&self) {
+        let mut state = self.state();
+        if state.until.is_none() {
+            state.repeats = 1 + REPEATS;
+            state.next_repeat = Some(Instant::now());
+        }
     }
 }
 
@@ -133,6 +143,9 @@ fn run(shared: &Shared, watched: &dyn Watched) {
             let found = watched.is_there();
             // That it is not there yet is no news.
             if there.replace(found).unwrap_or(false) != found {
+                if found {
+                    shared.has_come();
+                }
                 watched.changed(found);
             }
             next_look = Instant::now() + LOOK;
@@ -149,5 +162,68 @@ fn run(shared: &Shared, watched: &dyn Watched) {
                 .wait_timeout(state, wait)
                 .unwrap_or_else(PoisonError::into_inner),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A robot that comes when it is told to, and counts the stops.
+    #[derive(Default)]
+    struct Robot {
+        there: Mutex<bool>,
+        told: Mutex<(usize, Option<bool>)>,
+        changed: Condvar,
+    }
+
+    impl Robot {
+        /// Waits until the stops and the last word on whether it is there are these.
+        fn until(&self, wanted: (usize, Option<bool>)) {
+            let told = self.told.lock().unwrap();
+            let waiting = self
+                .changed
+                .wait_timeout_while(told, Duration::from_secs(20), |told| *told != wanted);
+            assert_eq!(*waiting.unwrap().0, wanted);
+        }
+    }
+
+    impl Watched for Robot {
+        fn stop(&self) {
+            self.told.lock().unwrap().0 += 1;
+            self.changed.notify_all();
+        }
+
+        fn is_there(&self) -> bool {
+            *self.there.lock().unwrap()
+        }
+
+        fn changed(&self, there: bool) {
+            self.told.lock().unwrap().1 = Some(there);
+            self.changed.notify_all();
+        }
+    }
+
+    #[test]
+    fn who_comes_back_is_told_to_stop() {
+        let robot = Arc::new(Robot::default());
+        let _watch = Watch::start("test", robot.clone()).unwrap();
+        for times in 1..=2 {
+            *robot.there.lock().unwrap() = true;
+            robot.until((3 * times, Some(true)));
+            *robot.there.lock().unwrap() = false;
+            robot.until((3 * times, Some(false)));
+        }
+    }
+
+    #[test]
+    fn who_is_driven_by_then_is_not() {
+        let robot = Arc::new(Robot::default());
+        let watch = Watch::start("test", robot.clone()).unwrap();
+        watch.renew(Duration::from_secs(60));
+        *robot.there.lock().unwrap() = true;
+        robot.until((0, Some(true)));
+        watch.close();
+        robot.until((3, Some(true)));
     }
 }

@@ -2,7 +2,7 @@
 
 It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
 change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
-fsm, `quit` ends it.
+fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `quit` ends it.
 """
 
 import json
@@ -117,6 +117,12 @@ class BoosterLowState(IdlStruct, typename=ros("booster_interface", "LowState")):
     imu_state: BoosterImu
     motor_state_parallel: sequence[BoosterMotorState]
     motor_state_serial: sequence[BoosterMotorState]
+
+
+@dataclass
+class FallDownState(IdlStruct, typename=ros("booster_interface", "FallDownState")):
+    fall_down_state: uint32
+    is_recovery_available: bool
 
 
 @dataclass
@@ -250,7 +256,7 @@ class UnitreeHandCmd(IdlStruct, typename=ros("unitree_hg", "HandCmd")):
 RELIABLE = Qos(Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.History.KeepLast(50))
 participant = DomainParticipant(int(sys.argv[2]))
 printing = threading.Lock()
-asked = {"status": 0, "silent": False, "mode": 1, "quit": False}
+asked = {"status": 0, "silent": False, "mode": 1, "fall": 0, "quit": False}
 
 
 def say(**frame):
@@ -365,11 +371,25 @@ def k1_rpc():
     hear("rt/joint_ctrl", BoosterLowCmd, command)
     still = BoosterImu([0.0] * 3, [0.0] * 3, [0.0, 0.0, 9.8])
     every(0.02, lambda: state.write(BoosterLowState(still, motors, motors)))
+    posture = writer("rt/fall_down", FallDownState)
+    every(0.1, lambda: posture.write(FallDownState(asked["fall"], True)))
 
 
 def g1():
     motors = [UnitreeMotorState() for _ in range(35)]
     motors[12].q = 0.1
+    walking = {"until": None}
+
+    def walk(parameter):
+        moves = any(parameter["velocity"])
+        walking["until"] = time.monotonic() + parameter["duration"] if moves else None
+
+    def end():
+        """As the robot does: a velocity lasts as long as it was told to, and not longer."""
+        until = walking["until"]
+        if until is not None and until <= time.monotonic():
+            walking["until"] = None
+            say(topic="stands by itself")
 
     def service(name):
         responses = writer(f"rt/api/{name}/response", Response)
@@ -379,6 +399,8 @@ def g1():
             parameter = json.loads(message.parameter) if message.parameter else None
             noreply = message.header.policy.noreply
             say(topic=name, api=identity.api_id, parameter=parameter, noreply=noreply)
+            if name == "sport" and identity.api_id == 7105:
+                walk(parameter)
             if asked["silent"] or noreply:
                 return
             data = json.dumps({"data": asked["mode"]}) if identity.api_id == 7001 else ""
@@ -409,6 +431,7 @@ def g1():
     hear("rt/arm_sdk", UnitreeLowCmd, command)
     hear("rt/dex3/left/cmd", UnitreeHandCmd, hand("left"))
     hear("rt/dex3/right/cmd", UnitreeHandCmd, hand("right"))
+    every(0.01, end)
     every(0.02, lambda: state.write(UnitreeLowState([0, 0], 0, 5, 1, imu, motors, [0] * 40, [0] * 4, 0)))
 
 

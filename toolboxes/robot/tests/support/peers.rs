@@ -34,6 +34,9 @@ pub(crate) fn python() -> Option<PathBuf> {
     Some(python)
 }
 
+/// How often what is waited for is looked at when the script says nothing.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// A running script and every line it has printed.
 pub(crate) struct Peer {
     child: Child,
@@ -100,7 +103,8 @@ impl Peer {
             assert!(!left.is_zero(), "{}: no {what}:\n{}", self.name, lines.join("\n"));
             let heard = self.heard.0.lock().unwrap();
             if heard.len() == lines.len() {
-                drop(self.heard.1.wait_timeout(heard, left).unwrap());
+                // What `seen` asks may also be somebody else, who does not wake us.
+                drop(self.heard.1.wait_timeout(heard, left.min(LOOK)).unwrap());
             }
         }
     }

@@ -1,18 +1,18 @@
 //! The K1's own interface: functions over two topics, arms over `joint_ctrl`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::topics::node_name;
+use super::posture::Posture;
 use super::{BoosterK1, BoosterK1Config};
 use crate::action::{Grip, Keyframe, Routine, Velocity};
-use crate::adapter::{ActionError, ActionOutput, Control};
-use crate::dds::booster::{
-    Asked, LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request,
-};
+use crate::adapter::remote::node_name;
+use crate::adapter::{ActionError, ActionOutput, Control, Notify};
+use crate::dds::asked::Asked;
+use crate::dds::booster::{LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request};
 use crate::dds::{Participant, Publisher};
 use crate::ros::path::Path;
 use crate::ros::{LastWord, RosError};
@@ -41,6 +41,9 @@ pub(super) struct RpcLink {
     ours: AtomicBool,
     /// Grippers that were told to close.
     closed: Mutex<Vec<Subsystem>>,
+    /// What the robot does of its own, by the arm that it is done with, and what ends it.
+    routines: Mutex<Vec<(Subsystem, i64, Value)>>,
+    posture: Posture,
 }
 
 /// Where the joints of an arm or the head begin, and how many there are.
@@ -54,7 +57,7 @@ fn joints(on: Subsystem) -> Option<(usize, usize)> {
 }
 
 impl RpcLink {
-    pub(super) fn open(name: &str, config: &BoosterK1Config) -> Result<Self, RosError> {
+    pub(super) fn open(name: &str, config: &BoosterK1Config, notify: &Notify) -> Result<Self, RosError> {
         let participant = Participant::join(&config.ros, &node_name(name))?;
         let rpc = Rpc::new(
             &participant,
@@ -69,6 +72,7 @@ impl RpcLink {
             word.heard();
             *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(low);
         })?;
+        let posture = Posture::hear(&participant, name, notify)?;
         Ok(Self {
             participant,
             rpc,
@@ -78,7 +82,27 @@ impl RpcLink {
             told: Mutex::new(vec![MotorCmd::default(); JOINTS]),
             ours: AtomicBool::new(false),
             closed: Mutex::default(),
+            routines: Mutex::default(),
+            posture,
         })
+    }
+
+    pub(super) fn posture(&self) -> &Posture {
+        &self.posture
+    }
+
+    fn routines(&self) -> MutexGuard<'_, Vec<(Subsystem, i64, Value)>> {
+        self.routines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what the robot does of its own with an arm; nothing where it does nothing.
+    pub(super) fn end(&self, on: Subsystem) -> Result<(), RosError> {
+        let mut routines = self.routines();
+        let ended: Vec<_> = routines.extract_if(.., |(arm, ..)| *arm == on).collect();
+        drop(routines);
+        ended
+            .iter()
+            .try_for_each(|(_, function, body)| self.rpc.send(*function, body))
     }
 
     pub(super) fn ask(&self, api: i64, body: &Value) -> Result<Asked, RosError> {
@@ -193,6 +217,17 @@ fn radians(degrees: f64) -> f32 {
 }
 
 impl BoosterK1 {
+    /// Asks for something that moves, and waits for the answer.
+    async fn ask(
+        &self,
+        link: &RpcLink,
+        control: &Control,
+        api: i64,
+        body: &Value,
+    ) -> Result<Value, ActionError> {
+        self.remote.ask(control, || link.ask(api, body)).await
+    }
+
     /// Has the robot walk, unless it does.
     pub(super) async fn walk_mode(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
         let mode = self.ask(link, control, api::GET_MODE, &Value::Null).await?;
@@ -228,13 +263,13 @@ impl BoosterK1 {
         control: &Control,
     ) -> Result<(), ActionError> {
         let [pan, tilt] = positions else {
-            return Err(self.lacks("a head of other than two joints"));
+            return Err(self.remote.lacks("a head of other than two joints"));
         };
         let time = path.time().max(Duration::from_millis(200));
         let mut body = head_body(*pan, *tilt);
         body["time_millis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self.ask(link, control, api::ROTATE_HEAD_WITH_TIME, &body).await?;
-        self.shared.sent().insert(Subsystem::Gantry, positions.to_vec());
+        self.sent().insert(Subsystem::Gantry, positions.to_vec());
         control.sleep(time).await
     }
 
@@ -255,32 +290,18 @@ impl BoosterK1 {
         match (routine, on) {
             (Routine::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
                 let hand = i64::from(on == Subsystem::RightArm);
-                self.ask(
-                    link,
-                    control,
-                    api::WAVE_HAND,
-                    &json!({"hand_index": hand, "hand_action": 0}),
-                )
-                .await?;
-                control.sleep(time).await?;
-                self.ask(
-                    link,
-                    control,
-                    api::WAVE_HAND,
-                    &json!({"hand_index": hand, "hand_action": 1}),
-                )
-                .await?;
+                let body = |action: i64| json!({"hand_index": hand, "hand_action": action});
+                let ends = (body(0), body(1));
+                self.own(link, on, api::WAVE_HAND, ends, time, control).await?;
                 Ok(Some(
                     ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
                 ))
             }
             // The robot dances with all of itself; the right arm's part of the plan starts it and ends it.
             (Routine::Dance { style, duration }, Subsystem::RightArm) => {
-                self.ask(link, control, api::DANCE, &json!({"dance_id": dance(style)}))
-                    .await?;
-                control.sleep(*duration).await?;
-                self.ask(link, control, api::DANCE, &json!({"dance_id": STOP_DANCING}))
-                    .await?;
+                let body = |dance: i64| json!({ "dance_id": dance });
+                let ends = (body(dance(style)), body(STOP_DANCING));
+                self.own(link, on, api::DANCE, ends, *duration, control).await?;
                 Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
             }
             (Routine::Dance { duration, .. }, _) => {
@@ -291,6 +312,33 @@ impl BoosterK1 {
         }
     }
 
+    /// Has the robot do something of its own for a while. It would go on for ever: whoever halts the arm ends it.
+    async fn own(
+        &self,
+        link: &RpcLink,
+        on: Subsystem,
+        function: i64,
+        (begin, end): (Value, Value),
+        time: Duration,
+        control: &Control,
+    ) -> Result<(), ActionError> {
+        let begun = self.remote.ask(control, || {
+            link.routines().push((on, function, end.clone()));
+            link.ask(function, &begin)
+        });
+        if let Err(error) = begun.await {
+            // That there is no answer does not mean that it was not heard.
+            let _ = control.command(|| link.end(on));
+            return Err(error);
+        }
+        control.sleep(time).await?;
+        let ended = self.remote.ask(control, || {
+            link.routines().retain(|(arm, ..)| *arm != on);
+            link.ask(function, &end)
+        });
+        ended.await.map(drop)
+    }
+
     pub(super) async fn grip(
         &self,
         link: &RpcLink,
@@ -299,7 +347,7 @@ impl BoosterK1 {
         force: Option<f64>,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        self.there(control).await?;
+        self.remote.there(control).await?;
         let key = match on {
             Subsystem::LeftArm => Subsystem::LeftArm,
             _ => Subsystem::RightArm,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{BoosterK1Config, Topics, model};
 use crate::action::Velocity;
+use crate::adapter::remote::node_name;
 use crate::capability::Capabilities;
 use crate::ros::backend::join;
 use crate::ros::message::{Float64MultiArray, Twist, Vector3};
@@ -98,19 +99,4 @@ impl TopicsLink {
     pub(super) fn close(&self) {
         self.backend.close();
     }
-}
-
-/// A node's name has only letters, digits and underscores.
-pub(crate) fn node_name(robot: &str) -> String {
-    let plain: String = robot
-        .chars()
-        .map(|letter| {
-            if letter.is_ascii_alphanumeric() {
-                letter
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    format!("ovos_tools_{plain}")
 }

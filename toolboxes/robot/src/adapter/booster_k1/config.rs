@@ -1,0 +1,124 @@
+//! What the configuration says of a K1, and what it has by that.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::adapter::ActionError;
+use crate::capability::Gripper;
+use crate::config::Estop;
+use crate::model::{Model, ModelError};
+use crate::ros::RosConfig;
+
+/// What belongs to this adapter alone.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BoosterK1Config {
+    /// How the robot is spoken to.
+    pub profile: Profile,
+    /// Domain, interfaces, distribution.
+    pub ros: RosConfig,
+    /// For `topics`: their names.
+    pub topics: Topics,
+    /// For `booster_rpc`: the robot has grippers, which the K1 has not by default.
+    pub gripper: bool,
+    /// For `booster_rpc`: how long an answer may take, in milliseconds.
+    #[schemars(range(min = 100, max = 5000))]
+    pub answer_ms: u64,
+}
+
+impl Default for BoosterK1Config {
+    fn default() -> Self {
+        Self {
+            profile: Profile::default(),
+            ros: RosConfig::default(),
+            topics: Topics::default(),
+            gripper: false,
+            answer_ms: 1000,
+        }
+    }
+}
+
+/// How a K1 is spoken to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Four ROS 2 topics, for a bridge on the robot.
+    #[default]
+    Topics,
+    /// The robot's own RPC over DDS.
+    BoosterRpc,
+}
+
+/// The ROS 2 topics of the profile `topics`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Topics {
+    /// geometry_msgs/Twist.
+    pub velocity: String,
+    /// std_msgs/Float64MultiArray: pan and tilt in degrees.
+    pub head: String,
+    /// std_msgs/Float64MultiArray: the joints of an arm in degrees; the label of the first dimension is its name.
+    pub arm: String,
+    /// sensor_msgs/JointState, from the robot.
+    pub joints: String,
+}
+
+impl Default for Topics {
+    fn default() -> Self {
+        Self {
+            velocity: "/cmd_vel".to_owned(),
+            head: "/head/pan_tilt".to_owned(),
+            arm: "/arm/joint_positions".to_owned(),
+            joints: "/joint_states".to_owned(),
+        }
+    }
+}
+
+/// The parts, poses and routines of a K1, as its profile can move them.
+///
+/// # Errors
+/// Never: a test loads the built-in models.
+pub fn model(config: &BoosterK1Config) -> Result<Model, ModelError> {
+    let mut model = match config.profile {
+        Profile::Topics => Model::booster_k1()?,
+        Profile::BoosterRpc => Model::built_in(
+            "booster_k1_rpc.toml",
+            include_str!("../../../data/booster_k1_rpc.toml"),
+        )?,
+    };
+    let mut capabilities = model.capabilities.clone();
+    let gripper = Gripper {
+        joint: None,
+        open: 100.0,
+        closed: 0.0,
+        max_speed: 100.0,
+    };
+    for arm in [&mut capabilities.left_arm, &mut capabilities.right_arm]
+        .into_iter()
+        .flatten()
+    {
+        // No topic moves one.
+        arm.gripper = (config.profile == Profile::BoosterRpc && config.gripper).then(|| gripper.clone());
+    }
+    model.narrow(capabilities);
+    Ok(model)
+}
+
+/// What an emergency stop does: stand where nobody says, because a robot without power falls.
+pub(super) fn estop(
+    robot: &str,
+    config: &BoosterK1Config,
+    estop: Option<Estop>,
+) -> Result<Estop, ActionError> {
+    match (estop.unwrap_or(Estop::Hold), config.profile) {
+        (Estop::Damp | Estop::TorqueOff, Profile::Topics) => Err(ActionError::NotSupported {
+            robot: robot.to_owned(),
+            what: "estop other than hold: no topic of the profile topics can".to_owned(),
+        }),
+        (Estop::TorqueOff, Profile::BoosterRpc) => Err(ActionError::NotSupported {
+            robot: robot.to_owned(),
+            what: "estop torque_off: the K1 can hold or damp".to_owned(),
+        }),
+        (estop, _) => Ok(estop),
+    }
+}

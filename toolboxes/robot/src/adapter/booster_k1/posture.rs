@@ -1,0 +1,61 @@
+//! Whether the robot stands, by its own word.
+//!
+//! A K1 says on `/fall_down` when it falls, lies and gets up. Nothing is begun with one that does not stand. Read
+//! [`Posture`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::adapter::{Notice, Notify};
+use crate::dds::Participant;
+use crate::dds::booster::{FALL_DOWN, FALL_DOWN_STATE, FallDownState};
+use crate::ros::RosError;
+
+/// It stands, or has not said anything.
+const READY: u32 = 0;
+
+/// What the robot said of itself last.
+pub(super) struct Posture(Arc<AtomicU32>);
+
+impl Posture {
+    /// Hears the robot's word, and tells others when it changes.
+    pub(super) fn hear(participant: &Participant, robot: &str, notify: &Notify) -> Result<Self, RosError> {
+        let posture = Arc::new(AtomicU32::new(READY));
+        let heard = Arc::clone(&posture);
+        let (robot, notify) = (robot.to_owned(), notify.clone());
+        participant.subscribe(FALL_DOWN, FALL_DOWN_STATE, false, move |said: FallDownState| {
+            if heard.swap(said.fall_down_state, Ordering::SeqCst) == said.fall_down_state {
+                return;
+            }
+            let (state, reason) = match trouble(said.fall_down_state) {
+                Some(trouble) => ("degraded", trouble),
+                None => ("connected", "it stands again".to_owned()),
+            };
+            notify(Notice::Backend {
+                state: state.to_owned(),
+                reason: format!("{robot}: {reason}"),
+            });
+        })?;
+        Ok(Self(posture))
+    }
+
+    /// Why it cannot move.
+    pub(super) fn unfit(&self) -> Option<String> {
+        trouble(self.0.load(Ordering::SeqCst))
+    }
+
+    /// It may have been started anew since.
+    pub(super) fn forget(&self) {
+        self.0.store(READY, Ordering::SeqCst);
+    }
+}
+
+fn trouble(state: u32) -> Option<String> {
+    Some(match state {
+        READY => return None,
+        1 => "the robot is falling".to_owned(),
+        2 => "the robot has fallen and lies on the floor; get it up with its remote control".to_owned(),
+        3 => "the robot is getting up; wait until it stands".to_owned(),
+        other => format!("the robot does not stand: /fall_down says {other}"),
+    })
+}

@@ -1,0 +1,303 @@
+//! What the servos say of themselves: who answers, how warm, how loaded.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::layout::exact;
+use super::{Johnny5, tenth};
+use crate::action::BusName;
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::capability::Motor;
+use crate::servo::{Health, ServoError};
+use crate::subsystem::Subsystem;
+
+/// Ids asked in one job of a scan: a stop waits for at most so many silent ones.
+const AT_ONCE: usize = 4;
+/// Above it a servo is called hot, degrees Celsius. Its own protection sets in at 70.
+const HOT: i64 = 60;
+
+impl Johnny5 {
+    pub(super) async fn scan(
+        &self,
+        buses: &[BusName],
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let mut found = serde_json::Map::new();
+        let mut strangers = Vec::new();
+        let mut count = 0;
+        for bus in buses {
+            let mut models = BTreeMap::new();
+            let ids: Vec<u8> = (0..=253).collect();
+            for (done, some) in (0u32..).zip(ids.chunks(AT_ONCE)) {
+                let some = some.to_vec();
+                models.extend(self.ask(*bus, control, move |wire| wire.scan(&some)).await?);
+                control.progress(f64::from(done) / 64.0, &format!("scanning bus {}", bus.as_str()));
+            }
+            let motors = self.layout.motors(*bus);
+            // The scan listens for 5 ms; an adapter with a latency timer needs longer, so those that should be there are
+            // asked again with all the time they may take.
+            for id in motors
+                .iter()
+                .map(|(_, motor)| motor.id)
+                .filter(|id| !models.contains_key(id))
+                .collect::<Vec<_>>()
+            {
+                let model = self.ask(*bus, control, move |wire| match wire.read(id, "model_number") {
+                    Ok(model) => Ok(u16::try_from(model).ok()),
+                    Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                });
+                if let Some(model) = model.await? {
+                    models.insert(id, model);
+                }
+            }
+            let name = |id: u8| {
+                motors
+                    .iter()
+                    .find(|(_, motor)| motor.id == id)
+                    .map(|(_, motor)| motor)
+            };
+            let known: Vec<Value> = models
+                .iter()
+                .map(|(id, model)| {
+                    let motor = name(*id);
+                    if motor.is_none() {
+                        strangers.push(format!("{}:{id}", bus.as_str()));
+                    }
+                    json!({"id": id, "model": model, "name": motor.map(|motor| format!("{} {}", motor.subsystem, motor.name))})
+                })
+                .collect();
+            let missing: Vec<u8> = motors
+                .iter()
+                .map(|(_, motor)| motor.id)
+                .filter(|id| !models.contains_key(id))
+                .collect();
+            count += known.len();
+            found.insert(
+                bus.as_str().to_owned(),
+                json!({"motors": known, "missing": missing}),
+            );
+        }
+        let output = ActionOutput::said(format!("{count} motors answer")).with("buses", found);
+        Ok(if strangers.is_empty() {
+            output
+        } else {
+            output.note(format!("not in the layout: {}", strangers.join(", ")))
+        })
+    }
+
+    /// The motors of a subsystem, or one of them.
+    pub(super) fn chosen(
+        &self,
+        on: Subsystem,
+        id: Option<u8>,
+    ) -> Result<Vec<(BusName, u8, String)>, ActionError> {
+        let motors = self.layout.motors_of(on);
+        if motors.is_empty() {
+            return Err(self.lacks(on.as_str()));
+        }
+        let Some(id) = id else { return Ok(motors) };
+        let ids: Vec<String> = motors
+            .iter()
+            .map(|(bus, id, _)| format!("{}:{id}", bus.as_str()))
+            .collect();
+        let chosen: Vec<_> = motors.into_iter().filter(|(_, of, _)| *of == id).collect();
+        if chosen.is_empty() {
+            return Err(ActionError::Refused(format!(
+                "{on} has no motor {id}; it has {}",
+                ids.join(", ")
+            )));
+        }
+        Ok(chosen)
+    }
+
+    async fn read_health(
+        &self,
+        motors: &[(BusName, u8, String)],
+        control: &Control,
+    ) -> Result<Vec<(String, u8, BusName, Option<Health>)>, ActionError> {
+        let mut read = Vec::new();
+        for (bus, id, name) in motors.iter().cloned() {
+            let health = self
+                .ask(bus, control, move |wire| match wire.health(id) {
+                    Ok(health) => Ok(Some(health)),
+                    Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                })
+                .await?;
+            if let Some(health) = &health {
+                self.remember(bus, [(id, health.position)]);
+            }
+            read.push((name, id, bus, health));
+        }
+        Ok(read)
+    }
+
+    /// A servo's health with its position in degrees or millimetres.
+    pub(super) fn told(&self, bus: BusName, id: u8, health: &Health) -> Value {
+        let mut told = json!(health);
+        if let Some(servo) = self.layout.servo(bus, id) {
+            told["position"] = json!(tenth(servo.value(health.position)));
+            told["speed"] = json!(tenth(exact(health.speed) / servo.scale));
+        }
+        told
+    }
+
+    pub(super) async fn status(
+        &self,
+        on: Subsystem,
+        id: Option<u8>,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let read = self.read_health(&self.chosen(on, id)?, control).await?;
+        let mut motors = serde_json::Map::new();
+        let mut silent = Vec::new();
+        for (name, id, bus, health) in &read {
+            let label = format!("{}:{id}", bus.as_str());
+            match health {
+                Some(health) => {
+                    let mut told = self.told(*bus, *id, health);
+                    told["name"] = json!(name);
+                    motors.insert(label, told);
+                }
+                None => silent.push(label),
+            }
+        }
+        if motors.is_empty() {
+            return Err(self.broken(format!("no motor of {on} answers: {}", silent.join(", "))));
+        }
+        let output = ActionOutput::said(format!(
+            "{} of {} motors of {on} answer",
+            motors.len(),
+            read.len()
+        ))
+        .with("motors", motors);
+        Ok(if silent.is_empty() {
+            output
+        } else {
+            output.note(format!("these do not answer: {}", silent.join(", ")))
+        })
+    }
+
+    pub(super) async fn health(
+        &self,
+        bus: BusName,
+        temps: bool,
+        loads: bool,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let motors: Vec<(BusName, u8, String)> = self
+            .layout
+            .motors(bus)
+            .into_iter()
+            .map(|(bus, Motor { id, subsystem, name })| (bus, id, format!("{subsystem} {name}")))
+            .collect();
+        let mut report = serde_json::Map::new();
+        let mut troubles = Vec::new();
+        for (name, id, bus, health) in self.read_health(&motors, control).await? {
+            let label = format!("{}:{id}", bus.as_str());
+            let Some(health) = health else {
+                troubles.push(format!("{label} ({name}) does not answer"));
+                report.insert(label, json!({"name": name, "answers": false}));
+                continue;
+            };
+            if health.temperature >= HOT {
+                troubles.push(format!("{label} ({name}) is at {} °C", health.temperature));
+            }
+            for alarm in &health.alarms {
+                troubles.push(format!("{label} ({name}) reports {alarm}"));
+            }
+            let mut one =
+                json!({"name": name, "answers": true, "voltage": health.voltage, "alarms": health.alarms});
+            if temps {
+                one["temperature"] = json!(health.temperature);
+            }
+            if loads {
+                one["load_percent"] = json!(health.load_percent);
+                one["current"] = json!(health.current);
+            }
+            report.insert(label, one);
+        }
+        let message = match troubles.len() {
+            0 => format!("bus {}: every motor is well", bus.as_str()),
+            _ => format!("bus {}: {}", bus.as_str(), troubles.join("; ")),
+        };
+        Ok(ActionOutput::said(message)
+            .with("motors", report)
+            .with("healthy", troubles.is_empty())
+            .with("troubles", troubles))
+    }
+
+    pub(super) async fn ping_all(
+        &self,
+        on: Subsystem,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let motors = self.chosen(on, None)?;
+        let mut answers = serde_json::Map::new();
+        let mut silent = Vec::new();
+        for (bus, id, name) in &motors {
+            let (bus, id) = (*bus, *id);
+            let there = self.ask(bus, control, move |wire| wire.ping(id)).await?;
+            let label = format!("{}:{id}", bus.as_str());
+            if !there {
+                silent.push(format!("{label} ({name})"));
+            }
+            answers.insert(label, json!(there));
+        }
+        let message = match silent.len() {
+            0 => format!("all {} motors of {on} answer", motors.len()),
+            _ => format!("these motors of {on} do not answer: {}", silent.join(", ")),
+        };
+        Ok(ActionOutput::said(message)
+            .with("answers", answers)
+            .with("all_answer", silent.is_empty()))
+    }
+
+    pub(super) async fn self_test(
+        &self,
+        on: Subsystem,
+        verbose: bool,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let read = self.read_health(&self.chosen(on, None)?, control).await?;
+        let mut troubles = Vec::new();
+        let mut measured = serde_json::Map::new();
+        for (name, id, bus, health) in &read {
+            let Some(health) = health else {
+                troubles.push(format!("{name} (servo {id}) does not answer"));
+                continue;
+            };
+            if health.temperature >= HOT {
+                troubles.push(format!("{name} (servo {id}) is at {} °C", health.temperature));
+            }
+            if !health.alarms.is_empty() {
+                troubles.push(format!(
+                    "{name} (servo {id}) reports {}",
+                    health.alarms.join(" and ")
+                ));
+            }
+            measured.insert(name.clone(), self.told(*bus, *id, health));
+        }
+        if troubles.is_empty() {
+            if on == Subsystem::Base {
+                self.calibrate_base("wheel_test", control).await?;
+            } else {
+                let (servos, _) = self.present(self.layout.of(on))?;
+                for servo in servos {
+                    self.test(servo.bus, servo.id, 3.0, control).await?;
+                }
+            }
+        }
+        if !troubles.is_empty() {
+            return Err(self.broken(format!("{on} failed its test: {}", troubles.join("; "))));
+        }
+        let output = ActionOutput::said(format!("{on} is well: {} motors", read.len()));
+        Ok(if verbose {
+            output.with("motors", measured)
+        } else {
+            output
+        })
+    }
+}

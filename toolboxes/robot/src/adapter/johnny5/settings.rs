@@ -1,0 +1,194 @@
+//! What a servo keeps when its power goes: its id, its limits, where its middle is.
+
+use serde_json::{Value, json};
+
+use super::Johnny5;
+use super::layout::{Servo, round};
+use super::motion::power;
+use crate::action::BusName;
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::servo::{ServoError, Wire};
+use crate::subsystem::Subsystem;
+
+impl Johnny5 {
+    pub(super) async fn set_id(
+        &self,
+        bus: BusName,
+        current: u8,
+        new: u8,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        if current == new {
+            return Err(ActionError::Refused(format!(
+                "the motor has id {current} already"
+            )));
+        }
+        let there = self
+            .ask(bus, control, move |wire| {
+                Ok((wire.ping(current)?, wire.ping(new)?))
+            })
+            .await?;
+        match there {
+            (false, _) => {
+                return Err(ActionError::Refused(format!(
+                    "no motor {current} answers on bus {}",
+                    bus.as_str()
+                )));
+            }
+            (_, true) => {
+                return Err(ActionError::Refused(format!(
+                    "another motor on bus {} has id {new} already",
+                    bus.as_str()
+                )));
+            }
+            (true, false) => {}
+        }
+        self.tell(bus, vec![current, new], control, move |wire| {
+            wire.change_id(current, new)
+        })
+        .await?;
+        if !self.ask(bus, control, move |wire| wire.ping(new)).await? {
+            return Err(self.broken(format!("motor {current} took id {new} and does not answer to it")));
+        }
+        let output = ActionOutput::said(format!("motor {current} on bus {} is {new} now", bus.as_str()))
+            .with("id", new);
+        Ok(
+            match self.layout.motors(bus).iter().any(|(_, motor)| motor.id == new) {
+                true => output,
+                false => output.note(format!("id {new} is not in the layout: its torque is off")),
+            },
+        )
+    }
+
+    pub(super) async fn save(
+        &self,
+        subsystems: &[Subsystem],
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let mut saved = serde_json::Map::new();
+        let each: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();
+        let concerned = self
+            .layout
+            .servos
+            .iter()
+            .filter(|servo| each.contains(&servo.subsystem));
+        for servo in concerned {
+            let id = servo.id;
+            let read = self
+                .ask(servo.bus, control, move |wire| {
+                    Ok(json!({
+                        "homing_offset": wire.read(id, "homing_offset")?,
+                        "min_position": wire.read(id, "min_position_limit")?,
+                        "max_position": wire.read(id, "max_position_limit")?,
+                    }))
+                })
+                .await?;
+            saved.insert(format!("{}.{}", servo.subsystem, servo.name), read);
+        }
+        let count = saved.len();
+        Ok(ActionOutput::said(format!("the settings of {count} servos"))
+            .with("config", json!({"kind": self.layout.model, "servos": saved})))
+    }
+
+    pub(super) async fn load(&self, config: &Value, control: &Control) -> Result<ActionOutput, ActionError> {
+        let kind = &config["kind"];
+        if kind != self.layout.model {
+            return Err(ActionError::Refused(format!(
+                "the settings are those of a {kind}, this is a {}",
+                self.layout.model
+            )));
+        }
+        let servos = config["servos"].as_object().cloned().unwrap_or_default();
+        // Everything is checked before the first servo is written to.
+        let mut writes = Vec::new();
+        for (name, settings) in &servos {
+            let found = self
+                .layout
+                .servos
+                .iter()
+                .find(|servo| format!("{}.{}", servo.subsystem, servo.name) == *name);
+            let Some(servo) = found else {
+                return Err(ActionError::Refused(format!("no servo {name}")));
+            };
+            let number = |key: &str, most: i64| {
+                let number = settings[key]
+                    .as_i64()
+                    .filter(|number| (-most..=most).contains(number));
+                number.ok_or_else(|| ActionError::Refused(format!("{name}: no {key} within ±{most}")))
+            };
+            writes.push((
+                servo,
+                [
+                    ("homing_offset", number("homing_offset", 2047)?),
+                    ("min_position_limit", number("min_position", 4095)?.max(0)),
+                    ("max_position_limit", number("max_position", 4095)?.max(0)),
+                ],
+            ));
+        }
+        for (servo, settings) in &writes {
+            let (id, settings) = (servo.id, *settings);
+            self.tell(servo.bus, vec![id], control, move |wire| {
+                with_torque_off(wire, id, |wire| {
+                    settings
+                        .iter()
+                        .try_for_each(|(register, value)| wire.keep(id, register, *value))
+                })
+            })
+            .await?;
+        }
+        Ok(ActionOutput::said(format!(
+            "{} servos have their settings again",
+            writes.len()
+        )))
+    }
+}
+
+/// Runs `work`, which needs the torque off, and brings the torque back as it was, without a jump.
+pub(super) fn with_torque_off<R>(
+    wire: &mut Wire,
+    id: u8,
+    work: impl FnOnce(&mut Wire) -> Result<R, ServoError>,
+) -> Result<R, ServoError> {
+    let was_on = wire.read(id, "torque_enable")? == 1;
+    wire.write(id, "torque_enable", 0)?;
+    let done = work(wire);
+    if was_on {
+        power(wire, &[id])?;
+    }
+    done
+}
+
+/// The settings a servo of this robot keeps.
+pub(super) fn configure(
+    wire: &mut Wire,
+    id: u8,
+    servo: Option<&Servo>,
+    is_wheel: bool,
+) -> Result<(), ServoError> {
+    with_torque_off(wire, id, |wire| {
+        if is_wheel {
+            wire.write(id, "goal_speed", 0)?;
+        }
+        wire.keep(id, "operating_mode", i64::from(is_wheel))?;
+        if let Some(servo) = servo {
+            let (a, b) = (servo.steps(servo.min), servo.steps(servo.max));
+            wire.keep(id, "min_position_limit", a.min(b))?;
+            wire.keep(id, "max_position_limit", a.max(b))?;
+        }
+        wire.write(id, "torque_limit", 1000)
+    })
+}
+
+/// Makes the present position of a servo read as `home`; the new offset, or nothing where it does not fit.
+pub(super) fn home_here(wire: &mut Wire, id: u8, home: i64) -> Result<Option<i64>, ServoError> {
+    let present = wire.read(id, "present_position")?;
+    // A servo reads its horn less its offset.
+    let offset = wire.read(id, "homing_offset")? + present - home;
+    let turn = round(4096.0);
+    let offset = (offset + turn / 2).rem_euclid(turn) - turn / 2;
+    if offset.abs() > 2047 {
+        return Ok(None);
+    }
+    with_torque_off(wire, id, |wire| wire.keep(id, "homing_offset", offset))?;
+    Ok(Some(offset))
+}

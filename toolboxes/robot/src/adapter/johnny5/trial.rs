@@ -1,0 +1,128 @@
+//! Moving one motor a little and back, to see that it does.
+
+use std::time::{Duration, Instant};
+
+use super::layout::exact;
+use super::motion::{Blocked, Goal};
+use super::{Johnny5, tenth};
+use crate::action::BusName;
+use crate::adapter::{ActionError, ActionOutput, Control};
+
+/// A wheel turns so fast in a test, steps per second.
+const TEST_SPEED: i64 = 300;
+
+impl Johnny5 {
+    pub(super) async fn test(
+        &self,
+        bus: BusName,
+        id: u8,
+        angle: f64,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        if let Some(wheel) = self
+            .layout
+            .wheels
+            .iter()
+            .find(|wheel| wheel.bus == bus && wheel.id == id)
+        {
+            let name = wheel.name.clone();
+            let turned = self.test_wheel(id, angle, control).await?;
+            return Ok(
+                ActionOutput::said(format!("wheel {name} turned {turned:.0} degrees and back"))
+                    .with("turned", tenth(turned)),
+            );
+        }
+        let Some(servo) = self.layout.servo(bus, id) else {
+            let ids: Vec<String> = self
+                .layout
+                .motors(bus)
+                .iter()
+                .map(|(_, motor)| motor.id.to_string())
+                .collect();
+            return Err(ActionError::Refused(format!(
+                "no motor {id} on bus {}; it has {}",
+                bus.as_str(),
+                ids.join(", ")
+            )));
+        };
+        let start = self.where_is(servo, control).await?;
+        // Away from an end that is too near.
+        let wanted = [start + angle, start - angle]
+            .into_iter()
+            .find(|to| (servo.min..=servo.max).contains(to));
+        let Some(wanted) = wanted else {
+            return Err(ActionError::Refused(format!(
+                "{} is at {} and cannot turn by {angle} within {} to {}",
+                servo.label(),
+                tenth(start),
+                servo.min,
+                servo.max
+            )));
+        };
+        let moved = self
+            .go(&[Goal { servo, value: wanted }], 0.3, Blocked::Fails, control)
+            .await?;
+        let reached = moved
+            .steps
+            .get(&(bus, id))
+            .map_or(start, |steps| servo.value(*steps));
+        let back = start.clamp(servo.min, servo.max);
+        self.go(&[Goal { servo, value: back }], 0.3, Blocked::Fails, control)
+            .await?;
+        Ok(ActionOutput::said(format!(
+            "{} turned {:.0} and back",
+            servo.label(),
+            reached - start
+        ))
+        .with("turned", tenth(reached - start)))
+    }
+
+    /// Turns one wheel by so many degrees and back; returns how far it came.
+    pub(super) async fn test_wheel(&self, id: u8, angle: f64, control: &Control) -> Result<f64, ActionError> {
+        let bus = self.wheels_ready(control).await?;
+        let way = angle.abs() * 4096.0 / 360.0;
+        let time = Duration::try_from_secs_f64(way / exact(TEST_SPEED)).unwrap_or_default();
+        let mut turned = 0.0;
+        for speed in [TEST_SPEED, -TEST_SPEED].map(|speed| if angle < 0.0 { -speed } else { speed }) {
+            let before = self
+                .ask(bus, control, move |wire| wire.read(id, "present_position"))
+                .await?;
+            self.turn_for(bus, id, speed, time, control).await?;
+            let after = self
+                .ask(bus, control, move |wire| wire.read(id, "present_position"))
+                .await?;
+            let way = exact((after - before).abs()) * 360.0 / 4096.0;
+            if way > turned {
+                turned = way;
+            }
+        }
+        if turned < angle.abs() / 3.0 {
+            return Err(self.broken(format!(
+                "wheel servo {id} on bus {} turned {turned:.0} of {:.0} degrees",
+                bus.as_str(),
+                angle.abs()
+            )));
+        }
+        Ok(turned)
+    }
+
+    async fn turn_for(
+        &self,
+        bus: BusName,
+        id: u8,
+        speed: i64,
+        time: Duration,
+        control: &Control,
+    ) -> Result<(), ActionError> {
+        let start = Instant::now();
+        loop {
+            let left = time.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            self.turn(bus, vec![(id, speed)], control).await?;
+            control.sleep(left.min(Duration::from_millis(100))).await?;
+        }
+        self.stand_still(bus, &[id], control).await
+    }
+}

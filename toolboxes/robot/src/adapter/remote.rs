@@ -1,0 +1,422 @@
+//! What the robots that are reached over a network have in common.
+//!
+//! Owns joining it, whether the robot is there, the right to tell it something that moves, and driving: a velocity that is
+//! said again and again, and the thread that ends it. What a velocity looks like is the [`Link`]'s. Read [`Remote`].
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{ActionError, ActionOutput, Control, Notice, Notify};
+use crate::action::{Action, Primitive, Velocity};
+use crate::dds::asked::Asked;
+use crate::ros::watch::{Watch, Watched};
+use crate::ros::{RosConfig, RosError};
+use crate::subsystem::Subsystem;
+
+/// How long an action waits for a robot that is away.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two looks whether it has come.
+const LOOK: Duration = Duration::from_millis(10);
+/// Between two looks whether it is still there, and on its feet, while it does something.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What speaks to one robot. Nothing here blocks.
+pub(super) trait Link: Send + Sync + 'static {
+    /// How often a velocity is said while an action runs.
+    const AGAIN: Duration;
+    /// How long it holds in this process when it is not said again.
+    const LEASE: Duration;
+
+    /// Says a velocity and wants no answer.
+    fn say(&self, velocity: &Velocity) -> Result<(), RosError>;
+
+    /// Says a velocity; what is returned is the answer, where the robot gives one.
+    fn tell(&self, velocity: &Velocity) -> Result<Option<Asked>, RosError>;
+
+    /// Whether the robot is there.
+    fn is_there(&self) -> bool;
+
+    /// Why the robot cannot move now, where it says so.
+    fn unfit(&self) -> Option<String> {
+        None
+    }
+
+    /// The robot went away: what it said of itself is worth nothing when it comes back.
+    fn left(&self) {}
+}
+
+/// A robot over a network.
+pub(super) struct Remote<L: Link> {
+    name: String,
+    ros: RosConfig,
+    shared: Arc<Shared<L>>,
+    watch: OnceLock<Watch>,
+    stopped: AtomicBool,
+}
+
+/// What the watching thread needs.
+struct Shared<L> {
+    name: String,
+    link: OnceLock<L>,
+    notify: Notify,
+}
+
+impl<L: Link> Watched for Shared<L> {
+    fn stop(&self) {
+        if let Some(Err(error)) = self.link.get().map(|link| link.say(&Velocity::default())) {
+            tracing::warn!(robot = self.name, %error, "cannot say stop");
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.link.get().is_some_and(Link::is_there)
+    }
+
+    fn changed(&self, there: bool) {
+        if let (false, Some(link)) = (there, self.link.get()) {
+            link.left();
+        }
+        let (state, reason) = match there {
+            true => ("connected", "the robot hears"),
+            false => (
+                "lost",
+                "the robot does not hear any more; check its power and the network",
+            ),
+        };
+        (self.notify)(Notice::Backend {
+            state: state.to_owned(),
+            reason: format!("{}: {reason}", self.name),
+        });
+    }
+}
+
+impl<L: Link> Remote<L> {
+    /// A robot whose network was not joined yet.
+    pub(super) fn new(name: &str, ros: &RosConfig, notify: Notify) -> Self {
+        Self {
+            name: name.to_owned(),
+            ros: ros.clone(),
+            shared: Arc::new(Shared {
+                name: name.to_owned(),
+                link: OnceLock::new(),
+                notify,
+            }),
+            watch: OnceLock::new(),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// Joins the network, unless that was done, waits for the robot and brings it to rest. It is looked for afterwards, too.
+    pub(super) async fn connect(
+        &self,
+        open: impl FnOnce() -> Result<L, RosError>,
+    ) -> Result<(), ActionError> {
+        if self.shared.link.get().is_none() {
+            let link = open().map_err(|error| self.failed(error))?;
+            let _ = self.shared.link.set(link);
+            let watched: Arc<dyn Watched> = self.shared.clone();
+            let watch = Watch::start(&self.name, watched).map_err(|error| ActionError::Hardware {
+                robot: self.name.clone(),
+                what: format!("cannot start a thread: {error}"),
+            })?;
+            let _ = self.watch.set(watch);
+        }
+        let link = self.joined()?;
+        let end = Instant::now() + self.ros.discovery();
+        while !link.is_there() {
+            if Instant::now() >= end {
+                return Err(self.away(&format!(
+                    "nobody in DDS domain {} hears; check the robot's power, ros.domain and ros.interfaces",
+                    self.ros.domain
+                )));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        // It may have been walking for somebody who is gone.
+        link.say(&Velocity::default()).map_err(|error| self.failed(error))
+    }
+
+    /// The link, once the network was joined.
+    pub(super) fn link(&self) -> Option<&L> {
+        self.shared.link.get()
+    }
+
+    fn joined(&self) -> Result<&L, ActionError> {
+        self.link().ok_or_else(|| self.away("its network was not joined"))
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.shared.is_there()
+    }
+
+    /// The link, when the robot is there or comes within a second.
+    pub(super) async fn there(&self, control: &Control) -> Result<&L, ActionError> {
+        let link = self.joined()?;
+        let end = Instant::now() + PATIENCE;
+        while !link.is_there() {
+            if Instant::now() >= end {
+                return Err(self.deaf());
+            }
+            control.sleep(LOOK).await?;
+        }
+        Ok(link)
+    }
+
+    /// Does an action for as long as the robot is there and, where it moves something, can move. Topics are not answered
+    /// and the robot's own routines take their time, so this is how most of them learn of it. What is interrupted ends
+    /// with `halt`.
+    pub(super) async fn attend(
+        &self,
+        action: &Action,
+        control: &Control,
+        work: impl Future<Output = Result<ActionOutput, ActionError>>,
+        halt: impl FnOnce() -> Result<(), ActionError>,
+    ) -> Result<ActionOutput, ActionError> {
+        // The test of these robots only asks them.
+        let asks = matches!(action.primitive, Primitive::SelfTest { .. });
+        let moves = action.primitive.moves() && !asks;
+        self.fit(moves)?;
+        tokio::select! {
+            biased;
+            done = work => done,
+            trouble = self.trouble(moves) => {
+                // Without the right to command somebody else halts it.
+                let _ = control.command(halt);
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Resolves when the robot goes away, or cannot move any more and should.
+    async fn trouble(&self, moves: bool) -> ActionError {
+        let mut was_there = false;
+        loop {
+            let is_there = self.is_there();
+            if was_there && !is_there {
+                return self.deaf();
+            }
+            was_there = is_there;
+            if let Err(unfit) = self.fit(moves) {
+                return unfit;
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
+    }
+
+    fn fit(&self, moves: bool) -> Result<(), ActionError> {
+        match self.link().and_then(Link::unfit) {
+            Some(what) if moves => Err(ActionError::Hardware {
+                robot: self.name.clone(),
+                what,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends something that moves, unless the action or the robot was stopped.
+    pub(super) fn command<R>(
+        &self,
+        control: &Control,
+        send: impl FnOnce() -> Result<R, RosError>,
+    ) -> Result<R, ActionError> {
+        let sent = control.command(|| {
+            // Inside, because a halt waits for this closure.
+            (!self.stopped.load(Ordering::SeqCst)).then(send)
+        })?;
+        sent.ok_or(ActionError::Stopped)?
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Asks for something that moves, and waits for the answer.
+    pub(super) async fn ask(
+        &self,
+        control: &Control,
+        send: impl FnOnce() -> Result<Asked, RosError>,
+    ) -> Result<Value, ActionError> {
+        let asked = self.command(control, send)?;
+        self.answer(asked, control).await
+    }
+
+    /// Asks for something that moves nothing, and waits for the answer.
+    pub(super) async fn inquire(
+        &self,
+        control: &Control,
+        send: impl FnOnce() -> Result<Asked, RosError>,
+    ) -> Result<Value, ActionError> {
+        let asked = control.command(send)?.map_err(|error| self.failed(error))?;
+        self.answer(asked, control).await
+    }
+
+    async fn answer(&self, asked: Asked, control: &Control) -> Result<Value, ActionError> {
+        control
+            .unless_cancelled(asked.answer())
+            .await?
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Walks with this velocity for so long, and ends with a stop.
+    pub(super) async fn drive(
+        &self,
+        velocity: Velocity,
+        duration: Duration,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let link = self.there(control).await?;
+        let start = Instant::now();
+        let driven = loop {
+            let left = duration.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break Ok(());
+            }
+            if let Err(error) = self.tell(link, &velocity, control).await {
+                break Err(error);
+            }
+            control.progress(
+                (start.elapsed().as_secs_f64() / duration.as_secs_f64()).min(1.0),
+                "walking",
+            );
+            control.sleep(left.min(L::AGAIN)).await?;
+        };
+        // Also after a failure: the last word is a stop. Without the right to command the halt says it.
+        let stopped = self.stand(control).await;
+        driven.and(stopped)?;
+        let seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+        Ok(ActionOutput::said(format!("walked for {seconds} s")).with("duration_s", seconds))
+    }
+
+    /// Says a velocity for the length of a lease, and waits for the answer where there is one.
+    async fn tell(&self, link: &L, velocity: &Velocity, control: &Control) -> Result<(), ActionError> {
+        let asked = self.command(control, || {
+            // Before it is said, so that no moment exists at which the robot walks without an end.
+            if let Some(watch) = self.watch.get() {
+                watch.renew(L::LEASE);
+            }
+            link.tell(velocity)
+        })?;
+        match asked {
+            Some(asked) => self.answer(asked, control).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Says zero now, and twice more soon.
+    pub(super) async fn stand(&self, control: &Control) -> Result<(), ActionError> {
+        let link = self.joined()?;
+        control
+            .command(|| self.brake(link))?
+            .map_err(|error| self.failed(error))?;
+        control.sleep(Duration::from_millis(200)).await
+    }
+
+    fn brake(&self, link: &L) -> Result<(), RosError> {
+        let said = link.say(&Velocity::default());
+        if let Some(watch) = self.watch.get() {
+            watch.stopped();
+        }
+        said
+    }
+
+    /// Begins a halt: nothing that moves is sent any more in an emergency, and a base that is concerned stands. Returns the
+    /// link, the parts concerned, and whether the stop could be said; nothing where there is no network.
+    pub(super) fn halt(
+        &self,
+        subsystems: &[Subsystem],
+        emergency: bool,
+    ) -> Option<(&L, Vec<Subsystem>, Result<(), RosError>)> {
+        if emergency {
+            self.stopped.store(true, Ordering::SeqCst);
+        }
+        let link = self.link()?;
+        let concerned: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();
+        let said = match concerned.contains(&Subsystem::Base) {
+            true => self.brake(link),
+            false => Ok(()),
+        };
+        Some((link, concerned, said))
+    }
+
+    /// Motion may be commanded again, unless the robot says that it cannot move.
+    pub(super) fn reset(&self) -> Result<(), ActionError> {
+        self.fit(true)?;
+        self.stopped.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Ends the watching thread, and with it a velocity that is still on.
+    pub(super) fn close(&self) {
+        if let Some(watch) = self.watch.get() {
+            watch.close();
+        }
+    }
+
+    pub(super) fn failed(&self, error: RosError) -> ActionError {
+        match error {
+            RosError::Refused { .. } => ActionError::Hardware {
+                robot: self.name.clone(),
+                what: error.to_string(),
+            },
+            other => self.away(&other.to_string()),
+        }
+    }
+
+    pub(super) fn away(&self, reason: &str) -> ActionError {
+        ActionError::NotConnected {
+            robot: self.name.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn deaf(&self) -> ActionError {
+        self.away("the robot does not hear; check its power, the network, ros.domain and ros.interfaces")
+    }
+
+    pub(super) fn lacks(&self, what: impl Into<String>) -> ActionError {
+        ActionError::NotSupported {
+            robot: self.name.clone(),
+            what: what.into(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn notify(&self) -> &Notify {
+        &self.shared.notify
+    }
+}
+
+/// A node's name has only letters, digits and underscores.
+pub(super) fn node_name(robot: &str) -> String {
+    let plain: String = robot
+        .chars()
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() {
+                letter
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    format!("ovos_tools_{plain}")
+}
+
+/// How a refusal names what is not there.
+pub(super) fn word(primitive: &Primitive) -> String {
+    let text = format!("{primitive:?}");
+    let end = text
+        .find(|letter: char| !letter.is_alphanumeric())
+        .unwrap_or(text.len());
+    let mut word = String::new();
+    for letter in text[..end].chars() {
+        if letter.is_uppercase() && !word.is_empty() {
+            word.push(' ');
+        }
+        word.extend(letter.to_lowercase());
+    }
+    word
+}

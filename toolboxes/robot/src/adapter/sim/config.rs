@@ -1,0 +1,110 @@
+//! What the configuration says of the simulated robot.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::people::Person;
+use super::world::Thing;
+use crate::model::{Model, ModelError};
+use crate::subsystem::Subsystem;
+
+/// What belongs to the simulator alone.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SimConfig {
+    /// Which robot it pretends to be.
+    pub model: SimModel,
+    /// How many times faster than real time it is.
+    #[schemars(range(min = 0.1, max = 2_000.0))]
+    pub time_scale: f64,
+    /// Every command is appended to this file as a line of JSON.
+    pub trace: Option<PathBuf>,
+    /// Who is in view.
+    pub people: Vec<Person>,
+    /// What lies around.
+    pub objects: Vec<Thing>,
+    /// A cart stands behind the robot.
+    pub cart: bool,
+    /// A charger stands behind the robot.
+    pub charger: bool,
+    /// What does not work.
+    pub faults: Vec<Fault>,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        let person = |name: Option<&str>, bearing, speaking| Person {
+            name: name.map(str::to_owned),
+            bearing,
+            distance: 1.5,
+            speaking,
+        };
+        let thing = |name: &str, bearing| Thing {
+            name: name.to_string(),
+            bearing,
+            tilt: 25.0,
+            distance: 0.4,
+        };
+        Self {
+            model: SimModel::default(),
+            time_scale: 1.0,
+            trace: None,
+            people: vec![person(Some("Ada"), -20.0, true), person(None, 35.0, false)],
+            objects: vec![
+                thing("cup", 10.0),
+                thing("ball", -15.0),
+                thing("box", 0.0),
+                thing("table", 0.0),
+            ],
+            cart: true,
+            charger: true,
+            faults: Vec::new(),
+        }
+    }
+}
+
+/// Which robot the simulator pretends to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SimModel {
+    /// Johnny Five, which has every part.
+    #[default]
+    #[serde(rename = "johnny5")]
+    Johnny5,
+    /// Booster K1.
+    BoosterK1,
+    /// Unitree G1.
+    UnitreeG1,
+}
+
+/// Something that does not work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The whole robot is away.
+    Offline,
+    /// Its emergency button is pressed: a stop cannot be reset.
+    Button,
+    /// This servo does not answer: `bus:id`.
+    Missing(String),
+    /// This servo is too warm: `bus:id`.
+    Hot(String),
+    /// This part does not move.
+    Stuck(Subsystem),
+}
+
+/// The model that the simulator pretends to be.
+///
+/// # Errors
+/// As the model's.
+pub fn model(config: &SimConfig) -> Result<Model, ModelError> {
+    let mut model = match config.model {
+        SimModel::Johnny5 => Model::johnny5(),
+        SimModel::BoosterK1 => Model::booster_k1(),
+        SimModel::UnitreeG1 => Model::unitree_g1(),
+    }?;
+    model.capabilities.simulated = true;
+    Ok(model)
+}

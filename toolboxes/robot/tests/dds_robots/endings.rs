@@ -1,0 +1,215 @@
+//! How motion ends: by a halt, from nothing, and when the robot refuses, falls silent or goes away.
+
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_sdk::testing::Harness;
+use robot::robots::Robots;
+use serde_json::{Value, json};
+
+use crate::peers::Peer;
+use crate::{each, scene, velocities, walking};
+
+#[test]
+fn a_halt_is_the_last_word() {
+    each(&["k1_topics", "k1_rpc", "g1"], |&kind| {
+        let Some(scene) = scene(kind, "hold") else { return };
+        let run = walking(&scene, "walk");
+        scene.harness.cancel(run.id());
+        let start = Instant::now();
+        scene.harness.halt(&["all"], false).unwrap();
+        // Promised are 50 ms, which the bench `round_trip` times; the rest is for a machine that has other tests to run.
+        assert!(
+            start.elapsed() < Duration::from_millis(200),
+            "{kind}: {:?}",
+            start.elapsed()
+        );
+        let _ = run.wait();
+        scene.robot.wait("three stops", |_| {
+            let told = velocities(&scene.frames());
+            (told
+                .iter()
+                .rev()
+                .take_while(|velocity| **velocity == [0.0; 3])
+                .count()
+                >= 3)
+                .then_some(())
+        });
+        scene.settle();
+        let told = velocities(&scene.frames());
+        let first = told.iter().position(|velocity| velocity[0] > 0.0).unwrap();
+        let stop = first
+            + told[first..]
+                .iter()
+                .position(|velocity| *velocity == [0.0; 3])
+                .unwrap();
+        assert!(
+            told[stop..].iter().all(|velocity| *velocity == [0.0; 3]),
+            "{kind}: {told:?}"
+        );
+    });
+}
+
+/// A wave and a dance of the robot's own would go on for ever.
+#[test]
+fn what_a_k1_does_of_its_own_ends_with_a_halt() {
+    let Some(scene) = scene("k1_rpc", "hold") else {
+        return;
+    };
+    let wave = |action: i64| json!({"hand_index": 1, "hand_action": action});
+    let dance = |id: i64| json!({ "dance_id": id });
+    for (tool, args, function, [begin, end]) in [
+        ("wave", json!({"arm": "right"}), 2005, [wave(0), wave(1)]),
+        (
+            "dance",
+            json!({"style": "happy", "duration": 20.0}),
+            2016,
+            [dance(7), dance(1000)],
+        ),
+    ] {
+        let plan = scene.harness.plan(tool, args).unwrap().unwrap();
+        let action = plan
+            .into_iter()
+            .find(|action| action.subsystems[0] == "right_arm")
+            .unwrap();
+        let told = || -> Vec<Value> {
+            let frames = scene.frames().into_iter();
+            frames
+                .filter(|frame| frame["api"] == function)
+                .map(|frame| frame["body"].clone())
+                .collect()
+        };
+        let run = scene.harness.start_action(tool, action, json!({})).unwrap();
+        scene
+            .robot
+            .wait(tool, |_| (told() == [begin.clone()]).then_some(()));
+        scene.harness.cancel(run.id());
+        scene.harness.halt(&["right_arm"], false).unwrap();
+        let both = [begin, end];
+        scene.robot.wait("its end", |_| (told() == both).then_some(()));
+        let _ = run.wait();
+        scene.settle();
+        assert_eq!(told(), both, "{tool}: once");
+    }
+}
+
+#[test]
+fn a_safe_stop_needs_nobody() {
+    let rows = [
+        ("k1_topics", "hold", 0),
+        ("k1_rpc", "damp", 2000),
+        ("g1", "torque_off", 7101),
+    ];
+    each(&rows, |&(kind, estop, last)| {
+        let Some(scene) = scene(kind, estop) else { return };
+        scene.settle();
+        let _ = scene.new_frames();
+        let start = Instant::now();
+        scene.harness.safe_stop(scene.config.clone()).unwrap();
+        println!("{kind}: safe_stop took {:?}", start.elapsed());
+        scene.settle();
+        let frames = scene.new_frames();
+        assert!(velocities(&frames).contains(&[0.0; 3]), "{kind}: {frames:?}");
+        if last != 0 {
+            assert!(
+                frames.iter().any(|frame| frame["api"] == last),
+                "{kind}: {frames:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_robot_that_refuses_or_goes_silent_is_said_and_stopped() {
+    let rows = [
+        ("k1_rpc", "status 501", "501 (refused)"),
+        ("k1_rpc", "silent", "no answer on /LocoApiTopicReq"),
+        ("g1", "status 7301", "7301 (not available in the robot's state"),
+        ("g1", "silent", "no answer on /api/sport/request"),
+    ];
+    each(&rows, |&(kind, command, expected)| {
+        let Some(scene) = scene(kind, "hold") else { return };
+        let run = walking(&scene, "walk");
+        scene.robot.say(command);
+        let failure = run.wait().result().unwrap_err();
+        assert!(
+            failure.message.contains(expected),
+            "{kind} {command}: {failure:?}"
+        );
+        scene.settle();
+        assert_eq!(
+            velocities(&scene.frames()).last(),
+            Some(&[0.0; 3]),
+            "{kind} {command}"
+        );
+    });
+}
+
+#[test]
+fn a_robot_that_goes_away_is_said_and_comes_back() {
+    each(&["k1_topics", "k1_rpc", "g1"], |&kind| {
+        let Some(mut scene) = scene(kind, "hold") else {
+            return;
+        };
+        let run = walking(&scene, "walk");
+        scene.robot.say("quit");
+        scene.robot.wait("word that it is lost", |_| {
+            let events = scene.harness.events();
+            events
+                .iter()
+                .any(|event| {
+                    event.kind == "backend" && event.data.as_ref().is_some_and(|data| data["state"] == "lost")
+                })
+                .then_some(())
+        });
+        let failure = run.wait().result().unwrap_err();
+        assert!(
+            failure.message.contains("is not connected"),
+            "{kind}: {failure:?}"
+        );
+        let away = scene.harness.invoke("walk", json!({"duration": 0.5})).unwrap();
+        assert_eq!(away["success"], false, "{kind}: {away}");
+        let ros = &scene.config["robots"]["hal"];
+        let own = ros.get("booster_k1").or_else(|| ros.get("unitree_g1")).unwrap();
+        let domain = own["ros"]["domain"].to_string();
+        scene.robot = Peer::start("dds_robot.py", &[kind, &domain]).unwrap();
+        scene.robot.until("ready");
+        scene.seen.set(0);
+        let end = Instant::now() + Duration::from_secs(15);
+        loop {
+            let back = scene
+                .harness
+                .invoke("walk", json!({"direction": "forward", "duration": 0.5}))
+                .unwrap();
+            if back["success"] == true {
+                break;
+            }
+            assert!(Instant::now() < end, "{kind}: {back}");
+        }
+        scene.settle();
+        assert!(
+            velocities(&scene.frames())
+                .iter()
+                .any(|velocity| velocity[0] > 0.0),
+            "{kind}"
+        );
+    });
+}
+
+#[test]
+fn a_robot_that_is_not_there_keeps_nobody_waiting() {
+    let domain = fastrand::u16(10..230);
+    let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"], "discovery_ms": 300});
+    let config = json!({"robots": {"hal": {"adapter": "unitree_g1", "unitree_g1": {"ros": ros}}}});
+    let harness = Harness::open::<Robots>(config).unwrap();
+    let away = harness.invoke("walk", json!({"duration": 0.5})).unwrap();
+    assert!(
+        away["message"].as_str().unwrap().contains("hal is not connected"),
+        "{away}"
+    );
+    harness.halt(&["all"], true).unwrap();
+    let other =
+        json!({"robots": {"hal": {"adapter": "unitree_g1", "unitree_g1": {"ros": {"distro": "jazzy"}}}}});
+    let refused = Harness::open::<Robots>(other).unwrap();
+    let away = refused.invoke("walk", json!({"duration": 0.5})).unwrap();
+    assert_eq!(away["success"], false);
+}

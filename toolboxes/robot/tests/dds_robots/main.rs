@@ -1,0 +1,175 @@
+//! The K1 and the G1: every tool, and what reaches a robot made of the published Cyclone DDS.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a failed test panics and prints"
+)]
+
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+#[path = "../support/catalogue.rs"]
+mod catalogue;
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+#[path = "../support/peers.rs"]
+mod peers;
+
+mod endings;
+mod every_tool;
+mod falls;
+mod words;
+
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_sdk::testing::Harness;
+use ovos_toolbox_sdk::wire::Action;
+use peers::Peer;
+use robot::robots::Robots;
+use serde_json::{Value, json};
+
+/// A robot of the published package and the toolbox that drives it, alone in a domain.
+pub(crate) struct Scene {
+    pub(crate) robot: Peer,
+    pub(crate) harness: Harness,
+    pub(crate) config: Value,
+    /// The lines before this one were looked at.
+    pub(crate) seen: std::cell::Cell<usize>,
+    _folder: tempfile::TempDir,
+}
+
+pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {
+    let domain = fastrand::u16(10..230);
+    let robot = Peer::start("dds_robot.py", &[kind, &domain.to_string()])?;
+    robot.until("ready");
+    let folder = tempfile::tempdir().unwrap();
+    let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"]});
+    let own = match kind {
+        "k1_topics" => json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}}),
+        "k1_rpc" => {
+            json!({"adapter": "booster_k1", "booster_k1": {"profile": "booster_rpc", "gripper": true, "ros": ros}})
+        }
+        _ => json!({"adapter": "unitree_g1", "unitree_g1": {"hands": true, "weight_rate": 2.0, "ros": ros}}),
+    };
+    let mut own = own;
+    own["estop"] = json!(estop);
+    let config = json!({"robots": {"hal": own}, "data_dir": folder.path(), "recognition_timeout_ms": 100});
+    let harness = Harness::open::<Robots>(config.clone())
+        .unwrap()
+        .with_deadline(Duration::from_secs(60));
+    Some(Scene {
+        robot,
+        harness,
+        config,
+        seen: std::cell::Cell::new(0),
+        _folder: folder,
+    })
+}
+
+impl Scene {
+    pub(crate) fn frames(&self) -> Vec<Value> {
+        frames(&self.robot)
+    }
+
+    /// What has come since the last time this was asked.
+    pub(crate) fn new_frames(&self) -> Vec<Value> {
+        let all = self.frames();
+        let from = self.seen.replace(all.len());
+        all[from.min(all.len())..].to_vec()
+    }
+
+    /// Waits until nothing has come for a while: DDS delivers a little after an answer.
+    pub(crate) fn settle(&self) {
+        let mut count = self.frames().len();
+        let mut since = Instant::now();
+        while since.elapsed() < Duration::from_millis(150) {
+            std::thread::park_timeout(Duration::from_millis(5));
+            let now = self.frames().len();
+            if now != count {
+                (count, since) = (now, Instant::now());
+            }
+        }
+    }
+
+    pub(crate) fn call(&self, tool: &str, args: Value) -> Value {
+        self.settle();
+        let _ = self.new_frames();
+        let output = self
+            .harness
+            .invoke(tool, args)
+            .unwrap_or_else(|failure| panic!("{tool}: {failure:?}"));
+        self.settle();
+        output
+    }
+}
+
+pub(crate) fn frames(robot: &Peer) -> Vec<Value> {
+    robot
+        .lines()
+        .iter()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// The velocities that a robot was told, whichever it is.
+pub(crate) fn velocities(frames: &[Value]) -> Vec<[f64; 3]> {
+    let of = |frame: &Value| {
+        let (x, y, turn) = match frame["topic"].as_str()? {
+            "velocity" => (
+                &frame["velocity"][0],
+                &frame["velocity"][1],
+                &frame["velocity"][2],
+            ),
+            "rpc" if frame["api"] == 2001 => {
+                (&frame["body"]["vx"], &frame["body"]["vy"], &frame["body"]["vyaw"])
+            }
+            "sport" if frame["api"] == 7105 => {
+                let velocity = &frame["parameter"]["velocity"];
+                assert!(frame["parameter"]["duration"].as_f64()? <= 1.0, "{frame}");
+                (&velocity[0], &velocity[1], &velocity[2])
+            }
+            _ => return None,
+        };
+        Some([x.as_f64()?, y.as_f64()?, turn.as_f64()?])
+    };
+    frames.iter().filter_map(of).collect()
+}
+
+pub(crate) fn functions(frames: &[Value], topic: &str) -> Vec<i64> {
+    frames
+        .iter()
+        .filter(|frame| frame["topic"] == topic)
+        .map(|frame| frame["api"].as_i64().unwrap())
+        .collect()
+}
+
+/// Robots side by side: they wait most of the time.
+pub(crate) fn each<T: Send + Sync>(rows: &[T], check: impl Fn(&T) + Sync) {
+    std::thread::scope(|scope| {
+        for row in rows {
+            let check = &check;
+            scope.spawn(move || check(row));
+        }
+    });
+}
+
+/// Starts a long walk and waits until the robot hears of it.
+pub(crate) fn walking<'a>(scene: &'a Scene, what: &str) -> ovos_toolbox_sdk::testing::Run<'a> {
+    let plan = scene
+        .harness
+        .plan(
+            "walk",
+            json!({"direction": "forward", "speed": 0.2, "duration": 30.0}),
+        )
+        .unwrap()
+        .unwrap();
+    let _ = scene.new_frames();
+    let action: Action = plan.into_iter().next().unwrap();
+    let run = scene.harness.start_action("walk", action, json!({})).unwrap();
+    scene.robot.wait(what, |_| {
+        velocities(&scene.frames())
+            .last()
+            .filter(|last| last[0] > 0.0)
+            .map(drop)
+    });
+    run
+}

@@ -1,0 +1,181 @@
+//! Servos that fail, cables that are pulled, ports that are not there.
+
+use feetech_sim::{Fault, Line, Servo, register as r};
+use robot::action::{LiftTarget, Primitive};
+use robot::adapter::johnny5::Johnny5Config;
+use robot::adapter::{ActionError, Adapter, Control};
+use robot::subsystem::Subsystem;
+use serde_json::json;
+use std::time::Duration;
+
+use crate::servos::{Body, action, robot, robot_of, run, within};
+use crate::{drive, to};
+
+#[tokio::test]
+async fn a_fault_names_its_servo() {
+    for (fault, expected) in [
+        (Fault::Absent, "servo 3 on bus right does not answer"),
+        (Fault::Mute, "servo 3 on bus right does not answer"),
+        (
+            Fault::BadChecksum,
+            "servo 3 on bus right answers garbled (checksum error)",
+        ),
+        (Fault::Noise, "servo 3 on bus right answers garbled"),
+        (
+            Fault::Error(4),
+            "right_arm elbow (servo 3 on bus right) reports overheating",
+        ),
+        (
+            Fault::Error(32),
+            "right_arm elbow (servo 3 on bus right) reports overload",
+        ),
+    ] {
+        let body = Body::new();
+        let robot = robot(&body);
+        robot.connect().await.unwrap();
+        body.right.break_servo(3, fault);
+        let error = run(
+            &robot,
+            Subsystem::RightArm,
+            to(&[10.0, -45.0, 60.0, 45.0, 0.0, 20.0]),
+        )
+        .await
+        .unwrap_err();
+        assert!(error.to_string().contains(expected), "{fault:?}: {error}");
+        within("rest", || (!body.moves()).then_some(()));
+        body.right.break_servo(3, Fault::None);
+        run(
+            &robot,
+            Subsystem::RightArm,
+            to(&[0.0, -45.0, 90.0, 45.0, 0.0, 20.0]),
+        )
+        .await
+        .unwrap_or_else(|error| panic!("after {fault:?}: {error}"));
+    }
+}
+
+#[tokio::test]
+async fn a_missing_servo_is_done_without_when_the_robot_was_told_to() {
+    let body = Body::new();
+    body.left.break_servo(5, Fault::Absent);
+    let (robot, notices) = robot_of(&body.config(), None);
+    robot.connect().await.unwrap();
+    notices.wait("degraded", 1);
+    let pose = || to(&[0.0, -45.0, 90.0, 45.0, 0.0, 20.0]);
+    let degraded = |go_on| Primitive::SetDegraded {
+        missing: vec!["left:5".to_owned()],
+        go_on,
+    };
+    assert!(run(&robot, Subsystem::LeftArm, pose()).await.is_err());
+    run(&robot, Subsystem::All, degraded(false)).await.unwrap();
+    let refused = run(&robot, Subsystem::LeftArm, pose())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("wrist_roll") && refused.contains("is missing"),
+        "{refused}"
+    );
+    run(&robot, Subsystem::All, degraded(true)).await.unwrap();
+    let _ = body.left.take_frames();
+    let output = run(&robot, Subsystem::LeftArm, pose()).await.unwrap();
+    assert!(
+        output.notes[0].contains("did without left_arm wrist_roll"),
+        "{output:?}"
+    );
+    assert!(
+        body.left
+            .frames()
+            .iter()
+            .all(|frame| frame.id != 5 && frame.word(5, r::GOAL_POSITION).is_none())
+    );
+    let wheel = Primitive::SetDegraded {
+        missing: vec!["left:8".to_owned()],
+        go_on: true,
+    };
+    run(&robot, Subsystem::All, wheel).await.unwrap();
+    let refused = run(&robot, Subsystem::Base, drive(0.1, 0.0, 0.0, 100))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("all of its wheels"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_pulled_cable_is_said_and_put_back() {
+    let body = Body::new();
+    let (robot, notices) = robot_of(&body.config(), None);
+    robot.connect().await.unwrap();
+    let mut random = fastrand::Rng::with_seed(6);
+    for round in 1..=5 {
+        let base = action(Subsystem::Base, drive(0.1, 0.0, 0.0, 60_000));
+        let control = Control::free();
+        let _ = body.left.take_frames();
+        let after = random.usize(1..40);
+        let pull = async {
+            while body.left.frames().len() < after {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            body.left.unplug();
+        };
+        let (driven, ()) = tokio::join!(robot.execute(&base, &control), pull);
+        let error = driven.unwrap_err();
+        assert!(
+            matches!(error, ActionError::NotConnected { .. }),
+            "round {round}: {error:?}"
+        );
+        assert!(error.to_string().contains("check the cable"), "{error}");
+        notices.wait("lost", round);
+        let refused = run(
+            &robot,
+            Subsystem::Lift,
+            Primitive::Lift {
+                to: LiftTarget::To(10.0),
+            },
+        )
+        .await
+        .unwrap_err();
+        assert!(refused.to_string().contains("cannot open"), "{refused}");
+        assert_eq!(robot.state(Subsystem::Base)["connected"], false);
+        let _ = body.left.take_frames();
+        body.left.plug();
+        notices.wait("connected", round + 2);
+        // The wheels turned on while nobody could reach them; the first thing the bus hears is their stop.
+        let frames = within("a frame", || {
+            let frames = body.left.frames();
+            (!frames.is_empty()).then_some(frames)
+        });
+        for wheel in 7..=9 {
+            assert_eq!(
+                frames[0].word(wheel, r::GOAL_SPEED),
+                Some(0),
+                "round {round}: {:?}",
+                frames[0]
+            );
+        }
+        assert!(!body.moves());
+        run(&robot, Subsystem::RightArm, Primitive::PingAll)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_robot_that_is_not_there_says_so_and_comes_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let config: Johnny5Config =
+        serde_json::from_value(json!({"layout": "so101", "ports": {"right": path("right")}})).unwrap();
+    let (robot, notices) = robot_of(&config, None);
+    let error = robot.connect().await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("five is not connected: bus right: cannot open"),
+        "{error}"
+    );
+    let _line = Line::start_at(&path("right"), (1..=6).map(Servo::new)).unwrap();
+    notices.wait("connected", 1);
+    run(&robot, Subsystem::RightArm, to(&[0.0, 0.0, 90.0, 0.0, 0.0, 0.0]))
+        .await
+        .unwrap();
+    assert!(!robot.capabilities().has(Subsystem::Base) && !robot.capabilities().has(Subsystem::LeftArm));
+}

@@ -1,0 +1,188 @@
+//! What keeps the servos working, and what they keep.
+
+use feetech_sim::{Servo, register as r};
+use robot::action::{BusName, Primitive, Recovery};
+use robot::adapter::Adapter;
+use robot::subsystem::Subsystem;
+use serde_json::json;
+
+use crate::servos::{Body, robot, run};
+
+#[tokio::test]
+async fn upkeep_reads_and_writes_what_it_says() {
+    let body = Body::new();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    body.left
+        .servo(2, |servo| servo.set_byte(r::TEMPERATURE, 66))
+        .unwrap();
+
+    let scan = Primitive::ScanMotors {
+        buses: vec![BusName::Left, BusName::Right],
+    };
+    let scanned = run(&robot, Subsystem::All, scan).await.unwrap();
+    assert_eq!(scanned.message, "19 motors answer");
+    assert_eq!(scanned.data["buses"]["left"]["motors"][0]["model"], 777);
+
+    let status = run(
+        &robot,
+        Subsystem::LeftArm,
+        Primitive::MotorStatus { motor_id: Some(2) },
+    )
+    .await
+    .unwrap();
+    assert_eq!(status.data["motors"]["left:2"]["temperature"], 66, "{status:?}");
+    let strange = run(
+        &robot,
+        Subsystem::LeftArm,
+        Primitive::MotorStatus { motor_id: Some(9) },
+    )
+    .await;
+    assert!(
+        strange
+            .unwrap_err()
+            .to_string()
+            .contains("left_arm has no motor 9")
+    );
+
+    let health = Primitive::ReadHealth {
+        bus: BusName::Left,
+        temps: true,
+        loads: false,
+    };
+    let health = run(&robot, Subsystem::All, health).await.unwrap();
+    assert!(
+        health.message.contains("left:2 (left_arm shoulder) is at 66 °C"),
+        "{health:?}"
+    );
+    let tested = run(&robot, Subsystem::LeftArm, Primitive::SelfTest { verbose: false })
+        .await
+        .unwrap_err();
+    assert!(
+        tested.to_string().contains("shoulder (servo 2) is at 66 °C"),
+        "{tested}"
+    );
+
+    run(
+        &robot,
+        Subsystem::RightArm,
+        Primitive::EnableTorque { enable: true },
+    )
+    .await
+    .unwrap();
+    let torque = run(&robot, Subsystem::RightArm, Primitive::CheckTorque)
+        .await
+        .unwrap();
+    assert_eq!(torque.data["all_on"], true, "{torque:?}");
+    assert!(!body.moves(), "torque alone moves nothing");
+    run(
+        &robot,
+        Subsystem::RightArm,
+        Primitive::EnableTorque { enable: false },
+    )
+    .await
+    .unwrap();
+    assert!(!body.powered());
+
+    let tested = Primitive::TestMotor {
+        bus: BusName::Right,
+        motor_id: 8,
+        angle: 10.0,
+    };
+    let tested = run(&robot, Subsystem::Gantry, tested).await.unwrap();
+    assert!(
+        (tested.data["turned"].as_f64().unwrap() - 10.0).abs() < 1.5,
+        "{tested:?}"
+    );
+    let tested = Primitive::TestMotor {
+        bus: BusName::Left,
+        motor_id: 7,
+        angle: 10.0,
+    };
+    run(&robot, Subsystem::Base, tested).await.unwrap();
+    run(&robot, Subsystem::Gantry, Primitive::SelfTest { verbose: true })
+        .await
+        .unwrap();
+    for (on, mode) in [
+        (Subsystem::LeftArm, "quick"),
+        (Subsystem::Gantry, "center_only"),
+        (Subsystem::Lift, "home_only"),
+        (Subsystem::Base, "full"),
+        (Subsystem::RightArm, "full"),
+    ] {
+        let calibrate = Primitive::Calibrate {
+            mode: mode.to_owned(),
+        };
+        run(&robot, on, calibrate)
+            .await
+            .unwrap_or_else(|error| panic!("{on} {mode}: {error}"));
+    }
+    assert!(!body.moves());
+}
+
+#[tokio::test]
+async fn ids_homes_and_settings_outlive_the_power() {
+    let body = Body::new();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    let set = |current_id, new_id| Primitive::SetMotorId {
+        bus: BusName::Right,
+        current_id,
+        new_id,
+    };
+    for (current, new, reason) in [
+        (6, 6, "has id 6 already"),
+        (99, 12, "no motor 99"),
+        (6, 5, "has id 5 already"),
+    ] {
+        let refused = run(&robot, Subsystem::All, set(current, new))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains(reason), "{refused}");
+    }
+    run(&robot, Subsystem::All, set(6, 12)).await.unwrap();
+    body.right.servo(12, Servo::power_cycle).unwrap();
+    assert!(body.right.servo(12, |_| ()).is_some(), "the id was kept");
+    run(&robot, Subsystem::All, set(12, 6)).await.unwrap();
+
+    let saved = run(
+        &robot,
+        Subsystem::All,
+        Primitive::SaveConfig {
+            subsystems: vec![Subsystem::Gantry],
+        },
+    )
+    .await
+    .unwrap();
+    run(&robot, Subsystem::Gantry, Primitive::SetHome).await.unwrap();
+    body.right.servo(7, Servo::power_cycle).unwrap();
+    let there = body.right.servo(7, |servo| servo.position()).unwrap();
+    assert!((there - 2048.0).abs() < 1.5, "what is now is home: {there}");
+    let config = saved.data["config"].clone();
+    run(&robot, Subsystem::All, Primitive::LoadConfig { config })
+        .await
+        .unwrap();
+    let there = body.right.servo(7, |servo| servo.position()).unwrap();
+    assert!((there - 1907.0).abs() < 1.5, "and was not before: {there}");
+    let strange = Primitive::LoadConfig {
+        config: json!({"kind": "lekiwi"}),
+    };
+    assert!(run(&robot, Subsystem::All, strange).await.is_err());
+
+    for action in [
+        Recovery::Ping,
+        Recovery::ResetError,
+        Recovery::Reconfigure,
+        Recovery::Reboot,
+    ] {
+        let recover = Primitive::ServoRecover {
+            bus: BusName::Right,
+            motor_id: 3,
+            action,
+        };
+        run(&robot, Subsystem::All, recover)
+            .await
+            .unwrap_or_else(|error| panic!("{action:?}: {error}"));
+    }
+}
