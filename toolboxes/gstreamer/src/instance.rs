@@ -5,7 +5,9 @@
 
 mod build;
 mod change;
+mod command;
 mod entry;
+mod life;
 mod meters;
 mod record;
 mod recover;
@@ -27,13 +29,13 @@ use crate::policy::{Policy, Refusal, canonical_device};
 use build::BuildError;
 pub(crate) use change::Changed;
 use change::names;
+use command::{Command, Input};
 use entry::Instance;
 use record::Store;
 pub(crate) use record::make_private;
 pub(crate) use status::{Status, Summary};
 use table::Table;
 pub(crate) use view::{Phase, Said};
-use worker::{Command, Input};
 
 /// The running pipelines.
 pub(crate) struct Instances {
