@@ -30,6 +30,7 @@ use devices::{Devices, Monitor};
 use instance::Instances;
 use policy::Policy;
 use suggest::Suggestions;
+use validate::Spares;
 
 /// The toolbox: the machine it looks at and the pipelines it runs.
 pub struct Gstreamer {
@@ -46,6 +47,7 @@ pub(crate) struct Machine {
     instances: Arc<Instances>,
     catalog: Catalog,
     suggestions: Suggestions,
+    spares: Spares,
     devices: Devices,
 }
 
@@ -85,6 +87,7 @@ impl Toolbox for Gstreamer {
             instances: Arc::clone(&instances),
             catalog: Catalog::default(),
             suggestions: Suggestions::default(),
+            spares: Spares::default(),
             devices: Devices::new(monitor),
         });
         Ok(Self {

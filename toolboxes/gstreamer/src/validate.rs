@@ -7,6 +7,7 @@
 mod caps;
 mod failure;
 mod graph;
+mod spare;
 mod warning;
 
 use ovos_toolbox_sdk::prelude::*;
@@ -15,6 +16,7 @@ use crate::Machine;
 use crate::description::{Description, normalize};
 use crate::parse::parse;
 use graph::Graph;
+pub(crate) use spare::Spares;
 
 /// What is known about a description.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -110,6 +112,7 @@ pub(crate) fn validate(machine: &Machine, text: &str) -> Validation {
         return failure::caps(&never, text, &normalized, &graph);
     }
     let warning_details = warning::all(&graph, machine);
+    machine.spares.keep(&graph.elements);
     Validation {
         valid: true,
         elements: Some(graph.factories()),
