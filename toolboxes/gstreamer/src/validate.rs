@@ -5,6 +5,7 @@
 //! warning. Read [`validate`].
 
 mod caps;
+mod datagram;
 mod failure;
 mod graph;
 mod spare;
@@ -80,8 +81,8 @@ pub(crate) struct Position {
 /// What will probably not work as meant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Warning {
-    /// `no_queue_after_tee`, `no_parser`, `blocked_live_source`, `no_raw_caps`, `out_of_range`, `deprecated`,
-    /// `missing_file`, `missing_device`, `device_in_use` or `unknown_peer`.
+    /// `no_queue_after_tee`, `no_parser`, `blocked_live_source`, `no_raw_caps`, `unaligned_datagrams`, `out_of_range`,
+    /// `deprecated`, `missing_file`, `missing_device`, `device_in_use` or `unknown_peer`.
     pub(crate) kind: &'static str,
     /// The element it is about, as it is called in the pipeline.
     pub(crate) element: String,

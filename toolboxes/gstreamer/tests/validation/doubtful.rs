@@ -25,6 +25,22 @@ pub(crate) const DOUBTFUL: &[Doubtful] = &[
         "put caps between them",
     ),
     (
+        "videotestsrc ! video/x-raw,width=320,height=240,framerate=30/1 ! x264enc ! h264parse ! mpegtsmux \
+         ! srtsink uri=srt://:5000?mode=listener",
+        "unaligned_datagrams",
+        "a datagram of 'srtsink', so that each of 188 bytes may go alone: set alignment=7 on 'mpegtsmux'",
+    ),
+    (
+        "audiotestsrc ! avenc_aac ! aacparse ! mpegtsmux name=m ! queue ! tee ! udpsink host=127.0.0.1 port=5004",
+        "unaligned_datagrams",
+        "set alignment=7 on 'm', which makes 1316 bytes",
+    ),
+    (
+        "audiotestsrc ! avenc_aac ! aacparse ! mpegtsmux alignment=20 ! udpsink host=127.0.0.1 port=5004",
+        "unaligned_datagrams",
+        "20 packets of 'mpegtsmux' are 3760 bytes",
+    ),
+    (
         "videotestsrc ! video/x-raw,width=320,height=240,framerate=30/1 ! x264enc bitrate=9999999 ! fakesink",
         "out_of_range",
         "1 to 2048000",

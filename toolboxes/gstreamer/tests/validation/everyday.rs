@@ -7,7 +7,7 @@ pub(crate) const GOOD: &[Good] = &[
     // Streams
     (
         "videotestsrc is-live=true ! video/x-raw,width=1280,height=720,framerate=30/1 ! x264enc tune=zerolatency bitrate=15000 \
-         ! h264parse ! mpegtsmux ! srtsink uri=srt://:5000?mode=listener wait-for-connection=false",
+         ! h264parse ! mpegtsmux alignment=7 ! srtsink uri=srt://:5000?mode=listener wait-for-connection=false",
         &["videotestsrc", "x264enc", "h264parse", "mpegtsmux", "srtsink"],
         &[],
     ),
@@ -104,7 +104,7 @@ pub(crate) const GOOD: &[Good] = &[
     ),
     (
         "videotestsrc is-live=true ! video/x-raw,width=640,height=480,framerate=30/1 ! x264enc tune=zerolatency \
-         ! tee name=t t. ! queue ! h264parse ! mpegtsmux ! udpsink host=127.0.0.1 port=5004 \
+         ! tee name=t t. ! queue ! h264parse ! mpegtsmux alignment=7 ! udpsink host=127.0.0.1 port=5004 \
          t. ! queue ! h264parse ! mp4mux ! filesink location=/tmp/a.mp4",
         &[
             "videotestsrc",
