@@ -58,6 +58,8 @@ impl Toolbox for Gstreamer {
         Manifest {
             // Running pipelines hold cameras, ports and files: two generations cannot have them at once.
             exclusive: true,
+            // A pipeline goes on after the call that started it, so that no end of a call ends it.
+            subscribes: vec!["ovos.stop".to_owned(), "mycroft.stop".to_owned()],
             ..manifest!("gstreamer")
         }
     }
@@ -104,6 +106,10 @@ impl Toolbox for Gstreamer {
 
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {
         self.instances.halt(halt)
+    }
+
+    fn message(&self, _: &str, _: Value) {
+        self.instances.user_stop();
     }
 
     fn may_close(&self) -> Result<(), ToolError> {
