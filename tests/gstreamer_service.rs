@@ -9,6 +9,9 @@
     reason = "a test that cannot go on fails"
 )]
 
+#[path = "support/client.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod client;
 #[path = "support/fixture.rs"]
 mod fixture;
 #[path = "support/process.rs"]
@@ -24,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use client::Client;
 use fixture::Workshop;
 use process::{DEADLINE, Process, Sandbox, free_port};
 
@@ -33,20 +37,10 @@ const LIVE: &str = "videotestsrc is-live=true ! fakesink";
 
 #[test]
 fn what_goes_wrong_in_a_pipeline_costs_no_other_toolbox_a_call() {
-    let Some(library) = built() else {
-        println!("skipped: libgstreamer_toolbox.so was not built (cargo build -p gstreamer-toolbox)");
-        return;
-    };
     let shop = Workshop::new();
-    let Some(elements) = faulty(shop.path()) else {
-        println!("skipped: GStreamer's development files or tools are not installed");
+    let Some(service) = Service::start(&shop, &json!({})) else {
         return;
     };
-    let plugins = shop.path().join("plugins");
-    fs::create_dir(&plugins).unwrap();
-    fs::rename(shop.build("well_behaved", &[]), plugins.join("good.so")).unwrap();
-    fs::copy(&library, plugins.join("gstreamer.so")).unwrap();
-    let service = Service::start(&plugins, &elements);
 
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -72,6 +66,32 @@ fn what_goes_wrong_in_a_pipeline_costs_no_other_toolbox_a_call() {
         println!("{calls} calls of the neighbour were answered meanwhile");
         assert!(calls >= 10, "only {calls} calls were made");
     });
+}
+
+/// The call that started a pipeline is over when the user says "stop": the toolbox has to hear it from the bus.
+#[test]
+fn the_users_stop_reaches_pipelines_that_run() {
+    let shop = Workshop::new();
+    let Some(service) = Service::start(&shop, &json!({"stop_ends_pipelines": true})) else {
+        return;
+    };
+    let mut user = Client::connect(service.port);
+    for stop in ["ovos.stop", "mycroft.stop"] {
+        let started = service.invoke("start_pipeline", &json!({"pipeline": LIVE}));
+        assert_eq!(started["result"]["state"], "playing", "{started}");
+        user.send(stop, &json!({}));
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let running = service.invoke("get_running_instances", &json!({}));
+            if running["result"]["instances"] == json!([]) {
+                let ended = running["result"]["ended"].as_array().unwrap().last().unwrap();
+                assert_eq!(ended["reason"], "stopped", "{running:#}");
+                break;
+            }
+            assert!(Instant::now() < end, "{stop} does not end it: {running:#}");
+            thread::park_timeout(Duration::from_millis(100));
+        }
+    }
 }
 
 fn misbehave(service: &Service) {
@@ -137,14 +157,31 @@ struct Service {
 }
 
 impl Service {
-    fn start(plugins: &Path, elements: &Path) -> Self {
+    /// With keys beside those of every test in the toolbox's section; `None` where something is missing, and says what.
+    #[allow(clippy::print_stdout, reason = "a test says what it leaves out")]
+    fn start(shop: &Workshop, keys: &Value) -> Option<Self> {
+        let Some(library) = built() else {
+            println!("skipped: libgstreamer_toolbox.so was not built (cargo build -p gstreamer-toolbox)");
+            return None;
+        };
+        let Some(elements) = faulty(shop.path()) else {
+            println!("skipped: GStreamer's development files or tools are not installed");
+            return None;
+        };
+        let plugins = shop.path().join("plugins");
+        fs::create_dir(&plugins).unwrap();
+        fs::rename(shop.build("well_behaved", &[]), plugins.join("good.so")).unwrap();
+        fs::copy(&library, plugins.join("gstreamer.so")).unwrap();
         let port = free_port();
         let sandbox = Sandbox::with_bus(port);
-        let section = json!({
+        let mut section = json!({
             "isolation": "process",
             "state_dir": sandbox.path("state/gstreamer"),
             "env": {"GST_PLUGIN_PATH": elements, "GST_REGISTRY": elements.join("registry")},
         });
+        for (key, value) in keys.as_object().unwrap() {
+            section[key] = value.clone();
+        }
         let conf = json!({
             "websocket": { "host": "127.0.0.1", "port": port },
             "PHAL": { "ovos-phal-plugin-tools": { "gstreamer": section } },
@@ -172,7 +209,7 @@ impl Service {
                 .count();
             (ready == 2).then_some(())
         });
-        service
+        Some(service)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

@@ -2,7 +2,7 @@
 //!
 //! Pure: text in, manifest or every reason against it out. Read [`read`] first.
 
-use ovos_toolbox_wire::{Manifest, is_subscribable, is_toolbox_id};
+use ovos_toolbox_wire::{Manifest, is_requestable, is_subscribable, is_toolbox_id};
 use serde_json::Value;
 
 use super::json;
@@ -32,9 +32,22 @@ pub fn read(json: &str) -> Result<Manifest, Vec<String>> {
     if object.get("exclusive").is_some_and(|v| !v.is_boolean()) {
         wrong.push("`exclusive` is neither true nor false".to_owned());
     }
-    for key in ["subscribes", "requests"] {
-        topics(key, object.get(key), &mut wrong);
-    }
+    let of_service = "outside ovos.tools.*, ovos.persona.tools.* and configuration.*";
+    topics(
+        "subscribes",
+        object.get("subscribes"),
+        is_subscribable,
+        of_service,
+        &mut wrong,
+    );
+    let or_stops = format!("{of_service}, and not the stop topics");
+    topics(
+        "requests",
+        object.get("requests"),
+        is_requestable,
+        &or_stops,
+        &mut wrong,
+    );
     match object.get("config_schema") {
         None | Some(Value::Null) => {}
         Some(schema) => {
@@ -49,7 +62,13 @@ pub fn read(json: &str) -> Result<Manifest, Vec<String>> {
     serde_json::from_value(value).map_err(|e| vec![format!("the manifest cannot be read: {e}")])
 }
 
-fn topics(key: &str, value: Option<&Value>, wrong: &mut Vec<String>) {
+fn topics(
+    key: &str,
+    value: Option<&Value>,
+    may_have: fn(&str) -> bool,
+    which: &str,
+    wrong: &mut Vec<String>,
+) {
     let Some(value) = value else { return };
     let Some(list) = value.as_array() else {
         wrong.push(format!("`{key}` is not a list of topics"));
@@ -57,10 +76,9 @@ fn topics(key: &str, value: Option<&Value>, wrong: &mut Vec<String>) {
     };
     for topic in list {
         match topic.as_str() {
-            Some(topic) if is_subscribable(topic) => {}
+            Some(topic) if may_have(topic) => {}
             _ => wrong.push(format!(
-                "`{key}` has {topic}; a toolbox may use topics of letters, digits and .:_- outside ovos.tools.*, \
-                 ovos.persona.tools.*, configuration.* and the stop topics"
+                "`{key}` has {topic}; it may have topics of letters, digits and .:_- {which}"
             )),
         }
     }
@@ -98,17 +116,23 @@ mod tests {
             r#"{"id":"a-b_9","exclusive":true,"subscribes":["speak"],"requests":["ovos.utterance:x"],"new":1}"#,
             &[],
         );
+        // The user's "stop" can be heard; nobody else can be asked to stop with it.
+        check(r#"{"id":"a","subscribes":["ovos.stop","mycroft.stop"]}"#, &[]);
+        check(
+            r#"{"id":"a","requests":["ovos.stop","mycroft.stop"]}"#,
+            &["ovos.stop", "mycroft.stop"],
+        );
         check("nonsense", &["not JSON"]);
         check("[]", &["not a JSON object"]);
         check("{}", &["`id` is missing"]);
         check(r#"{"id":"service"}"#, &["reserved"]);
         check(
-            r#"{"id":"Math","version":1,"exclusive":"yes","subscribes":["ovos.stop","a b"],"requests":"x","config_schema":{"type":"objekt"}}"#,
+            r#"{"id":"Math","version":1,"exclusive":"yes","subscribes":["ovos.tools.stop","a b"],"requests":"x","config_schema":{"type":"objekt"}}"#,
             &[
                 "`id` is \"Math\"",
                 "`version`",
                 "`exclusive`",
-                "ovos.stop",
+                "ovos.tools.stop",
                 "a b",
                 "`requests` is not a list",
                 "`config_schema` is not a JSON Schema",

@@ -172,6 +172,24 @@ impl Router {
         taken
     }
 
+    /// To the toolboxes that want to hear a topic, if there are any.
+    fn pass_on(&self, kind: &str, text: Utf8Bytes) {
+        if !self.topics.load().contains(kind) {
+            return;
+        }
+        if text.len() <= LARGE {
+            deliver(&*self.deliveries, &text);
+        } else if let Ok(permit) = self.large.clone().try_acquire_owned() {
+            let deliveries = self.deliveries.clone();
+            self.owed.spawn_blocking(move || {
+                deliver(&*deliveries, &text);
+                drop(permit);
+            });
+        } else {
+            tracing::warn!(%kind, bytes = text.len(), "dropped a large message for a toolbox; others are being read");
+        }
+    }
+
     fn request(&self, text: Utf8Bytes) {
         let arrived = Arrived {
             text,
@@ -198,23 +216,17 @@ impl BusHandler for Router {
         };
         if let Some(urgent) = Urgent::of(&kind) {
             self.stop(What::Urgent(urgent), text.clone());
+            // What goes on after its call has ended: its toolbox hears of the user's stop, behind the stop itself.
+            if urgent == Urgent::UserStop {
+                self.pass_on(&kind, text.clone());
+            }
         } else if let Some(topic) = Topic::of(&kind, self.answer_as_phal) {
             let stops = self.api.calls_stop(&topic, &text);
             if !(stops && self.stop(What::Tool(topic), text.clone())) {
                 self.request(text.clone());
             }
-        } else if self.topics.load().contains(kind.as_ref()) {
-            if text.len() <= LARGE {
-                deliver(&*self.deliveries, &text);
-            } else if let Ok(permit) = self.large.clone().try_acquire_owned() {
-                let deliveries = self.deliveries.clone();
-                self.owed.spawn_blocking(move || {
-                    deliver(&*deliveries, &text);
-                    drop(permit);
-                });
-            } else {
-                tracing::warn!(%kind, bytes = text.len(), "dropped a large message for a toolbox; others are being read");
-            }
+        } else {
+            self.pass_on(&kind, text.clone());
         }
     }
 

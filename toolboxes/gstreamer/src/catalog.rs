@@ -9,17 +9,19 @@ mod encoder;
 mod plugin;
 mod property;
 mod search;
+mod sheet;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gst::prelude::*;
 
-pub(crate) use element::{ElementInfo, is_deprecated};
+pub(crate) use element::is_deprecated;
 pub(crate) use encoder::{Codec, Encoder, Media};
 
 pub(crate) use property::{is_deprecated as is_deprecated_property, is_out_of_range, range};
 pub(crate) use search::{Found, Query, Rank};
+pub(crate) use sheet::Sheet;
 
 /// What was read once. Installed plugins can change while the toolbox runs: what was read before is then forgotten.
 #[derive(Default)]
@@ -31,7 +33,7 @@ pub(crate) struct Catalog {
 struct Read {
     /// GStreamer counts the changes of its registry.
     cookie: u32,
-    elements: HashMap<String, Arc<ElementInfo>>,
+    elements: HashMap<String, Arc<Sheet>>,
     custom: Option<Arc<Vec<String>>>,
 }
 
@@ -54,7 +56,7 @@ pub(crate) enum CatalogError {
 
 impl Catalog {
     /// All about an element that was read before.
-    pub(crate) fn known_element(&self, name: &str) -> Option<Arc<ElementInfo>> {
+    pub(crate) fn known_element(&self, name: &str) -> Option<Arc<Sheet>> {
         self.current().elements.get(name).cloned()
     }
 
@@ -62,14 +64,23 @@ impl Catalog {
     ///
     /// # Errors
     /// There is none of this name, or it cannot be made.
-    pub(crate) fn element(&self, name: &str) -> Result<Arc<ElementInfo>, CatalogError> {
+    pub(crate) fn element(&self, name: &str) -> Result<Arc<Sheet>, CatalogError> {
         if let Some(known) = self.known_element(name) {
             return Ok(known);
         }
+        let before = self.current().cookie;
         // Not under the lock: loading a plugin may take long.
-        let info = Arc::new(element::read(name)?);
-        self.current().elements.insert(name.to_owned(), Arc::clone(&info));
-        Ok(info)
+        let sheet = Sheet::of(element::read(name)?).map_err(|error| CatalogError::Broken {
+            name: name.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let sheet = Arc::new(sheet);
+        let mut read = self.current();
+        // Should the registry have changed meanwhile, it may say something else by now.
+        if read.cookie == before {
+            read.elements.insert(name.to_owned(), Arc::clone(&sheet));
+        }
+        Ok(sheet)
     }
 
     /// The plugins that come neither from GStreamer's own modules nor from the distribution. Blocks.
@@ -89,8 +100,9 @@ impl Catalog {
             .into_iter()
             .filter_map(|factory| {
                 // One that cannot be made cannot encode.
-                let info = self.element(&factory.name()).ok()?;
-                Some((info.element.clone(), encoder::describe(&factory, &info, &custom)))
+                let sheet = self.element(&factory.name()).ok()?;
+                let encoder = encoder::describe(&factory, &sheet.info, &custom);
+                Some((sheet.info.element.clone(), encoder))
             })
             .collect()
     }

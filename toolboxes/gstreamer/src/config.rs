@@ -32,8 +32,9 @@ pub struct Written {
     pub max_instances: usize,
     /// The longest description of a pipeline, in characters, 16 to 1000000.
     pub max_pipeline_length: usize,
-    /// Whether an emergency stop ends the running pipelines at once, without finishing their files. (`ovos.stop` ends calls,
-    /// and no call lasts as long as its pipeline.)
+    /// Whether stops end the running pipelines: an emergency stop at once, without finishing their files; the user's "stop"
+    /// (`ovos.stop`, `mycroft.stop`), of whatever session, with an end of stream first; a cancel of the call that starts
+    /// one, that one.
     pub stop_ends_pipelines: bool,
     /// How long a pipeline may take to finish its files when it is stopped, in milliseconds, 0 to 60000.
     pub eos_timeout_ms: u64,

@@ -5,7 +5,9 @@
 
 mod build;
 mod change;
+mod command;
 mod entry;
+mod life;
 mod meters;
 mod record;
 mod recover;
@@ -27,13 +29,13 @@ use crate::policy::{Policy, Refusal, canonical_device};
 use build::BuildError;
 pub(crate) use change::Changed;
 use change::names;
+use command::{Command, Input};
 use entry::Instance;
 use record::Store;
 pub(crate) use record::make_private;
 pub(crate) use status::{Status, Summary};
 use table::Table;
 pub(crate) use view::{Phase, Said};
-use worker::{Command, Input};
 
 /// The running pipelines.
 pub(crate) struct Instances {
@@ -46,6 +48,39 @@ pub(crate) struct Ask {
     pub(crate) name: Option<String>,
     pub(crate) restart: Restart,
     pub(crate) autostart: bool,
+}
+
+/// An instance whose call is still under way. Where stops end pipelines it ends with its call, unless [`Begun::keep`] is
+/// called.
+pub(crate) struct Begun {
+    instance: Arc<Instance>,
+    ends: bool,
+}
+
+impl Begun {
+    pub(crate) fn id(&self) -> String {
+        self.instance.id()
+    }
+
+    /// It ends with its call, whatever the configuration says.
+    #[must_use]
+    pub(crate) fn bound(mut self) -> Self {
+        self.ends = true;
+        self
+    }
+
+    /// The caller knows it now.
+    pub(crate) fn keep(mut self) {
+        self.ends = false;
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if self.ends {
+            self.instance.halt();
+        }
+    }
 }
 
 /// Beyond the end of the stream: to NULL and out.
@@ -127,19 +162,22 @@ impl Instances {
         Some(state.live.get(owner)?.id())
     }
 
-    /// Starts a pipeline and gives its id. It goes on after the call.
+    /// Starts a pipeline. It goes on after the call.
     ///
     /// # Errors
     /// It is not allowed, not a pipeline, or something it needs is in use.
     ///
     /// # Cancel safety
-    /// When it is dropped the instance may have been started; `summary` says so.
-    pub(crate) async fn start(&self, ask: Ask) -> Result<String, ToolError> {
+    /// When it is dropped the instance may have been started; `summary` says so. See [`Begun`] for when it is ended then.
+    pub(crate) async fn start(&self, ask: Ask) -> Result<Begun, ToolError> {
         let table = Arc::clone(&self.table);
-        let instance = tokio::task::spawn_blocking(move || table.begin(ask))
+        let begin = move || {
+            let ends = table.config.stop_ends_pipelines;
+            table.begin(ask).map(|instance| Begun { instance, ends })
+        };
+        tokio::task::spawn_blocking(begin)
             .await?
-            .map_err(|error| ToolErrorOf::from(error).0)?;
-        Ok(instance.id())
+            .map_err(|error| ToolErrorOf::from(error).0)
     }
 
     /// Waits until an instance plays or is over, at most this long, and gives its phase.
@@ -311,6 +349,15 @@ impl Instances {
             }
         }
         Ok(())
+    }
+
+    /// The user said "stop": ends every instance as a stop by tool does, where the configuration says so. Returns at once.
+    pub(crate) fn user_stop(&self) {
+        if self.table.config.stop_ends_pipelines {
+            for instance in self.table.lock().live.values() {
+                self.table.end(instance, self.table.config.eos_timeout);
+            }
+        }
     }
 
     /// See [`Toolbox::may_close`].

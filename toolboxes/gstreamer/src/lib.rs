@@ -30,6 +30,7 @@ use devices::{Devices, Monitor};
 use instance::Instances;
 use policy::Policy;
 use suggest::Suggestions;
+use validate::Spares;
 
 /// The toolbox: the machine it looks at and the pipelines it runs.
 pub struct Gstreamer {
@@ -46,6 +47,7 @@ pub(crate) struct Machine {
     instances: Arc<Instances>,
     catalog: Catalog,
     suggestions: Suggestions,
+    spares: Spares,
     devices: Devices,
 }
 
@@ -56,6 +58,8 @@ impl Toolbox for Gstreamer {
         Manifest {
             // Running pipelines hold cameras, ports and files: two generations cannot have them at once.
             exclusive: true,
+            // A pipeline goes on after the call that started it, so that no end of a call ends it.
+            subscribes: vec!["ovos.stop".to_owned(), "mycroft.stop".to_owned()],
             ..manifest!("gstreamer")
         }
     }
@@ -85,6 +89,7 @@ impl Toolbox for Gstreamer {
             instances: Arc::clone(&instances),
             catalog: Catalog::default(),
             suggestions: Suggestions::default(),
+            spares: Spares::default(),
             devices: Devices::new(monitor),
         });
         Ok(Self {
@@ -101,6 +106,10 @@ impl Toolbox for Gstreamer {
 
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {
         self.instances.halt(halt)
+    }
+
+    fn message(&self, _: &str, _: Value) {
+        self.instances.user_stop();
     }
 
     fn may_close(&self) -> Result<(), ToolError> {

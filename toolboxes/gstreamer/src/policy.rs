@@ -12,6 +12,7 @@ mod kind;
 mod network;
 mod paths;
 mod property;
+mod reach;
 mod text;
 
 use std::collections::{BTreeSet, HashSet};
@@ -29,6 +30,7 @@ pub(crate) use guard::watch;
 use kind::{Access, Role};
 use network::Targets;
 use paths::{Outside, Roots};
+use reach::Reaches;
 
 /// What the configuration allows pipelines to touch.
 #[derive(Debug)]
@@ -39,6 +41,7 @@ pub(crate) struct Policy {
     roots: Roots,
     targets: Targets,
     devices: Devices,
+    reaches: Reaches,
 }
 
 /// Why a pipeline is not allowed, and what would allow it.
@@ -136,6 +139,7 @@ impl Policy {
             ),
             targets: Targets::resolve(&config.network_targets)?,
             devices: Devices::new(&config.devices),
+            reaches: Reaches::default(),
         })
     }
 
@@ -257,9 +261,10 @@ impl Policy {
             self.check_factory_and_kind(&factory)
                 .map_err(|wrong| wrong.on(&name, None))?;
         }
-        for property in element.list_properties() {
-            self.examine_one(element, &property, depth, uses)
-                .map_err(|wrong| wrong.on(&name, Some(property.name())))?;
+        let reach = self.reaches.of_element(element);
+        for property in &reach.properties {
+            self.examine_one(element, property, reach.role, depth, uses)
+                .map_err(|wrong| wrong.on(&name, Some(property.spec.name())))?;
         }
         if let Some(bin) = element.downcast_ref::<gst::Bin>() {
             for child in bin.children() {
@@ -274,8 +279,14 @@ impl Policy {
     /// # Errors
     /// It is not allowed.
     fn examine_property(&self, element: &gst::Element, property: &glib::ParamSpec) -> Result<(), Refusal> {
-        self.examine_one(element, property, 0, &mut Uses::default())
-            .map_err(|wrong| wrong.on(&element_name(element), Some(property.name())))
+        let reach = self.reaches.of_element(element);
+        // By name: of a property that a class has taken over from another, the two specifications differ.
+        let known = |known: &&reach::Property| known.spec.name() == property.name();
+        let Some(property) = reach.properties.iter().find(known) else {
+            return Ok(());
+        };
+        self.examine_one(element, property, reach.role, 0, &mut Uses::default())
+            .map_err(|wrong| wrong.on(&element_name(element), Some(property.spec.name())))
     }
 }
 

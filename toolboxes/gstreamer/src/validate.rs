@@ -5,8 +5,10 @@
 //! warning. Read [`validate`].
 
 mod caps;
+mod datagram;
 mod failure;
 mod graph;
+mod spare;
 mod warning;
 
 use ovos_toolbox_sdk::prelude::*;
@@ -15,6 +17,7 @@ use crate::Machine;
 use crate::description::{Description, normalize};
 use crate::parse::parse;
 use graph::Graph;
+pub(crate) use spare::Spares;
 
 /// What is known about a description.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -78,8 +81,8 @@ pub(crate) struct Position {
 /// What will probably not work as meant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Warning {
-    /// `no_queue_after_tee`, `no_parser`, `blocked_live_source`, `no_raw_caps`, `out_of_range`, `deprecated`,
-    /// `missing_file`, `missing_device`, `device_in_use` or `unknown_peer`.
+    /// `no_queue_after_tee`, `no_parser`, `blocked_live_source`, `no_raw_caps`, `unaligned_datagrams`, `out_of_range`,
+    /// `deprecated`, `missing_file`, `missing_device`, `device_in_use` or `unknown_peer`.
     pub(crate) kind: &'static str,
     /// The element it is about, as it is called in the pipeline.
     pub(crate) element: String,
@@ -110,6 +113,7 @@ pub(crate) fn validate(machine: &Machine, text: &str) -> Validation {
         return failure::caps(&never, text, &normalized, &graph);
     }
     let warning_details = warning::all(&graph, machine);
+    machine.spares.keep(&graph.elements);
     Validation {
         valid: true,
         elements: Some(graph.factories()),

@@ -11,7 +11,7 @@ mod rig;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::wire::Severity;
-use rig::Rig;
+use rig::{DEADLINE, Rig};
 use serde_json::{Value, json};
 
 const LIVE: &str = "videotestsrc name=v is-live=true ! video/x-raw,width=160,height=120,framerate=25/1 ! tee name=t \
@@ -383,6 +383,74 @@ fn stops_leave_pipelines_running_unless_the_configuration_says_otherwise() {
         } else {
             let status = rig.status_until(&id, "end", |status| status["state"] == "ended");
             assert_eq!(status["reason"], "stopped");
+        }
+    }
+}
+
+/// The user's "stop" comes as a message, since the call that started a pipeline is over by then.
+#[test]
+fn the_users_stop_finishes_pipelines_where_the_configuration_says_so() {
+    for topic in ["ovos.stop", "mycroft.stop"] {
+        let keys = json!({"stop_ends_pipelines": true});
+        for (config, runs_on) in [(json!({}), true), (keys, false)] {
+            let rig = Rig::with(config);
+            assert!(
+                rig.toolbox()
+                    .manifest()
+                    .subscribes
+                    .iter()
+                    .any(|heard| heard == topic),
+                "{topic} is not heard"
+            );
+            let id = rig.start(LIVE);
+            rig.toolbox().message(topic, json!({}));
+            if runs_on {
+                // Done behind the message, by the thread that would have stopped.
+                let change =
+                    json!({"instance_id": id, "element": "v", "property": "pattern", "value": "ball"});
+                rig.ok("set_pipeline_property", change);
+                assert_eq!(rig.status(&id)["state"], "playing");
+            } else {
+                let status = rig.status_until(&id, "end", |status| status["state"] == "ended");
+                assert_eq!(
+                    (&status["reason"], &status["files_finished"]),
+                    (&json!("stopped"), &json!(true)),
+                    "{status:#}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_start_that_is_cancelled_leaves_its_pipeline_unless_the_configuration_says_otherwise() {
+    for (config, runs_on) in [(json!({}), true), (json!({"stop_ends_pipelines": true}), false)] {
+        let rig = Rig::with(config);
+        // Nobody gives it anything, so it never plays.
+        let ask = json!({"pipeline": "appsrc name=a ! fakesink", "name": "waits", "wait_ms": 60_000});
+        let call = rig.toolbox().start("start_pipeline", ask).unwrap();
+        let running = |what: &str, count: usize| {
+            let end = Instant::now() + DEADLINE;
+            loop {
+                let running = rig.ok("get_running_instances", json!({}));
+                if running["instances"].as_array().unwrap().len() == count {
+                    return;
+                }
+                assert!(Instant::now() < end, "{what}: {running:#}");
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+        };
+        running("it does not start", 1);
+        call.cancel();
+        call.wait().result().expect_err("it was cancelled");
+        if runs_on {
+            // Done by the thread that would have stopped.
+            let change =
+                json!({"instance_id": "waits", "element": "a", "property": "max-bytes", "value": 1000});
+            rig.ok("set_pipeline_property", change);
+            assert_eq!(rig.status("waits")["state"], "starting");
+        } else {
+            running("it goes on", 0);
         }
     }
 }

@@ -12,7 +12,7 @@ mod report;
 mod tool;
 
 pub use action::{Action, ActionIdentity, CallIdentity, Plan, Start};
-pub use manifest::{Manifest, is_subscribable, is_toolbox_id};
+pub use manifest::{Manifest, is_requestable, is_subscribable, is_toolbox_id};
 pub use outcome::{Completion, Conclusion, Event, Failure, Progress, Severity};
 pub use report::{ActionReport, CallOutcome, Outcome, Report};
 pub use tool::{Effect, ToolDefinition, ToolList};

@@ -24,7 +24,8 @@ pub struct Manifest {
     /// JSON Schema of its section in the configuration; anything goes where it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
-    /// Bus topics whose messages it receives.
+    /// Bus topics whose messages it receives; `ovos.stop` and `mycroft.stop`, by which the user says "stop", may be among
+    /// them.
     #[serde(default)]
     pub subscribes: Vec<String>,
     /// Bus topics it may ask with `host.request`.
@@ -39,16 +40,30 @@ pub fn is_toolbox_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 64 && id.bytes().all(legal) && id != "service" && id != "all"
 }
 
-/// Whether a toolbox may subscribe to `topic` or ask it.
+/// Whether a toolbox may ask `topic`.
 ///
 /// The tools API, the configuration and the stop topics stay with the service: a toolbox that could emit or swallow
 /// them could widen what the configuration allows.
 #[must_use]
+pub fn is_requestable(topic: &str) -> bool {
+    is_open(topic) && !is_user_stop(topic)
+}
+
+/// Whether a toolbox may subscribe to `topic`.
+///
+/// As [`is_requestable`], and the user's "stop": what goes on after its call has ended can be ended by that alone. It is a
+/// copy, which like any message is dropped when the toolbox does not keep up; the service acts on the message itself.
+#[must_use]
 pub fn is_subscribable(topic: &str) -> bool {
+    is_open(topic)
+}
+
+fn is_open(topic: &str) -> bool {
     let closed = ["ovos.tools.", "ovos.persona.tools.", "configuration."];
     let legal = |b: u8| b.is_ascii_alphanumeric() || b".:_-".contains(&b);
-    !topic.is_empty()
-        && topic.bytes().all(legal)
-        && !closed.iter().any(|prefix| topic.starts_with(prefix))
-        && !matches!(topic, "ovos.stop" | "mycroft.stop")
+    !topic.is_empty() && topic.bytes().all(legal) && !closed.iter().any(|prefix| topic.starts_with(prefix))
+}
+
+fn is_user_stop(topic: &str) -> bool {
+    matches!(topic, "ovos.stop" | "mycroft.stop")
 }

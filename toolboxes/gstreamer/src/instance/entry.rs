@@ -11,10 +11,10 @@ use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::sync::watch;
 
 use super::build::Built;
+use super::command::{Command, Input};
 use super::record::Declared;
 use super::status::{Status, Summary};
 use super::view::{Phase, Said, View};
-use super::worker::{Command, Input};
 use crate::config::Restart;
 
 /// One instance; its thread has the other end.

@@ -12,11 +12,12 @@ use ovos_toolbox_sdk::prelude::*;
 
 use super::Ask;
 use super::build::{BuildError, Built, build};
+use super::command::{Command, Input};
 use super::entry::Instance;
 use super::record::{Declared, Store};
 use super::status::Status;
 use super::view::Phase;
-use super::worker::{Command, Input, Worker};
+use super::worker::Worker;
 use crate::config::Config;
 use crate::policy::{Policy, Uses};
 

@@ -9,20 +9,23 @@ use gst::glib;
 use gst::prelude::*;
 
 use super::kind::{self, Access, Kind, Role};
-use super::{Address, MOST_NESTED, Policy, Uses, Wrong, address, port_of, role_of};
+use super::reach::Property;
+use super::{Address, MOST_NESTED, Policy, Uses, Wrong, address, port_of};
 
 impl Policy {
     /// Checks what one property says now.
     pub(super) fn examine_one(
         &self,
         element: &gst::Element,
-        property: &glib::ParamSpec,
+        property: &Property,
+        role: Role,
         depth: usize,
         uses: &mut Uses,
     ) -> Result<(), Wrong> {
-        let role = role_of(element);
-        harden(element, property, role);
-        let kind = kind::of_property(property, role);
+        if property.redirects {
+            harden(element, &property.spec);
+        }
+        let (property, kind) = (&property.spec, property.kind);
         if kind == Kind::Harmless {
             return Ok(());
         }
@@ -298,14 +301,9 @@ pub(super) fn trusts(kind: Kind) -> bool {
 }
 
 /// A redirect leads where the target's server wants.
-fn harden(element: &gst::Element, property: &glib::ParamSpec, role: Role) {
-    let redirects = property.name().contains("redirect") && property.value_type() == glib::Type::BOOL;
-    if redirects
-        && role == Role::Source
-        && property.flags().contains(glib::ParamFlags::READWRITE)
-        && element.property::<bool>(property.name())
-    {
-        element.set_property(property.name(), false);
+fn harden(element: &gst::Element, redirects: &glib::ParamSpec) {
+    if element.property::<bool>(redirects.name()) {
+        element.set_property(redirects.name(), false);
     }
 }
 

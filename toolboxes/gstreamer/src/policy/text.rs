@@ -51,7 +51,9 @@ impl Policy {
         let class = factory
             .as_ref()
             .and_then(|factory| glib::Class::<glib::Object>::from_type(factory.element_type()));
-        let role = factory.as_ref().map_or(Role::Other, Role::of);
+        let role = factory.as_ref().map_or(Role::Other, |factory| {
+            self.reaches.of(factory, factory.element_type()).role
+        });
         for property in &element.properties {
             let known = class
                 .as_ref()
@@ -85,25 +87,13 @@ impl Policy {
         let Ok(factory) = factory.clone().load() else {
             return Ok(());
         };
-        let Some(class) = glib::Class::<glib::Object>::from_type(factory.element_type()) else {
-            return Ok(());
-        };
-        let role = Role::of(&factory);
-        for property in class.list_properties() {
-            let kind = kind::of_property(&property, role);
-            // Without a number for `none` there is always one, whatever the element says its value is.
-            let always = kind == Kind::Descriptor
-                && property
-                    .downcast_ref::<glib::ParamSpecInt>()
-                    .is_some_and(|spec| spec.minimum() >= 0);
-            if kind == Kind::Unknown || always {
-                return Err(Wrong::new(
-                    format!("its property {} is not understood", property.name()),
-                    "allow_elements",
-                ));
-            }
+        match &self.reaches.of(&factory, factory.element_type()).always {
+            Some(property) => Err(Wrong::new(
+                format!("its property {property} is not understood"),
+                "allow_elements",
+            )),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks `key=value` pairs for somebody else, such as an encoding profile or the options of a library.

@@ -6,7 +6,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use super::look;
 use crate::Gstreamer;
-use crate::catalog::{CatalogError, ElementInfo, Found, Query, Rank};
+use crate::catalog::{CatalogError, Found, Query, Rank, Sheet};
 
 /// The tools of this family.
 pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
@@ -28,7 +28,7 @@ struct ElementArguments {
 async fn get_gst_element_info(
     context: Context<Gstreamer>,
     arguments: ElementArguments,
-) -> Result<Arc<ElementInfo>, ToolError> {
+) -> Result<Arc<Sheet>, ToolError> {
     if let Some(known) = context
         .toolbox()
         .machine

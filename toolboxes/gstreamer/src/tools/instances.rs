@@ -70,7 +70,7 @@ struct Started {
 
 async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Result<Started, ToolError> {
     let instances = &context.toolbox().instances;
-    let instance_id = instances
+    let begun = instances
         .start(Ask {
             pipeline: args.pipeline,
             name: args.name,
@@ -78,6 +78,7 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
             autostart: args.autostart,
         })
         .await?;
+    let instance_id = begun.id();
     let wait = match args.wait_for {
         WaitFor::Playing => Duration::from_millis(args.wait_ms.min(60_000)),
         WaitFor::Started => Duration::ZERO,
@@ -91,6 +92,7 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
         return Err(ToolError::new("PipelineError", message)
             .with_data(json!({"instance_id": instance_id, "error": error})));
     }
+    begun.keep();
     Ok(Started {
         instance_id,
         state: phase

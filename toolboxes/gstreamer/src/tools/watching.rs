@@ -121,7 +121,7 @@ async fn of_device(toolbox: &Gstreamer, device: &str, format: Format) -> Result<
             "{device} is no camera: expected a path such as /dev/video0"
         )));
     }
-    let id = toolbox
+    let begun = toolbox
         .instances
         .start(Ask {
             pipeline: format!(
@@ -131,7 +131,9 @@ async fn of_device(toolbox: &Gstreamer, device: &str, format: Format) -> Result<
             restart: Restart::Never,
             autostart: false,
         })
-        .await?;
+        .await?
+        .bound();
+    let id = begun.id();
     let phase = toolbox.instances.wait_playing(&id, Duration::from_secs(10)).await;
     let taken = if phase == Some(Phase::Playing) {
         let pipeline = toolbox.instances.pipeline(&id)?;

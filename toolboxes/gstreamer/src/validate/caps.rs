@@ -29,7 +29,12 @@ fn linked(graph: &Graph<'_>) -> Option<Never> {
         from.src_pads().into_iter().find_map(|pad| {
             let peer = pad.peer()?;
             let to = peer.parent_element()?;
-            let (gives, takes) = (pad.query_caps(None), peer.query_caps(None));
+            let takes = peer.query_caps(None);
+            // Whatever comes: a source need not be asked, which asks everything before it.
+            if takes.is_any() {
+                return None;
+            }
+            let gives = pad.query_caps(None);
             // A pad that says it can do nothing says so because it does not know yet.
             let known = !gives.is_empty() && !takes.is_empty();
             (known && !gives.can_intersect(&takes)).then(|| Never {

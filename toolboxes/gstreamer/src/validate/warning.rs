@@ -6,6 +6,7 @@ use gst::prelude::*;
 use gst_base::prelude::*;
 
 use super::Warning;
+use super::datagram;
 use super::failure::called;
 use super::graph::{Graph, class, factory_name};
 use crate::Machine;
@@ -20,6 +21,7 @@ pub(super) fn all(graph: &Graph<'_>, machine: &Machine) -> Vec<Warning> {
         tee(element, &mut warnings);
         encoder(element, &mut warnings);
         live(element, &mut warnings);
+        datagrams(element, &mut warnings);
         outside(element, machine, &mut warnings);
     }
     warnings
@@ -259,6 +261,30 @@ fn live(element: &gst::Element, warnings: &mut Vec<Warning>) {
         }
         element_after = only.clone();
     }
+}
+
+/// A transport stream whose packets are not put together as its datagrams need them.
+fn datagrams(element: &gst::Element, warnings: &mut Vec<Warning>) {
+    let Some(datagram::Unfitting { sink, packets }) = datagram::unfitting(element) else {
+        return;
+    };
+    let (muxer, sink) = (called(element), called(&sink));
+    let wrong = match packets {
+        Some(packets) => format!(
+            "{packets} packets of '{muxer}' are {} bytes, more than a datagram of '{sink}' takes",
+            packets * datagram::PACKET
+        ),
+        None => format!(
+            "nothing says how many packets of '{muxer}' go into a datagram of '{sink}', so that each of {} bytes may go alone",
+            datagram::PACKET
+        ),
+    };
+    let message = format!(
+        "{wrong}: set alignment={} on '{muxer}', which makes {} bytes",
+        datagram::MOST_PACKETS,
+        datagram::MOST_PACKETS * datagram::PACKET
+    );
+    warn(warnings, "unaligned_datagrams", element, message);
 }
 
 /// What only running can show: files, devices and peers.

@@ -1,0 +1,36 @@
+//! Elements that keep the libraries of network protocols started.
+//!
+//! The first element of such a library starts it and the last one ends it (SRT: with a thread of its own), which takes
+//! longer than to make the element. Owns one plain element of each such factory that was part of a valid pipeline: in NULL
+//! state, with nothing set. Read [`Spares::keep`].
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::graph::{class, factory_name};
+
+/// Kept elements, by their factory.
+#[derive(Default)]
+pub(crate) struct Spares {
+    kept: Mutex<HashMap<String, gst::Element>>,
+}
+
+/// There are hardly more factories for the network; each element kept costs some kilobytes.
+const MOST: usize = 32;
+
+impl Spares {
+    /// Keeps a spare of those elements that speak to the network.
+    pub(super) fn keep(&self, elements: &[gst::Element]) {
+        let network = |element: &&gst::Element| class(element).split('/').any(|part| part == "Network");
+        for element in elements.iter().filter(network) {
+            let name = factory_name(element);
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() >= MOST || kept.contains_key(&name) {
+                continue;
+            }
+            if let Ok(spare) = gst::ElementFactory::make(&name).build() {
+                kept.insert(name, spare);
+            }
+        }
+    }
+}
