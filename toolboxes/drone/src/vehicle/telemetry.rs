@@ -1,6 +1,6 @@
 //! What the vehicle says, as it was last heard.
 //!
-//! Plain data with the moment each piece came; written by the streams of [`super::link`], read by everybody else
+//! Plain data with the moment each piece came; written by the streams of [`super::streams`], read by everybody else
 //! without waiting. Read [`Telemetry`].
 
 use std::collections::VecDeque;
