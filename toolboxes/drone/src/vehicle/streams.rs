@@ -218,8 +218,12 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         subscribe_capture_info,
         camera::SubscribeCaptureInfoRequest {},
         |heard, message| {
-            if message.capture_info.is_some_and(|capture| capture.is_success) {
-                heard.captures += 1;
+            match message.capture_info {
+                // Another camera's photo says nothing about ours.
+                Some(capture) if heard.camera.is_some_and(|ours| ours != capture.component_id) => {}
+                Some(capture) if capture.is_success => heard.captures += 1,
+                Some(_) => heard.failed_captures += 1,
+                None => {}
             }
         }
     );
@@ -228,10 +232,12 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         subscribe_storage,
         camera::SubscribeStorageRequest {},
         |heard, message| {
-            heard.recording = message
-                .update
-                .and_then(|update| update.storage)
-                .map(|storage| storage.video_on);
+            if let Some(update) = message.update
+                && heard.camera.is_none_or(|ours| ours == update.component_id)
+                && let Some(storage) = update.storage
+            {
+                heard.recording = Some(Seen::now(storage.video_on));
+            }
         }
     );
     range_sensors(vehicle, channel, streams);
