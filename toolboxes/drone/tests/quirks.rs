@@ -82,7 +82,8 @@ fn a_goto_that_the_vehicle_acknowledges_and_ignores_is_not_ok() {
                 .as_str()
                 .unwrap()
                 .contains("Reposition is outside geofence"),
-            "{answer}"
+            "{answer}\n{}",
+            rig.story()
         );
         assert!(rig.place()[0].abs() < 1.0, "{quirks}: {:?}", rig.place());
         rig.ok("goto_gps", json!({"lat": lat(8.0), "lon": 8.545_594, "alt_m": 5}));

@@ -184,12 +184,14 @@ impl Call {
         let words = vehicle.heard.borrow().texts_so_far;
         let mut last = None;
         for attempt in 0..tries {
+            // The first time it is always sent: a goto leads somewhere else in the mode it has, and a hold ends it.
             if attempt > 0 {
                 self.pause(Duration::from_secs(1)).await?;
-            }
-            let reached = lock(&vehicle.control).reached(mode);
-            if reached && vehicle.heard.borrow().mode == Some(mode) {
-                return Ok(());
+                let reached =
+                    lock(&vehicle.control).reached(mode) && !matches!(command, Command::Goto { .. });
+                if reached && vehicle.heard.borrow().mode == Some(mode) {
+                    return Ok(());
+                }
             }
             match self.send(command.clone()).await {
                 Ok(()) => {}
