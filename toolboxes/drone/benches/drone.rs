@@ -117,24 +117,44 @@ impl Bare {
     }
 }
 
+/// The toolbox itself, without the C table and the test harness between it and its caller.
+struct Direct {
+    runtime: tokio::runtime::Runtime,
+    fleet: Fleet,
+}
+
+impl Direct {
+    fn open(rig: &Rig) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let address = format!("http://127.0.0.1:{}", rig.server_port());
+        let fleet = runtime.block_on(async {
+            let endpoint = Endpoint::from_shared(address).unwrap().tcp_nodelay(true);
+            let fleet = Fleet::over(endpoint.connect_lazy(), json!({"upload_fence": false})).unwrap();
+            let end = Instant::now() + Duration::from_secs(30);
+            while fleet.call("vehicle_health", json!({})).await["armable"] != true
+                || fleet.call("battery_status", json!({})).await["ok"] != true
+            {
+                assert!(Instant::now() < end, "the vehicle is not heard");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            fleet
+        });
+        Self { runtime, fleet }
+    }
+
+    fn photo(&self) -> Value {
+        self.runtime.block_on(self.fleet.call("capture_photo", json!({})))
+    }
+}
+
 /// Reads in the toolbox itself, without the C table and the threads between it and its caller.
 fn reads(rig: &Rig) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
-    let address = format!("http://127.0.0.1:{}", rig.server_port());
+    let Direct { runtime, fleet } = Direct::open(rig);
     runtime.block_on(async {
-        let channel = Endpoint::from_shared(address).unwrap().connect_lazy();
-        let fleet = Fleet::over(channel, json!({"upload_fence": false})).unwrap();
-        let end = Instant::now() + Duration::from_secs(30);
-        while fleet.call("vehicle_health", json!({})).await["armable"] != true
-            || fleet.call("battery_status", json!({})).await["ok"] != true
-        {
-            assert!(Instant::now() < end, "the vehicle is not heard");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
         for (tool, goal) in [
             ("battery_status", "goal: 50 us"),
             ("vehicle_health", "goal: 50 us"),
@@ -158,6 +178,7 @@ fn reads(rig: &Rig) {
 
 /// The same photo bare and as the guarded tool, in turn.
 fn photos(rig: &Rig) {
+    let fleet = Direct::open(rig);
     let mut bare = Bare::open(rig);
     // Until the subscription is there its reports are missed.
     while bare.reports.is_empty() {
@@ -172,7 +193,7 @@ fn photos(rig: &Rig) {
         alone.push(answered);
         reported.push(shown);
         let began = Instant::now();
-        let answer = rig.call("capture_photo", json!({}));
+        let answer = fleet.photo();
         guarded.push(began.elapsed());
         assert_eq!(answer["ok"], true, "{answer}");
         bare.forget(1);
