@@ -2,7 +2,7 @@
 //!
 //! Buses, services and responders are processes of their own; this one is the client. What is compared takes turns, round
 //! by round, so that a ratio holds on a busy machine where its parts do not. `make bench` builds what it needs and runs
-//! it; it takes about three minutes.
+//! it; it takes about six minutes.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,7 @@
 #![allow(clippy::print_stderr, reason = "it says what it does meanwhile")]
 
 mod support {
+    pub(crate) mod brake;
     pub(crate) mod crash;
     pub(crate) mod measure;
     pub(crate) mod peers;
@@ -36,7 +37,7 @@ use support::measure::{Rounds, latency, quantile, throughput};
 use support::peers::{self, Bus, BusKind, ECHO, Question, blob};
 use support::table::Table;
 use support::wire::Wire;
-use support::{crash, python, start, stop};
+use support::{brake, crash, python, start, stop};
 
 const ROUNDS: usize = 7;
 
@@ -78,6 +79,9 @@ fn main() -> io::Result<()> {
     let mut table = Table::default();
     if wanted("stop") {
         stops(&mut table)?;
+    }
+    if wanted("brake") {
+        brakes(&mut table)?;
     }
     if wanted("embedded") {
         embedded(&mut table)?;
@@ -123,6 +127,40 @@ fn stops(table: &mut Table) -> io::Result<()> {
     let (p99, text) = figure(&stops.in_service);
     table.goal("  frame read -> halt entered", text, "p99 < 10 ms", p99 < 10.0);
     table.note("  client sends -> halt entered", figure(&stops.end_to_end).1);
+    Ok(())
+}
+
+fn brakes(table: &mut Table) -> io::Result<()> {
+    eprintln!("bench: emergency brakes of a drone");
+    let Some(brakes) = brake::measure()? else {
+        table.heading(
+            "emergency brake of a drone: SKIPPED, there is no mavsdk_server (scripts/venv.sh gets it)",
+        );
+        return Ok(());
+    };
+    table.heading(format!(
+        "emergency brake of a drone in flight ({} of them), p50 / p99 / worst",
+        brakes.raw.len()
+    ));
+    let text = |less: f64| {
+        let at = |share| quantile(brakes.raw.clone(), share) - less;
+        format!("{:.2} / {:.2} / {:.2} ms", at(0.5), at(0.99), at(1.0))
+    };
+    table.note(
+        "  client sends -> zero velocity in the simulator, everything included",
+        text(0.0),
+    );
+    table.note(
+        "    of it the simulator's own time to notice something (median)",
+        format!("{:.2} ms", brakes.simulator),
+    );
+    let p99 = quantile(brakes.raw.clone(), 0.99) - brakes.simulator;
+    table.goal(
+        "  the same without the simulator's own",
+        text(brakes.simulator),
+        "p99 < 20 ms",
+        p99 < 20.0,
+    );
     Ok(())
 }
 

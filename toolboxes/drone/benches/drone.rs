@@ -1,6 +1,8 @@
-//! What a guarded call costs, and how fast a brake is at the vehicle: a table, goals beside the figures.
+//! What a guarded call adds to the bare gRPC call, what a read from the cache costs, and how fast a halt is at the vehicle:
+//! a table, goals beside the figures.
 //!
-//! Through the real mavsdk_server and px4-sim, on the machine it runs on.
+//! Through the real mavsdk_server and px4-sim, on the machine it runs on. The brake from a bus message on is in the
+//! service's own bench, `end_to_end`.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,8 +17,18 @@ mod rig;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use drone::Fleet;
+use drone::mavsdk::camera::camera_service_client::CameraServiceClient;
+use drone::mavsdk::camera::{SubscribeCaptureInfoRequest, TakePhotoRequest};
 use ovos_toolbox_sdk::prelude::*;
 use rig::Rig;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tonic::transport::{Channel, Endpoint};
+
+/// The camera of px4-sim.
+const CAMERA: i32 = 100;
+/// Photos of each kind.
+const PHOTOS: usize = 400;
 
 fn percentile(times: &mut [Duration], part: f64) -> Duration {
     times.sort_unstable();
@@ -36,6 +48,176 @@ fn timed(count: usize, mut work: impl FnMut()) -> Vec<Duration> {
             began.elapsed()
         })
         .collect()
+}
+
+/// A client of the same mavsdk_server with nothing around it.
+struct Bare {
+    runtime: tokio::runtime::Runtime,
+    client: CameraServiceClient<Channel>,
+    /// One for each photo that the camera reports.
+    reports: UnboundedReceiver<()>,
+}
+
+impl Bare {
+    fn open(rig: &Rig) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let address = format!("http://127.0.0.1:{}", rig.server_port());
+        let (tell, reports) = unbounded_channel();
+        let client = runtime.block_on(async {
+            let endpoint = Endpoint::from_shared(address).unwrap().tcp_nodelay(true);
+            let client = CameraServiceClient::new(endpoint.connect().await.unwrap());
+            let mut listening = client.clone();
+            // mavsdk_server answers a subscription with its first message.
+            tokio::spawn(async move {
+                let stream = listening.subscribe_capture_info(SubscribeCaptureInfoRequest {});
+                let mut stream = stream.await.unwrap().into_inner();
+                while let Ok(Some(_)) = stream.message().await {
+                    let _ = tell.send(());
+                }
+            });
+            client
+        });
+        Self {
+            runtime,
+            client,
+            reports,
+        }
+    }
+
+    /// The call alone, and the call with the camera's report that the photo was taken.
+    fn photo(&mut self) -> (Duration, Duration) {
+        let Self {
+            runtime,
+            client,
+            reports,
+        } = self;
+        runtime.block_on(async {
+            let began = Instant::now();
+            let request = TakePhotoRequest { component_id: CAMERA };
+            let answer = client.take_photo(request).await.unwrap().into_inner();
+            let answered = began.elapsed();
+            assert_eq!(answer.camera_result.unwrap().result, 1);
+            reports.recv().await.unwrap();
+            (answered, began.elapsed())
+        })
+    }
+
+    /// Forgets the reports of photos that others took.
+    fn forget(&mut self, photos: usize) {
+        let Self { runtime, reports, .. } = self;
+        runtime.block_on(async {
+            for _ in 0..photos {
+                reports.recv().await.unwrap();
+            }
+        });
+    }
+}
+
+/// The toolbox itself, without the C table and the test harness between it and its caller.
+struct Direct {
+    runtime: tokio::runtime::Runtime,
+    fleet: Fleet,
+}
+
+impl Direct {
+    fn open(rig: &Rig) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let address = format!("http://127.0.0.1:{}", rig.server_port());
+        let fleet = runtime.block_on(async {
+            let endpoint = Endpoint::from_shared(address).unwrap().tcp_nodelay(true);
+            let fleet = Fleet::over(endpoint.connect_lazy(), json!({"upload_fence": false})).unwrap();
+            let end = Instant::now() + Duration::from_secs(30);
+            while fleet.call("vehicle_health", json!({})).await["armable"] != true
+                || fleet.call("battery_status", json!({})).await["ok"] != true
+            {
+                assert!(Instant::now() < end, "the vehicle is not heard");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            fleet
+        });
+        Self { runtime, fleet }
+    }
+
+    fn photo(&self) -> Value {
+        self.runtime.block_on(self.fleet.call("capture_photo", json!({})))
+    }
+}
+
+/// Reads in the toolbox itself, without the C table and the threads between it and its caller.
+fn reads(rig: &Rig) {
+    let Direct { runtime, fleet } = Direct::open(rig);
+    runtime.block_on(async {
+        for (tool, goal) in [
+            ("battery_status", "goal: 50 us"),
+            ("vehicle_health", "goal: 50 us"),
+            ("vehicle_state", "goal: 50 us"),
+        ] {
+            let mut times = Vec::new();
+            for _ in 0..2000 {
+                let began = Instant::now();
+                let answer = fleet.call(tool, json!({})).await;
+                times.push(began.elapsed());
+                assert_eq!(answer["ok"], true, "{answer}");
+            }
+            row(
+                &format!("{tool} from the cache, in the toolbox"),
+                &mut times,
+                goal,
+            );
+        }
+    });
+}
+
+/// The same photo bare and as the guarded tool, in turn.
+fn photos(rig: &Rig) {
+    let fleet = Direct::open(rig);
+    let mut bare = Bare::open(rig);
+    // Until the subscription is there its reports are missed.
+    while bare.reports.is_empty() {
+        let answer = rig.call("capture_photo", json!({}));
+        assert_eq!(answer["ok"], true, "{answer}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    while bare.reports.try_recv().is_ok() {}
+    let (mut alone, mut reported, mut guarded) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..PHOTOS {
+        let (answered, shown) = bare.photo();
+        alone.push(answered);
+        reported.push(shown);
+        let began = Instant::now();
+        let answer = fleet.photo();
+        guarded.push(began.elapsed());
+        assert_eq!(answer["ok"], true, "{answer}");
+        bare.forget(1);
+    }
+    row("take_photo, bare gRPC: until it is acknowledged", &mut alone, "");
+    row("  and until the camera reports the photo", &mut reported, "");
+    row(
+        "capture_photo, the guarded tool: until the same report",
+        &mut guarded,
+        "",
+    );
+    let added = |part: f64| {
+        let (with, without) = (
+            percentile(&mut guarded.clone(), part),
+            percentile(&mut reported.clone(), part),
+        );
+        (with.as_secs_f64() - without.as_secs_f64()) * 1e6
+    };
+    println!(
+        "{:<62} {:>7.0} us {:>7.0} us",
+        "  the tool adds",
+        added(0.5),
+        added(0.99)
+    );
 }
 
 fn unix() -> f64 {
@@ -62,7 +244,7 @@ fn brake(rig: &Rig) -> Option<Duration> {
     let _ = run.wait();
     rig.until("hold", |rig| rig.truth()["mode"] == "hold");
     let log = rig.sim(json!({"cmd": "log", "since": since, "kind": "setpoint", "limit": 1000}));
-    let zero = log["entries"]
+    let zero = log["log"]
         .as_array()?
         .iter()
         .find(|entry| entry["velocity"].is_array())?
@@ -71,6 +253,10 @@ fn brake(rig: &Rig) -> Option<Duration> {
 }
 
 fn main() {
+    if std::env::args().any(|argument| argument == "--test") {
+        // `cargo test --benches` only wants to know that it starts.
+        return;
+    }
     let config = json!({"simulator": {"speed": 1.0}, "flight_limits": {"max_replans": 100_000}});
     let Some(rig) = Rig::open(config) else {
         return;
@@ -85,11 +271,9 @@ fn main() {
         "",
     );
     let mut read = timed(2000, || drop(rig.call("battery_status", json!({}))));
-    row(
-        "battery_status, from the cache",
-        &mut read,
-        "goal: 50 us in the toolbox",
-    );
+    row("battery_status, through the toolbox's C table", &mut read, "");
+    reads(&rig);
+    photos(&rig);
     let mut refused = timed(2000, || drop(rig.call("move_up", json!({"cm": 50}))));
     row("move_up, judged by every guard and refused", &mut refused, "");
     let base = percentile(&mut empty, 0.5);

@@ -53,6 +53,11 @@ impl Clock {
         vehicle.div_f64(self.speed)
     }
 
+    /// How much of the vehicle's time passes within `wall` here: for what somebody else does on real time.
+    pub(crate) fn vehicle(self, wall: Duration) -> Duration {
+        wall.mul_f64(self.speed)
+    }
+
     /// Waits for so much of the vehicle's time.
     ///
     /// # Cancel safety

@@ -6,6 +6,7 @@
 
 mod facts;
 mod fence;
+mod leg;
 mod limits;
 mod range;
 mod table;
@@ -15,8 +16,9 @@ mod tests;
 pub(crate) use facts::{Facts, Health, Home, Landed, Mode, Pose};
 pub use fence::Fence;
 pub(crate) use fence::Global;
+pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
-pub(crate) use range::{Adjusted, Treatment, whole};
+pub(crate) use range::{Adjusted, Range, Treatment, whole};
 pub(crate) use table::{Need, Row, row, rows};
 
 use crate::geo::{Ned, distance};
@@ -50,12 +52,12 @@ pub(crate) fn require(needs: &[Need], facts: &Facts, limits: &Limits) -> Result<
     needs.iter().try_for_each(|need| need.check(facts, limits))
 }
 
-/// Checks a target and the straight way to it: fence with margin, altitude band.
+/// Checks a target and the straight way to it, with room to stop at its end: fence with margin, altitude band.
 ///
 /// # Errors
 /// Where it would leave what is allowed.
-pub(crate) fn way(facts: &Facts, limits: &Limits, fence: &Fence, from: Ned, to: Ned) -> Result<(), Refusal> {
-    if from.iter().chain(&to).any(|value| !value.is_finite()) {
+pub(crate) fn way(facts: &Facts, limits: &Limits, fence: &Fence, leg: &Leg) -> Result<(), Refusal> {
+    if leg.from.iter().chain(&leg.to).any(|value| !value.is_finite()) {
         return refuse("not_finite", "the target is not a finite place");
     }
     let Some(home) = facts.home else {
@@ -64,8 +66,20 @@ pub(crate) fn way(facts: &Facts, limits: &Limits, fence: &Fence, from: Ned, to: 
             "the home position is not known, so the fence cannot be checked: wait for GPS",
         );
     };
-    limits.altitude(altitude(home, from), altitude(home, to))?;
-    fence.contains_way(home, limits.fence_margin_m, from, to)
+    let rests = leg.rests();
+    limits
+        .altitude(altitude(home, leg.from), altitude(home, rests))
+        .and_then(|()| fence.contains_way(home, limits.fence_margin_m, leg.from, rests))
+        .map_err(|refusal| {
+            let room = distance(leg.to, rests);
+            if room < 0.05 {
+                return refusal;
+            }
+            Refusal {
+                msg: format!("{}; {room:.1} m of it to come to rest in", refusal.msg),
+                ..refusal
+            }
+        })
 }
 
 /// Height above home in metres.
@@ -177,12 +191,22 @@ pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The altitude band as the range of an argument.
-pub(crate) fn band(arg: &'static str, limits: &Limits) -> range::Range {
-    range::Range {
-        arg,
-        min: limits.min_alt_m.max(1.0),
-        max: limits.max_alt_m,
-        treatment: Treatment::Clamp,
-    }
+/// The heights above home that a flight at this pace may be sent to, `now_m` being the present one: the band, with room
+/// to stop at both ends where the vehicle has to climb or descend to them.
+pub(crate) fn band(limits: &Limits, pace: Pace, now_m: f64) -> (f64, f64) {
+    let now_m = now_m.clamp(limits.min_alt_m, limits.max_alt_m);
+    let lowest = (limits.min_alt_m + pace.above_floor()).min(now_m);
+    let highest = (limits.max_alt_m - pace.below_ceiling()).max(now_m);
+    (lowest, highest)
+}
+
+/// The heights of a take-off, as the range of an argument: with room to stop below the ceiling.
+pub(crate) fn takeoff_band(row: &Row, limits: &Limits) -> Range {
+    let (min, max) = row
+        .ranges
+        .iter()
+        .find(|range| range.arg == "alt_m")
+        .map_or((1.0, 30.0), |range| (range.min, range.max));
+    let highest = limits.max_alt_m - Pace::TAKEOFF.below_ceiling();
+    Range::clamping("alt_m", min, highest.clamp(min, max))
 }

@@ -46,7 +46,39 @@ fn a_round_fence_is_not_carried_along_by_landing_and_arming_elsewhere() {
             paused.ok("land", json!({})).await;
         }
         let radius = paused.truth()["excursions"]["radius_m"].as_f64().unwrap();
-        assert!(radius < 17.5, "{radius}");
+        assert!(radius <= 17.0, "{radius}");
+    });
+}
+
+#[test]
+fn a_flight_by_gps_begins_also_where_the_vehicle_holds_already() {
+    fly(json!({}), empty(), |paused| async move {
+        paused.take_off(3.0).await;
+        // After a take-off and after another flight it holds; the mode says nothing about a new target.
+        for north in [10.0, 0.0, 6.0_f64] {
+            let lat = 47.397_742 + (north / 6_371_000.0).to_degrees();
+            paused
+                .ok("goto_gps", json!({"lat": lat, "lon": 8.545_594, "alt_m": 4}))
+                .await;
+            let place = paused.truth()["position"][0].as_f64().unwrap();
+            assert!((place - north).abs() < 1.2, "{place}, expected {north}");
+        }
+        // And a hold ends such a flight, which is in the same mode.
+        let far = json!({"lat": 47.398_4, "lon": 8.545_594, "alt_m": 4});
+        {
+            let flight = paused.fleet.call("goto_gps", far);
+            let ended = tokio::time::timeout(Duration::from_secs(5), flight).await;
+            assert!(ended.is_err(), "it is on its way");
+        }
+        paused.ok("hold", json!({"ms": 0})).await;
+        paused.pass(8.0).await;
+        let before = paused.truth()["position"][0].as_f64().unwrap();
+        paused.pass(5.0).await;
+        let after = paused.truth()["position"][0].as_f64().unwrap();
+        assert!(
+            (after - before).abs() < 0.1,
+            "it flew on from {before} to {after}"
+        );
     });
 }
 

@@ -51,7 +51,7 @@ fn fly(quirks: &str) {
     rig.ok("rtl", json!({}));
     let excursions = rig.truth()["excursions"].clone();
     assert!(
-        excursions["up_m"].as_f64().unwrap() <= 12.5,
+        excursions["up_m"].as_f64().unwrap() <= 12.0,
         "{quirks}: {excursions}"
     );
     assert_eq!(rig.truth()["armed"], false);
@@ -61,6 +61,55 @@ fn fly(quirks: &str) {
 fn a_flight_is_the_same_with_all_quirks_and_with_none() {
     fly("all");
     fly("none");
+}
+
+/// Quirks, and the code with which a flight beyond somebody else's fence ends.
+#[test]
+fn a_goto_that_the_vehicle_acknowledges_and_ignores_is_not_ok() {
+    for (quirks, code) in [("all", "not_reached"), ("none", "denied")] {
+        let Some(rig) = Rig::airborne(5.0, json!({"simulator": {"quirks": quirks}})) else {
+            return;
+        };
+        // Narrower than ours, so that only the vehicle can say no.
+        assert_eq!(
+            rig.sim(json!({"cmd": "set_fence", "radius_m": 20}))["ack"],
+            "accepted"
+        );
+        let beyond = json!({"lat": lat(40.0), "lon": 8.545_594, "alt_m": 5});
+        let answer = rig.refused("goto_gps", beyond, code);
+        assert!(
+            answer["msg"]
+                .as_str()
+                .unwrap()
+                .contains("Reposition is outside geofence"),
+            "{answer}\n{}",
+            rig.story()
+        );
+        assert!(rig.place()[0].abs() < 1.0, "{quirks}: {:?}", rig.place());
+        rig.ok("goto_gps", json!({"lat": lat(8.0), "lon": 8.545_594, "alt_m": 5}));
+    }
+}
+
+#[test]
+fn a_camera_that_acknowledges_and_does_nothing_is_not_believed() {
+    let Some(rig) = Rig::open(json!({})) else {
+        return;
+    };
+    rig.ok("start_video", json!({}));
+    rig.sim(json!({"cmd": "set_camera", "obeys": false}));
+    for (tool, said) in [
+        ("capture_photo", "reported no photo"),
+        ("stop_video", "it is still recording"),
+    ] {
+        let answer = rig.refused(tool, json!({}), "unconfirmed");
+        assert!(answer["msg"].as_str().unwrap().contains(said), "{answer}");
+    }
+    rig.sim(json!({"cmd": "set_camera", "obeys": true}));
+    rig.ok("stop_video", json!({}));
+    assert_eq!(
+        (&rig.truth()["recording"], &rig.truth()["photos"]),
+        (&json!(false), &json!(0))
+    );
 }
 
 #[test]

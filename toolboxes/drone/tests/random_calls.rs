@@ -1,5 +1,5 @@
 //! Whatever is called, in whatever order, with whatever arguments: the vehicle stays within its fence and its margin,
-//! below its ceiling, moves only while a call runs, and every call is answered truthfully.
+//! between its floor and its ceiling, moves only while a call runs, and every call is answered truthfully.
 //!
 //! Ten thousand seeded calls against the vehicle model of px4-sim with all its awkward behaviour, through gRPC in this
 //! process, on virtual time. `DRONE_SEED` replays one seed, `DRONE_CALLS` makes it longer.
@@ -33,8 +33,9 @@ use hostile::{Caller, READS, happened, shown};
 const RADIUS_M: f64 = 25.0;
 const MARGIN_M: f64 = 3.0;
 const CEILING_M: f64 = 30.0;
-/// What a closed loop may miss a target by on the far side, metres.
-const SLACK_M: f64 = 0.5;
+const FLOOR_M: f64 = 0.5;
+/// Telemetry has centimetres.
+const SLACK_M: f64 = 0.02;
 
 struct Flight {
     fake: FakeMavsdk,
@@ -185,6 +186,12 @@ impl Flight {
         }
         if seen.up_m > CEILING_M + SLACK_M {
             self.fail(&format!("it rose to {:.2} m", seen.up_m));
+        }
+        if seen.lowest_m.is_some_and(|lowest| lowest < FLOOR_M - SLACK_M) {
+            self.fail(&format!(
+                "it sank to {:?} m, and nobody had it land",
+                seen.lowest_m
+            ));
         }
     }
 

@@ -22,8 +22,9 @@ use rig::{Rig, SPEED};
 const RADIUS_M: f64 = 25.0;
 const MARGIN_M: f64 = 3.0;
 const CEILING_M: f64 = 30.0;
-/// The real server's telemetry is later than the fake's.
-const SLACK_M: f64 = 0.75;
+const FLOOR_M: f64 = 0.5;
+/// Four times as fast as real time, set points reach the vehicle four times as late.
+const SLACK_M: f64 = 0.1;
 
 fn vehicle_seconds(seconds: f64) {
     std::thread::sleep(Duration::from_secs_f64(seconds / SPEED));
@@ -65,6 +66,11 @@ fn check(seed: u64) {
             Some(format!("it came within {inside:.2} m of the fence"))
         } else if metres("up_m") > CEILING_M + SLACK_M {
             Some(format!("it rose to {:.2} m", metres("up_m")))
+        } else if metres("lowest_m") < FLOOR_M - SLACK_M {
+            Some(format!(
+                "it sank to {:.2} m, and nobody had it land",
+                metres("lowest_m")
+            ))
         } else if ok.is_none() && !READS.contains(&tool) {
             Some("no ok".to_owned())
         } else if ok == Some(true) && !happened(tool, &args, &answer, &truth) {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    fence::{Area, Fence},
     geo::Ned,
     link::Link,
     log::Cause,
@@ -75,6 +76,16 @@ pub enum Request {
     DropLink {
         /// From now; 0 ends it.
         seconds: f64,
+    },
+    /// Whether the camera does what it acknowledges.
+    SetCamera {
+        /// Off, it says yes and does nothing.
+        obeys: bool,
+    },
+    /// Somebody else uploads a fence: a circle around home.
+    SetFence {
+        /// Metres.
+        radius_m: f64,
     },
     /// The scene file is no longer written, or is again.
     FreezeScene {
@@ -151,6 +162,8 @@ pub enum Effect {
 pub struct Truth {
     /// Simulated seconds since the start.
     pub t: f64,
+    /// Seconds since 1970 by the wall clock, when it was asked; 0 where nobody told the log.
+    pub unix: f64,
     /// Metres north, east, down of home.
     pub position: Ned,
     /// Metres per second.
@@ -193,6 +206,7 @@ impl Truth {
         let (fence, valid) = vehicle.fence();
         Self {
             t: vehicle.time(),
+            unix: vehicle.log.unix,
             position: vehicle.body().position,
             velocity: vehicle.body().velocity,
             yaw_deg: vehicle.body().yaw.to_degrees(),
@@ -251,6 +265,15 @@ fn run(vehicle: &mut Vehicle, link: &mut Link, request: Request) -> Result<(Valu
         Request::SetHealth(health) => vehicle.health = health,
         Request::DropLink { seconds } => {
             link.silence_until(vehicle.time() + within("seconds", seconds, 0.0, 1e6)?)
+        }
+        Request::SetCamera { obeys } => vehicle.payload.obeys = obeys,
+        Request::SetFence { radius_m } => {
+            let radius = within("radius_m", radius_m, 0.0, 1e6)?;
+            let centre = (0.0, 0.0);
+            answer["ack"] = json!(vehicle.upload_fence(Fence {
+                inside: vec![Area::Circle { centre, radius }],
+                outside: Vec::new(),
+            }));
         }
         Request::FreezeScene { frozen } => effect = Some(Effect::FreezeScene(frozen)),
         Request::AddThing(thing) => vehicle.world.things.push(thing),

@@ -169,7 +169,8 @@ pub struct Excursions {
     pub radius_m: f64,
     /// Highest above home.
     pub up_m: f64,
-    /// Lowest above home while in the air, once it had been above a metre.
+    /// Lowest above home while it is flown by set points, missions or in hold, from when it was above a metre until it
+    /// comes down by itself: landing, returning, or in a pilot's hands.
     pub lowest_m: Option<f64>,
     /// Fastest, metres per second.
     pub speed: f64,
@@ -239,6 +240,7 @@ pub struct Vehicle {
     mission: Mission,
     notices: Vec<Notice>,
     excursions: Excursions,
+    high: bool,
 }
 
 /// Notices kept until somebody takes them; a vehicle nobody listens to must not grow.
@@ -287,6 +289,7 @@ impl Vehicle {
             mission: Mission::default(),
             notices: Vec::new(),
             excursions: Excursions::default(),
+            high: false,
         }
     }
 
@@ -447,7 +450,9 @@ impl Vehicle {
         let seen = &mut self.excursions;
         seen.radius_m = seen.radius_m.max(at[0].hypot(at[1]));
         seen.up_m = seen.up_m.max(-at[2]);
-        if self.landed == Landed::InAir && matches!(self.mode, Mode::Offboard | Mode::Hold | Mode::Mission) {
+        let flown = self.armed && matches!(self.mode, Mode::Offboard | Mode::Hold | Mode::Mission);
+        self.high = flown && (self.high || -at[2] > 1.0);
+        if self.high {
             seen.lowest_m = Some(seen.lowest_m.unwrap_or(f64::INFINITY).min(-at[2]));
         }
         seen.speed = seen.speed.max(speed);

@@ -22,6 +22,18 @@ pub(crate) struct Range {
     pub(crate) treatment: Treatment,
 }
 
+impl Range {
+    /// A range that clamps.
+    pub(crate) fn clamping(arg: &'static str, min: f64, max: f64) -> Self {
+        Self {
+            arg,
+            min,
+            max,
+            treatment: Treatment::Clamp,
+        }
+    }
+}
+
 /// A number that was clamped.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Adjusted {

@@ -280,7 +280,7 @@ static ROWS: &[Row] = table! {
     "vehicle_state" Read "telemetry" 5 &[], &[];
     "log"         Read   "telemetry" 5 &[], &[];
     "capture_photo" Write "camera" 15 &[], CAMERA;
-    "start_video" Write  "camera" 15 &[], CAMERA;
-    "stop_video"  Write  "camera" 15 &[], CAMERA;
+    "start_video" Write  "camera" 30 &[], CAMERA;
+    "stop_video"  Write  "camera" 30 &[], CAMERA;
     "emergency_brake" Stop "safety" 10 &[], &[];
 };

@@ -1,11 +1,21 @@
 //! Photos and videos, through the camera that MAVSDK has found.
+//!
+//! A camera's acknowledgement is no photo and no video: what counts is what it reports afterwards.
 
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::{NoArgs, Outcome};
 use crate::answer::Reply;
 use crate::guard::{Refusal, Row, refuse};
 use crate::vehicle::{Call, Command};
+
+/// How long a camera may take to report a photo, vehicle time.
+const PHOTO: Duration = Duration::from_secs(5);
+/// How long until a camera has surely said whether it records, our time: mavsdk_server asks every 5 s, and two answers
+/// make one report.
+const VIDEO: Duration = Duration::from_secs(12);
 
 fn camera(call: &Call) -> Result<i32, Refusal> {
     call.vehicle
@@ -15,25 +25,61 @@ fn camera(call: &Call) -> Result<i32, Refusal> {
 }
 
 pub(crate) async fn capture_photo(call: &Call, _: &Row, _: NoArgs) -> Outcome {
-    let before = call.vehicle.telemetry().captures;
+    let before = call.vehicle.telemetry();
     call.send(Command::TakePhoto(camera(call)?)).await?;
     let taken = call
-        .wait(Duration::from_secs(5), |heard| {
-            (heard.captures > before).then_some(())
+        .wait(PHOTO, |heard| {
+            if heard.captures > before.captures {
+                return Some(true);
+            }
+            (heard.failed_captures > before.failed_captures).then_some(false)
         })
         .await?;
     match taken {
-        Some(()) => Ok(Reply::done("a photo was taken")),
+        Some(true) => Ok(Reply::done("a photo was taken")),
+        Some(false) => refuse("denied", "the camera reports that the photo failed"),
         None => refuse("unconfirmed", "the camera acknowledged and reported no photo"),
     }
 }
 
 pub(crate) async fn start_video(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     call.send(Command::StartVideo(camera(call)?)).await?;
-    Ok(Reply::done("recording"))
+    recording(call, true).await
 }
 
 pub(crate) async fn stop_video(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     call.send(Command::StopVideo(camera(call)?)).await?;
-    Ok(Reply::done("not recording any more"))
+    recording(call, false).await
+}
+
+/// Waits until the camera reports that it records, or that it does not.
+async fn recording(call: &Call, wanted: bool) -> Outcome {
+    let acknowledged = Instant::now();
+    let mut reported = None;
+    let shown = call
+        .wait(call.vehicle.clock.vehicle(VIDEO), |heard| {
+            // What was reported before says nothing about this command.
+            reported = heard
+                .recording
+                .filter(|seen| seen.at > acknowledged)
+                .map(|seen| seen.value);
+            (reported == Some(wanted)).then_some(())
+        })
+        .await?;
+    let (done, contrary) = if wanted {
+        ("recording", "it is not recording")
+    } else {
+        ("not recording any more", "it is still recording")
+    };
+    match (shown, reported) {
+        (Some(()), _) => Ok(Reply::done(done)),
+        (None, Some(_)) => refuse(
+            "unconfirmed",
+            format!("the camera acknowledged and reports that {contrary}"),
+        ),
+        (None, None) => refuse(
+            "unconfirmed",
+            "the camera acknowledged and has not reported whether it records",
+        ),
+    }
 }

@@ -6,7 +6,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use super::{NoArgs, Outcome};
 use crate::answer::Reply;
-use crate::guard::{self, Health, Mode, Refusal, Row, refuse};
+use crate::guard::{self, Health, Leg, Mode, Pace, Refusal, Row, refuse};
 use crate::vehicle::{Braked, Call, Command, Telemetry};
 
 /// Below this, a vehicle that came to rest after a take-off has not arrived, metres: PX4 settles low.
@@ -104,14 +104,20 @@ pub(crate) struct TakeoffArgs {
 
 pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcome {
     let mut adjusted = Vec::new();
-    let alt_m = row.number("alt_m", args.alt_m, &mut adjusted)?;
+    let asked = row.number("alt_m", args.alt_m, &mut Vec::new())?;
     let vehicle = &call.vehicle;
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
     let (Some(pose), Some(home)) = (facts.pose, facts.home) else {
         return refuse("stale_telemetry", "the position is not known");
     };
-    let up = [pose.ned[0], pose.ned[1], home.down_m - alt_m];
-    guard::way(&facts, limits, &vehicle.config.fence, up, up)?;
+    let up = [pose.ned[0], pose.ned[1], home.down_m - asked];
+    guard::way(
+        &facts,
+        limits,
+        &vehicle.config.fence,
+        &Leg::new(up, up, Pace::TAKEOFF),
+    )?;
+    let alt_m = guard::takeoff_band(row, limits).apply(args.alt_m, &mut adjusted)?;
     vehicle.change_flight(|flight| flight.begin());
     call.send(Command::TakeoffAltitude(alt_m)).await?;
     let words = vehicle.telemetry().texts_so_far;

@@ -7,7 +7,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::Outcome;
 use crate::answer::Reply;
 use crate::geo::{Ned, distance, from_body, wrap_deg};
-use crate::guard::{self, Adjusted, Mode, Refusal, Row, refuse, whole};
+use crate::guard::{self, Adjusted, Leg, Mode, Pace, Refusal, Row, refuse, whole};
 use crate::vehicle::{Call, Command, Flying, Target};
 
 #[derive(Deserialize, JsonSchema)]
@@ -152,12 +152,12 @@ async fn by(call: &Call, flying: &Flying<'_>, body: Ned) -> Result<(f64, f64), R
     let start = flying.pose()?;
     let [north, east] = from_body(body[0], body[1], start.yaw_deg);
     let target = [start.ned[0] + north, start.ned[1] + east, start.ned[2] + body[2]];
+    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(start.velocity);
     guard::way(
         &vehicle.facts(),
         &vehicle.config.flight_limits,
         &vehicle.config.fence,
-        start.ned,
-        target,
+        &leg,
     )?;
     let arrived = flying
         .to(Target {

@@ -7,11 +7,15 @@ use ovos_toolbox_sdk::prelude::*;
 use super::Outcome;
 use crate::answer::Reply;
 use crate::geo::{Ned, distance, wrap_deg};
-use crate::guard::{self, Facts, Home, Mode, Pose, Refusal, Row, refuse};
+use crate::guard::{self, Facts, Home, Leg, Mode, Pace, Pose, Range, Refusal, Row, refuse};
 use crate::vehicle::{Call, Command, Flying, Target, Waypoint};
 
 /// Where a flight to a place counts as arrived, metres.
 const ARRIVED_M: f64 = 1.0;
+/// Lower than this above home nobody is sent by GPS, metres.
+const LOWEST_M: f64 = 1.0;
+/// Speed of goto_local, metres per second.
+const LOCAL_MPS: f64 = 1.5;
 /// Nothing comes nearer for so long, vehicle time: it does not fly there.
 const STUCK: Duration = Duration::from_secs(5);
 
@@ -99,15 +103,17 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     let vehicle = &call.vehicle;
     let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
     let (pose, home) = known(&facts)?;
-    let band = guard::band("alt_m", limits);
-    let alt_m = band.apply(args.alt_m, &mut adjusted)?;
+    let (lowest, highest) = guard::band(limits, Pace::PX4, guard::altitude(home, pose.ned));
+    let lowest = lowest.max(LOWEST_M);
+    let alt_m = Range::clamping("alt_m", lowest, highest.max(lowest)).apply(args.alt_m, &mut adjusted)?;
     let yaw_deg = args
         .yaw_deg
         .map(|yaw| row.number("yaw_deg", yaw, &mut adjusted))
         .transpose()?;
     let target = local(home, args.lat, args.lon, alt_m);
-    leg(limits, pose.ned, target)?;
-    guard::way(&facts, limits, &vehicle.config.fence, pose.ned, target)?;
+    not_too_far(limits, pose.ned, target)?;
+    let leg = Leg::new(pose.ned, target, Pace::PX4).moving(pose.velocity);
+    guard::way(&facts, limits, &vehicle.config.fence, &leg)?;
     guard::battery_for(&facts, limits, pose.ned, target)?;
     vehicle.change_flight(|flight| flight.goal = Some(format!("go to {:.6}, {:.6}", args.lat, args.lon)));
     let words = vehicle.telemetry().texts_so_far;
@@ -130,7 +136,7 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     Ok(Reply::done(format!("arrived, {:.1} m off", arrived?)).clamped(adjusted))
 }
 
-fn leg(limits: &guard::Limits, from: Ned, to: Ned) -> Result<(), Refusal> {
+fn not_too_far(limits: &guard::Limits, from: Ned, to: Ned) -> Result<(), Refusal> {
     let length = distance(from, to);
     if length > limits.max_leg_m {
         return refuse(
@@ -198,7 +204,7 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
     let (pose, home) = known(&facts)?;
     let north = row.number("north_m", args.north_m, &mut adjusted)?;
     let east = row.number("east_m", args.east_m, &mut adjusted)?;
-    let down = row.number("down_m", args.down_m, &mut adjusted)?;
+    let asked = row.number("down_m", args.down_m, &mut Vec::new())?;
     let yaw_deg = args
         .yaw_deg
         .map(|yaw| row.number("yaw_deg", yaw, &mut adjusted))
@@ -213,14 +219,23 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
             ),
         );
     }
+    let pace = Pace::even(LOCAL_MPS);
+    let there = [north, east, asked];
+    // A place outside is refused; one at the edge of the band is moved as far as stopping takes.
+    let bare = Leg::new(pose.ned, there, Pace::even(0.0));
+    guard::way(&facts, limits, &vehicle.config.fence, &bare)?;
+    let (lowest, highest) = guard::band(limits, pace, guard::altitude(home, pose.ned));
+    let room = Range::clamping("down_m", home.down_m - highest, home.down_m - lowest);
+    let down = room.apply(args.down_m, &mut adjusted)?;
     let target = [north, east, down];
-    guard::way(&facts, limits, &vehicle.config.fence, pose.ned, target)?;
+    let leg = Leg::new(pose.ned, target, pace).moving(pose.velocity);
+    guard::way(&facts, limits, &vehicle.config.fence, &leg)?;
     guard::battery_for(&facts, limits, pose.ned, target)?;
     vehicle.change_flight(|flight| {
         flight.goal = Some(format!("go to {north:.1} north, {east:.1} east, {down:.1} down"))
     });
     let mut flying = Flying::new(call);
-    flying.speed_mps = 1.5;
+    flying.speed_mps = LOCAL_MPS;
     let arrived = flying
         .to(Target {
             ned: target,
@@ -250,10 +265,23 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
     let (mut length, mut climb) = (0.0, 0.0);
     let mut path = Vec::new();
     for (index, point) in args.waypoints.iter().enumerate() {
-        let judged = judge_point(&facts, limits, &vehicle.config.fence, home, from, point, index);
-        let to = judged.map_err(|refusal| Refusal {
-            msg: format!("waypoint {}: {}", index + 1, refusal.msg),
-            ..refusal
+        // MAVSDK puts a speed behind its waypoint: the way to the first one is flown at PX4's own.
+        let flat = if index == 0 {
+            cruise.max(Pace::PX4.flat)
+        } else {
+            cruise
+        };
+        let pace = Pace { flat, ..Pace::PX4 };
+        let to = local(home, point.lat, point.lon, point.alt_m);
+        let mut leg = Leg::new(from, to, pace).after(length, climb);
+        if index == 0 {
+            leg = leg.moving(pose.velocity);
+        }
+        judge_point(&facts, limits, &vehicle.config.fence, point, &leg, index).map_err(|refusal| {
+            Refusal {
+                msg: format!("waypoint {}: {}", index + 1, refusal.msg),
+                ..refusal
+            }
         })?;
         length += distance(from, to);
         climb += (from[2] - to[2]).abs();
@@ -290,18 +318,16 @@ fn judge_point(
     facts: &Facts,
     limits: &guard::Limits,
     fence: &guard::Fence,
-    home: Home,
-    from: Ned,
     point: &PathPoint,
+    leg: &Leg,
     index: usize,
-) -> Result<Ned, Refusal> {
+) -> Result<(), Refusal> {
     guard::place(point.lat, point.lon)?;
     if !point.alt_m.is_finite() {
         return refuse("not_finite", "alt_m: expected a finite number");
     }
-    let to = local(home, point.lat, point.lon, point.alt_m);
-    leg(limits, from, to)?;
-    let spacing = distance(from, to);
+    not_too_far(limits, leg.from, leg.to)?;
+    let spacing = distance(leg.from, leg.to);
     if index > 0 && spacing < limits.min_spacing_m {
         return refuse(
             "out_of_range",
@@ -311,8 +337,7 @@ fn judge_point(
             ),
         );
     }
-    guard::way(facts, limits, fence, from, to)?;
-    Ok(to)
+    guard::way(facts, limits, fence, leg)
 }
 
 /// Watches a mission until its last waypoint.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Outcome, motion, perception};
 use crate::answer::Reply;
 use crate::geo::{from_body, wrap_deg};
-use crate::guard::{self, Refusal, Row, refuse, whole};
+use crate::guard::{self, Leg, Pace, Refusal, Row, refuse, whole};
 use crate::scene::Detection;
 use crate::vehicle::{Call, Flying, Target};
 
@@ -402,8 +402,9 @@ async fn follow(
                     let next = [target.ned[0] + north, target.ned[1] + east, target.ned[2]];
                     let away = crate::geo::distance(next, start.ned);
                     let (facts, config) = (call.vehicle.facts(), &call.vehicle.config);
-                    let inside =
-                        guard::way(&facts, &config.flight_limits, &config.fence, target.ned, next).is_ok();
+                    // A piece of a longer way: it moves already.
+                    let leg = Leg::new(target.ned, next, Pace::even(TRACK_MPS)).after(TRACK_AWAY_M, 0.0);
+                    let inside = guard::way(&facts, &config.flight_limits, &config.fence, &leg).is_ok();
                     // Beyond that it only turns.
                     if away < TRACK_AWAY_M && inside {
                         target.ned = next;

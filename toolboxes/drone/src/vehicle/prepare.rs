@@ -8,7 +8,7 @@ use std::time::Duration;
 use tonic::transport::Channel;
 
 use super::{Telemetry, Vehicle};
-use crate::guard::{Fence, Home};
+use crate::guard::{Fence, Home, Pace};
 use crate::mavsdk::action::SetReturnToLaunchAltitudeRequest;
 use crate::mavsdk::action::action_service_client::ActionServiceClient;
 use crate::mavsdk::geofence::geofence_service_client::GeofenceServiceClient;
@@ -35,7 +35,7 @@ pub(super) async fn prepare(vehicle: Arc<Vehicle>, channel: Channel) -> Option<S
         return None;
     }
     let limits = &vehicle.config.flight_limits;
-    let height = RETURN_M.min(limits.max_alt_m - 1.0);
+    let height = RETURN_M.min(limits.max_alt_m - Pace::PX4.below_ceiling());
     for _ in 0..TRIES {
         let request = SetReturnToLaunchAltitudeRequest {
             relative_altitude_m: height as f32,

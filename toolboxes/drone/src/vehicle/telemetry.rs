@@ -1,6 +1,6 @@
 //! What the vehicle says, as it was last heard.
 //!
-//! Plain data with the moment each piece came; written by the streams of [`super::link`], read by everybody else
+//! Plain data with the moment each piece came; written by the streams of [`super::streams`], read by everybody else
 //! without waiting. Read [`Telemetry`].
 
 use std::collections::VecDeque;
@@ -80,9 +80,12 @@ pub(crate) struct Telemetry {
     pub(crate) battery: Option<Battery>,
     pub(crate) clearance_m: Option<Seen<f64>>,
     pub(crate) camera: Option<i32>,
-    /// Photos the camera has reported.
+    /// Photos the camera has reported as taken.
     pub(crate) captures: u64,
-    pub(crate) recording: Option<bool>,
+    /// Photos the camera has reported as failed.
+    pub(crate) failed_captures: u64,
+    /// Whether the camera records a video.
+    pub(crate) recording: Option<Seen<bool>>,
     pub(crate) mission: Option<Seen<Mission>>,
     pub(crate) texts: VecDeque<Text>,
     pub(crate) texts_so_far: u64,

@@ -287,6 +287,9 @@ pub(crate) fn happened(tool: &str, args: &Value, answer: &Value, truth: &Value) 
         "land" => landed,
         "rtl" => landed && away(home(0), home(1)) < 2.0,
         "takeoff" => -at(2) > number("alt_m") - 0.7,
+        "start_video" => truth["recording"] == true,
+        "stop_video" => truth["recording"] == false,
+        "capture_photo" => truth["photos"].as_i64().is_some_and(|photos| photos > 0),
         "hold" => truth["mode"] == "hold" || truth["mode"] == "offboard",
         "move_up" | "move_down" => -at(2) > floor,
         "goto_local" => {

@@ -24,17 +24,29 @@ pub(crate) struct Paused {
 
 /// Runs a flight on a runtime of its own.
 pub(crate) fn fly<F: Future<Output = ()>>(config: Value, world: World, flight: impl FnOnce(Paused) -> F) {
+    fly_this(
+        config,
+        Vehicle::new(Home::default(), Quirks::all(), world),
+        flight,
+    );
+}
+
+/// As [`fly`], with a vehicle of the caller's.
+pub(crate) fn fly_this<F: Future<Output = ()>>(
+    config: Value,
+    vehicle: Vehicle,
+    flight: impl FnOnce(Paused) -> F,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .expect("a runtime");
-    runtime.block_on(async { flight(Paused::begin(config, world).await).await });
+    runtime.block_on(async { flight(Paused::begin(config, vehicle).await).await });
 }
 
 impl Paused {
-    async fn begin(config: Value, world: World) -> Self {
-        let mut vehicle = Vehicle::new(Home::default(), Quirks::all(), world);
+    async fn begin(config: Value, mut vehicle: Vehicle) -> Self {
         vehicle.drain = 0.0;
         let fake = FakeMavsdk::start(vehicle);
         let fleet = Arc::new(Fleet::over(fake.channel(), config).expect("a good configuration"));

@@ -52,10 +52,15 @@ pub(crate) fn px4_sim() -> PathBuf {
                 .expect("target/debug/deps/test")
                 .to_path_buf();
             let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-            let built = Command::new(cargo)
+            let mut build = Command::new(cargo);
+            build
                 .args(["build", "--quiet", "--locked", "--manifest-path"])
-                .arg(root().join("toolboxes/px4-sim/Cargo.toml"))
-                .status();
+                .arg(root().join("toolboxes/px4-sim/Cargo.toml"));
+            // A bench runs without debugging in mind.
+            if target.ends_with("release") {
+                build.arg("--release");
+            }
+            let built = build.status();
             assert!(built.expect("cargo runs").success(), "px4-sim does not build");
             target.join("px4-sim")
         })
@@ -186,6 +191,26 @@ impl Rig {
             .filter(|entry| !["setpoint", "param"].contains(&entry["kind"].as_str().unwrap_or_default()));
         let lines: Vec<String> = told.map(ToString::to_string).collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
+    }
+
+    /// The port on which the mavsdk_server of this rig listens.
+    pub(crate) fn server_port(&self) -> String {
+        let url = format!("udpin://127.0.0.1:{}", self.udp_port());
+        for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let args: Vec<String> = line
+                .split(|byte| *byte == 0)
+                .map(|arg| String::from_utf8_lossy(arg).into_owned())
+                .collect();
+            let ours = args
+                .first()
+                .is_some_and(|program| program.ends_with("mavsdk_server"));
+            if ours && args.contains(&url) {
+                let port = args.iter().position(|arg| arg == "-p").expect("-p");
+                return args[port + 1].clone();
+            }
+        }
+        panic!("no mavsdk_server at {url}");
     }
 
     /// The UDP port between the simulator and its mavsdk_server.

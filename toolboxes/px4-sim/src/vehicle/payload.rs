@@ -28,6 +28,8 @@ pub struct Photo {
 pub struct Payload {
     /// Whether there is a camera at all; PX4's own simulation has none.
     pub present: bool,
+    /// Whether it does what it acknowledges.
+    pub obeys: bool,
     /// Photos taken.
     pub photos: i32,
     /// Simulated time the recording began.
@@ -40,6 +42,7 @@ impl Default for Payload {
     fn default() -> Self {
         Self {
             present: true,
+            obeys: true,
             photos: 0,
             recording_since: None,
             videos: 0,
@@ -50,8 +53,8 @@ impl Default for Payload {
 impl Vehicle {
     /// Takes a photo. Unsupported without a camera.
     pub fn take_photo(&mut self) -> Ack {
-        if !self.payload.present {
-            return self.command("take_photo", Ack::Unsupported);
+        if let Some(ack) = self.idle_camera() {
+            return self.command("take_photo", ack);
         }
         let (lat, lon, alt) = self.global();
         let photo = Photo {
@@ -69,10 +72,10 @@ impl Vehicle {
 
     /// Starts a recording; a second start is denied.
     pub fn start_video(&mut self) -> Ack {
-        let ack = match (self.payload.present, self.payload.recording_since) {
-            (false, _) => Ack::Unsupported,
-            (true, Some(_)) => Ack::Denied,
-            (true, None) => {
+        let ack = match (self.idle_camera(), self.payload.recording_since) {
+            (Some(ack), _) => ack,
+            (None, Some(_)) => Ack::Denied,
+            (None, None) => {
                 self.payload.recording_since = Some(self.time);
                 self.payload.videos += 1;
                 Ack::Accepted
@@ -83,11 +86,20 @@ impl Vehicle {
 
     /// Ends the recording; denied when there is none.
     pub fn stop_video(&mut self) -> Ack {
-        let ack = match (self.payload.present, self.payload.recording_since.take()) {
-            (false, _) => Ack::Unsupported,
-            (true, Some(_)) => Ack::Accepted,
-            (true, None) => Ack::Denied,
+        let ack = match self.idle_camera() {
+            Some(ack) => ack,
+            None if self.payload.recording_since.take().is_some() => Ack::Accepted,
+            None => Ack::Denied,
         };
         self.command("stop_video", ack)
+    }
+
+    /// What a camera answers that does nothing: there is none, or it only says that it does.
+    fn idle_camera(&self) -> Option<Ack> {
+        match (self.payload.present, self.payload.obeys) {
+            (false, _) => Some(Ack::Unsupported),
+            (true, false) => Some(Ack::Accepted),
+            (true, true) => None,
+        }
     }
 }

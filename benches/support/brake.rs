@@ -1,0 +1,259 @@
+//! How long an emergency brake takes from the bus to the vehicle.
+//!
+//! The service with its embedded bus and the drone toolbox, the real mavsdk_server, px4-sim. Two processes read one clock
+//! (CLOCK_REALTIME): this one when it sends `emergency_brake` while the vehicle flies on set points, the simulator when it
+//! takes the datagram with the zero velocity. What the simulator itself takes to notice something is measured on its
+//! control channel, and subtracted from each figure as the median of that.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::measure::median;
+use super::peers::{Question, plugins, service_command};
+use super::process::{Process, Sandbox, free_port};
+use super::wire::Wire;
+
+/// Brakes at most, and for how long: the 99th percentile wants at least a hundred.
+const BRAKES: usize = 150;
+const TIME: Duration = Duration::from_secs(240);
+
+/// Past it something is lost.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Each in milliseconds, one a brake.
+pub(crate) struct Brakes {
+    /// Until the simulator has the zero velocity, everything included.
+    pub(crate) raw: Vec<f64>,
+    /// What the simulator takes to notice something, the median.
+    pub(crate) simulator: f64,
+}
+
+/// `None` where there is no mavsdk_server.
+pub(crate) fn measure() -> io::Result<Option<Brakes>> {
+    let Some(server) = mavsdk_server() else {
+        return Ok(None);
+    };
+    let mut stage = Stage::set(&server)?;
+    stage.fly()?;
+    let (mut raw, mut simulator) = (Vec::new(), Vec::new());
+    let begun = Instant::now();
+    while raw.len() < BRAKES && begun.elapsed() < TIME {
+        raw.push(stage.brake()?);
+        simulator.push(stage.simulator.notices()?);
+    }
+    let simulator = median(simulator);
+    Ok(Some(Brakes { raw, simulator }))
+}
+
+/// The server of the published package, where `scripts/venv.sh` has put it.
+fn mavsdk_server() -> Option<PathBuf> {
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv-mavsdk/lib");
+    let mut pythons = std::fs::read_dir(library).ok()?;
+    pythons.find_map(|python| {
+        let path = python
+            .ok()?
+            .path()
+            .join("site-packages/mavsdk_grpc/bin/mavsdk_server");
+        path.exists().then_some(path)
+    })
+}
+
+fn unix() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// The service with the drone toolbox alone, a client, and the simulator's control channel.
+struct Stage {
+    wire: Wire,
+    simulator: Simulator,
+    process: Process,
+    _sandbox: Sandbox,
+}
+
+impl Stage {
+    fn set(server: &Path) -> io::Result<Self> {
+        let sandbox = Sandbox::new();
+        let (port, control) = (free_port(), free_port());
+        let built = plugins("bench-toolboxes");
+        let own = sandbox.path("plugins");
+        std::fs::create_dir(&own)?;
+        std::fs::copy(built.join("drone.so"), own.join("drone.so"))?;
+        let drone = json!({
+            "mavsdk_server": server,
+            "px4_sim": built.join("px4-sim"),
+            "flight_limits": {"max_replans": 100_000},
+            // Slow streams would make each brake wait for the mode to be told; they do not change how fast it is.
+            "simulator": {"quirks": "all,-slow_streams", "args": ["--control", format!("127.0.0.1:{control}")]},
+        });
+        let conf = json!({
+            "websocket": {"host": "127.0.0.1", "port": port},
+            "PHAL": {"ovos-phal-plugin-tools": {"drone": drone}},
+        });
+        std::fs::write(sandbox.path("config/mycroft/mycroft.conf"), conf.to_string())?;
+        let mut command = service_command(&sandbox);
+        command.args(["--embedded-bus", "auto", "--plugins"]).arg(own);
+        let mut process = Process::start("ovos-tools", &sandbox, command);
+        // The bus is there before the service listens on it.
+        process.until("readiness", |process| {
+            process.output().contains("ready after").then_some(())
+        });
+        let wire = Wire::join(port)?;
+        let mut stage = Self {
+            wire,
+            simulator: Simulator(control),
+            process,
+            _sandbox: sandbox,
+        };
+        stage.until("a healthy vehicle", |stage| {
+            let health = stage.run("vehicle_health", &json!({}))?;
+            Ok(health["armable"] == true)
+        })?;
+        Ok(stage)
+    }
+
+    fn fly(&mut self) -> io::Result<()> {
+        self.simulator.ask(&json!({"cmd": "set_drain", "pct_per_s": 0}))?;
+        self.simulator.ask(&json!({"cmd": "clear_world"}))?;
+        self.ok("arm", &json!({}))?;
+        self.ok("takeoff", &json!({"alt_m": 5}))
+    }
+
+    /// Brakes a vehicle that moves by set points; milliseconds until the zero velocity is there.
+    fn brake(&mut self) -> io::Result<f64> {
+        self.ok("replan", &json!({"reason": "bench"}))?;
+        // To and fro, so that it stays where it is.
+        let moving = Question::invoke(
+            "goto_local",
+            &json!({"north_m": 0, "east_m": self.other_side()?, "down_m": -5}),
+        );
+        self.wire.send(moving.request.as_bytes())?;
+        let simulator = Simulator(self.simulator.0);
+        let begun = Instant::now();
+        let since = loop {
+            let truth = simulator.ask(&json!({"cmd": "truth"}))?["truth"].clone();
+            let speed = truth["velocity"][1].as_f64().unwrap_or_default().abs();
+            if truth["mode"] == "offboard" && speed > 0.3 {
+                break truth["next_seq"].clone();
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(io::Error::other(format!("it does not move: {truth}")));
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        };
+        let stop = Question::invoke("emergency_brake", &json!({}));
+        let sent = unix();
+        self.wire.send(stop.request.as_bytes())?;
+        let (mut moved, mut stopped) = (false, false);
+        while !(moved && stopped) {
+            let answer: Value = self
+                .wire
+                .until(&stop.answer, |text| serde_json::from_slice(text))??;
+            moved |= answer["data"]["name"] == "goto_local";
+            stopped |= answer["data"]["name"] == "emergency_brake";
+        }
+        let told =
+            simulator.ask(&json!({"cmd": "log", "since": since, "kind": "setpoint", "limit": 1000}))?;
+        let entries = told["log"].as_array().cloned().unwrap_or_default();
+        let zero = entries.iter().find(|entry| entry["velocity"].is_array());
+        let arrived = zero.and_then(|entry| entry["unix"].as_f64());
+        let arrived = arrived.ok_or_else(|| io::Error::other("no zero velocity reached the vehicle"))?;
+        self.resume()?;
+        self.until("hold", |stage| {
+            Ok(stage.simulator.ask(&json!({"cmd": "truth"}))?["truth"]["mode"] == "hold")
+        })?;
+        Ok((arrived - sent) * 1e3)
+    }
+
+    fn other_side(&self) -> io::Result<f64> {
+        let truth = self.simulator.ask(&json!({"cmd": "truth"}))?;
+        let east = truth["truth"]["position"][1].as_f64().unwrap_or_default();
+        Ok(if east > 0.0 { east - 10.0 } else { east + 10.0 })
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        let status = self.ask(&Question::new("ovos.tools.status", &json!({})))?;
+        let drone = status["data"]["toolboxes"]
+            .as_array()
+            .and_then(|toolboxes| toolboxes.iter().find(|toolbox| toolbox["toolbox_id"] == "drone"))
+            .cloned()
+            .unwrap_or_default();
+        let data = json!({"toolbox_id": "drone", "stop_id": drone["stop_id"]});
+        let resumed = self.ask(&Question::new("ovos.tools.resume", &data))?;
+        if resumed["data"]["toolboxes"][0]["ok"] == true {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!("not resumed: {resumed}")))
+        }
+    }
+
+    fn ask(&mut self, question: &Question) -> io::Result<Value> {
+        self.wire.send(question.request.as_bytes())?;
+        Ok(self
+            .wire
+            .until(&question.answer, |text| serde_json::from_slice(text))??)
+    }
+
+    /// Runs a tool to its result; a service that is not ready yet gives none.
+    fn run(&mut self, tool: &str, args: &Value) -> io::Result<Value> {
+        let mut answer = self.ask(&Question::invoke(tool, args))?;
+        Ok(answer["data"]["result"].take())
+    }
+
+    fn ok(&mut self, tool: &str, args: &Value) -> io::Result<()> {
+        let result = self.run(tool, args)?;
+        if result["ok"] == true {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!(
+                "{tool}: {result}\n{}",
+                self.process.log()
+            )))
+        }
+    }
+
+    fn until(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> io::Result<bool>) -> io::Result<()> {
+        let begun = Instant::now();
+        while !look(self)? {
+            if begun.elapsed() > PATIENCE {
+                let text = format!("not within {PATIENCE:?}: {what}\n{}", self.process.log());
+                return Err(io::Error::other(text));
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+/// The port of its control channel.
+struct Simulator(u16);
+
+impl Simulator {
+    fn ask(&self, request: &Value) -> io::Result<Value> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.0))?;
+        self.through(&mut stream, request)
+    }
+
+    fn through(&self, stream: &mut TcpStream, request: &Value) -> io::Result<Value> {
+        stream.set_nodelay(true)?;
+        stream.write_all(format!("{request}\n").as_bytes())?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    /// Milliseconds from a request until it reads the clock for it.
+    fn notices(&self) -> io::Result<f64> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.0))?;
+        // The first one waits for the connection to be taken.
+        self.through(&mut stream, &json!({"cmd": "truth"}))?;
+        let sent = unix();
+        let truth = self.through(&mut stream, &json!({"cmd": "truth"}))?;
+        let noticed = truth["truth"]["unix"].as_f64().unwrap_or(f64::NAN);
+        Ok((noticed - sent) * 1e3)
+    }
+}
