@@ -3,7 +3,11 @@
 import sys
 import time
 
+import scservo_sdk.port_handler
 from scservo_sdk import COMM_RX_TIMEOUT, COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
+
+# The 34 ms it waits for an answer are less than a busy machine may keep the simulated servos from running.
+scservo_sdk.port_handler.LATENCY_TIMER = 250
 
 port = PortHandler(sys.argv[1])
 assert port.openPort()
