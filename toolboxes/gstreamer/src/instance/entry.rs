@@ -97,9 +97,14 @@ impl Instance {
         self.phase.send_replace(phase);
     }
 
+    /// Ends it as soon as its thread looks; for that thread, which needs no waking.
+    pub(super) fn mark_halted(&self) {
+        self.halted.store(true, Ordering::SeqCst);
+    }
+
     /// Ends it at once; never blocks.
     pub(super) fn halt(&self) {
-        self.halted.store(true, Ordering::SeqCst);
+        self.mark_halted();
         // Only to wake the thread; one whose queue is full is awake.
         _ = self.inputs.try_send(Input::Command(Command::Stop {
             grace: Duration::ZERO,

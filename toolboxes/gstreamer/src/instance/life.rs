@@ -34,7 +34,8 @@ impl Worker {
         while self.inputs.try_recv().is_ok_and(|input| match input {
             Input::Command(command) => {
                 if matches!(command, Command::Stop { .. }) {
-                    self.instance.halt();
+                    // Not `halt`, which would put the next command into this queue, for ever.
+                    self.instance.mark_halted();
                 } else {
                     command.refuse("it is being started");
                 }
