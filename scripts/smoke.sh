@@ -9,6 +9,8 @@ rustup=${RUSTUP_HOME:-$HOME/.rustup}
 setsid env HOME="$home" CARGO_HOME="$toolchain" RUSTUP_HOME="$rustup" make run >"$home/log" 2>&1 &
 service=$!
 trap 'kill -- -$service 2>/dev/null || true; rm -rf "$home"' EXIT
+# Without this a signal ends the script and leaves the service.
+trap 'exit 1' HUP INT TERM
 
 # The build decides how long this takes; the service itself is up in a moment.
 tries=0
