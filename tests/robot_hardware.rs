@@ -18,6 +18,7 @@ mod support {
     pub(crate) mod python;
     pub(crate) mod scene;
     pub(crate) mod service;
+    pub(crate) mod status;
 }
 
 #[allow(dead_code, reason = "the helpers serve several test programs")]
@@ -34,6 +35,7 @@ use support::client::Client;
 use support::process::{DEADLINE, Process};
 use support::scene::{Scene, ready};
 use support::service::{BusKind, plugins_with};
+use support::status::{pid, toolbox};
 
 /// From the moment something breaks until the robot is told to stop.
 const AT_REST: Duration = Duration::from_secs(1);
@@ -188,11 +190,8 @@ impl Drive {
     }
 
     fn toolbox(&mut self) -> Pid {
-        let status = self.client.ask("ovos.tools.status", &json!({}));
-        let pid = status["toolboxes"][0]["pid"]
-            .as_i64()
-            .unwrap_or_else(|| panic!("no pid in {status:#}"));
-        Pid::from_raw(pid.try_into().unwrap()).unwrap()
+        let robot = toolbox(&mut self.client, "robot");
+        pid(&robot).unwrap_or_else(|| panic!("no pid in {robot:#}"))
     }
 
     /// The robot is told to stop within a second, and nothing else afterwards.

@@ -29,6 +29,9 @@ mod scene;
 #[path = "../support/service.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod service;
+#[path = "../support/status.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod status;
 /// Where `versions` looks for them.
 #[path = "../support/versions.rs"]
 mod versions;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::callers::Pace;
@@ -15,6 +15,7 @@ use crate::fixture::Workshop;
 use crate::process::{DEADLINE, Process};
 use crate::scene::{Scene, ready};
 use crate::service::BusKind;
+use crate::status::{pid, toolbox};
 use crate::versions::builds;
 
 /// Toolboxes that end when their tool is called.
@@ -137,15 +138,6 @@ impl Stage {
         self.client.settled(call_id)
     }
 
-    fn status(&mut self, id: &str) -> Value {
-        let status = self.client.ask("ovos.tools.status", &json!({}));
-        let toolboxes = status["toolboxes"].as_array().cloned().unwrap_or_default();
-        toolboxes
-            .into_iter()
-            .find(|toolbox| toolbox["toolbox_id"] == id)
-            .unwrap_or_default()
-    }
-
     /// Reloads until every toolbox serves: a restart waits the longer the more often there was one.
     fn all_ready(&mut self) {
         let end = Instant::now() + DEADLINE;
@@ -177,15 +169,12 @@ impl Stage {
     }
 
     fn kill_testbed(&mut self) -> &'static str {
-        let testbed = self.status("testbed");
-        let pid = testbed["pid"]
-            .as_i64()
-            .and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
-        _ = kill_process(pid.expect("testbed has a process"), Signal::KILL);
+        let testbed = toolbox(&mut self.client, "testbed");
+        _ = kill_process(pid(&testbed).expect("testbed has a process"), Signal::KILL);
         let end = Instant::now() + DEADLINE;
         let testbed = loop {
             self.all_ready();
-            let found = self.status("testbed");
+            let found = toolbox(&mut self.client, "testbed");
             if found["pid"] != testbed["pid"] {
                 break found;
             }

@@ -36,12 +36,15 @@ pub(crate) fn toolbox_until(
     }
 }
 
+/// The process of a toolbox, if it has one.
+pub(crate) fn pid(toolbox: &Value) -> Option<Pid> {
+    let pid = toolbox["pid"].as_i64()?;
+    Pid::from_raw(pid.try_into().ok()?)
+}
+
 /// Sends a signal to a toolbox's process, if it still has one.
 pub(crate) fn signal(toolbox: &Value, signal: Signal) {
-    let pid = toolbox["pid"]
-        .as_i64()
-        .and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
-    if let Some(pid) = pid {
+    if let Some(pid) = pid(toolbox) {
         // It may be gone by now, which is what the signal is for.
         _ = kill_process(pid, signal);
     }
