@@ -8,7 +8,18 @@ toolchain=${CARGO_HOME:-$HOME/.cargo}
 rustup=${RUSTUP_HOME:-$HOME/.rustup}
 setsid env HOME="$home" CARGO_HOME="$toolchain" RUSTUP_HOME="$rustup" make run >"$home/log" 2>&1 &
 service=$!
-trap 'kill -- -$service 2>/dev/null || true; rm -rf "$home"' EXIT
+# The toolboxes write down what they run while they close: the home goes when they have ended.
+end() {
+    kill -- -$service 2>/dev/null || true
+    tries=0
+    while kill -0 $service 2>/dev/null; do
+        [ $tries -lt 60 ] || { kill -9 -- -$service; echo "make run did not end after SIGTERM" >&2; exit 1; }
+        tries=$((tries + 1))
+        sleep 1
+    done
+    rm -rf "$home"
+}
+trap end EXIT
 # Without this a signal ends the script and leaves the service.
 trap 'exit 1' HUP INT TERM
 
