@@ -79,6 +79,34 @@ async fn a_stop_may_come_from_a_thread_outside_the_runtime() {
     assert_eq!(stopped.unwrap().await[0].unreached, None);
 }
 
+#[tokio::test]
+async fn a_call_that_is_ended_by_the_halt_before_it_is_told_was_stopped_all_the_same() {
+    for on_cancel in [OnCancel::Ends(Duration::ZERO), OnCancel::Fails(Duration::ZERO)] {
+        let rig = rig();
+        rig.toolbox.script("swing", Script::hangs().on_cancel(on_cancel));
+        let call = rig.motion("swing");
+        rig.toolbox.until_started("swing").await;
+        let (toolbox, (answered, is_answered)) = (rig.toolbox.clone(), std::sync::mpsc::channel());
+        rig.toolbox.hook(move |event| {
+            if matches!(event, Event::Halted { emergency: true, .. }) {
+                toolbox.end_runs();
+                // The stop goes on when the call has its answer.
+                is_answered.recv_timeout(Duration::from_secs(10)).unwrap();
+            }
+        });
+        let engine = rig.engine.clone();
+        let stopped = std::thread::spawn(move || drop(engine.stop(&robot(), "the button")));
+        let report = call.report().await;
+        answered.send(()).unwrap();
+        stopped.join().unwrap();
+        assert_eq!(report.outcome, CallOutcome::Stopped, "{report:?}");
+        assert_eq!(
+            outcomes(&report),
+            [("swing", Cancelled), ("later", Cancelled)].into()
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_gentle_halt_follows_an_emergency_stop_whatever_ended_the_call_before() {
     let earlier = [

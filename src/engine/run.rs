@@ -197,7 +197,10 @@ impl Runner<'_> {
             self.limits.grace
         };
         match interrupted {
-            Waited::Ended(end) => settle(&mut line, end, None),
+            Waited::Ended(end) => {
+                let why = self.stopped_by_now(&end);
+                settle(&mut line, end, why.as_ref());
+            }
             Waited::GivenUp => {
                 line.outcome = Outcome::Abandoned;
                 line.error = Some(Failure::new(
@@ -246,6 +249,17 @@ impl Runner<'_> {
             self.control.end(Cause::stopped(self.latch));
         }
         (!self.may_start(effect)).then(|| interruption(self.control.cause().as_ref()).failure)
+    }
+
+    /// The emergency stop that ended a run before its call was told of it: a stop raises the epoch first, then halts, and
+    /// tells the calls last.
+    fn stopped_by_now(&self, end: &Ended) -> Option<Interruption> {
+        let did_not_get_there = matches!(end, Ended::Cancelled | Ended::Reported(Completion::Error(_)));
+        if !did_not_get_there || self.latch.is_current(self.epoch) {
+            return None;
+        }
+        self.control.end(Cause::stopped(self.latch));
+        Some(interruption(self.control.cause().as_ref()))
     }
 
     /// Waits for a safe action: only what ends safe actions, or the outermost bound, ends the wait.

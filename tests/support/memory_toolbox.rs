@@ -232,6 +232,13 @@ impl MemoryToolbox {
         *self.hook.lock().unwrap() = Some(Box::new(hook));
     }
 
+    /// Asks every run to end, as the halt of a real toolbox does.
+    pub(crate) fn end_runs(&self) {
+        for run in self.state().runs.values() {
+            run.cancelled.send_replace(true);
+        }
+    }
+
     // --- the log
 
     pub(crate) fn log(&self) -> Vec<Event> {
