@@ -36,6 +36,7 @@ pub(super) struct Core {
     progress: Rate,
     events: Rate,
     urgent_events: Rate,
+    latches: Rate,
 }
 
 impl Core {
@@ -57,6 +58,8 @@ impl Core {
             progress: Rate::new(1000, 500),
             events: Rate::new(200, 50),
             urgent_events: Rate::new(200, 100),
+            // Of its own: nothing else that a toolbox says may cost the service an emergency stop.
+            latches: Rate::new(200, 100),
             origin,
             manifest,
             limits,
@@ -124,8 +127,11 @@ impl Core {
 
     /// An event that was read already.
     pub(super) fn happened(&self, event: Event) {
-        let urgent = matches!(event.kind.as_str(), "backend" | "latched" | "tools_changed");
-        let rate = if urgent { &self.urgent_events } else { &self.events };
+        let rate = match event.kind.as_str() {
+            "latched" => &self.latches,
+            "backend" | "tools_changed" => &self.urgent_events,
+            _ => &self.events,
+        };
         if rate.allows() {
             self.services.event(&self.origin, event);
         } else {

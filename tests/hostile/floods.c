@@ -12,6 +12,7 @@ static tb_status start(void *instance, uint64_t run, tb_str json, tb_bytes *erro
         h->log(h->ctx, TB_LOG_TRACE, str("flood"), str("water"));
         h->progress(h->ctx, run, str("{\"fraction\":0.5}"));
         h->event(h->ctx, str("{\"kind\":\"noise\"}"));
+        h->event(h->ctx, str("{\"kind\":\"backend\"}"));
     }
     event(s, "latched");
     s->host->complete(h->ctx, run, TB_OK, owned(s, "{\"output\":1}"));

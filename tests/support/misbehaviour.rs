@@ -202,7 +202,8 @@ async fn floods_are_cut_and_hide_nothing_urgent() {
     let ended = within(toolbox.start(RunId(1), action("go", 0), Some(progress))).await;
     assert_eq!(ended, reported(1));
     let counts = toolbox.counts();
-    assert_eq!(seen.count("noise") as u64 + counts.dropped_events, 100_000);
+    let events = (seen.count("noise") + seen.count("backend")) as u64;
+    assert_eq!(events + counts.dropped_events, 200_000);
     assert_eq!(
         heard.load(Ordering::Relaxed) as u64 + counts.dropped_progress,
         100_000
