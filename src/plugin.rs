@@ -55,6 +55,7 @@ mod wake_lock;
 mod watchdog;
 
 pub use child_toolbox::{ChildToolbox, ProcessSettings};
+pub use code::PluginFile;
 pub use confine::Confine;
 pub use counts::Counts;
 pub use gate::InUse;

@@ -25,10 +25,11 @@ use tokio::sync::{oneshot, watch};
 use sent::Sent;
 use sockets::Sockets;
 
+use super::code::PluginFile;
 use super::confine::Confine;
 use super::core::Core;
 use super::counts::Counts;
-use super::frame::{HaltOrder, Opening, Order};
+use super::frame::{Frame, HaltOrder, MAX_DATA, Opening, Order};
 use super::hosted::{Death, Hosted};
 use super::in_process::Open;
 use super::json;
@@ -45,8 +46,8 @@ use crate::engine::{Ended, Halt, ProgressSink, RunId, Toolbox};
 pub struct ProcessSettings {
     /// The program that is run as `toolbox-host`.
     pub program: PathBuf,
-    /// The file it loads; should be a staged copy that nobody else writes.
-    pub file: PathBuf,
+    /// The file it loads; should be a staged copy that nobody else writes. Kept until its hardware is at rest.
+    pub file: Arc<PluginFile>,
     /// Added to the allowed part of the service's environment.
     pub env: BTreeMap<String, String>,
     /// Memory it may use, in MiB; none: as much as there is.
@@ -124,7 +125,7 @@ impl ChildToolbox {
             confine: process.confine.clone(),
         };
         let sockets = Sockets::new().map_err(|e| trouble(&e))?;
-        let mut command = program.command("--serve", &process.file);
+        let mut command = program.command("--serve", process.file.path());
         command
             .stdin(Stdio::from(OwnedFd::from(sockets.their_data)))
             .stdout(Stdio::from(OwnedFd::from(sockets.their_control)))
@@ -234,6 +235,10 @@ impl ChildToolbox {
     ) -> BoxFuture<'static, Result<T, Failure>> {
         let (reply, answer) = oneshot::channel();
         let ask = self.tether.next_id();
+        let frame = order(ask).frame();
+        if frame.is_too_long() {
+            return ready(Err(self.too_long(&frame))).boxed();
+        }
         {
             let mut state = self.tether.lock();
             if let Some(failure) = state.refusal(&self.tether.core.origin) {
@@ -244,7 +249,7 @@ impl ChildToolbox {
             }
             state.asks.insert(ask, reply);
         }
-        self.tether.data.send(&order(ask).frame().encode());
+        self.tether.data.send(&frame.encode());
         self.tether.arm();
         let tether = self.tether.clone();
         async move {
@@ -257,6 +262,17 @@ impl ChildToolbox {
             })
         }
         .boxed()
+    }
+
+    /// Refused here: the child would take it for nonsense, and end with everything that it does.
+    fn too_long(&self, frame: &Frame) -> Failure {
+        let id = &self.tether.core.origin.toolbox_id;
+        let text = format!(
+            "toolbox `{id}` would have to be sent {} bytes at once, and a process of its own is sent at most {MAX_DATA}; \
+             let its actions return less, or run it with `\"isolation\": \"in_process\"`",
+            frame.bytes()
+        );
+        Failure::new("RuntimeError", text)
     }
 
     /// As [`ChildToolbox::ask`], within `limits.open`.
@@ -385,7 +401,8 @@ impl Hosted for ChildToolbox {
             topic: topic.to_owned(),
             json: data.to_owned(),
         };
-        if !self.tether.data.chatter(&order.frame().encode()) {
+        let frame = order.frame();
+        if frame.is_too_long() || !self.tether.data.chatter(&frame.encode()) {
             core.counters.dropped_messages.add();
         }
     }
@@ -393,10 +410,12 @@ impl Hosted for ChildToolbox {
     fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
         let asked = self.tether.lock().requests.remove(&request);
         if asked {
-            let answer = answer.clone();
-            self.tether
-                .data
-                .send(&Order::Response { request, answer }.frame().encode());
+            let order = |answer| Order::Response { request, answer }.frame();
+            let mut frame = order(answer.clone());
+            if frame.is_too_long() {
+                frame = order(Err(self.too_long(&frame)));
+            }
+            self.tether.data.send(&frame.encode());
         }
         asked
     }
@@ -470,7 +489,15 @@ impl Toolbox for ChildToolbox {
                 return ready(Ended::Reported(Completion::Error(failure))).boxed();
             }
         };
-        let wants_progress = progress.is_some();
+        let order = Order::Start {
+            run: run.0,
+            progress: progress.is_some(),
+            json,
+        };
+        let frame = order.frame();
+        if frame.is_too_long() {
+            return ready(Ended::Reported(Completion::Error(self.too_long(&frame)))).boxed();
+        }
         let waiting = match core.runs.register(run, start.call.stop_epoch, progress) {
             Ok(waiting) => waiting,
             Err(ended) => return ready(ended).boxed(),
@@ -491,12 +518,7 @@ impl Toolbox for ChildToolbox {
                 state.moving.insert(run.0);
             }
         }
-        let order = Order::Start {
-            run: run.0,
-            progress: wants_progress,
-            json,
-        };
-        self.tether.data.start(&order.frame().encode());
+        self.tether.data.start(&frame.encode());
         self.tether.arm();
         let tether = self.tether.clone();
         Sent {

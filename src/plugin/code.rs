@@ -16,7 +16,7 @@ pub(super) enum Code {
     /// A library in this process, which is never unloaded.
     Loaded(Arc<Library>),
     /// A file that every process of the toolbox loads.
-    Staged(Arc<StagedFile>, Arc<Manifest>),
+    Staged(Arc<PluginFile>, Arc<Manifest>),
 }
 
 impl Code {
@@ -36,23 +36,35 @@ impl Code {
     }
 }
 
-/// A staged copy that goes when nobody can start a process from it any more.
+/// A file that processes of a toolbox load, also the one that brings its hardware to rest when the others have ended.
 #[derive(Debug)]
-pub(super) struct StagedFile(PathBuf);
+pub struct PluginFile {
+    path: PathBuf,
+    is_ours: bool,
+}
 
-impl StagedFile {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self(path)
+impl PluginFile {
+    /// A file of somebody else's, who leaves it alone as long as it is used.
+    #[must_use]
+    pub fn lent(path: PathBuf) -> Self {
+        Self { path, is_ours: false }
+    }
+
+    /// A private copy that goes when nobody can start a process from it any more.
+    pub(super) fn staged(path: PathBuf) -> Self {
+        Self { path, is_ours: true }
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
-impl Drop for StagedFile {
+impl Drop for PluginFile {
     fn drop(&mut self) {
-        // The folder goes with the stage in any case.
-        _ = std::fs::remove_file(&self.0);
+        if self.is_ours {
+            // The folder goes with the stage in any case.
+            _ = std::fs::remove_file(&self.path);
+        }
     }
 }

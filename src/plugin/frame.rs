@@ -61,6 +61,16 @@ impl Frame {
         Self::new(kind, code, id, Vec::new())
     }
 
+    /// Whether the other side of the data socket takes it.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.body.len() > MAX_DATA
+    }
+
+    /// Bytes of its body.
+    pub(super) fn bytes(&self) -> usize {
+        self.body.len()
+    }
+
     /// The bytes that are sent.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER + self.body.len());

@@ -67,6 +67,7 @@ pub struct InProcess {
     planless: Arc<Without>,
     conclusionless: Arc<Without>,
     closed: watch::Receiver<bool>,
+    meter: Arc<Meter>,
 }
 
 impl std::fmt::Debug for InProcess {
@@ -107,11 +108,12 @@ impl InProcess {
         let core = Core::new(origin, manifest, limits, stop_epoch, services);
         let (opened, is_open) = oneshot::channel();
         let (closing, closed) = watch::channel(false);
+        let meter = Meter::new(&id, generation, SLOW_CALL);
         let host = HostThread {
             core: Arc::clone(&core),
             control: Arc::clone(&control),
             library: Arc::clone(&library),
-            meter: Meter::new(&id, generation, SLOW_CALL),
+            meter: Arc::clone(&meter),
             closed: closing,
             running: Cell::new(false),
         };
@@ -127,6 +129,7 @@ impl InProcess {
                 planless: Arc::default(),
                 conclusionless: Arc::default(),
                 closed,
+                meter,
             }),
             Ok(Ok(Err(failure))) => Err(failure),
             Ok(Err(_)) => Err(Failure::new(
@@ -183,6 +186,13 @@ impl InProcess {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.control.is_stopped()
+    }
+
+    /// The function that it has not returned from within `limits.open`, though it should at once: everything else that is
+    /// asked of it waits behind that.
+    #[must_use]
+    pub fn overdue(&self) -> Option<&'static str> {
+        self.meter.overdue(self.core.limits.open)
     }
 
     /// Makes an older generation's stop known to this one. Never goes back.

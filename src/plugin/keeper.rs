@@ -9,7 +9,6 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,9 +21,11 @@ use ovos_toolbox_wire::{Event, Severity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::code::PluginFile;
 use super::frame::{Decoder, MAX_CONTROL, MAX_DATA, Order, Word};
 use super::hosted::Death;
 use super::probe::signal_name;
+use super::serve::SAFE_STOP;
 use super::spawner::{Program, spawn_now};
 use super::tether::{End, Outlook, Tether};
 
@@ -42,13 +43,12 @@ const LAST_MOMENT: Duration = Duration::from_millis(50);
 /// A child that is late because its threads wait for a processor is granted that time, up to this many times the limit: on a
 /// machine that is that busy a fresh process would be no faster, and one that loads the machine itself is not waited for.
 const MOST_PATIENCE: u32 = 3;
-/// How long `safe_stop` may take.
-const SAFE_STOP: Duration = Duration::from_secs(5);
 
 /// What a keeper needs to start the fresh process.
 pub(super) struct Keeping {
     pub(super) program: Program,
-    pub(super) file: PathBuf,
+    /// Owned: its copy of the service may be gone before its process is.
+    pub(super) file: Arc<PluginFile>,
     pub(super) config: String,
     pub(super) memory_mb: Option<u64>,
 }
@@ -481,7 +481,7 @@ impl Keeper {
             config,
             ..
         } = &self.keeping;
-        let mut command = program.command("--safe-stop", file);
+        let mut command = program.command("--safe-stop", file.path());
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

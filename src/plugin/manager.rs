@@ -174,20 +174,15 @@ impl Manager {
     pub async fn shutdown(&self, deadline: Duration) -> bool {
         self.inner.stop.cancel();
         let all = async {
-            // A reload that is under way sees the token and ends early.
+            // At once: a reload that is under way may wait for hardware that does not answer.
+            let closed = self.inner.rest_all().await;
+            // It sees the token and ends early; what it has put into place meanwhile comes to rest after it.
             let turn = self.inner.turn.lock().await;
-            let instances: Vec<Arc<dyn Hosted>> = self
-                .inner
-                .book()
-                .slots
-                .values()
-                .map(|slot| Arc::clone(&slot.instance))
-                .collect();
-            let closed = join_all(instances.iter().map(|instance| rest(&**instance))).await;
+            let closed = self.inner.rest_all().await && closed;
             drop(turn);
             self.inner.tracker.close();
             self.inner.tracker.wait().await;
-            closed.into_iter().all(|closed| closed)
+            closed
         };
         timeout(deadline, all).await.unwrap_or(false)
     }
@@ -225,6 +220,17 @@ impl Inner {
     ) -> Result<T, String> {
         let done = self.tracker.spawn_blocking(work).await;
         done.unwrap_or_else(|error| Err(format!("bug in the service: {error}")))
+    }
+
+    /// Brings every copy that serves to rest and closes it; true when all closed in time.
+    async fn rest_all(&self) -> bool {
+        let instances: Vec<Arc<dyn Hosted>> = {
+            let book = self.book();
+            let slots = book.slots.values();
+            slots.map(|slot| Arc::clone(&slot.instance)).collect()
+        };
+        let closed = join_all(instances.iter().map(|instance| rest(&**instance))).await;
+        closed.into_iter().all(|closed| closed)
     }
 
     /// Drains, halts and closes a copy that nobody enters any more.

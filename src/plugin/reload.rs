@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::{FutureExt, TryFutureExt};
 use ovos_toolbox_wire::Failure;
 
 use super::book::{Slot, Source};
 use super::child_toolbox::{ChildToolbox, ProcessSettings};
-use super::code::{Code, StagedFile};
+use super::code::{Code, PluginFile};
 use super::examine::{Candidate, Finding, examine};
 use super::hosted::Hosted;
 use super::in_process::{InProcess, Open};
@@ -338,7 +339,7 @@ async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<Source, Str
     let code = match code {
         Some(code) => code.clone(),
         None if config.isolation == Isolation::Process => {
-            let file = Arc::new(StagedFile::new(staged.path.clone()));
+            let file = Arc::new(PluginFile::staged(staged.path.clone()));
             Code::Staged(file, Arc::clone(manifest))
         }
         None => {
@@ -377,7 +378,7 @@ async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<Source, Str
     Ok(source)
 }
 
-/// Opens a copy and asks for its tools. A copy that fails is closed.
+/// Opens a copy and asks for its tools. A copy that fails is closed, and so is one that is not ready when the service ends.
 pub(super) async fn open(
     manager: &Arc<Inner>,
     source: &Source,
@@ -395,24 +396,32 @@ pub(super) async fn open(
         stop_epoch,
         limits: config.limits.clone(),
     };
-    let opened: Result<Arc<dyn Hosted>, Failure> = match &source.code {
+    let opening: BoxFuture<'_, Result<Arc<dyn Hosted>, Failure>> = match &source.code {
         Code::Loaded(library) => {
-            let opened = InProcess::open(Arc::clone(library), open, manager.services.clone()).await;
-            opened.map(|instance| Arc::new(instance) as Arc<dyn Hosted>)
+            let opening = InProcess::open(Arc::clone(library), open, manager.services.clone());
+            opening
+                .map_ok(|instance| Arc::new(instance) as Arc<dyn Hosted>)
+                .boxed()
         }
         Code::Staged(file, manifest) => {
             let process = ProcessSettings {
                 program: manager.settings.probe.program(),
-                file: file.path().to_owned(),
+                file: Arc::clone(file),
                 env: config.env.clone(),
                 memory_mb: config.memory_mb,
                 confine: config.confine.clone(),
                 hello: manager.settings.probe.limit,
             };
-            let opened =
-                ChildToolbox::open(process, Arc::clone(manifest), open, manager.services.clone()).await;
-            opened.map(|instance| Arc::new(instance) as Arc<dyn Hosted>)
+            let opening = ChildToolbox::open(process, Arc::clone(manifest), open, manager.services.clone());
+            opening
+                .map_ok(|instance| Arc::new(instance) as Arc<dyn Hosted>)
+                .boxed()
         }
+    };
+    let ending = || Failure::new("ToolboxClosed", "the service ends");
+    let opened = tokio::select! {
+        opened = opening => opened,
+        () = manager.stop.cancelled() => Err(ending()),
     };
     let instance = opened.map_err(|e| format!("toolbox `{id}` does not open: {e}"))?;
     let origin = instance.origin().clone();
@@ -420,7 +429,11 @@ pub(super) async fn open(
         .book()
         .instances
         .insert(origin.clone(), Arc::downgrade(&instance));
-    match instance.tools().await {
+    let tools = tokio::select! {
+        tools = instance.tools() => tools,
+        () = manager.stop.cancelled() => Err(ending()),
+    };
+    match tools {
         Ok(tools) => {
             for dropped in &tools.dropped {
                 tracing::warn!(toolbox = id, generation, "{dropped}; it is left out");

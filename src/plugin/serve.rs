@@ -26,6 +26,11 @@ use super::process_log;
 pub(super) use host::Host;
 use lane::Control;
 
+/// How long `safe_stop` may take.
+pub(super) const SAFE_STOP: Duration = Duration::from_secs(5);
+/// Past this it ends its own process: the service that would do it may be gone, and the device must be free again.
+const SAFE_STOP_ENDS: Duration = Duration::from_secs(6);
+
 /// How often the child looks whether it still hears the service, while something moves.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -43,6 +48,16 @@ pub fn child_main(file: &Path, confine: Option<&str>) -> ExitCode {
 pub fn safe_stop_main(file: &Path, confine: Option<&str>) -> ExitCode {
     if let Err(error) = put_on(confine, file) {
         return fail(&format!("safe_stop was not called: {error}"));
+    }
+    let limit = thread::Builder::new().spawn(|| {
+        thread::sleep(SAFE_STOP_ENDS);
+        _ = fail("safe_stop did not return");
+        _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    });
+    if let Err(error) = limit {
+        return fail(&format!(
+            "safe_stop was not called: its time limit does not start: {error}"
+        ));
     }
     let mut config = String::new();
     if let Err(error) = std::io::stdin().read_to_string(&mut config) {

@@ -90,6 +90,15 @@ impl Meter {
         result
     }
 
+    /// The call that has been under way for longer than `limit`. Opening and closing have limits of their own.
+    pub(super) fn overdue(&self, limit: Duration) -> Option<&'static str> {
+        let since = self.since.load(Ordering::SeqCst);
+        let calling = self.calling.load(Ordering::Relaxed);
+        let is_late = since > 0 && u128::from(now().saturating_sub(since)) > limit.as_millis();
+        let is_ours = calling != Calling::Open as u8 && calling != Calling::Close as u8;
+        (is_late && is_ours).then(|| NAMES[usize::from(calling) % NAMES.len()])
+    }
+
     /// Looks at it; true while a call is under way.
     fn look(&self) -> bool {
         let since = self.since.load(Ordering::SeqCst);

@@ -5,6 +5,7 @@ static tb_status open_it(const tb_host *host, tb_str config, void **instance, tb
 #include "hostile.h"
 
 static tb_status open_it(const tb_host *host, tb_str config, void **instance, tb_bytes *error) {
-    (void)host, (void)config, (void)instance, (void)error;
+    (void)config, (void)instance, (void)error;
+    host->event(host->ctx, str("{\"kind\":\"opening\"}"));
     for (;;) pause();
 }

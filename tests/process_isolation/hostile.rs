@@ -1,14 +1,17 @@
 //! One toolbox for each way to break a process. What it takes down is its own runs, and they say what happened.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_wire::Completion;
-use ovos_tools::engine::{Ended, Toolbox};
+use ovos_tools::engine::{Ended, RunId, Toolbox};
 use ovos_tools::plugin::{ChildToolbox, Hosted, Limits};
 
 use crate::fixture::{Recorder, Workshop, all, opening, output, process_of, run, start, within};
+use crate::motion::motion;
 
 /// The limits of a service, for tests of these limits.
 fn real_limits() -> Limits {
@@ -209,4 +212,47 @@ async fn the_process_sees_what_it_needs_and_no_more() {
         "nothing is blocked"
     );
     assert!(within(toolbox.close()).await);
+}
+
+#[tokio::test]
+async fn a_toolbox_that_never_comes_back_is_replaced() {
+    let shop = Workshop::new();
+    let mut limits = real_limits();
+    limits.open = Duration::from_millis(300);
+    let (toolbox, seen) = open(&shop, "hangs_for_ever", limits).await;
+    let hanging = start(&toolbox, 1, "go");
+    seen.wait_for("hanging", 1).await;
+    check(
+        &within(hanging).await,
+        &["start() has not returned within `limits.open`"],
+    );
+}
+
+#[tokio::test]
+async fn what_is_too_much_for_its_socket_costs_only_its_own_call() {
+    let shop = Workshop::new();
+    let (toolbox, _) = shop.open("well_behaved").await;
+    let mut huge = motion("go", 0);
+    let params = &mut huge.action.params;
+    params.insert("text".to_owned(), "x".repeat(64 << 20).into());
+    let ended = within(toolbox.start(RunId(1), huge, None)).await;
+    let Ended::Reported(Completion::Error(failure)) = ended else {
+        panic!("expected a refusal, got {ended:?}");
+    };
+    assert!(failure.message.contains("at most 67108864"), "{failure}");
+    assert_eq!(output(&toolbox, 2).await["version"], "1");
+}
+
+#[test]
+fn a_safe_stop_that_never_returns_ends_by_itself() {
+    let shop = Workshop::new();
+    let file = shop.build("safe_stop_hangs", &[]);
+    let output = Command::new(env!("CARGO_BIN_EXE_ovos-tools"))
+        .args(["toolbox-host", "--safe-stop"])
+        .arg(file)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.signal(), Some(9), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("safe_stop did not return"));
 }

@@ -53,7 +53,7 @@ pub(crate) fn signal(toolbox: &dyn Hosted, signal: Signal) {
     kill_process(pid.unwrap(), signal).unwrap();
 }
 
-fn motion(word: &str, epoch: u64) -> Start {
+pub(crate) fn motion(word: &str, epoch: u64) -> Start {
     let mut start = action(word, epoch);
     start.action.effect = Effect::Motion;
     start

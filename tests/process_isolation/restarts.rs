@@ -1,15 +1,15 @@
 //! What the manager does when a process dies: a new generation, a while later, and not for ever.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ovos_tools::engine::Ended;
-use ovos_tools::plugin::State;
+use ovos_tools::engine::{Ended, RunId};
+use ovos_tools::plugin::{Limits, State, ToolboxConfig};
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::fixture::{run, within};
 use crate::lifecycle::check;
-use crate::motion::signal_live;
+use crate::motion::{Motor, motion, signal_live};
 use crate::rig::Rig;
 
 #[tokio::test]
@@ -125,4 +125,36 @@ async fn crashes_of_one_lose_nothing_of_another() {
     stop.cancel();
     assert!(within(client).await.unwrap() > 0);
     assert_eq!(rig.get("leg").generation, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_toolbox_that_hangs_in_motion_is_brought_to_rest_also_when_its_file_is_gone() {
+    for replaced in [false, true] {
+        let rig = Rig::new();
+        let file = rig.shop.build_as("arm", "sleeps_in_halt", &[("ID", "\"arm\"")]);
+        let motor = Motor(rig.shop.path().join("motor"));
+        let config = ToolboxConfig {
+            section: json!({ "motor": motor.0 }).as_object().unwrap().clone(),
+            limits: Limits {
+                close: Duration::from_millis(300),
+                ..Limits::default()
+            },
+            ..ToolboxConfig::default()
+        };
+        rig.configs.lock().unwrap().insert("arm".to_owned(), config);
+        rig.reload().await;
+        let moving = rig.get("arm").toolbox.start(RunId(1), motion("go", 0), None);
+        rig.seen.wait_for("moving", 1).await;
+        std::fs::remove_file(file).unwrap();
+        let change = if replaced {
+            rig.add("arm", "2", &[]);
+            "replaced"
+        } else {
+            "removed"
+        };
+        let since = Instant::now();
+        check(&rig.reload().await, json!({ change: ["arm"] }));
+        motor.rests(since, change);
+        drop(moving);
+    }
 }

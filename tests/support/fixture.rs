@@ -19,8 +19,8 @@ use ovos_toolbox_wire::{
 };
 use ovos_tools::engine::{Ended, Halt, ProgressSink, RunId, Toolbox};
 use ovos_tools::plugin::{
-    ChildToolbox, HostServices, Hosted, InProcess, Isolation, Library, Limits, Open, Origin, Probe,
-    ProcessSettings, Request,
+    ChildToolbox, HostServices, Hosted, InProcess, Isolation, Library, Limits, Open, Origin, PluginFile,
+    Probe, ProcessSettings, Request,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -198,7 +198,7 @@ pub async fn process_of(path: &Path) -> (ProcessSettings, Arc<Manifest>) {
     let manifest = probe.run(path, path).await.unwrap();
     let process = ProcessSettings {
         program: program.into(),
-        file: path.to_owned(),
+        file: PluginFile::lent(path.to_owned()).into(),
         env: BTreeMap::new(),
         memory_mb: None,
         confine: None,

@@ -493,6 +493,22 @@ async fn shutdown_halts_and_closes_everything() {
 }
 
 #[tokio::test]
+async fn shutdown_does_not_wait_for_a_toolbox_that_does_not_open() {
+    let rig = Rig::new();
+    rig.add("leg", "1", &[]);
+    rig.reload().await;
+    rig.shop.build_as("arm", "open_hangs", &[("ID", "\"arm\"")]);
+    let shutdown = async {
+        rig.seen.wait_for("opening", 1).await;
+        rig.manager.shutdown(DEADLINE / 2).await
+    };
+    let (report, closed) = tokio::join!(rig.reload(), within(shutdown));
+    assert!(closed, "{report:?}");
+    assert!(report.broken[0].reason.contains("the service ends"), "{report:?}");
+    assert_eq!((rig.seen.count("halted"), rig.seen.count("closed")), (1, 1));
+}
+
+#[tokio::test]
 async fn messages_and_answers_find_their_copy() {
     let rig = Rig::new();
     rig.add("arm", "1", &[]);

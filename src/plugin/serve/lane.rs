@@ -55,6 +55,10 @@ impl Control {
             {
                 break format!("no word of the service for {silence} ms while something moved");
             }
+            // Seen at a heartbeat, so only while somebody waits.
+            if let Some(function) = self.host.toolbox().and_then(|toolbox| toolbox.overdue()) {
+                self.die(&format!("{function}() has not returned within `limits.open`"));
+            }
         };
         self.end(&reason);
     }
@@ -147,6 +151,17 @@ impl Control {
         self.runtime.spawn(async move { host.answer(id, resumed.await) });
     }
 
+    /// Ends a process of no more use, for the service to start another one; what is under way is lost and says why.
+    fn die(&self, reason: &str) -> ! {
+        self.host.log(2, "toolbox_host".to_owned(), reason.to_owned());
+        if let Some(toolbox) = self.host.toolbox() {
+            // The fresh process calls `safe_stop`, which not every toolbox has.
+            let halted = toolbox.halt(last_halt(&toolbox));
+            self.within(LAST_HALT, async move { halted.await.is_ok() });
+        }
+        kill_self()
+    }
+
     /// Brings everything to rest and ends the process.
     fn end(&self, reason: &str) -> ! {
         self.host.log(2, "toolbox_host".to_owned(), reason.to_owned());
@@ -159,20 +174,13 @@ impl Control {
             }));
         }
         if let Some(toolbox) = self.host.toolbox() {
-            let epoch = toolbox.stop_epoch();
-            let halted = toolbox.halt(Halt {
-                subsystems: vec!["all".to_owned()],
-                emergency: true,
-                stop_epoch: epoch.saturating_add(1),
-            });
+            let halted = toolbox.halt(last_halt(&toolbox));
             if !self.within(LAST_HALT, async move { halted.await.is_ok() }) {
                 self.safe_stop();
             }
             self.within(LAST_CLOSE, async move { toolbox.close().await });
         }
-        // Not `exit`: the toolbox's threads may still run, and would race with its destructors.
-        _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
-        std::process::abort()
+        kill_self()
     }
 
     fn within(&self, limit: Duration, done: impl Future<Output = bool> + Send + 'static) -> bool {
@@ -197,4 +205,19 @@ impl Control {
             _ = std::io::Write::write_all(&mut stdin, config.as_bytes());
         }
     }
+}
+
+/// Of everything; newer than any start.
+fn last_halt(toolbox: &InProcess) -> Halt {
+    Halt {
+        subsystems: vec!["all".to_owned()],
+        emergency: true,
+        stop_epoch: toolbox.stop_epoch().saturating_add(1),
+    }
+}
+
+/// Not `exit`: the toolbox's threads may still run, and would race with its destructors.
+fn kill_self() -> ! {
+    _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    std::process::abort()
 }
