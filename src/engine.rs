@@ -116,6 +116,12 @@ impl Engine {
         self.motion.watch(watch);
     }
 
+    /// Whether a call that moves something is under way, and every change of it.
+    #[must_use]
+    pub fn motion(&self) -> watch::Receiver<bool> {
+        self.motion.any()
+    }
+
     // --- toolboxes
 
     /// Makes a generation of a toolbox callable, also one that was drained. One that comes while its toolbox is in

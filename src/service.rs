@@ -223,7 +223,7 @@ impl Running {
         let client = BusClient::start(config, self.router.clone(), &self.tracker, self.end.clone());
         if self.config.service.on_bus_loss == OnBusLoss::Halt {
             let limit = self.config.service.on_bus_loss_after;
-            let watch = bus_loss::watch(client.connection(), self.engine.clone(), limit, self.end.clone());
+            let watch = bus_loss::watch(client.clone(), self.engine.clone(), limit, self.end.clone());
             self.tracker.spawn(watch);
         }
         self.outbox.connect(client);

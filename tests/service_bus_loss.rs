@@ -185,6 +185,40 @@ fn motion_is_halted_on_the_python_bus() {
     }
 }
 
+/// A connection that is there and says nothing, as when a cable is pulled.
+#[test]
+fn a_bus_that_hangs_is_away() {
+    for kind in [BusKind::Embedded, BusKind::Python] {
+        if kind == BusKind::Python && python().is_none() {
+            continue;
+        }
+        let limit_ms = 1000;
+        let scene = Scene::new(&json!({ "on_bus_loss_ms": limit_ms }));
+        let bus = scene.bus(kind);
+        let mut client = Client::connect(scene.port);
+        let _service = scene.service(&mut client);
+        client.call(
+            "motion",
+            "assemble",
+            &json!({ "step_ms": 20, "steps": 5000, "timeout_ms": 100_000 }),
+        );
+        scene.until_moving("motion");
+        let frozen_at = monotonic_ns();
+        bus.signal(Signal::STOP);
+        scene.until_motors("halt", |motors| from_first(motors, &["halt"]).map(|_| ()));
+        bus.signal(Signal::CONT);
+        client.until_answered([&"motion".to_owned()]);
+        let motors = scene.motors();
+        let after_ms = (from_first(&motors, &["halt"]).unwrap()[0].at - frozen_at) / 1_000_000;
+        // A third of the limit passes between two signs of life.
+        assert!(
+            (limit_ms * 2 / 3..limit_ms + 2500).contains(&after_ms),
+            "{kind:?}: halted {after_ms} ms after the bus hung"
+        );
+        assert_halted(&motors);
+    }
+}
+
 /// A bus that comes back in time has not been lost.
 #[test]
 fn a_short_outage_halts_nothing() {

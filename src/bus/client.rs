@@ -14,7 +14,7 @@ mod link;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -160,6 +160,10 @@ struct Shared {
     notices_dropped: AtomicU64,
     answers_resent: AtomicU64,
     frames_dropped: AtomicU64,
+    /// Wakes the writer for a ping.
+    ping: Notify,
+    /// When something was read from the bus.
+    heard: Mutex<Instant>,
 }
 
 /// A message on its way to the writer.
@@ -205,6 +209,8 @@ impl BusClient {
             notices_dropped: AtomicU64::new(0),
             answers_resent: AtomicU64::new(0),
             frames_dropped: AtomicU64::new(0),
+            ping: Notify::new(),
+            heard: Mutex::new(Instant::now()),
             config,
         });
         let run = run(Arc::clone(&shared), handler, outgoing, tracker.clone(), shutdown);
@@ -288,6 +294,16 @@ impl BusClient {
         *self.shared.connection.borrow()
     }
 
+    /// Asks the bus for a sign of life. Never waits; nothing comes of it while the bus is away.
+    pub fn ping(&self) {
+        self.shared.ping.notify_one();
+    }
+
+    /// When something was last read from the bus.
+    pub fn heard(&self) -> Instant {
+        *self.shared.heard()
+    }
+
     /// The address of the bus.
     pub fn url(&self) -> &Url {
         &self.shared.config.url
@@ -337,6 +353,10 @@ impl Shared {
     fn delivery<R>(&self, with: impl FnOnce(&mut Delivery) -> R) -> R {
         // A panic elsewhere cannot leave it half changed in a way that matters here.
         with(&mut self.delivery.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Instant> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn owe(&self, answers: usize) {

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use tokio::sync::watch;
+
 /// Is told when a toolbox begins to move, and when it has come to rest.
 pub trait MotionWatch: Send + Sync {
     /// The toolboxes that move, whenever these change: before the first start of a call that moves, and after its end.
@@ -18,12 +20,18 @@ pub trait MotionWatch: Send + Sync {
 pub(crate) struct Motion {
     watch: OnceLock<Box<dyn MotionWatch>>,
     moving: Mutex<BTreeMap<String, usize>>,
+    any: watch::Sender<bool>,
 }
 
 impl Motion {
     /// The first watch stays.
     pub(crate) fn watch(&self, watch: Box<dyn MotionWatch>) {
         _ = self.watch.set(watch);
+    }
+
+    /// Whether anything moves, and every change of it.
+    pub(crate) fn any(&self) -> watch::Receiver<bool> {
+        self.any.subscribe()
     }
 
     /// A call of this toolbox is about to move something, until the result is dropped.
@@ -44,9 +52,11 @@ impl Motion {
         } else {
             moving.insert(toolbox_id.to_owned(), now);
         }
-        if (before == 0) != (now == 0)
-            && let Some(watch) = self.watch.get()
-        {
+        let changed = (before == 0) != (now == 0);
+        if changed {
+            self.any.send_replace(!moving.is_empty());
+        }
+        if changed && let Some(watch) = self.watch.get() {
             let ids: Vec<&str> = moving.keys().map(String::as_str).collect();
             watch.changed(&ids);
         }

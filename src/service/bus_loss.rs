@@ -3,43 +3,74 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::bus::Connection;
+use crate::bus::{BusClient, Connection};
 use crate::engine::Engine;
 
-/// Ends the calls that move something whenever the bus has been away for `limit`, until the shutdown.
+/// A bus that is there and busy may be silent for this long.
+const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
+
+/// Ends the calls that move something whenever the bus has been away for `limit`, until the shutdown. A bus that is connected
+/// and answers nothing (a cable that was pulled, a process that hangs) is away, too, after `limit` and no less than a second.
 pub(super) async fn watch(
-    mut connection: watch::Receiver<Connection>,
+    client: BusClient,
     engine: Arc<Engine>,
     limit: Duration,
     shutdown: CancellationToken,
 ) {
+    let mut connection = client.connection();
     loop {
         let now = *connection.borrow_and_update();
         let waited = async {
             match now {
                 Connection::Away { since } => {
-                    tokio::time::sleep_until(since + limit).await;
-                    let ended = engine.bus_lost(limit);
-                    if ended > 0 {
-                        tracing::error!(
-                            ended,
-                            away_ms = limit.as_millis(),
-                            "the bus is away: motion is halted"
-                        );
-                    }
+                    sleep_until(since + limit).await;
+                    halt(&engine, limit);
+                    // Nothing new can start until the bus is back: requests come over it.
+                    std::future::pending().await
                 }
-                Connection::Up { .. } => {}
+                Connection::Up { .. } => listen(&client, &engine, limit).await,
             }
-            // Nothing new can start until the bus is back: requests come over it.
-            std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = waited => {}
+            () = waited => return,
             changed = connection.changed() => if changed.is_err() { return },
             () = shutdown.cancelled() => return,
         }
+    }
+}
+
+/// Asks the bus for a sign of life while something moves. Ends with the engine.
+async fn listen(client: &BusClient, engine: &Engine, limit: Duration) {
+    let silence = limit.max(SHORTEST_SILENCE);
+    let pause = silence / 3;
+    let mut motion = engine.motion();
+    while motion.wait_for(|moves| *moves).await.is_ok() {
+        let mut since = Instant::now();
+        while *motion.borrow_and_update() {
+            client.ping();
+            let asked = Instant::now();
+            sleep(pause).await;
+            if asked.elapsed() > 2 * pause {
+                // It was this process that did not run.
+                since = Instant::now();
+            }
+            if client.heard().max(since).elapsed() > silence {
+                halt(engine, silence);
+            }
+        }
+    }
+}
+
+fn halt(engine: &Engine, away: Duration) {
+    let ended = engine.bus_lost(away);
+    if ended > 0 {
+        tracing::error!(
+            ended,
+            away_ms = away.as_millis(),
+            "the bus is away: motion is halted"
+        );
     }
 }

@@ -125,7 +125,7 @@ impl Reader {
             };
             match read {
                 Ok(0) => return "the bus closed the connection".to_owned(),
-                Ok(_) => {}
+                Ok(_) => *self.shared.heard() = Instant::now(),
                 Err(error) => return format!("reading failed: {error}"),
             }
         }
@@ -201,6 +201,9 @@ impl Writer<'_> {
                 biased;
                 Some(payload) = pongs.recv() => {
                     frame::encode(&mut self.out, Opcode::Pong, &payload, frame::draw_mask());
+                }
+                () = self.shared.ping.notified() => {
+                    frame::encode(&mut self.out, Opcode::Ping, &[], frame::draw_mask());
                 }
                 Some(message) = outgoing.recv() => self.put(message),
                 () = shutdown.cancelled() => break,
