@@ -19,6 +19,7 @@ use super::confine;
 use super::json;
 use super::load::Library;
 use super::manifest;
+use super::spawner::allowed_environment;
 use ovos_toolbox_wire::Manifest;
 
 /// Begins the child's answer: constructors of a plugin may print to the same pipe.
@@ -154,6 +155,8 @@ pub(super) async fn ask<T: DeserializeOwned>(
 ) -> Result<T, ProbeError> {
     let mut child = Command::new(program)
         .args(arguments)
+        .env_clear()
+        .envs(allowed_environment())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

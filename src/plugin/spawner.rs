@@ -53,16 +53,20 @@ impl Program {
         }
         command
             .env_clear()
-            .envs(std::env::vars_os().filter(|(name, _)| is_allowed(name)))
+            .envs(allowed_environment())
             .envs(&self.env)
             .process_group(0);
         command
     }
 }
 
-fn is_allowed(name: &OsStr) -> bool {
-    name.to_str()
-        .is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
+/// What a process that loads foreign code may see of the service's environment.
+pub(super) fn allowed_environment() -> impl Iterator<Item = (OsString, OsString)> {
+    let is_allowed = |name: &OsStr| {
+        name.to_str()
+            .is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
+    };
+    std::env::vars_os().filter(move |(name, _)| is_allowed(name))
 }
 
 struct Job {
