@@ -149,7 +149,7 @@ impl ChildToolbox {
             control: Outlet::new(ours(&sockets.control).map_err(|e| trouble(&e))?, bell.clone()),
             bell,
             armed: AtomicBool::new(false),
-            stopped: AtomicBool::new(false),
+            stopped: AtomicU64::new(0),
             end: watch::Sender::new(None),
             rested: watch::Sender::new(false),
             state: Mutex::default(),
@@ -350,7 +350,7 @@ impl Hosted for ChildToolbox {
     }
 
     fn is_stopped(&self) -> bool {
-        self.tether.stopped.load(Ordering::SeqCst)
+        self.tether.stopped.load(Ordering::SeqCst) > 0
     }
 
     fn raise_stop_epoch(&self, to: u64) {
@@ -574,7 +574,7 @@ impl Toolbox for ChildToolbox {
         // Before the command: no older start is sent after it, and the child drops those that are on their way.
         self.tether.core.runs.halt(&halt);
         if halt.emergency {
-            self.tether.stopped.store(true, Ordering::SeqCst);
+            self.tether.stopped.fetch_add(1, Ordering::SeqCst);
         }
         let Halt {
             subsystems,
@@ -591,8 +591,9 @@ impl Toolbox for ChildToolbox {
 
     fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
         let limit = self.tether.core.limits.open;
-        let word = self.command(false, |id| Order::Resume { id });
         let tether = Arc::clone(&self.tether);
+        let stops = tether.stopped.load(Ordering::SeqCst);
+        let word = self.command(false, |id| Order::Resume { id });
         async move {
             let late = || {
                 Err(Failure::new(
@@ -602,7 +603,10 @@ impl Toolbox for ChildToolbox {
             };
             let agreed = tokio::time::timeout(limit, word).await.unwrap_or_else(|_| late());
             if agreed.is_ok() {
-                tether.stopped.store(false, Ordering::SeqCst);
+                // A stop that came meanwhile is newer than what the toolbox agreed to.
+                _ = tether
+                    .stopped
+                    .compare_exchange(stops, 0, Ordering::SeqCst, Ordering::SeqCst);
             }
             agreed
         }

@@ -32,8 +32,8 @@ pub(super) struct Tether {
     pub(super) bell: Arc<Bell>,
     /// The keeper looks after time limits.
     pub(super) armed: AtomicBool,
-    /// It was stopped in an emergency and has not agreed to a resume since.
-    pub(super) stopped: AtomicBool,
+    /// Emergency stops since it last agreed to a resume.
+    pub(super) stopped: AtomicU64,
     pub(super) end: watch::Sender<Option<End>>,
     /// What it drives is at rest, as far as that could be had: set a while after the end.
     pub(super) rested: watch::Sender<bool>,
