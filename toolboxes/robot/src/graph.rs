@@ -26,16 +26,11 @@ pub struct Node {
     on: Option<Subsystem>,
     also: Vec<Subsystem>,
     seconds: f64,
-    step: What,
+    name: String,
+    params: Object,
     id: Option<&'static str>,
-    name: Option<&'static str>,
     optional: bool,
     effect: Option<Effect>,
-}
-
-enum What {
-    Step(Step),
-    Ask(Object),
 }
 
 /// An action on a subsystem that may take so many seconds.
@@ -43,32 +38,33 @@ enum What {
 pub fn on(subsystem: Subsystem, seconds: f64, step: Step) -> Node {
     Node {
         on: Some(subsystem),
-        also: Vec::new(),
-        seconds,
-        step: What::Step(step),
-        id: None,
-        name: None,
-        optional: false,
-        effect: None,
+        ..aside(seconds, step)
     }
 }
 
 /// An action that concerns no part of the robot.
 #[must_use]
 pub fn aside(seconds: f64, step: Step) -> Node {
-    Node {
-        on: None,
-        ..on(Subsystem::All, seconds, step)
-    }
+    let (name, params) = step.into_parts();
+    node(name, seconds, params)
 }
 
 /// A question to whoever recognises people, for `recognition`.
 #[must_use]
 pub fn ask(tool: &'static str, seconds: f64, params: Object) -> Node {
+    node(tool.to_string(), seconds, params)
+}
+
+fn node(name: String, seconds: f64, params: Object) -> Node {
     Node {
-        step: What::Ask(params),
-        name: Some(tool),
-        ..aside(seconds, Step::Stop {})
+        on: None,
+        also: Vec::new(),
+        seconds,
+        name,
+        params,
+        id: None,
+        optional: false,
+        effect: None,
     }
 }
 
@@ -103,7 +99,7 @@ impl Node {
     /// Another name than its step's.
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
-        self.name = Some(name);
+        self.name = name.to_string();
         self
     }
 
@@ -197,7 +193,7 @@ impl<'a> Graph<'a> {
         if waves.is_empty() {
             return Err(lacks(notes.join(", ")));
         }
-        let names: Vec<String> = waves.iter().flatten().map(|node| node.name()).collect();
+        let names: Vec<String> = waves.iter().flatten().map(|node| node.name.clone()).collect();
         let mut actions: Vec<Action> = Vec::with_capacity(names.len());
         let mut before: Vec<String> = Vec::new();
         for wave in waves {
@@ -217,18 +213,8 @@ impl<'a> Graph<'a> {
 }
 
 impl Node {
-    fn name(&self) -> String {
-        match self.name {
-            Some(name) => name.to_string(),
-            None => match &self.step {
-                What::Step(step) => step.name(),
-                What::Ask(_) => String::new(),
-            },
-        }
-    }
-
     fn into_action(self, unit: &Unit, names: &[String], before: &[String], earlier: &[Action]) -> Action {
-        let name = self.name();
+        let name = self.name;
         let subsystems: Vec<String> = self
             .on
             .into_iter()
@@ -248,10 +234,7 @@ impl Node {
             count += 1;
             id = format!("{base}#{count}");
         }
-        let mut params = match self.step {
-            What::Step(step) => step.into_parts().1,
-            What::Ask(params) => params,
-        };
+        let mut params = self.params;
         if self.optional {
             params.insert("optional".to_string(), json!(true));
         }
