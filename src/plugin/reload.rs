@@ -459,13 +459,18 @@ pub(super) async fn open(
 /// Puts a copy into its place and publishes it; returns the slot that was there.
 pub(super) fn install(manager: &Arc<Inner>, slot: Slot) -> Option<Slot> {
     let origin: Origin = slot.instance.origin().clone();
-    supervise::watch(manager, &slot);
+    let died = (slot.config.isolation == Isolation::Process).then(|| slot.instance.died());
     let mut book = manager.book();
     let before = book.install(slot);
     if book.changed_early.remove(&origin) {
         manager.services.tools_changed(&origin);
     }
     manager.publish(book);
+    if let Some(died) = died {
+        // Not before it is in its place: of one that dies at once nobody would be brought back.
+        let watch = supervise::watch(Arc::clone(manager), origin, died);
+        manager.tracker.spawn(watch);
+    }
     before
 }
 

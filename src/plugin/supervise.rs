@@ -8,17 +8,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Event, Severity};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::book::Slot;
 use super::gate::Gate;
 use super::hosted::{Death, Hosted};
 use super::manager::Inner;
 use super::reload;
 use super::services::{HostServices, Origin};
-use super::settings::Isolation;
 use super::status::State;
 
 /// Deaths are counted over this long.
@@ -71,24 +70,15 @@ impl Health {
     }
 }
 
-/// Has somebody look after a copy that is about to serve.
-pub(super) fn watch(manager: &Arc<Inner>, slot: &Slot) {
-    if slot.config.isolation != Isolation::Process {
-        return;
+/// Looks after a copy that serves, until it or the service ends.
+pub(super) async fn watch(manager: Arc<Inner>, origin: Origin, died: BoxFuture<'static, Option<Death>>) {
+    let death = tokio::select! {
+        death = died => death,
+        () = manager.stop.cancelled() => return,
+    };
+    if let Some(death) = death {
+        bring_back(&manager, &origin, &death).await;
     }
-    let origin = slot.instance.origin().clone();
-    let died = slot.instance.died();
-    let inner = Arc::clone(manager);
-    // Ends with the copy or the service.
-    manager.tracker.spawn(async move {
-        let death = tokio::select! {
-            death = died => death,
-            () = inner.stop.cancelled() => return,
-        };
-        if let Some(death) = death {
-            bring_back(&inner, &origin, &death).await;
-        }
-    });
 }
 
 /// Takes a dead copy out of service and puts a new one into its place.
