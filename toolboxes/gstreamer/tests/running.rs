@@ -118,6 +118,38 @@ fn properties_are_changed_while_it_runs() {
 }
 
 #[test]
+fn a_value_no_range_knows_is_refused_and_costs_nothing() {
+    let rig = Rig::new();
+    let id = rig.start(
+        "audiotestsrc is-live=true ! audioconvert ! volume name=double ! audioecho name=float ! fakesink \
+         fakesrc is-live=true sizetype=fixed sizemax=115200 ! rawvideoparse name=fraction ! fakesink",
+    );
+    let set = |element: &str, property: &str, value: &str| {
+        let args = json!({"instance_id": id, "element": element, "property": property, "value": value});
+        rig.call("set_pipeline_property", args)
+    };
+    for (element, property, value) in [
+        ("double", "volume", "nan"),
+        ("double", "volume", "-nan"),
+        ("double", "volume", "inf"),
+        ("float", "intensity", "nan"),
+        ("float", "intensity", "-nan"),
+        ("fraction", "pixel-aspect-ratio", "0/1"),
+    ] {
+        let failure = set(element, property, value).unwrap_err();
+        assert_eq!(failure.kind, "ValueError", "{property} {value}: {failure}");
+    }
+    for (element, property, value) in [
+        ("double", "volume", "0.5"),
+        ("float", "intensity", "1"),
+        ("fraction", "pixel-aspect-ratio", "16/15"),
+    ] {
+        set(element, property, value).unwrap();
+    }
+    assert_eq!(rig.status(&id)["state"], "playing");
+}
+
+#[test]
 fn pictures_and_graphs_are_taken() {
     let rig = Rig::new();
     let id = rig.start(LIVE);

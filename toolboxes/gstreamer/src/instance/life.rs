@@ -24,7 +24,8 @@ const TICK: Duration = Duration::from_millis(500);
 impl Worker {
     /// Runs a pipeline until it ends, fails or is to end.
     pub(super) fn live(&mut self, made: Built) -> End {
-        let pipeline = made.pipeline;
+        let running = Running(made.pipeline);
+        let pipeline = &running.0;
         {
             let mut view = self.instance.lock();
             view.devices = made.uses.devices.iter().cloned().collect();
@@ -44,17 +45,13 @@ impl Worker {
             Input::Message(_) | Input::Refused(_) => true,
         }) {}
         self.instance.clear_urgent();
-        let meters = Meters::of(&pipeline);
-        self.listen(&pipeline);
-        self.instance.remember_pipeline(&pipeline);
+        let meters = Meters::of(pipeline);
+        self.listen(pipeline);
+        self.instance.remember_pipeline(pipeline);
         self.instance.enter(Phase::Starting);
-        let end = self.play(&pipeline, &meters);
+        let end = self.play(pipeline, &meters);
         self.busy(|| pipeline.set_state(gst::State::Null)).ok();
-        self.note(&pipeline, &meters);
-        if let Some(bus) = pipeline.bus() {
-            bus.set_flushing(true);
-            bus.unset_sync_handler();
-        }
+        self.note(pipeline, &meters);
         self.instance.forget_pipeline();
         end
     }
@@ -371,6 +368,20 @@ impl Worker {
     }
 }
 
+/// A pipeline that is in NULL before it is let go, also when a panic ends this thread's work: what is dropped in PLAYING is
+/// freed under the feet of its own threads.
+struct Running(gst::Pipeline);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.set_state(gst::State::Null).ok();
+        if let Some(bus) = self.0.bus() {
+            bus.set_flushing(true);
+            bus.unset_sync_handler();
+        }
+    }
+}
+
 /// What one life aims at.
 struct Run {
     target: gst::State,
@@ -390,4 +401,26 @@ fn has_live_source(pipeline: &gst::Pipeline) -> Option<bool> {
         }
     }
     known
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_leaves_no_pipeline_playing() {
+        gst::init().unwrap();
+        let pipeline = gst::parse::launch("fakesrc is-live=true ! fakesink").unwrap();
+        let pipeline = pipeline.downcast::<gst::Pipeline>().unwrap();
+        let own = pipeline.clone();
+        catch_unwind(AssertUnwindSafe(move || {
+            let running = Running(own);
+            running.0.set_state(gst::State::Playing).unwrap();
+            panic!("as an element's property may");
+        }))
+        .unwrap_err();
+        assert_eq!(pipeline.current_state(), gst::State::Null);
+    }
 }

@@ -44,9 +44,10 @@ impl Worker {
     pub(super) fn run(mut self, first: Option<Built>, delay: Duration) {
         let ended = catch_unwind(AssertUnwindSafe(|| self.lives(first, delay)));
         let (phase, reason) = ended.unwrap_or_else(|_| {
-            self.instance
-                .lock()
-                .say("error", "toolbox", "the instance's thread panicked", None);
+            let mut view = self.instance.lock();
+            // It is in nobody's hands any more.
+            view.busy_since = None;
+            view.say("error", "toolbox", "the instance's thread panicked", None);
             (Phase::Failed, "the instance's thread panicked".to_owned())
         });
         self.instance.forget_pipeline();
