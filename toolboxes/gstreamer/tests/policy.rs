@@ -245,6 +245,29 @@ const ESCAPES: &[(&str, &str)] = &[
         "network_targets",
         "rtspsrc location=rtsp://evil.example/x ! fakesink",
     ),
+    // What a session's description names is where it leads, not the host in front of it.
+    (
+        "network_targets",
+        "rtspsrc location=rtsp-sdp://127.0.0.1/#v=0&o=-+0+0+IN+IP4+127.0.0.1&s=x&t=0+0\
+         &a=x-gst-clock:GstNetTimeProvider+x+198.51.100.7:9999+0&m=video+9+RTP/AVP+96&a=rtpmap:96+H264/90000 \
+         ! fakesink",
+    ),
+    (
+        "network_targets",
+        "rtspsrc location=\"rtsp-sdp://127.0.0.1/#v=0&o=-+0+0+IN+IP4+127.0.0.1&s=x&t=0+0\
+         &a=x:http://127.0.0.1/%0D%0Aa=control:rtsp://198.51.100.7:554/live&m=video+9+RTP/AVP+96\
+         &a=rtpmap:96+H264/90000\" ! fakesink",
+    ),
+    (
+        "network_targets",
+        "playbin uri=rtsp-sdp://127.0.0.1/#v=0&o=-+0+0+IN+IP4+127.0.0.1&s=x&t=0+0\
+         &a=x-gst-clock:GstNetTimeProvider+x+198.51.100.7:9999+0&m=video+9+RTP/AVP+96&a=rtpmap:96+H264/90000",
+    ),
+    // More than one address in a text: the first is not the only one.
+    (
+        "network_targets",
+        "faultylate gizmo=\"a http://127.0.0.1/ and http://198.51.100.7/\"",
+    ),
     ("network_targets", "audiotestsrc ! pulsesink server=evil.example"),
     (
         "network_targets",

@@ -132,7 +132,7 @@ impl Policy {
         if address::is_address(text) {
             return self.check_address(text, Access::Both, depth, uses);
         }
-        if let Some(at) = address::find(text) {
+        for at in address::find(text) {
             let rest = &text[at..];
             let end = rest
                 .find(|c: char| c.is_whitespace() || "\"'<>,".contains(c))
