@@ -198,6 +198,10 @@ impl Policy {
             // The caller finds out what is missing; nothing is set.
             return Ok(());
         };
+        if reach::says_redirects(&spec, role) && value.get::<bool>().is_ok_and(|follow| follow) {
+            let why = "it would follow redirects, which lead past the targets";
+            return Err(Wrong::new(why, "network_targets").on(&name, Some(property)));
+        }
         let port = port_of(element, property);
         self.check_value(
             kind::of_property(&spec, role),

@@ -9,6 +9,7 @@
 #[path = "support/rig.rs"]
 mod rig;
 
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::symlink;
 
 use rig::Rig;
@@ -436,14 +437,34 @@ fn what_bins_make_later_is_judged_too() {
     );
 }
 
+/// The address of a server of HTTP that starts to answer everything and never comes to an end.
+fn server() -> std::net::SocketAddr {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for client in server.incoming() {
+            let mut client = client.unwrap();
+            _ = client.read(&mut [0; 4096]);
+            _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nit begins");
+            open.push(client);
+        }
+    });
+    address
+}
+
 #[test]
 fn a_property_cannot_be_changed_into_an_escape() {
     let rig = trapped();
+    let server = server();
     let id = rig.start(&filled(
         &rig,
-        "videotestsrc is-live=true ! tee name=t t. ! queue ! udpsink name=u host=127.0.0.1 port=7415 \
-         t. ! queue ! multifilesink name=m location=REC/clean/%05d.raw max-files=2 \
-         t. ! queue ! jpegenc ! multipartmux name=o ! fakesink",
+        &format!(
+            "videotestsrc is-live=true ! tee name=t t. ! queue ! udpsink name=u host=127.0.0.1 port=7415 \
+             t. ! queue ! multifilesink name=m location=REC/clean/%05d.raw max-files=2 \
+             t. ! queue ! jpegenc ! multipartmux name=o ! fakesink \
+             souphttpsrc name=s is-live=true location=http://{server}/x ! fakesink async=false"
+        ),
     ));
     let rows = [
         ("u", "host", json!("198.51.100.7"), Some("network_targets")),
@@ -456,6 +477,9 @@ fn a_property_cannot_be_changed_into_an_escape() {
             Some("write_roots"),
         ),
         ("m", "location", json!("/tmp/%s"), Some("write_roots")),
+        ("s", "automatic-redirect", json!(true), Some("network_targets")),
+        ("s", "automatic-redirect", json!("true"), Some("network_targets")),
+        ("s", "automatic-redirect", json!(false), None),
         ("u", "host", json!("localhost"), None),
         ("u", "port", json!(7416), None),
         ("m", "location", json!(filled(&rig, "REC/clean/other-%05d")), None),

@@ -32,10 +32,6 @@ pub(crate) fn watch(
         let Some(element) = object.downcast_ref::<gst::Element>() else {
             return;
         };
-        let role = element.factory().as_ref().map_or(Role::Other, Role::of);
-        if of_property(property, role) == Kind::Harmless {
-            return;
-        }
         if let Err(refusal) = judge.examine_property(element, property) {
             blank(element, property);
             told(refusal);
@@ -77,5 +73,29 @@ fn blank(element: &gst::Element, property: &glib::ParamSpec) {
             .downcast_ref::<glib::ParamSpecInt>()
             .map_or(0, glib::ParamSpecInt::minimum);
         element.set_property(property.name(), least.max(-1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn redirects_stay_off_whoever_switches_them_on() {
+        gst::init().unwrap();
+        let Ok(source) = gst::ElementFactory::make("souphttpsrc").build() else {
+            println!("not checked, since souphttpsrc is not installed");
+            return;
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let written = serde_json::from_value(serde_json::json!({"state_dir": dir.path()})).unwrap();
+        let policy = Arc::new(Policy::new(&Config::check(written).unwrap()).unwrap());
+        let pipeline = gst::Pipeline::new();
+        watch(&pipeline, &policy, |refusal| panic!("{refusal}"));
+        pipeline.add(&source).unwrap();
+        assert!(!source.property::<bool>("automatic-redirect"));
+        source.set_property("automatic-redirect", true);
+        assert!(!source.property::<bool>("automatic-redirect"));
     }
 }
