@@ -7,6 +7,7 @@
 
 mod address;
 mod devices;
+mod factory;
 mod guard;
 mod kind;
 mod network;
@@ -234,24 +235,6 @@ impl Policy {
             .map_err(|reason| Wrong::new(reason, "devices").on(tool, Some("device")))
     }
 
-    fn check_factory(&self, factory: &gst::ElementFactory) -> Result<(), Wrong> {
-        let name = factory.name();
-        if self.denied.contains(name.as_str()) {
-            return Err(Wrong::new("it is listed", "deny_elements"));
-        }
-        if self.allowed.contains(name.as_str()) {
-            return Ok(());
-        }
-        let klass = factory.metadata("klass").unwrap_or_default();
-        if klass.contains("Adaptive") || klass.contains("Editing") {
-            return Err(Wrong::new(
-                "it opens by itself what the data names, files included",
-                "allow_elements",
-            ));
-        }
-        Ok(())
-    }
-
     fn examine_tree(&self, element: &gst::Element, depth: usize, uses: &mut Uses) -> Result<(), Refusal> {
         let name = element_name(element);
         if depth > MOST_NESTED {
@@ -368,6 +351,14 @@ mod tests {
             ("multifilesink", Some("write_roots")),
             ("fdsrc", Some("allow_elements")),
             ("hlsdemux", Some("allow_elements")),
+            ("avmux_mp4", None),
+            ("avmux_hls", Some("allow_elements")),
+            ("avmux_dash", Some("allow_elements")),
+            ("avmux_hds", Some("allow_elements")),
+            ("avmux_smoothstreaming", Some("allow_elements")),
+            ("avmux_rtsp", Some("allow_elements")),
+            ("avmux_sap", Some("allow_elements")),
+            ("avmux_adts", None),
             ("cdparanoiasrc", Some("devices")),
         ] {
             if gst::ElementFactory::find(name).is_some() {

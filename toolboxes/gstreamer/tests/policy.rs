@@ -9,6 +9,7 @@
 #[path = "support/rig.rs"]
 mod rig;
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::symlink;
 
@@ -173,6 +174,28 @@ const ESCAPES: &[(&str, &str)] = &[
         "allow_elements",
         "videotestsrc ! x264enc option-string=keyint=30:stats=evil.log ! fakesink",
     ),
+    // A number is a name, too, where a file is named.
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=9 ! x264enc option-string=dump-yuv=5 ! fakesink",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=9 ! x264enc option-string=keyint=30:stats=1 ! fakesink",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=9 ! x264enc option-string=keyint=30:dump_yuv=2024/05 ! fakesink",
+    ),
+    // Formats that open their files by themselves, where the process stands.
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=90 ! x264enc key-int-max=30 tune=zerolatency ! avmux_hls ! fakesink",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=90 ! x264enc key-int-max=30 tune=zerolatency ! avmux_dash ! fakesink",
+    ),
     (
         "write_roots",
         "videotestsrc ! x264enc multipass-cache-file=/tmp/x ! fakesink",
@@ -306,6 +329,13 @@ fn no_pipeline_gets_out() {
     let rig = trapped();
     let mut wrong = Vec::new();
     let mut refused = 0;
+    let here = || {
+        let entries = std::fs::read_dir(".").unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<BTreeSet<_>>()
+    };
+    let before = here();
     for (key, text) in ESCAPES {
         let pipeline = filled(&rig, text);
         let answer = rig.call(
@@ -343,6 +373,7 @@ fn no_pipeline_gets_out() {
         wrong.join("\n")
     );
     assert!(refused >= 40, "only {refused} were refused");
+    assert_eq!(here(), before, "something was written where the process stands");
     assert!(!std::path::Path::new("/tmp/ovos-tools-escape").exists());
 }
 
