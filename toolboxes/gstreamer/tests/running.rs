@@ -511,6 +511,41 @@ fn a_recording_refuses_a_reload_and_is_finished_by_a_close() {
     assert!(seconds > 0.8, "the film is {seconds} s long");
 }
 
+#[test]
+fn a_stop_finishes_the_file_while_a_buffer_fills() {
+    rig::faulty();
+    let rig = Rig::new();
+    let file = rig.rec("film.mp4");
+    let id = rig.start(&format!(
+        "faultybuffer videotestsrc ! video/x-raw,width=160,height=120,framerate=25/1 ! \
+         x264enc tune=zerolatency speed-preset=ultrafast ! mp4mux ! filesink location={}",
+        file.display()
+    ));
+    let stopped = rig.ok("stop_pipeline", json!({"instance_id": id}));
+    assert_eq!(stopped["files_finished"], true, "{stopped}");
+    assert!(duration(&file) > 0.0);
+}
+
+#[test]
+fn what_is_being_stopped_is_not_held_again() {
+    let rig = Rig::with(json!({"eos_timeout_ms": 30_000}));
+    // No end of a stream comes through a valve that is shut.
+    let id = rig.start("videotestsrc is-live=true ! valve drop=true ! fakesink async=false");
+    let stop = rig
+        .toolbox()
+        .start("stop_pipeline", json!({"instance_id": id}))
+        .unwrap();
+    rig.status_until(&id, "stop", |status| status["state"] == "stopping");
+    for tool in ["pause_pipeline", "resume_pipeline"] {
+        let failure = rig.fails(tool, json!({"instance_id": id}));
+        assert_eq!(failure.kind, "BusyError", "{tool}: {failure}");
+        assert!(failure.message.contains("being stopped"), "{tool}: {failure}");
+    }
+    rig.ok("stop_pipeline", json!({"instance_id": id, "force": true}));
+    let stopped = stop.wait().result().unwrap();
+    assert_eq!(stopped["files_finished"], false, "{stopped}");
+}
+
 /// How long a film is, by a player of its own.
 fn duration(file: &std::path::Path) -> f64 {
     gst::init().unwrap();

@@ -212,7 +212,8 @@ impl Worker {
                     self.busy(|| pipeline.set_state(wanted)).ok();
                 }
             }
-            MessageView::RequestState(request) => {
+            // An end of the stream passes only while it plays.
+            MessageView::RequestState(request) if run.stopping.is_none() => {
                 let state = request.requested_state();
                 self.busy(|| pipeline.set_state(state)).ok();
             }
@@ -279,11 +280,12 @@ impl Worker {
                 }
                 self.instance.enter(Phase::Stopping);
                 run.stopping = Some(Instant::now() + grace);
-                if run.target == gst::State::Paused {
-                    // A pipeline that is held does not pass on the end of the stream.
-                    self.busy(|| pipeline.set_state(gst::State::Playing)).ok();
-                }
+                // A pipeline that is held, or waits for a buffer to fill, does not pass on the end of the stream.
+                self.busy(|| pipeline.set_state(gst::State::Playing)).ok();
                 self.busy(|| pipeline.send_event(gst::event::Eos::new()));
+            }
+            Command::Pause(_) | Command::Resume(_) if run.stopping.is_some() => {
+                command.refuse("it is being stopped");
             }
             Command::Pause(reply) => {
                 run.target = gst::State::Paused;
