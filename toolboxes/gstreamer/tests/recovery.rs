@@ -62,6 +62,34 @@ fn after_a_close_what_is_to_start_by_itself_comes_back() {
 }
 
 #[test]
+fn what_has_ended_by_itself_comes_back_until_it_is_stopped() {
+    let mut rig = Rig::with(json!({"max_instances": 2}));
+    let short = "videotestsrc num-buffers=5 ! fakesink";
+    for name in ["film", "other"] {
+        let args = json!({"pipeline": short, "name": name, "autostart": true, "wait_for": "started"});
+        rig.ok("start_pipeline", args);
+        rig.status_until(name, "end", |status| status["state"] == "ended");
+    }
+    // They do not pile up.
+    let more = json!({"pipeline": short, "autostart": true, "wait_for": "started"});
+    let failure = rig.fails("start_pipeline", more);
+    assert!(failure.message.contains("max_instances"), "{failure}");
+    rig.ok("stop_pipeline", json!({"instance_id": "other"}));
+    for _ in 0..2 {
+        rig.reopen();
+        // It plays, or has done so already: both are lives after the start of the toolbox.
+        let status = rig.status_until("film", "end", |status| status["state"] == "ended");
+        assert_eq!(status["reason"], "end of stream", "{status}");
+        let failure = rig.fails("pipeline_status", json!({"instance_id": "other"}));
+        assert!(failure.message.contains("no instance other"), "{failure}");
+    }
+    rig.ok("stop_pipeline", json!({"instance_id": "film"}));
+    rig.reopen();
+    let (live, over) = all(&rig);
+    assert!(live.is_empty() && over.is_empty(), "{live:?} {over:?}");
+}
+
+#[test]
 fn after_a_crash_what_may_be_restarted_comes_back_and_the_rest_is_reported() {
     let mut rig = Rig::new();
     three(&rig);

@@ -38,6 +38,8 @@ pub(super) struct State {
     pub(super) next: u64,
     /// By order of their start.
     pub(super) live: BTreeMap<u64, Arc<Instance>>,
+    /// Pipelines that are to come back with the toolbox, and do not run: they have ended by themselves.
+    pub(super) kept: Vec<Declared>,
     /// Newest last.
     pub(super) over: VecDeque<Status>,
     /// Who holds a device or writes a file.
@@ -52,6 +54,8 @@ pub(super) struct Enlisted {
     pub(super) waiting: Receiver<Input>,
 }
 
+/// Why an instance is over that somebody has stopped.
+pub(super) const STOPPED: &str = "stopped";
 /// How many ended instances are remembered.
 const MOST_OVER: usize = 32;
 
@@ -84,6 +88,13 @@ impl Table {
         let built = build(&self.policy, &ask.pipeline)?;
         let mut state = self.lock();
         Self::room(&state, &self.config, ask.name.as_deref())?;
+        if ask.autostart && state.live.len() + state.kept.len() >= self.config.max_instances {
+            return Err(BuildError::NotNow(format!(
+                "{} pipelines have ended and come back with the toolbox, with those that run as many as `max_instances` \
+                 allows: `stop_pipeline` strikes one off",
+                state.kept.len()
+            )));
+        }
         let order = state.next.max(1);
         state.next = order + 1;
         let instance_id = format!("{}-{order}", slug(ask.name.as_deref().unwrap_or_default()));
@@ -165,6 +176,7 @@ impl Table {
         declared: Declared,
         built: Option<&Built>,
     ) -> Enlisted {
+        state.kept.retain(|kept| kept.name != declared.name);
         let (instance, waiting) = Instance::new(order, declared, built);
         state.live.insert(order, Arc::clone(&instance));
         Enlisted { instance, waiting }
@@ -214,7 +226,24 @@ impl Table {
         }
     }
 
-    /// An instance is over: called by its thread, as the last thing.
+    /// A pipeline that has ended by itself is not to come back with the toolbox any more. False when there was none. Blocks.
+    pub(super) fn strike_off(&self, id: &str) -> bool {
+        let struck = {
+            let mut state = self.lock();
+            let before = state.kept.len();
+            state
+                .kept
+                .retain(|kept| kept.instance_id != id && kept.name != id);
+            state.kept.len() < before
+        };
+        if struck {
+            self.save();
+        }
+        struck
+    }
+
+    /// An instance is over: called by its thread, as the last thing. One that nobody has stopped comes back with the toolbox
+    /// where that was asked for.
     pub(super) fn retire(&self, instance: &Arc<Instance>, phase: Phase, reason: &str) {
         {
             let mut view = instance.lock();
@@ -227,6 +256,10 @@ impl Table {
             let mut state = self.lock();
             state.live.remove(&instance.order);
             state.claims.retain(|_, owner| *owner != instance.order);
+            let declared = instance.declared();
+            if declared.autostart && reason != STOPPED {
+                state.kept.push(declared);
+            }
             let thread = instance
                 .thread
                 .lock()
@@ -285,7 +318,7 @@ impl Table {
         });
     }
 
-    /// Writes the list of what runs. Blocks. A failure is logged: the pipelines run all the same.
+    /// Writes the list of what runs and of what comes back. Blocks. A failure is logged: the pipelines run all the same.
     pub(super) fn save(&self) {
         self.write(false);
     }
@@ -305,6 +338,7 @@ impl Table {
                 .live
                 .values()
                 .map(|instance| instance.declared())
+                .chain(state.kept.iter().cloned())
                 .filter(|declared| !closed || declared.autostart)
                 .collect();
             Some((state.next, list))

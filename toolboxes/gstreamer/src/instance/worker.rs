@@ -14,7 +14,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::build::{Built, build};
 use super::command::{Command, Input};
 use super::entry::Instance;
-use super::table::Table;
+use super::table::{STOPPED, Table};
 use super::view::Phase;
 use crate::config::Restart;
 
@@ -60,7 +60,7 @@ impl Worker {
         let mut backoff = BACKOFF;
         loop {
             if !wait.is_zero() && self.stopped_within(wait) {
-                return (Phase::Ended, "stopped".to_owned());
+                return (Phase::Ended, STOPPED.to_owned());
             }
             let began = Instant::now();
             let made = match built.take() {
@@ -79,7 +79,7 @@ impl Worker {
                 return match end {
                     End::Stopped { finished } => {
                         self.instance.lock().finished = Some(finished);
-                        (Phase::Ended, "stopped".to_owned())
+                        (Phase::Ended, STOPPED.to_owned())
                     }
                     End::Eos => {
                         self.instance.lock().finished = Some(true);
