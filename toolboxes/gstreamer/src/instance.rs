@@ -13,6 +13,7 @@ mod record;
 mod recover;
 mod status;
 mod table;
+mod trial;
 mod view;
 mod worker;
 

@@ -9,6 +9,7 @@
 mod rig;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use rig::Rig;
 use serde_json::{Value, json};
@@ -111,25 +112,84 @@ fn after_a_crash_what_may_be_restarted_comes_back_and_the_rest_is_reported() {
     assert_ne!(json!(new), id);
 }
 
+/// Closes and opens the toolbox as if its process had died, with these on trial when it did, or those that were.
+fn crash(rig: &mut Rig, on_trial: Option<&str>) {
+    let path = rig.dir.path().join("state/instances.json");
+    let mut list = read(&path);
+    rig.close();
+    for entry in list["instances"].as_array_mut().unwrap() {
+        if let Some(name) = on_trial {
+            entry["on_trial"] = json!(entry["name"] == name);
+        }
+    }
+    std::fs::write(&path, list.to_string()).unwrap();
+    rig.open();
+}
+
+fn read(list: &std::path::Path) -> Value {
+    serde_json::from_slice(&std::fs::read(list).unwrap()).unwrap()
+}
+
 #[test]
 fn what_takes_the_process_with_it_again_and_again_is_left_alone() {
     let mut rig = Rig::new();
-    three(&rig);
-    let list = rig.dir.path().join("state/instances.json");
-    for crash in 1..=3 {
-        let running = std::fs::read(&list).unwrap();
-        rig.close();
-        std::fs::write(&list, running).unwrap();
-        rig.open();
-        let (live, over) = all(&rig);
-        assert_eq!(
-            live.contains_key("stubborn"),
-            crash < 3,
-            "after {crash}: {live:?} {over:?}"
-        );
+    let args = json!({"pipeline": LIVE, "name": "stubborn", "restart": "on_failure", "wait_ms": 30_000});
+    rig.ok("start_pipeline", args);
+    for crashes in 1..=3 {
+        crash(&mut rig, None);
+        if crashes < 3 {
+            rig.status_until("stubborn", "play", |status| status["state"] == "playing");
+        }
     }
-    let (_, over) = all(&rig);
+    let (live, over) = all(&rig);
+    assert!(live.is_empty(), "{live:?}");
     assert!(over["stubborn"].contains("died 3 times"), "{over:?}");
+}
+
+#[test]
+fn suspects_come_back_one_after_another_the_least_suspicious_first() {
+    let mut rig = Rig::new();
+    three(&rig);
+    for (tried, waits) in [("stubborn", "always"), ("always", "stubborn")] {
+        crash(&mut rig, None);
+        rig.status_until(tried, "play", |status| status["state"] == "playing");
+        assert_eq!(rig.status(waits)["state"], "restarting", "{waits}");
+    }
+    // What waits can be stopped, and is out of the way then.
+    rig.ok("stop_pipeline", json!({"instance_id": "stubborn"}));
+    assert!(!all(&rig).0.contains_key("stubborn"));
+}
+
+#[test]
+fn what_has_run_for_a_while_does_not_pay_for_what_kills_the_process() {
+    let mut rig = Rig::new();
+    let args = json!({"pipeline": LIVE, "name": "cam", "restart": "on_failure", "wait_ms": 30_000});
+    rig.ok("start_pipeline", args);
+    let list = rig.dir.path().join("state/instances.json");
+    let end = Instant::now() + rig::DEADLINE;
+    while read(&list)["instances"][0]["on_trial"] != false {
+        assert!(Instant::now() < end, "it is on trial for ever");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    // It stands for an element that kills the process each time it is started.
+    let args = json!({"pipeline": LIVE, "name": "killer", "autostart": true, "wait_ms": 30_000});
+    rig.ok("start_pipeline", args);
+    for crashes in 1..=3 {
+        // From the second time on it had its turn, when the other had run long enough.
+        crash(&mut rig, Some("killer"));
+        rig.status_until("cam", "play", |status| status["state"] == "playing");
+        let (live, over) = all(&rig);
+        if crashes < 3 {
+            assert_eq!(live["killer"], "restarting", "after {crashes}");
+        } else {
+            assert!(over["killer"].contains("died 3 times"), "{over:?}");
+        }
+    }
+    // It is held back, not forgotten: another crash does not bring it back, a start in order does.
+    crash(&mut rig, Some("nobody"));
+    assert!(!all(&rig).0.contains_key("killer"));
+    rig.reopen();
+    rig.status_until("killer", "play", |status| status["state"] == "playing");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::change::set;
 use super::command::{Command, Input};
 use super::meters::Meters;
 use super::view::Phase;
-use super::worker::{End, PEACE, Worker};
+use super::worker::{End, Worker};
 use crate::policy;
 
 /// How often the elements are asked how far they are.
@@ -145,7 +145,7 @@ impl Worker {
                 next_tick = now + TICK;
                 meters.tick();
                 self.note(pipeline, meters);
-                self.settle();
+                self.pass();
             }
         }
     }
@@ -347,18 +347,6 @@ impl Worker {
             clockwork.latency_ms = Some(least.nseconds() as f64 / 1e6);
         }
         clockwork.flows = flows;
-    }
-
-    /// After a minute of peace earlier crashes are forgotten.
-    fn settle(&self) {
-        let peaceful = self
-            .instance
-            .lock()
-            .playing_since
-            .is_some_and(|since| since.elapsed() >= PEACE);
-        if peaceful && self.instance.forgive() {
-            self.table.save();
-        }
     }
 
     /// Marks the time in which this thread is in the hands of an element.

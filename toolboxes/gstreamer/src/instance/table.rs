@@ -16,6 +16,7 @@ use super::command::{Command, Input};
 use super::entry::Instance;
 use super::record::{Declared, Store};
 use super::status::Status;
+use super::trial::TRIAL;
 use super::view::Phase;
 use super::worker::Worker;
 use crate::config::Config;
@@ -38,7 +39,8 @@ pub(super) struct State {
     pub(super) next: u64,
     /// By order of their start.
     pub(super) live: BTreeMap<u64, Arc<Instance>>,
-    /// Pipelines that are to come back with the toolbox, and do not run: they have ended by themselves.
+    /// Pipelines that are to come back with the toolbox, and do not run: they have ended by themselves, or the process died
+    /// with them too often.
     pub(super) kept: Vec<Declared>,
     /// Newest last.
     pub(super) over: VecDeque<Status>,
@@ -105,12 +107,14 @@ impl Table {
             restart: ask.restart,
             autostart: ask.autostart,
             crashes: 0,
+            on_trial: false,
         };
         Self::claim_in(&mut state, order, &built.uses)?;
         let enlisted = Self::enlist(&mut state, order, declared, Some(&built));
         drop(state);
+        enlisted.instance.put_on_trial(TRIAL);
         self.save();
-        self.launch(enlisted, Some(built), Duration::ZERO)
+        self.launch(enlisted, Some(built))
     }
 
     pub(super) fn check_room(&self, name: Option<&str>) -> Result<(), BuildError> {
@@ -188,7 +192,6 @@ impl Table {
         self: &Arc<Self>,
         enlisted: Enlisted,
         built: Option<Built>,
-        delay: Duration,
     ) -> Result<Arc<Instance>, BuildError> {
         let Enlisted { instance, waiting } = enlisted;
         let worker = Worker {
@@ -201,7 +204,7 @@ impl Table {
         let mut place = instance.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = std::thread::Builder::new()
             .name(format!("gst-{}", instance.order))
-            .spawn(move || tracing::dispatcher::with_default(&log, || worker.run(built, delay)));
+            .spawn(move || tracing::dispatcher::with_default(&log, || worker.run(built)));
         match thread {
             Ok(thread) => {
                 *place = Some(thread);
@@ -256,7 +259,10 @@ impl Table {
             let mut state = self.lock();
             state.live.remove(&instance.order);
             state.claims.retain(|_, owner| *owner != instance.order);
-            let declared = instance.declared();
+            let declared = Declared {
+                on_trial: false,
+                ..instance.declared()
+            };
             if declared.autostart && reason != STOPPED {
                 state.kept.push(declared);
             }
