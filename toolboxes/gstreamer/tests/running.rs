@@ -546,6 +546,36 @@ fn what_is_being_stopped_is_not_held_again() {
     assert_eq!(stopped["files_finished"], false, "{stopped}");
 }
 
+#[test]
+fn a_start_that_is_still_under_way_does_not_outlive_a_close() {
+    rig::faulty();
+    let mut rig = Rig::new();
+    let path = |end: &str| rig.dir.path().join(format!("slow{end}"));
+    let (slow, here, gone) = (path(""), path(".here"), path(".gone"));
+    let appears = |path: &std::path::Path| {
+        let end = Instant::now() + DEADLINE;
+        while !path.exists() {
+            assert!(Instant::now() < end, "no {}", path.display());
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    };
+    let record = rig.rec("film.raw");
+    let pipeline = format!(
+        "faultyslow gadget={} videotestsrc is-live=true ! filesink location={}",
+        gst::glib::base64_encode(slow.to_str().unwrap().as_bytes()),
+        record.display()
+    );
+    rig.toolbox()
+        .start("start_pipeline", json!({"pipeline": pipeline}))
+        .unwrap();
+    appears(&here);
+    rig.close();
+    std::fs::write(&slow, "").unwrap();
+    // Nobody would stop it: what was made is freed and has not run.
+    appears(&gone);
+    assert!(!record.exists());
+}
+
 /// How long a film is, by a player of its own.
 fn duration(file: &std::path::Path) -> f64 {
     gst::init().unwrap();

@@ -89,6 +89,8 @@ impl Table {
         self.check_room(ask.name.as_deref())?;
         let built = build(&self.policy, &ask.pipeline)?;
         let mut state = self.lock();
+        // Again, since building takes its time: what is put into the table now would not be seen by a close.
+        self.check_open()?;
         Self::room(&state, &self.config, ask.name.as_deref())?;
         if ask.autostart && state.live.len() + state.kept.len() >= self.config.max_instances {
             return Err(BuildError::NotNow(format!(
@@ -118,10 +120,15 @@ impl Table {
     }
 
     pub(super) fn check_room(&self, name: Option<&str>) -> Result<(), BuildError> {
+        self.check_open()?;
+        Self::room(&self.lock(), &self.config, name)
+    }
+
+    fn check_open(&self) -> Result<(), BuildError> {
         if self.is_closing() {
             return Err(BuildError::NotNow("the toolbox is closing".to_owned()));
         }
-        Self::room(&self.lock(), &self.config, name)
+        Ok(())
     }
 
     pub(super) fn room(state: &State, config: &Config, name: Option<&str>) -> Result<(), BuildError> {
