@@ -479,7 +479,13 @@ fn a_start_that_is_cancelled_leaves_its_pipeline_unless_the_configuration_says_o
             // Done by the thread that would have stopped.
             let change =
                 json!({"instance_id": "waits", "element": "a", "property": "max-bytes", "value": 1000});
-            rig.ok("set_pipeline_property", change);
+            let end = Instant::now() + DEADLINE;
+            while let Err(failure) = rig.call("set_pipeline_property", change.clone()) {
+                // Its thread may not have begun.
+                assert_eq!(failure.kind, "BusyError", "{failure}");
+                assert!(Instant::now() < end, "{failure}");
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
             assert_eq!(rig.status("waits")["state"], "starting");
         } else {
             running("it goes on", 0);
