@@ -11,6 +11,7 @@ mod rig;
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 
 use rig::Rig;
@@ -429,17 +430,19 @@ fn everyday_pipelines_are_let_through() {
 fn what_bins_make_later_is_judged_too() {
     let rig = trapped();
     let (key, plain) = (rig.private("key"), rig.rec("clean/plain.txt"));
+    let odd = rig.rec("").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
     let (outside, inside) = (rig.private("stolen"), rig.rec("clean/stolen"));
     // Texts of which only the element itself knows that they are paths: nobody could tell before.
     let bin = |kind: &str, from: &std::path::Path, to: &std::path::Path| {
         let hidden =
-            |path: &std::path::Path| gst::glib::base64_encode(path.to_str().unwrap().as_bytes()).to_string();
+            |path: &std::path::Path| gst::glib::base64_encode(path.as_os_str().as_bytes()).to_string();
         format!("{kind} gadget={} gizmo={}", hidden(from), hidden(to))
     };
     for (pipeline, wanted) in [
         (bin("faultylate", &key, &inside), "read_roots"),
         (bin("faultylate", &plain, &outside), "write_roots"),
         (bin("faultychange", &key, &inside), "read_roots"),
+        (bin("faultychange", &odd, &inside), "no text in UTF-8"),
         (
             filled(&rig, "playbin uri=file://REC/clean/list.m3u8"),
             "allow_elements",

@@ -3,6 +3,8 @@
 //! Owns the way from JSON to a property's type and back, with its range and the policy in between: what does not fit is
 //! an error here and would be a panic there. Read [`set`].
 
+use std::path::PathBuf;
+
 use gst::glib;
 use gst::glib::translate::{ToGlibPtr as _, ToGlibPtrMut as _};
 use gst::prelude::*;
@@ -164,8 +166,9 @@ fn to_json(value: &glib::Value) -> Value {
     if let Ok(truth) = value.get::<bool>() {
         return json!(truth);
     }
-    if let Ok(text) = value.get::<Option<String>>() {
-        return json!(text);
+    // Not as a text, which need not be in UTF-8.
+    if let Ok(text) = value.get::<Option<PathBuf>>() {
+        return json!(text.map(|text| text.to_string_lossy().into_owned()));
     }
     value
         .serialize()
