@@ -9,6 +9,9 @@
 mod rig;
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rig::Rig;
@@ -126,7 +129,7 @@ fn crash(rig: &mut Rig, on_trial: Option<&str>) {
     rig.open();
 }
 
-fn read(list: &std::path::Path) -> Value {
+fn read(list: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(list).unwrap()).unwrap()
 }
 
@@ -165,12 +168,7 @@ fn what_has_run_for_a_while_does_not_pay_for_what_kills_the_process() {
     let mut rig = Rig::new();
     let args = json!({"pipeline": LIVE, "name": "cam", "restart": "on_failure", "wait_ms": 30_000});
     rig.ok("start_pipeline", args);
-    let list = rig.dir.path().join("state/instances.json");
-    let end = Instant::now() + rig::DEADLINE;
-    while read(&list)["instances"][0]["on_trial"] != false {
-        assert!(Instant::now() < end, "it is on trial for ever");
-        std::thread::park_timeout(Duration::from_millis(50));
-    }
+    runs_long_enough(&rig.dir.path().join("state/instances.json"));
     // It stands for an element that kills the process each time it is started.
     let args = json!({"pipeline": LIVE, "name": "killer", "autostart": true, "wait_ms": 30_000});
     rig.ok("start_pipeline", args);
@@ -190,6 +188,55 @@ fn what_has_run_for_a_while_does_not_pay_for_what_kills_the_process() {
     assert!(!all(&rig).0.contains_key("killer"));
     rig.reopen();
     rig.status_until("killer", "play", |status| status["state"] == "playing");
+}
+
+/// Where the other process of a test keeps its list.
+const STATE: &str = "OVOS_TEST_STATE";
+
+#[test]
+fn a_pipeline_that_kills_its_process_waits_and_the_other_plays_on() {
+    let state = tempfile::tempdir().unwrap();
+    let died = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "the_process_that_is_killed", "--ignored"])
+        .env(STATE, state.path())
+        // What it leaves behind goes with the test.
+        .env("TMPDIR", state.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&died.stderr);
+    assert!(died.status.signal().is_some(), "it ended otherwise: {said}");
+    rig::faulty();
+    let rig = Rig::with(json!({"state_dir": state.path()}));
+    rig.status_until("cam", "play", |status| status["state"] == "playing");
+    let status = rig.status("bomb");
+    assert_eq!(status["state"], "restarting", "{status:#}");
+    rig.ok("stop_pipeline", json!({"instance_id": "bomb"}));
+    assert_eq!(rig.status("cam")["state"], "playing");
+}
+
+#[test]
+#[ignore = "another test starts it in a process of its own, which dies"]
+fn the_process_that_is_killed() {
+    let Some(state) = std::env::var_os(STATE) else {
+        return;
+    };
+    rig::faulty();
+    let state = std::path::PathBuf::from(state);
+    let rig = Rig::with(json!({"state_dir": state}));
+    let args = json!({"pipeline": LIVE, "name": "cam", "restart": "on_failure", "wait_ms": 30_000});
+    rig.ok("start_pipeline", args);
+    runs_long_enough(&state.join("instances.json"));
+    let args = json!({"pipeline": "faultycrash", "name": "bomb", "restart": "always"});
+    rig.ok("start_pipeline", args);
+}
+
+/// Waits until the first pipeline of a list is suspected no more.
+fn runs_long_enough(list: &Path) {
+    let end = Instant::now() + rig::DEADLINE;
+    while read(list)["instances"][0]["on_trial"] != false {
+        assert!(Instant::now() < end, "it is on trial for ever");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
 }
 
 #[test]
