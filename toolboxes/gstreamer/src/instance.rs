@@ -13,6 +13,7 @@ mod record;
 mod recover;
 mod status;
 mod table;
+mod trial;
 mod view;
 mod worker;
 
@@ -218,7 +219,7 @@ impl Instances {
     }
 
     /// Ends an instance: with an end of stream first, so that files can be played, unless `force`. Gives whether the
-    /// stream was ended properly, also of one that has ended by itself.
+    /// stream was ended properly, also of one that has ended by itself, which does not come back with the toolbox any more.
     ///
     /// # Errors
     /// There is none of this id, or an element holds it up.
@@ -226,8 +227,13 @@ impl Instances {
     /// # Cancel safety
     /// The stop goes on when it is dropped.
     pub(crate) async fn stop(&self, id: &str, force: bool) -> Result<bool, ToolError> {
+        let (table, over) = (Arc::clone(&self.table), id.to_owned());
+        let struck = tokio::task::spawn_blocking(move || table.strike_off(&over)).await?;
         if let Some(over) = self.table.over(id) {
             return Ok(over.files_finished.unwrap_or(false));
+        }
+        if struck {
+            return Ok(false);
         }
         let instance = self.find(id)?;
         let grace = if force {

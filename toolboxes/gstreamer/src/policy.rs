@@ -7,6 +7,7 @@
 
 mod address;
 mod devices;
+mod factory;
 mod guard;
 mod kind;
 mod network;
@@ -198,6 +199,10 @@ impl Policy {
             // The caller finds out what is missing; nothing is set.
             return Ok(());
         };
+        if reach::says_redirects(&spec, role) && value.get::<bool>().is_ok_and(|follow| follow) {
+            let why = "it would follow redirects, which lead past the targets";
+            return Err(Wrong::new(why, "network_targets").on(&name, Some(property)));
+        }
         let port = port_of(element, property);
         self.check_value(
             kind::of_property(&spec, role),
@@ -228,24 +233,6 @@ impl Policy {
         self.devices
             .check(device)
             .map_err(|reason| Wrong::new(reason, "devices").on(tool, Some("device")))
-    }
-
-    fn check_factory(&self, factory: &gst::ElementFactory) -> Result<(), Wrong> {
-        let name = factory.name();
-        if self.denied.contains(name.as_str()) {
-            return Err(Wrong::new("it is listed", "deny_elements"));
-        }
-        if self.allowed.contains(name.as_str()) {
-            return Ok(());
-        }
-        let klass = factory.metadata("klass").unwrap_or_default();
-        if klass.contains("Adaptive") || klass.contains("Editing") {
-            return Err(Wrong::new(
-                "it opens by itself what the data names, files included",
-                "allow_elements",
-            ));
-        }
-        Ok(())
     }
 
     fn examine_tree(&self, element: &gst::Element, depth: usize, uses: &mut Uses) -> Result<(), Refusal> {
@@ -364,6 +351,14 @@ mod tests {
             ("multifilesink", Some("write_roots")),
             ("fdsrc", Some("allow_elements")),
             ("hlsdemux", Some("allow_elements")),
+            ("avmux_mp4", None),
+            ("avmux_hls", Some("allow_elements")),
+            ("avmux_dash", Some("allow_elements")),
+            ("avmux_hds", Some("allow_elements")),
+            ("avmux_smoothstreaming", Some("allow_elements")),
+            ("avmux_rtsp", Some("allow_elements")),
+            ("avmux_sap", Some("allow_elements")),
+            ("avmux_adts", None),
             ("cdparanoiasrc", Some("devices")),
         ] {
             if gst::ElementFactory::find(name).is_some() {

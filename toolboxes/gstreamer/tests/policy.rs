@@ -9,6 +9,9 @@
 #[path = "support/rig.rs"]
 mod rig;
 
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 
 use rig::Rig;
@@ -172,6 +175,28 @@ const ESCAPES: &[(&str, &str)] = &[
         "allow_elements",
         "videotestsrc ! x264enc option-string=keyint=30:stats=evil.log ! fakesink",
     ),
+    // A number is a name, too, where a file is named.
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=9 ! x264enc option-string=dump-yuv=5 ! fakesink",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=9 ! x264enc option-string=keyint=30:stats=1 ! fakesink",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=9 ! x264enc option-string=keyint=30:dump_yuv=2024/05 ! fakesink",
+    ),
+    // Formats that open their files by themselves, where the process stands.
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=90 ! x264enc key-int-max=30 tune=zerolatency ! avmux_hls ! fakesink",
+    ),
+    (
+        "allow_elements",
+        "videotestsrc num-buffers=90 ! x264enc key-int-max=30 tune=zerolatency ! avmux_dash ! fakesink",
+    ),
     (
         "write_roots",
         "videotestsrc ! x264enc multipass-cache-file=/tmp/x ! fakesink",
@@ -245,6 +270,29 @@ const ESCAPES: &[(&str, &str)] = &[
         "network_targets",
         "rtspsrc location=rtsp://evil.example/x ! fakesink",
     ),
+    // What a session's description names is where it leads, not the host in front of it.
+    (
+        "network_targets",
+        "rtspsrc location=rtsp-sdp://127.0.0.1/#v=0&o=-+0+0+IN+IP4+127.0.0.1&s=x&t=0+0\
+         &a=x-gst-clock:GstNetTimeProvider+x+198.51.100.7:9999+0&m=video+9+RTP/AVP+96&a=rtpmap:96+H264/90000 \
+         ! fakesink",
+    ),
+    (
+        "network_targets",
+        "rtspsrc location=\"rtsp-sdp://127.0.0.1/#v=0&o=-+0+0+IN+IP4+127.0.0.1&s=x&t=0+0\
+         &a=x:http://127.0.0.1/%0D%0Aa=control:rtsp://198.51.100.7:554/live&m=video+9+RTP/AVP+96\
+         &a=rtpmap:96+H264/90000\" ! fakesink",
+    ),
+    (
+        "network_targets",
+        "playbin uri=rtsp-sdp://127.0.0.1/#v=0&o=-+0+0+IN+IP4+127.0.0.1&s=x&t=0+0\
+         &a=x-gst-clock:GstNetTimeProvider+x+198.51.100.7:9999+0&m=video+9+RTP/AVP+96&a=rtpmap:96+H264/90000",
+    ),
+    // More than one address in a text: the first is not the only one.
+    (
+        "network_targets",
+        "faultylate gizmo=\"a http://127.0.0.1/ and http://198.51.100.7/\"",
+    ),
     ("network_targets", "audiotestsrc ! pulsesink server=evil.example"),
     (
         "network_targets",
@@ -282,6 +330,13 @@ fn no_pipeline_gets_out() {
     let rig = trapped();
     let mut wrong = Vec::new();
     let mut refused = 0;
+    let here = || {
+        let entries = std::fs::read_dir(".").unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<BTreeSet<_>>()
+    };
+    let before = here();
     for (key, text) in ESCAPES {
         let pipeline = filled(&rig, text);
         let answer = rig.call(
@@ -319,6 +374,7 @@ fn no_pipeline_gets_out() {
         wrong.join("\n")
     );
     assert!(refused >= 40, "only {refused} were refused");
+    assert_eq!(here(), before, "something was written where the process stands");
     assert!(!std::path::Path::new("/tmp/ovos-tools-escape").exists());
 }
 
@@ -374,17 +430,19 @@ fn everyday_pipelines_are_let_through() {
 fn what_bins_make_later_is_judged_too() {
     let rig = trapped();
     let (key, plain) = (rig.private("key"), rig.rec("clean/plain.txt"));
+    let odd = rig.rec("").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
     let (outside, inside) = (rig.private("stolen"), rig.rec("clean/stolen"));
     // Texts of which only the element itself knows that they are paths: nobody could tell before.
     let bin = |kind: &str, from: &std::path::Path, to: &std::path::Path| {
         let hidden =
-            |path: &std::path::Path| gst::glib::base64_encode(path.to_str().unwrap().as_bytes()).to_string();
+            |path: &std::path::Path| gst::glib::base64_encode(path.as_os_str().as_bytes()).to_string();
         format!("{kind} gadget={} gizmo={}", hidden(from), hidden(to))
     };
     for (pipeline, wanted) in [
         (bin("faultylate", &key, &inside), "read_roots"),
         (bin("faultylate", &plain, &outside), "write_roots"),
         (bin("faultychange", &key, &inside), "read_roots"),
+        (bin("faultychange", &odd, &inside), "no text in UTF-8"),
         (
             filled(&rig, "playbin uri=file://REC/clean/list.m3u8"),
             "allow_elements",
@@ -413,14 +471,34 @@ fn what_bins_make_later_is_judged_too() {
     );
 }
 
+/// The address of a server of HTTP that starts to answer everything and never comes to an end.
+fn server() -> std::net::SocketAddr {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        for client in server.incoming() {
+            let mut client = client.unwrap();
+            _ = client.read(&mut [0; 4096]);
+            _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nit begins");
+            open.push(client);
+        }
+    });
+    address
+}
+
 #[test]
 fn a_property_cannot_be_changed_into_an_escape() {
     let rig = trapped();
+    let server = server();
     let id = rig.start(&filled(
         &rig,
-        "videotestsrc is-live=true ! tee name=t t. ! queue ! udpsink name=u host=127.0.0.1 port=7415 \
-         t. ! queue ! multifilesink name=m location=REC/clean/%05d.raw max-files=2 \
-         t. ! queue ! jpegenc ! multipartmux name=o ! fakesink",
+        &format!(
+            "videotestsrc is-live=true ! tee name=t t. ! queue ! udpsink name=u host=127.0.0.1 port=7415 \
+             t. ! queue ! multifilesink name=m location=REC/clean/%05d.raw max-files=2 \
+             t. ! queue ! jpegenc ! multipartmux name=o ! fakesink \
+             souphttpsrc name=s is-live=true location=http://{server}/x ! fakesink async=false"
+        ),
     ));
     let rows = [
         ("u", "host", json!("198.51.100.7"), Some("network_targets")),
@@ -433,6 +511,9 @@ fn a_property_cannot_be_changed_into_an_escape() {
             Some("write_roots"),
         ),
         ("m", "location", json!("/tmp/%s"), Some("write_roots")),
+        ("s", "automatic-redirect", json!(true), Some("network_targets")),
+        ("s", "automatic-redirect", json!("true"), Some("network_targets")),
+        ("s", "automatic-redirect", json!(false), None),
         ("u", "host", json!("localhost"), None),
         ("u", "port", json!(7416), None),
         ("m", "location", json!(filled(&rig, "REC/clean/other-%05d")), None),

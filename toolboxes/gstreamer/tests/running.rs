@@ -118,6 +118,38 @@ fn properties_are_changed_while_it_runs() {
 }
 
 #[test]
+fn a_value_no_range_knows_is_refused_and_costs_nothing() {
+    let rig = Rig::new();
+    let id = rig.start(
+        "audiotestsrc is-live=true ! audioconvert ! volume name=double ! audioecho name=float ! fakesink \
+         fakesrc is-live=true sizetype=fixed sizemax=115200 ! rawvideoparse name=fraction ! fakesink",
+    );
+    let set = |element: &str, property: &str, value: &str| {
+        let args = json!({"instance_id": id, "element": element, "property": property, "value": value});
+        rig.call("set_pipeline_property", args)
+    };
+    for (element, property, value) in [
+        ("double", "volume", "nan"),
+        ("double", "volume", "-nan"),
+        ("double", "volume", "inf"),
+        ("float", "intensity", "nan"),
+        ("float", "intensity", "-nan"),
+        ("fraction", "pixel-aspect-ratio", "0/1"),
+    ] {
+        let failure = set(element, property, value).unwrap_err();
+        assert_eq!(failure.kind, "ValueError", "{property} {value}: {failure}");
+    }
+    for (element, property, value) in [
+        ("double", "volume", "0.5"),
+        ("float", "intensity", "1"),
+        ("fraction", "pixel-aspect-ratio", "16/15"),
+    ] {
+        set(element, property, value).unwrap();
+    }
+    assert_eq!(rig.status(&id)["state"], "playing");
+}
+
+#[test]
 fn pictures_and_graphs_are_taken() {
     let rig = Rig::new();
     let id = rig.start(LIVE);
@@ -447,7 +479,13 @@ fn a_start_that_is_cancelled_leaves_its_pipeline_unless_the_configuration_says_o
             // Done by the thread that would have stopped.
             let change =
                 json!({"instance_id": "waits", "element": "a", "property": "max-bytes", "value": 1000});
-            rig.ok("set_pipeline_property", change);
+            let end = Instant::now() + DEADLINE;
+            while let Err(failure) = rig.call("set_pipeline_property", change.clone()) {
+                // Its thread may not have begun.
+                assert_eq!(failure.kind, "BusyError", "{failure}");
+                assert!(Instant::now() < end, "{failure}");
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
             assert_eq!(rig.status("waits")["state"], "starting");
         } else {
             running("it goes on", 0);
@@ -477,6 +515,71 @@ fn a_recording_refuses_a_reload_and_is_finished_by_a_close() {
     rig.close();
     let seconds = duration(&file);
     assert!(seconds > 0.8, "the film is {seconds} s long");
+}
+
+#[test]
+fn a_stop_finishes_the_file_while_a_buffer_fills() {
+    rig::faulty();
+    let rig = Rig::new();
+    let file = rig.rec("film.mp4");
+    let id = rig.start(&format!(
+        "faultybuffer videotestsrc ! video/x-raw,width=160,height=120,framerate=25/1 ! \
+         x264enc tune=zerolatency speed-preset=ultrafast ! mp4mux ! filesink location={}",
+        file.display()
+    ));
+    let stopped = rig.ok("stop_pipeline", json!({"instance_id": id}));
+    assert_eq!(stopped["files_finished"], true, "{stopped}");
+    assert!(duration(&file) > 0.0);
+}
+
+#[test]
+fn what_is_being_stopped_is_not_held_again() {
+    let rig = Rig::with(json!({"eos_timeout_ms": 30_000}));
+    // No end of a stream comes through a valve that is shut.
+    let id = rig.start("videotestsrc is-live=true ! valve drop=true ! fakesink async=false");
+    let stop = rig
+        .toolbox()
+        .start("stop_pipeline", json!({"instance_id": id}))
+        .unwrap();
+    rig.status_until(&id, "stop", |status| status["state"] == "stopping");
+    for tool in ["pause_pipeline", "resume_pipeline"] {
+        let failure = rig.fails(tool, json!({"instance_id": id}));
+        assert_eq!(failure.kind, "BusyError", "{tool}: {failure}");
+        assert!(failure.message.contains("being stopped"), "{tool}: {failure}");
+    }
+    rig.ok("stop_pipeline", json!({"instance_id": id, "force": true}));
+    let stopped = stop.wait().result().unwrap();
+    assert_eq!(stopped["files_finished"], false, "{stopped}");
+}
+
+#[test]
+fn a_start_that_is_still_under_way_does_not_outlive_a_close() {
+    rig::faulty();
+    let mut rig = Rig::new();
+    let path = |end: &str| rig.dir.path().join(format!("slow{end}"));
+    let (slow, here, gone) = (path(""), path(".here"), path(".gone"));
+    let appears = |path: &std::path::Path| {
+        let end = Instant::now() + DEADLINE;
+        while !path.exists() {
+            assert!(Instant::now() < end, "no {}", path.display());
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    };
+    let record = rig.rec("film.raw");
+    let pipeline = format!(
+        "faultyslow gadget={} videotestsrc is-live=true ! filesink location={}",
+        gst::glib::base64_encode(slow.to_str().unwrap().as_bytes()),
+        record.display()
+    );
+    rig.toolbox()
+        .start("start_pipeline", json!({"pipeline": pipeline}))
+        .unwrap();
+    appears(&here);
+    rig.close();
+    std::fs::write(&slow, "").unwrap();
+    // Nobody would stop it: what was made is freed and has not run.
+    appears(&gone);
+    assert!(!record.exists());
 }
 
 /// How long a film is, by a player of its own.

@@ -3,7 +3,10 @@
 //! Owns the way from JSON to a property's type and back, with its range and the policy in between: what does not fit is
 //! an error here and would be a panic there. Read [`set`].
 
+use std::path::PathBuf;
+
 use gst::glib;
+use gst::glib::translate::{ToGlibPtr as _, ToGlibPtrMut as _};
 use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::*;
 
@@ -56,6 +59,11 @@ pub(super) fn set(
             "{property} of {element} is {value}: expected {range}"
         )));
     }
+    if !fits(&spec, &new) {
+        return Err(ToolError::bad_args(format!(
+            "{property} of {element}: {value} is outside of what it takes"
+        )));
+    }
     policy.check_property(&found, property, &new).map_err(refused)?;
     let readable = flags.contains(glib::ParamFlags::READABLE);
     let read = || {
@@ -102,8 +110,9 @@ fn to_value(spec: &glib::ParamSpec, value: &Value) -> Option<glib::Value> {
 
 /// The range of a property that a number is outside of.
 fn outside(spec: &glib::ParamSpec, value: &glib::Value) -> Option<String> {
-    fn check<T: PartialOrd + std::fmt::Display>(value: T, least: T, most: T) -> Option<String> {
-        (value < least || value > most).then(|| format!("{least} to {most}"))
+    fn check<T: Copy + PartialOrd + std::fmt::Display>(value: T, least: T, most: T) -> Option<String> {
+        // Not a number is in no range.
+        (!(least..=most).contains(&value)).then(|| format!("{least} to {most}"))
     }
     macro_rules! range {
         ($spec:ty) => {
@@ -121,6 +130,21 @@ fn outside(spec: &glib::ParamSpec, value: &glib::Value) -> Option<String> {
     range!(glib::ParamSpecFloat);
     range!(glib::ParamSpecDouble);
     None
+}
+
+/// Whether a property takes a value of its type as it is. Asked of GLib itself, which knows every kind of range: setting
+/// what it would change panics.
+fn fits(spec: &glib::ParamSpec, value: &glib::Value) -> bool {
+    if spec.flags().contains(glib::ParamFlags::LAX_VALIDATION) {
+        return true;
+    }
+    let mut copy = value.clone();
+    // SAFETY: both are valid for the call, the value is of the type of the specification, and it is a copy that nobody
+    // else has, which the call may change.
+    let changed = unsafe {
+        glib::gobject_ffi::g_param_value_validate(spec.to_glib_none().0, copy.to_glib_none_mut().0)
+    };
+    changed == glib::ffi::GFALSE
 }
 
 fn to_json(value: &glib::Value) -> Value {
@@ -142,8 +166,9 @@ fn to_json(value: &glib::Value) -> Value {
     if let Ok(truth) = value.get::<bool>() {
         return json!(truth);
     }
-    if let Ok(text) = value.get::<Option<String>>() {
-        return json!(text);
+    // Not as a text, which need not be in UTF-8.
+    if let Ok(text) = value.get::<Option<PathBuf>>() {
+        return json!(text.map(|text| text.to_string_lossy().into_owned()));
     }
     value
         .serialize()

@@ -86,10 +86,8 @@ impl Instance {
         self.declared().pipeline
     }
 
-    /// Forgets earlier crashes; false when there were none.
-    pub(super) fn forgive(&self) -> bool {
-        let mut declared = self.declared.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut declared.crashes) > 0
+    pub(super) fn change_declared(&self, change: impl FnOnce(&mut Declared)) {
+        change(&mut self.declared.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     pub(super) fn enter(&self, phase: Phase) {

@@ -15,7 +15,7 @@ use super::change::set;
 use super::command::{Command, Input};
 use super::meters::Meters;
 use super::view::Phase;
-use super::worker::{End, PEACE, Worker};
+use super::worker::{End, Worker};
 use crate::policy;
 
 /// How often the elements are asked how far they are.
@@ -24,7 +24,8 @@ const TICK: Duration = Duration::from_millis(500);
 impl Worker {
     /// Runs a pipeline until it ends, fails or is to end.
     pub(super) fn live(&mut self, made: Built) -> End {
-        let pipeline = made.pipeline;
+        let running = Running(made.pipeline);
+        let pipeline = &running.0;
         {
             let mut view = self.instance.lock();
             view.devices = made.uses.devices.iter().cloned().collect();
@@ -44,17 +45,13 @@ impl Worker {
             Input::Message(_) | Input::Refused(_) => true,
         }) {}
         self.instance.clear_urgent();
-        let meters = Meters::of(&pipeline);
-        self.listen(&pipeline);
-        self.instance.remember_pipeline(&pipeline);
+        let meters = Meters::of(pipeline);
+        self.listen(pipeline);
+        self.instance.remember_pipeline(pipeline);
         self.instance.enter(Phase::Starting);
-        let end = self.play(&pipeline, &meters);
+        let end = self.play(pipeline, &meters);
         self.busy(|| pipeline.set_state(gst::State::Null)).ok();
-        self.note(&pipeline, &meters);
-        if let Some(bus) = pipeline.bus() {
-            bus.set_flushing(true);
-            bus.unset_sync_handler();
-        }
+        self.note(pipeline, &meters);
         self.instance.forget_pipeline();
         end
     }
@@ -148,7 +145,7 @@ impl Worker {
                 next_tick = now + TICK;
                 meters.tick();
                 self.note(pipeline, meters);
-                self.settle();
+                self.pass();
             }
         }
     }
@@ -215,7 +212,8 @@ impl Worker {
                     self.busy(|| pipeline.set_state(wanted)).ok();
                 }
             }
-            MessageView::RequestState(request) => {
+            // An end of the stream passes only while it plays.
+            MessageView::RequestState(request) if run.stopping.is_none() => {
                 let state = request.requested_state();
                 self.busy(|| pipeline.set_state(state)).ok();
             }
@@ -282,11 +280,12 @@ impl Worker {
                 }
                 self.instance.enter(Phase::Stopping);
                 run.stopping = Some(Instant::now() + grace);
-                if run.target == gst::State::Paused {
-                    // A pipeline that is held does not pass on the end of the stream.
-                    self.busy(|| pipeline.set_state(gst::State::Playing)).ok();
-                }
+                // A pipeline that is held, or waits for a buffer to fill, does not pass on the end of the stream.
+                self.busy(|| pipeline.set_state(gst::State::Playing)).ok();
                 self.busy(|| pipeline.send_event(gst::event::Eos::new()));
+            }
+            Command::Pause(_) | Command::Resume(_) if run.stopping.is_some() => {
+                command.refuse("it is being stopped");
             }
             Command::Pause(reply) => {
                 run.target = gst::State::Paused;
@@ -350,24 +349,26 @@ impl Worker {
         clockwork.flows = flows;
     }
 
-    /// After a minute of peace earlier crashes are forgotten.
-    fn settle(&self) {
-        let peaceful = self
-            .instance
-            .lock()
-            .playing_since
-            .is_some_and(|since| since.elapsed() >= PEACE);
-        if peaceful && self.instance.forgive() {
-            self.table.save();
-        }
-    }
-
     /// Marks the time in which this thread is in the hands of an element.
     fn busy<R>(&self, work: impl FnOnce() -> R) -> R {
         self.instance.lock().busy_since = Some(Instant::now());
         let result = work();
         self.instance.lock().busy_since = None;
         result
+    }
+}
+
+/// A pipeline that is in NULL before it is let go, also when a panic ends this thread's work: what is dropped in PLAYING is
+/// freed under the feet of its own threads.
+struct Running(gst::Pipeline);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.set_state(gst::State::Null).ok();
+        if let Some(bus) = self.0.bus() {
+            bus.set_flushing(true);
+            bus.unset_sync_handler();
+        }
     }
 }
 
@@ -390,4 +391,26 @@ fn has_live_source(pipeline: &gst::Pipeline) -> Option<bool> {
         }
     }
     known
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_leaves_no_pipeline_playing() {
+        gst::init().unwrap();
+        let pipeline = gst::parse::launch("fakesrc is-live=true ! fakesink").unwrap();
+        let pipeline = pipeline.downcast::<gst::Pipeline>().unwrap();
+        let own = pipeline.clone();
+        catch_unwind(AssertUnwindSafe(move || {
+            let running = Running(own);
+            running.0.set_state(gst::State::Playing).unwrap();
+            panic!("as an element's property may");
+        }))
+        .unwrap_err();
+        assert_eq!(pipeline.current_state(), gst::State::Null);
+    }
 }

@@ -20,9 +20,12 @@ pub(crate) struct Declared {
     pub(crate) restart: Restart,
     /// Comes back whenever the toolbox is opened.
     pub(crate) autostart: bool,
-    /// How often the process died while it ran, without a minute of peace in between.
+    /// How often the process died while it was on trial, without a minute of peace in between.
     #[serde(default)]
     pub(crate) crashes: u32,
+    /// Whether it was started only just now: should the process die, this is what is suspected.
+    #[serde(default)]
+    pub(crate) on_trial: bool,
 }
 
 /// What the file says.

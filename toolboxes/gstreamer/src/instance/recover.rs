@@ -10,6 +10,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::record::{Declared, make_private};
 use super::status::{Status, Summary};
 use super::table::{Table, remember, slug};
+use super::trial::{LONG_TRIAL, TRIAL};
 use super::view::{Clockwork, Phase};
 use crate::config::Restart;
 
@@ -36,22 +37,27 @@ impl Table {
                 // The configuration says something else by now, and is asked below.
                 continue;
             }
-            declared.crashes = if crashed { declared.crashes + 1 } else { 0 };
+            declared.crashes = match (crashed, declared.on_trial) {
+                (true, true) => declared.crashes + 1,
+                (true, false) => declared.crashes,
+                (false, _) => 0,
+            };
+            declared.on_trial = false;
             let wanted = declared.autostart || (crashed && declared.restart != Restart::Never);
-            if !wanted || declared.crashes >= MOST_CRASHES {
-                if crashed {
-                    self.lose(&declared);
-                }
-                // Kept, so that the configuration below does not start it at once.
-                if declared.crashes >= MOST_CRASHES && configured.is_some() {
-                    returning.push(declared);
-                }
-                continue;
+            let too_often = declared.crashes >= MOST_CRASHES;
+            if crashed && (!wanted || too_often) {
+                self.lose(&declared);
             }
-            returning.push(declared);
+            if wanted && !too_often {
+                returning.push(declared);
+            } else if declared.autostart {
+                // Held back; it is tried again when the toolbox was closed in order.
+                self.lock().kept.push(declared);
+            }
         }
         for (name, entry) in &self.config.autostart {
-            if returning.iter().any(|declared| declared.name == *name) {
+            let is_it = |declared: &Declared| declared.name == *name;
+            if returning.iter().any(is_it) || self.lock().kept.iter().any(is_it) {
                 continue;
             }
             let order = {
@@ -66,28 +72,25 @@ impl Table {
                 restart: entry.restart,
                 autostart: true,
                 crashes: 0,
+                on_trial: false,
             });
         }
+        // The least suspicious are tried first.
+        returning.sort_by_key(|declared| declared.crashes);
         let mut enlisted = Vec::new();
         for declared in returning {
-            if declared.crashes >= MOST_CRASHES {
-                continue;
-            }
-            // Not all at once with what has just died: whichever it was, the others get time to run.
-            let delay = if declared.crashes == 0 {
-                Duration::ZERO
-            } else {
-                Duration::from_millis(500) * 2_u32.pow(declared.crashes)
-            };
             let mut state = self.lock();
             let order = state.next.max(1);
             state.next = order + 1;
-            enlisted.push((Self::enlist(&mut state, order, declared, None), delay));
+            enlisted.push(Self::enlist(&mut state, order, declared, None));
         }
+        let trial = if crashed { LONG_TRIAL } else { TRIAL };
+        let innocent = enlisted.iter().filter(|one| !one.instance.is_suspect());
+        innocent.for_each(|one| one.instance.put_on_trial(trial));
         self.save();
-        for (enlisted, delay) in enlisted {
+        for enlisted in enlisted {
             let name = enlisted.instance.id();
-            if let Err(error) = self.launch(enlisted, None, delay) {
+            if let Err(error) = self.launch(enlisted, None) {
                 tracing::warn!(instance = name, %error, "it cannot be brought back");
             }
         }
@@ -98,7 +101,7 @@ impl Table {
     pub(super) fn lose(&self, declared: &Declared) {
         let reason = if declared.crashes >= MOST_CRASHES {
             format!(
-                "the toolbox's process died {} times while it ran",
+                "the toolbox's process died {} times when it had just been started",
                 declared.crashes
             )
         } else {

@@ -16,6 +16,7 @@ use super::command::{Command, Input};
 use super::entry::Instance;
 use super::record::{Declared, Store};
 use super::status::Status;
+use super::trial::TRIAL;
 use super::view::Phase;
 use super::worker::Worker;
 use crate::config::Config;
@@ -38,6 +39,9 @@ pub(super) struct State {
     pub(super) next: u64,
     /// By order of their start.
     pub(super) live: BTreeMap<u64, Arc<Instance>>,
+    /// Pipelines that are to come back with the toolbox, and do not run: they have ended by themselves, or the process died
+    /// with them too often.
+    pub(super) kept: Vec<Declared>,
     /// Newest last.
     pub(super) over: VecDeque<Status>,
     /// Who holds a device or writes a file.
@@ -52,6 +56,8 @@ pub(super) struct Enlisted {
     pub(super) waiting: Receiver<Input>,
 }
 
+/// Why an instance is over that somebody has stopped.
+pub(super) const STOPPED: &str = "stopped";
 /// How many ended instances are remembered.
 const MOST_OVER: usize = 32;
 
@@ -83,7 +89,16 @@ impl Table {
         self.check_room(ask.name.as_deref())?;
         let built = build(&self.policy, &ask.pipeline)?;
         let mut state = self.lock();
+        // Again, since building takes its time: what is put into the table now would not be seen by a close.
+        self.check_open()?;
         Self::room(&state, &self.config, ask.name.as_deref())?;
+        if ask.autostart && state.live.len() + state.kept.len() >= self.config.max_instances {
+            return Err(BuildError::NotNow(format!(
+                "{} pipelines have ended and come back with the toolbox, with those that run as many as `max_instances` \
+                 allows: `stop_pipeline` strikes one off",
+                state.kept.len()
+            )));
+        }
         let order = state.next.max(1);
         state.next = order + 1;
         let instance_id = format!("{}-{order}", slug(ask.name.as_deref().unwrap_or_default()));
@@ -94,19 +109,26 @@ impl Table {
             restart: ask.restart,
             autostart: ask.autostart,
             crashes: 0,
+            on_trial: false,
         };
         Self::claim_in(&mut state, order, &built.uses)?;
         let enlisted = Self::enlist(&mut state, order, declared, Some(&built));
         drop(state);
+        enlisted.instance.put_on_trial(TRIAL);
         self.save();
-        self.launch(enlisted, Some(built), Duration::ZERO)
+        self.launch(enlisted, Some(built))
     }
 
     pub(super) fn check_room(&self, name: Option<&str>) -> Result<(), BuildError> {
+        self.check_open()?;
+        Self::room(&self.lock(), &self.config, name)
+    }
+
+    fn check_open(&self) -> Result<(), BuildError> {
         if self.is_closing() {
             return Err(BuildError::NotNow("the toolbox is closing".to_owned()));
         }
-        Self::room(&self.lock(), &self.config, name)
+        Ok(())
     }
 
     pub(super) fn room(state: &State, config: &Config, name: Option<&str>) -> Result<(), BuildError> {
@@ -165,6 +187,7 @@ impl Table {
         declared: Declared,
         built: Option<&Built>,
     ) -> Enlisted {
+        state.kept.retain(|kept| kept.name != declared.name);
         let (instance, waiting) = Instance::new(order, declared, built);
         state.live.insert(order, Arc::clone(&instance));
         Enlisted { instance, waiting }
@@ -176,7 +199,6 @@ impl Table {
         self: &Arc<Self>,
         enlisted: Enlisted,
         built: Option<Built>,
-        delay: Duration,
     ) -> Result<Arc<Instance>, BuildError> {
         let Enlisted { instance, waiting } = enlisted;
         let worker = Worker {
@@ -189,7 +211,7 @@ impl Table {
         let mut place = instance.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = std::thread::Builder::new()
             .name(format!("gst-{}", instance.order))
-            .spawn(move || tracing::dispatcher::with_default(&log, || worker.run(built, delay)));
+            .spawn(move || tracing::dispatcher::with_default(&log, || worker.run(built)));
         match thread {
             Ok(thread) => {
                 *place = Some(thread);
@@ -214,7 +236,24 @@ impl Table {
         }
     }
 
-    /// An instance is over: called by its thread, as the last thing.
+    /// A pipeline that has ended by itself is not to come back with the toolbox any more. False when there was none. Blocks.
+    pub(super) fn strike_off(&self, id: &str) -> bool {
+        let struck = {
+            let mut state = self.lock();
+            let before = state.kept.len();
+            state
+                .kept
+                .retain(|kept| kept.instance_id != id && kept.name != id);
+            state.kept.len() < before
+        };
+        if struck {
+            self.save();
+        }
+        struck
+    }
+
+    /// An instance is over: called by its thread, as the last thing. One that nobody has stopped comes back with the toolbox
+    /// where that was asked for.
     pub(super) fn retire(&self, instance: &Arc<Instance>, phase: Phase, reason: &str) {
         {
             let mut view = instance.lock();
@@ -227,6 +266,13 @@ impl Table {
             let mut state = self.lock();
             state.live.remove(&instance.order);
             state.claims.retain(|_, owner| *owner != instance.order);
+            let declared = Declared {
+                on_trial: false,
+                ..instance.declared()
+            };
+            if declared.autostart && reason != STOPPED {
+                state.kept.push(declared);
+            }
             let thread = instance
                 .thread
                 .lock()
@@ -285,7 +331,7 @@ impl Table {
         });
     }
 
-    /// Writes the list of what runs. Blocks. A failure is logged: the pipelines run all the same.
+    /// Writes the list of what runs and of what comes back. Blocks. A failure is logged: the pipelines run all the same.
     pub(super) fn save(&self) {
         self.write(false);
     }
@@ -305,6 +351,7 @@ impl Table {
                 .live
                 .values()
                 .map(|instance| instance.declared())
+                .chain(state.kept.iter().cloned())
                 .filter(|declared| !closed || declared.autostart)
                 .collect();
             Some((state.next, list))

@@ -89,6 +89,8 @@ pub(crate) struct View {
     /// When data began to flow this time.
     pub(crate) playing_since: Option<Instant>,
     pub(crate) restarts: u32,
+    /// Until when it is on trial.
+    pub(crate) trial_until: Option<Instant>,
     /// Since when its thread is inside of an element, which may hang.
     pub(crate) busy_since: Option<Instant>,
     pub(crate) error: Option<Said>,
@@ -115,6 +117,7 @@ impl View {
             started: Instant::now(),
             playing_since: None,
             restarts: 0,
+            trial_until: None,
             busy_since: None,
             error: None,
             reason: None,

@@ -14,7 +14,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::build::{Built, build};
 use super::command::{Command, Input};
 use super::entry::Instance;
-use super::table::Table;
+use super::table::{STOPPED, Table};
 use super::view::Phase;
 use crate::config::Restart;
 
@@ -31,7 +31,9 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// What ends sooner than this, again and again, is not shown but wrong.
 const SHORTEST_LIFE: Duration = Duration::from_secs(1);
 /// After so much peace the next failure counts as the first.
-pub(super) const PEACE: Duration = Duration::from_secs(60);
+const PEACE: Duration = Duration::from_secs(60);
+/// How often a suspect looks whether it is its turn.
+const TURN: Duration = Duration::from_millis(250);
 
 pub(super) struct Worker {
     pub(super) table: Arc<Table>,
@@ -41,25 +43,29 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Runs the pipeline until it is over for good, and says so.
-    pub(super) fn run(mut self, first: Option<Built>, delay: Duration) {
-        let ended = catch_unwind(AssertUnwindSafe(|| self.lives(first, delay)));
+    pub(super) fn run(mut self, first: Option<Built>) {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.lives(first)));
         let (phase, reason) = ended.unwrap_or_else(|_| {
-            self.instance
-                .lock()
-                .say("error", "toolbox", "the instance's thread panicked", None);
+            let mut view = self.instance.lock();
+            // It is in nobody's hands any more.
+            view.busy_since = None;
+            view.say("error", "toolbox", "the instance's thread panicked", None);
             (Phase::Failed, "the instance's thread panicked".to_owned())
         });
         self.instance.forget_pipeline();
         self.table.retire(&self.instance, phase, &reason);
     }
 
-    fn lives(&mut self, first: Option<Built>, delay: Duration) -> (Phase, String) {
+    fn lives(&mut self, first: Option<Built>) -> (Phase, String) {
+        if self.instance.is_suspect() && !self.wait_for_turn() {
+            return (Phase::Ended, STOPPED.to_owned());
+        }
         let mut built = first;
-        let mut wait = delay;
+        let mut wait = Duration::ZERO;
         let mut backoff = BACKOFF;
         loop {
             if !wait.is_zero() && self.stopped_within(wait) {
-                return (Phase::Ended, "stopped".to_owned());
+                return (Phase::Ended, STOPPED.to_owned());
             }
             let began = Instant::now();
             let made = match built.take() {
@@ -67,6 +73,8 @@ impl Worker {
                 None => self.make(),
             };
             let end = made.map_or(End::Failed, |made| self.live(made));
+            // A life may be shorter than a tick.
+            self.pass();
             if began.elapsed() >= PEACE {
                 backoff = BACKOFF;
             }
@@ -78,7 +86,7 @@ impl Worker {
                 return match end {
                     End::Stopped { finished } => {
                         self.instance.lock().finished = Some(finished);
-                        (Phase::Ended, "stopped".to_owned())
+                        (Phase::Ended, STOPPED.to_owned())
                     }
                     End::Eos => {
                         self.instance.lock().finished = Some(true);
@@ -112,6 +120,27 @@ impl Worker {
                 &self.instance,
                 json!({"wait_ms": millis(wait), "error": error}),
             );
+        }
+    }
+
+    /// The process died with it: waits until nothing else could be what kills it the next time. False when somebody wants an
+    /// end.
+    fn wait_for_turn(&mut self) -> bool {
+        self.instance.enter(Phase::Restarting);
+        let why = "the toolbox's process died when it had just been started: it waits until the others have run for a while";
+        self.instance.lock().say("info", "toolbox", why, None);
+        while !self.table.take_turn(&self.instance) {
+            if self.stopped_within(TURN) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Ends the trial when it is time.
+    pub(super) fn pass(&self) {
+        if self.instance.pass() {
+            self.table.save();
         }
     }
 

@@ -25,15 +25,16 @@ const OPAQUE: &[&str] = &[
     "wss", "stun", "stuns", "turn", "turns", "ftp", "ftps", "sftp",
 ];
 
-/// Where an address starts in a text, when there is one.
-pub(super) fn find(text: &str) -> Option<usize> {
-    let colon = text.find("://")?;
-    let scheme = text[..colon]
-        .bytes()
-        .rev()
-        .take_while(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte))
-        .count();
-    (scheme > 0).then(|| colon - scheme)
+/// Where addresses start in a text.
+pub(super) fn find(text: &str) -> impl Iterator<Item = usize> {
+    text.match_indices("://").filter_map(|(colon, _)| {
+        let scheme = text[..colon]
+            .bytes()
+            .rev()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte))
+            .count();
+        (scheme > 0).then(|| colon - scheme)
+    })
 }
 
 /// Whether a text is meant as an address rather than as a path.
@@ -60,6 +61,11 @@ pub(super) fn read(text: &str) -> Result<Address, String> {
     let scheme = scheme.to_ascii_lowercase();
     if scheme == "data" {
         return Ok(Address::Inline);
+    }
+    if scheme.ends_with("sdp") {
+        return Err(format!(
+            "the address {text:?} holds a description of a session, which names hosts of its own"
+        ));
     }
     let rest = without_live(&scheme, rest);
     if rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
@@ -105,6 +111,9 @@ pub(super) fn read(text: &str) -> Result<Address, String> {
     let (host, port) = authority(place).ok_or_else(unclear)?;
     let query = if OPAQUE.contains(&scheme.as_str()) {
         Vec::new()
+    } else if tail.contains('#') {
+        // Where it is no mere place in a page, nobody knows what an element makes of it.
+        return Err(format!("the address {text:?} has a #; write %23"));
     } else {
         pairs(&tail[path.len()..]).ok_or_else(unclear)?
     };
@@ -122,7 +131,7 @@ fn without_live<'a>(scheme: &str, rest: &'a str) -> &'a str {
 }
 
 fn pairs(text: &str) -> Option<Vec<(String, String)>> {
-    text.split(['?', '&', ';', '#'])
+    text.split(['?', '&', ';'])
         .filter(|pair| !pair.is_empty())
         .map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -190,6 +199,7 @@ mod tests {
                 "http://user:pw@host/x?url=http://other",
                 remote("host", None, &[]),
             ),
+            ("http://host/page#part", remote("host", None, &[])),
             ("stun://host:3478", remote("host", Some(3478), &[])),
         ] {
             assert_eq!(read(text), expected, "{text}");
@@ -204,12 +214,16 @@ mod tests {
             "file:///a%00b",
             "file:///a%zz",
             "fd",
+            "rtsp-sdp://127.0.0.1/x",
+            "RTSPS-SDP://127.0.0.1/#v=0&m=video+9+RTP/AVP+96",
+            "srt://127.0.0.1:5000#localaddress=0.0.0.0",
         ] {
             assert!(read(text).is_err(), "{text}: {:?}", read(text));
         }
         assert!(
             is_address("file:/x") && is_address("srt://x") && !is_address("hw:0,0") && !is_address("/a:b")
         );
-        assert_eq!(find("see <http://x>"), Some(5));
+        let found = |text| find(text).collect::<Vec<_>>();
+        assert_eq!(found("see <http://x> and a=srt://y, ://"), [5, 21]);
     }
 }

@@ -169,6 +169,20 @@ const PATH: &[&str] = &[
     "image",
     "socket",
 ];
+/// What descriptions of properties call a path.
+const PATH_TOLD: &[&str] = &[
+    "file",
+    "files",
+    "filename",
+    "location",
+    "path",
+    "directory",
+    "folder",
+];
+/// Options of encoders that name files.
+const FILE_OPTION: &[&str] = &[
+    "file", "path", "dir", "dump", "stats", "csv", "recon", "analysis", "cqm", "clbin", "rpu", "dhdr10",
+];
 const HOST: &[&str] = &[
     "host",
     "hosts",
@@ -352,9 +366,29 @@ fn of_text(words: &[String], role: Role, blurb: &str) -> Kind {
         Kind::Device
     } else if is(HARMLESS) {
         Kind::Harmless
+    } else if ends_with_file(words) || says_path(blurb) {
+        Kind::Path(access(words, role, blurb))
     } else {
         Kind::Text
     }
+}
+
+/// Whether an option of a library names a file, so that even a number is one's name.
+pub(super) fn is_file_option(name: &str) -> bool {
+    let words = words(name);
+    any(&words, FILE_OPTION) || ends_with_file(&words)
+}
+
+/// `datafile`, `qpfile`.
+fn ends_with_file(words: &[String]) -> bool {
+    words.iter().any(|word| word.ends_with("file"))
+}
+
+/// Whether a description of a property speaks of a path.
+fn says_path(blurb: &str) -> bool {
+    let told = blurb.to_lowercase();
+    told.split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| PATH_TOLD.contains(&word))
 }
 
 fn access(words: &[String], role: Role, blurb: &str) -> Access {
@@ -398,7 +432,7 @@ fn any(words: &[String], list: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Access, Kind, Role, of_text, words};
+    use super::{Access, Kind, Role, is_file_option, of_text, words};
 
     #[test]
     fn names_give_themselves_away() {
@@ -428,8 +462,48 @@ mod tests {
             ("font-desc", Role::Other, Kind::Harmless),
             ("streamid", Role::Sink, Kind::Harmless),
             ("something-new", Role::Other, Kind::Text),
+            ("datafile", Role::Other, Kind::Path(Access::Both)),
         ] {
             assert_eq!(of_text(&words(name), role, ""), expected, "{name} of {role:?}");
+        }
+        for (blurb, expected) in [
+            ("Filename of template image", Kind::Path(Access::Both)),
+            (
+                "Location where to save motion cells data",
+                Kind::Path(Access::Write),
+            ),
+            ("A profiled text", Kind::Text),
+        ] {
+            assert_eq!(of_text(&words("gizmo"), Role::Other, blurb), expected, "{blurb}");
+        }
+    }
+
+    #[test]
+    fn options_that_name_files_are_known() {
+        for name in [
+            "dump-yuv",
+            "dump_yuv",
+            "stats",
+            "qpfile",
+            "log-file",
+            "csv",
+            "recon",
+            "analysis-save",
+            "cqm",
+            "Stats",
+        ] {
+            assert!(is_file_option(name), "{name}");
+        }
+        for name in [
+            "keyint",
+            "bframes",
+            "b-pyramid",
+            "log-level",
+            "aq-mode",
+            "threads",
+            "vbv-maxrate",
+        ] {
+            assert!(!is_file_option(name), "{name}");
         }
     }
 }

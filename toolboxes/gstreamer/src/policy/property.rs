@@ -3,7 +3,7 @@
 //! Owns the way from a value of any type to texts, and from texts to the roots, targets and devices. Read
 //! [`Policy::check_value`].
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use gst::glib;
 use gst::prelude::*;
@@ -94,9 +94,11 @@ impl Policy {
                 None => Ok(()),
             };
         }
-        if let Ok(text) = value.get::<Option<String>>() {
-            return text.map_or(Ok(()), |text| {
-                self.check_words(kind, role, &text, port, depth, uses)
+        // Not as a text: elements may have what is none from their data, and reading that as a text panics.
+        if let Ok(text) = value.get::<Option<PathBuf>>() {
+            return text.map_or(Ok(()), |text| match text.to_str() {
+                Some(text) => self.check_words(kind, role, text, port, depth, uses),
+                None => Err(Wrong::new("its value is no text in UTF-8", "allow_elements")),
             });
         }
         if let Ok(texts) = value.get::<Vec<String>>() {
@@ -283,10 +285,10 @@ impl Policy {
     }
 
     fn relocate(&self, element: &gst::Element, property: &glib::ParamSpec, value: &glib::Value) {
-        let Ok(Some(name)) = value.get::<Option<String>>() else {
+        let Ok(Some(name)) = value.get::<Option<PathBuf>>() else {
             return;
         };
-        let name = Path::new(&name).file_name().unwrap_or_default();
+        let name = name.file_name().unwrap_or_default();
         let path = self.roots.scratch().join(name);
         element.set_property(property.name(), path.display().to_string());
     }
@@ -310,13 +312,13 @@ fn harden(element: &gst::Element, redirects: &glib::ParamSpec) {
 /// A codec's own file name without a folder, which nobody has written.
 fn is_default_scratch(property: &glib::ParamSpec, value: &glib::Value, kind: Kind, role: Role) -> bool {
     let Kind::Path(_) = kind else { return false };
-    let text = |value: &glib::Value| value.get::<Option<String>>().ok().flatten();
-    let now = text(value).unwrap_or_default();
-    let default = text(property.default_value()).unwrap_or_default();
-    let own = now == default && !now.contains('/');
+    let path = |value: &glib::Value| value.get::<Option<PathBuf>>().ok().flatten();
+    let now = path(value).unwrap_or_default();
+    let default = path(property.default_value()).unwrap_or_default();
+    let own = now == default && !now.to_string_lossy().contains('/');
     // What somebody wrote was checked as text; this is a name that the element has made up.
-    let temporary = Path::new(&now).parent() == Some(&std::env::temp_dir()) && default.is_empty();
-    matches!(role, Role::Other) && !now.is_empty() && (own || temporary)
+    let temporary = now.parent() == Some(&std::env::temp_dir()) && default.as_os_str().is_empty();
+    matches!(role, Role::Other) && !now.as_os_str().is_empty() && (own || temporary)
 }
 
 /// Whether two pipelines cannot share it.

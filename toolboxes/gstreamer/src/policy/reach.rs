@@ -64,7 +64,8 @@ fn reaches_always(spec: &glib::ParamSpec, role: Role) -> bool {
     }
 }
 
-fn says_redirects(spec: &glib::ParamSpec, role: Role) -> bool {
+/// Whether a property says that redirects are followed.
+pub(super) fn says_redirects(spec: &glib::ParamSpec, role: Role) -> bool {
     role == Role::Source
         && spec.name().contains("redirect")
         && spec.value_type() == glib::Type::BOOL

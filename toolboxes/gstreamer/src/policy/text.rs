@@ -77,25 +77,6 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks a factory by its name and class, and by the kinds of its properties: an element with one that reaches out
-    /// in a way that is not understood is refused whether it is set or not.
-    pub(super) fn check_factory_and_kind(&self, factory: &gst::ElementFactory) -> Result<(), Wrong> {
-        self.check_factory(factory)?;
-        if self.allowed.contains(factory.name().as_str()) {
-            return Ok(());
-        }
-        let Ok(factory) = factory.clone().load() else {
-            return Ok(());
-        };
-        match &self.reaches.of(&factory, factory.element_type()).always {
-            Some(property) => Err(Wrong::new(
-                format!("its property {property} is not understood"),
-                "allow_elements",
-            )),
-            None => Ok(()),
-        }
-    }
-
     /// Checks `key=value` pairs for somebody else, such as an encoding profile or the options of a library.
     pub(super) fn check_composite(
         &self,
@@ -132,7 +113,7 @@ impl Policy {
         if address::is_address(text) {
             return self.check_address(text, Access::Both, depth, uses);
         }
-        if let Some(at) = address::find(text) {
+        for at in address::find(text) {
             let rest = &text[at..];
             let end = rest
                 .find(|c: char| c.is_whitespace() || "\"'<>,".contains(c))
@@ -150,7 +131,8 @@ impl Policy {
         Ok(())
     }
 
-    /// Options of a library: numbers and switches are harmless, any word could be a file's name.
+    /// Options of a library: numbers and switches are harmless, unless they stand where a file is named; any word could be a
+    /// file's name.
     pub(super) fn check_options(&self, text: &str) -> Result<(), Wrong> {
         let simple = |value: &str| {
             value
@@ -160,9 +142,8 @@ impl Policy {
                 && !value.contains("..")
         };
         for option in text.split([':', ' ', '\t', '\n', ';', '&']) {
-            if let Some((key, value)) = option.split_once('=')
-                && !simple(value)
-            {
+            let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            if !simple(value) || kind::is_file_option(key) {
                 let mut wrong = not_understood();
                 wrong.reason = format!("the option {key} has {value:?}, which could be the name of a file");
                 return Err(wrong);
