@@ -12,6 +12,7 @@ mod layout;
 mod motion;
 mod rest;
 mod settings;
+mod torque;
 mod trial;
 mod upkeep;
 mod wheels;

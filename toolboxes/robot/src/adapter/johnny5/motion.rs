@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::layout::{Servo, exact};
+use super::torque::{SLOWEST, hold, power};
 use super::{Johnny5, tenth};
 use crate::action::BusName;
 use crate::action::{Grip, HitchAction, Keyframe, LiftTarget};
 use crate::adapter::{ActionError, ActionOutput, Control};
-use crate::servo::{ServoError, Wire};
 use crate::subsystem::Subsystem;
 
 /// Between two looks at where the servos are.
@@ -410,54 +410,10 @@ impl Johnny5 {
     }
 }
 
-/// Steps per second below which a servo stutters.
-const SLOWEST: u16 = 20;
-
 pub(super) fn ids_on(goals: &[Goal<'_>], bus: BusName) -> Vec<u8> {
     goals
         .iter()
         .filter(|goal| goal.servo.bus == bus)
         .map(|goal| goal.servo.id)
         .collect()
-}
-
-/// Switches the torque of servos on, each at the position where it is, and returns these positions.
-pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, ServoError> {
-    let torque = wire.read_each(ids, "torque_enable")?;
-    let mut positions = BTreeMap::new();
-    for (id, (steps, _)) in wire.read_each(ids, "present_position")? {
-        positions.insert(id, steps);
-    }
-    for id in ids {
-        let on = torque.get(id).map(|(on, _)| *on == 1);
-        match (on, positions.get(id)) {
-            (Some(true), Some(_)) => {}
-            (Some(false), Some(steps)) => {
-                // Its goal may be anywhere: without this it would jump there.
-                wire.go(&[(*id, *steps, SLOWEST)])?;
-                wire.write(*id, "torque_enable", 1)?;
-            }
-            _ => {
-                // It did not answer: asked alone, it says why.
-                wire.read(*id, "present_position")?;
-            }
-        }
-    }
-    Ok(positions)
-}
-
-/// Stops servos where they are, with power: those whose torque is on.
-pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
-    let torque = wire.read_each(ids, "torque_enable")?;
-    let powered: Vec<u8> = ids
-        .iter()
-        .copied()
-        .filter(|id| torque.get(id).is_some_and(|(on, _)| *on == 1))
-        .collect();
-    let positions = wire.read_each(&powered, "present_position")?;
-    let goals: Vec<(u8, i64, u16)> = positions
-        .into_iter()
-        .map(|(id, (steps, _))| (id, steps, SLOWEST))
-        .collect();
-    wire.go(&goals)
 }

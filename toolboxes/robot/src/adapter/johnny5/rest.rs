@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::layout::Layout;
-use super::motion::hold;
+use super::torque::hold;
 use super::{Johnny5, Johnny5Config};
 use crate::action::BusName;
 use crate::adapter::ActionError;

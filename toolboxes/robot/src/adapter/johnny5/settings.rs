@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Johnny5;
 use super::layout::{Servo, round};
-use super::motion::power;
+use super::torque::with_torque_off;
 use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::servo::{ServoError, Wire};
@@ -141,21 +141,6 @@ impl Johnny5 {
             writes.len()
         )))
     }
-}
-
-/// Runs `work`, which needs the torque off, and brings the torque back as it was, without a jump.
-pub(super) fn with_torque_off<R>(
-    wire: &mut Wire,
-    id: u8,
-    work: impl FnOnce(&mut Wire) -> Result<R, ServoError>,
-) -> Result<R, ServoError> {
-    let was_on = wire.read(id, "torque_enable")? == 1;
-    wire.write(id, "torque_enable", 0)?;
-    let done = work(wire);
-    if was_on {
-        power(wire, &[id])?;
-    }
-    done
 }
 
 /// The settings a servo of this robot keeps.

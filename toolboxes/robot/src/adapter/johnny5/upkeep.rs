@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::motion::power;
 use super::settings::configure;
+use super::torque::power;
 use super::{Johnny5, tenth};
 use crate::action::{Action, BusName, Primitive, Recovery};
 use crate::adapter::{ActionError, ActionOutput, Control};
