@@ -202,6 +202,15 @@ impl Wire {
         })
     }
 
+    /// The error of a servo that is asked for a position and has another mode than that.
+    pub(crate) fn turns(&self, id: u8, mode: i64) -> ServoError {
+        ServoError::Turns {
+            bus: self.bus.clone(),
+            id,
+            mode,
+        }
+    }
+
     /// Everything a servo says about itself, in one instruction.
     pub(crate) fn health(&mut self, id: u8) -> Result<Health, ServoError> {
         let torque = self.read(id, "torque_enable")? == 1;

@@ -1,9 +1,10 @@
 //! Servos that fail, cables that are pulled, ports that are not there.
 
 use feetech_sim::{Fault, Line, Servo, register as r};
-use robot::action::{LiftTarget, Primitive};
+use robot::action::{BusName, LiftTarget, Primitive, Recovery};
 use robot::adapter::johnny5::Johnny5Config;
 use robot::adapter::{ActionError, Adapter, Control};
+use robot::config::Estop;
 use robot::subsystem::Subsystem;
 use serde_json::json;
 use std::time::Duration;
@@ -178,4 +179,82 @@ async fn a_robot_that_is_not_there_says_so_and_comes_later() {
         .await
         .unwrap();
     assert!(!robot.capabilities().has(Subsystem::Base) && !robot.capabilities().has(Subsystem::LeftArm));
+}
+
+#[tokio::test]
+async fn a_joint_that_is_set_to_turn_gets_no_goal() {
+    let body = Body::new();
+    body.right.servo(7, |servo| servo.set_byte(r::MODE, 1)).unwrap();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    let look = || Primitive::LookAt {
+        target: "left".to_owned(),
+        pan: -45.0,
+        tilt: 0.0,
+        speed: 1.0,
+    };
+    let error = run(&robot, Subsystem::Gantry, look()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("servo 7 on bus right is in wheel mode (operating mode 1)"),
+        "{error}"
+    );
+    assert!(!body.moves() && !body.powered());
+    let recover = Primitive::ServoRecover {
+        bus: BusName::Right,
+        motor_id: 7,
+        action: Recovery::Reconfigure,
+    };
+    run(&robot, Subsystem::All, recover).await.unwrap();
+    run(&robot, Subsystem::Gantry, look()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_joint_that_turns_is_stopped_by_a_halt() {
+    let body = Body::new();
+    let (robot, _) = robot_of(&body.config(), Some(Estop::Hold));
+    robot.connect().await.unwrap();
+    for emergency in [false, true] {
+        body.right
+            .servo(7, |servo| {
+                servo.set_byte(r::MODE, 1);
+                servo.set_word(r::GOAL_SPEED, 300);
+                servo.set_byte(r::TORQUE_ENABLE, 1);
+            })
+            .unwrap();
+        assert!(body.moves());
+        robot.halt(&[Subsystem::All], emergency).unwrap();
+        within("rest", || (!body.moves()).then_some(()));
+        let speeds = crate::words(&body.right.frames(), 7, r::GOAL_SPEED);
+        assert_eq!(speeds.last(), Some(&0), "{speeds:?}");
+        assert!(body.powered(), "it holds");
+    }
+}
+
+#[tokio::test]
+async fn a_base_without_all_of_its_wheels_makes_none_of_them_a_wheel() {
+    let body = Body::new();
+    // As with swapped ports: 7 and 8 are the head, and there is no 9.
+    for id in 7..=8 {
+        body.left.servo(id, |servo| servo.set_byte(r::MODE, 0)).unwrap();
+    }
+    body.left.break_servo(9, Fault::Absent);
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    let error = run(&robot, Subsystem::Base, drive(0.1, 0.0, 0.0, 100))
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("servo 9 on bus left does not answer"),
+        "{error}"
+    );
+    for id in 7..=8 {
+        assert_eq!(
+            body.left.servo(id, |servo| servo.byte(r::MODE)),
+            Some(0),
+            "servo {id}"
+        );
+    }
+    assert!(!body.moves());
 }

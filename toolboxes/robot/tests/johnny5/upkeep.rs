@@ -186,3 +186,43 @@ async fn ids_homes_and_settings_outlive_the_power() {
             .unwrap_or_else(|error| panic!("{action:?}: {error}"));
     }
 }
+
+#[tokio::test]
+async fn a_wheel_that_gets_its_settings_again_stands() {
+    let body = Body::new();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    body.left
+        .servo(7, |servo| servo.set_byte(r::TORQUE_ENABLE, 1))
+        .unwrap();
+    let recover = Primitive::ServoRecover {
+        bus: BusName::Left,
+        motor_id: 7,
+        action: Recovery::Reconfigure,
+    };
+    run(&robot, Subsystem::All, recover).await.unwrap();
+    assert!(!body.moves());
+    let (mode, torque) = body
+        .left
+        .servo(7, |servo| (servo.byte(r::MODE), servo.byte(r::TORQUE_ENABLE)))
+        .unwrap();
+    assert_eq!((mode, torque), (1, 1), "it is a wheel and holds, as before");
+}
+
+#[tokio::test]
+async fn a_wheel_out_of_the_box_gets_power_as_a_wheel() {
+    let body = Body::new();
+    body.left.servo(7, |servo| servo.set_byte(r::MODE, 0)).unwrap();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    run(&robot, Subsystem::Base, Primitive::EnableTorque { enable: true })
+        .await
+        .unwrap();
+    let (mode, position) = body
+        .left
+        .servo(7, |servo| (servo.byte(r::MODE), servo.position()))
+        .unwrap();
+    assert_eq!(mode, 1);
+    assert!((position - 1907.0).abs() < 1.0, "it went to {position}");
+    assert!(!body.moves());
+}

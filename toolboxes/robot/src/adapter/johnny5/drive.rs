@@ -172,10 +172,8 @@ impl Johnny5 {
                 bus.as_str()
             )));
         }
-        self.tell(bus, ids.clone(), control, move |wire| {
-            ids.iter().try_for_each(|id| ready(wire, *id))
-        })
-        .await?;
+        self.tell(bus, ids.clone(), control, move |wire| ready(wire, &ids))
+            .await?;
         Ok(bus)
     }
 

@@ -128,7 +128,7 @@ impl Johnny5 {
         for (servo, settings) in &writes {
             let (id, settings) = (servo.id, *settings);
             self.tell(servo.bus, vec![id], control, move |wire| {
-                with_torque_off(wire, id, |wire| {
+                with_torque_off(wire, id, false, |wire| {
                     settings
                         .iter()
                         .try_for_each(|(register, value)| wire.keep(id, register, *value))
@@ -150,7 +150,7 @@ pub(super) fn configure(
     servo: Option<&Servo>,
     is_wheel: bool,
 ) -> Result<(), ServoError> {
-    with_torque_off(wire, id, |wire| {
+    with_torque_off(wire, id, is_wheel, |wire| {
         if is_wheel {
             wire.write(id, "goal_speed", 0)?;
         }
@@ -174,6 +174,6 @@ pub(super) fn home_here(wire: &mut Wire, id: u8, home: i64) -> Result<Option<i64
     if offset.abs() > 2047 {
         return Ok(None);
     }
-    with_torque_off(wire, id, |wire| wire.keep(id, "homing_offset", offset))?;
+    with_torque_off(wire, id, false, |wire| wire.keep(id, "homing_offset", offset))?;
     Ok(Some(offset))
 }

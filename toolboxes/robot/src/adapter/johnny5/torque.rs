@@ -1,4 +1,4 @@
-//! The torque of servos: on without a jump, held where they are, off for a while.
+//! The torque of servos: on without a jump or a turn, held where they are, off for a while.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,40 @@ use crate::servo::{ServoError, Wire};
 /// Steps per second below which a servo stutters.
 pub(super) const SLOWEST: u16 = 20;
 
-/// Switches the torque of servos on, each at the position where it is, and returns these positions.
+/// The register value of a servo that goes to positions.
+const POSITION: i64 = 0;
+/// And of one that turns at a speed until it is told another.
+const VELOCITY: i64 = 1;
+
+/// Switches the torque of joints on, each at the position where it is, and returns these positions.
+///
+/// A servo that does not go to positions is refused before any gets torque: a goal's speed would turn it without an end.
 pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, ServoError> {
     let torque = wire.read_each(ids, "torque_enable")?;
+    let modes = wire.read_each(ids, "operating_mode")?;
     let mut positions = BTreeMap::new();
     for (id, (steps, _)) in wire.read_each(ids, "present_position")? {
         positions.insert(id, steps);
     }
+    if let Some((id, (mode, _))) = modes.iter().find(|(_, (mode, _))| *mode != POSITION) {
+        return Err(wire.turns(*id, *mode));
+    }
     for id in ids {
         let on = torque.get(id).map(|(on, _)| *on == 1);
-        match (on, positions.get(id)) {
-            (Some(true), Some(_)) => {}
-            (Some(false), Some(steps)) => {
+        match (on, positions.get(id), modes.contains_key(id)) {
+            (Some(true), Some(_), true) => {}
+            (Some(false), Some(steps), true) => {
                 // Its goal may be anywhere: without this it would jump there.
                 wire.go(&[(*id, *steps, SLOWEST)])?;
                 wire.write(*id, "torque_enable", 1)?;
             }
             _ => {
                 // It did not answer: asked alone, it says why.
+                let mode = wire.read(*id, "operating_mode")?;
                 wire.read(*id, "present_position")?;
+                if mode != POSITION {
+                    return Err(wire.turns(*id, mode));
+                }
             }
         }
     }
@@ -40,7 +55,14 @@ pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
         .copied()
         .filter(|id| torque.get(id).is_some_and(|(on, _)| *on == 1))
         .collect();
-    let positions = wire.read_each(&powered, "present_position")?;
+    let modes = wire.read_each(&powered, "operating_mode")?;
+    // Speed 0 stops what turns; to what goes to positions it means as fast as it can.
+    let (turning, joints): (Vec<u8>, Vec<u8>) = powered
+        .into_iter()
+        .partition(|id| modes.get(id).is_some_and(|(mode, _)| *mode != POSITION));
+    let zero: Vec<(u8, i64)> = turning.into_iter().map(|id| (id, 0)).collect();
+    wire.write_each("goal_speed", &zero)?;
+    let positions = wire.read_each(&joints, "present_position")?;
     let goals: Vec<(u8, i64, u16)> = positions
         .into_iter()
         .map(|(id, (steps, _))| (id, steps, SLOWEST))
@@ -48,28 +70,39 @@ pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
     wire.go(&goals)
 }
 
-/// A wheel in velocity mode, at rest and with power.
-pub(super) fn ready(wire: &mut Wire, id: u8) -> Result<(), ServoError> {
-    if wire.read(id, "operating_mode")? != 1 {
-        wire.keep(id, "operating_mode", 1)?;
+/// Puts wheels into velocity mode, at rest and with power.
+///
+/// All are asked before the first is changed: where one is silent the others may be joints, on swapped ports.
+pub(super) fn ready(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
+    let mut modes = Vec::with_capacity(ids.len());
+    for id in ids {
+        modes.push((*id, wire.read(*id, "operating_mode")?));
     }
-    if wire.read(id, "torque_enable")? != 1 {
-        wire.write(id, "goal_speed", 0)?;
-        wire.write(id, "torque_enable", 1)?;
+    for (id, mode) in modes {
+        if mode != VELOCITY {
+            wire.keep(id, "operating_mode", VELOCITY)?;
+        }
+        if wire.read(id, "torque_enable")? != 1 {
+            wire.write(id, "goal_speed", 0)?;
+            wire.write(id, "torque_enable", 1)?;
+        }
     }
     Ok(())
 }
 
-/// Runs `work`, which needs the torque off, and brings the torque back as it was, without a jump.
+/// Runs `work`, which needs the torque off, and brings the torque back as it was, without a jump; a wheel stands then.
 pub(super) fn with_torque_off<R>(
     wire: &mut Wire,
     id: u8,
+    is_wheel: bool,
     work: impl FnOnce(&mut Wire) -> Result<R, ServoError>,
 ) -> Result<R, ServoError> {
     let was_on = wire.read(id, "torque_enable")? == 1;
     wire.write(id, "torque_enable", 0)?;
     let done = work(wire);
-    if was_on {
+    if was_on && is_wheel {
+        ready(wire, &[id])?;
+    } else if was_on {
         power(wire, &[id])?;
     }
     done
