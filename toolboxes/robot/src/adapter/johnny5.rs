@@ -450,6 +450,9 @@ impl Adapter for Johnny5 {
     }
 
     fn reset(&self) -> Result<(), ActionError> {
+        for bus in self.buses.values() {
+            bus.sender().forgive();
+        }
         self.stopped.store(false, Ordering::SeqCst);
         Ok(())
     }

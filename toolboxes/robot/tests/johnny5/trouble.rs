@@ -2,14 +2,14 @@
 
 use feetech_sim::{Fault, Line, Servo, register as r};
 use robot::action::{BusName, LiftTarget, Primitive, Recovery};
-use robot::adapter::johnny5::Johnny5Config;
+use robot::adapter::johnny5::{Johnny5, Johnny5Config};
 use robot::adapter::{ActionError, Adapter, Control};
 use robot::config::Estop;
 use robot::subsystem::Subsystem;
 use serde_json::json;
 use std::time::Duration;
 
-use crate::servos::{Body, action, robot, robot_of, run, within};
+use crate::servos::{Body, Notices, action, robot, robot_of, run, within};
 use crate::{drive, to};
 
 #[tokio::test]
@@ -159,6 +159,70 @@ async fn a_pulled_cable_is_said_and_put_back() {
             .await
             .unwrap();
     }
+}
+
+/// Pulls the left cable while the lift goes all the way up, and stops the robot then.
+async fn stopped_without_a_cable(body: &Body) -> (Johnny5, Notices) {
+    body.left.servo(10, |servo| servo.push(-1900.0)).unwrap();
+    let (robot, notices) = robot_of(&body.config(), None);
+    robot.connect().await.unwrap();
+    let up = action(
+        Subsystem::Lift,
+        Primitive::Lift {
+            to: LiftTarget::To(300.0),
+        },
+    );
+    let control = Control::free();
+    let pull = async {
+        while !body.left.moves() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        body.left.unplug();
+    };
+    let (lifted, ()) = tokio::join!(robot.execute(&up, &control), pull);
+    assert!(
+        matches!(lifted, Err(ActionError::NotConnected { .. })),
+        "{lifted:?}"
+    );
+    let stopped = robot.halt(&[Subsystem::All], true);
+    assert!(
+        matches!(stopped, Err(ActionError::NotConnected { .. })),
+        "{stopped:?}"
+    );
+    let _ = body.left.take_frames();
+    (robot, notices)
+}
+
+#[tokio::test]
+async fn an_emergency_stop_without_a_cable_is_made_good() {
+    let body = Body::new();
+    let (_robot, notices) = stopped_without_a_cable(&body).await;
+    assert!(body.left.moves(), "nobody could tell it");
+    body.left.plug();
+    notices.wait("connected", 3);
+    // It is sent by then, and heard a little later.
+    let off = |id| {
+        let frames = body.left.frames();
+        let off = frames
+            .iter()
+            .any(|frame| frame.byte(id, r::TORQUE_ENABLE) == Some(0));
+        off.then_some(())
+    };
+    for id in 1..=11 {
+        within(&format!("end of the power of servo {id}"), || off(id));
+    }
+    assert!(!body.powered() && !body.moves());
+}
+
+#[tokio::test]
+async fn a_stop_that_was_lifted_is_not_made_good() {
+    let body = Body::new();
+    let (robot, notices) = stopped_without_a_cable(&body).await;
+    robot.reset().unwrap();
+    body.left.plug();
+    notices.wait("connected", 3);
+    run(&robot, Subsystem::LeftArm, Primitive::PingAll).await.unwrap();
+    assert!(body.powered(), "it has its power again, as the operator said");
 }
 
 #[tokio::test]

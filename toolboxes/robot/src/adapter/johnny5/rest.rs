@@ -59,10 +59,10 @@ impl Johnny5 {
             let joints = self.joints_to_stop(*name, &ids, &wheels);
             let then = (emergency || !joints.is_empty()).then(|| {
                 let (ids, torque_off) = (ids.clone(), emergency && self.estop == Estop::TorqueOff);
-                let then: Then = Box::new(move |wire| settle(wire, &ids, &joints, torque_off));
+                let then: Then = Arc::new(move |wire| settle(wire, &ids, &joints, torque_off));
                 then
             });
-            stopping.push(bus.sender().stop(&ids, wheels, then));
+            stopping.push(bus.sender().stop(&ids, wheels, then, emergency));
         }
         let mut failed = None;
         for stop in stopping {
