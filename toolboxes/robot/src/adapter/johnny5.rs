@@ -146,6 +146,8 @@ struct Known {
     missing: BTreeSet<(BusName, u8)>,
     /// Whether a tool that needs one of them is done without it.
     go_on: bool,
+    /// The hands that hold something, and how far closed: degrees of the gripper.
+    holding: BTreeMap<Subsystem, f64>,
     towing: bool,
 }
 
@@ -340,7 +342,8 @@ impl Johnny5 {
     async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         let on = action.subsystem;
         if let Some((positions, speed)) = action.primitive.joints() {
-            return self.to_positions(on, positions, speed, control).await;
+            let hand_too = !matches!(action.primitive, Primitive::Reach { .. });
+            return self.to_positions(on, positions, speed, hand_too, control).await;
         }
         match &action.primitive {
             Primitive::Gripper { action, force } => self.grip(on, *action, *force, control).await,
@@ -350,7 +353,7 @@ impl Johnny5 {
             Primitive::Lift { to } => self.lift(*to, control).await,
             Primitive::Hitch { action, grip_percent } => self.hitch(*action, *grip_percent, control).await,
             Primitive::LookAt { pan, tilt, speed, .. } => {
-                self.to_positions(Subsystem::Gantry, &[*pan, *tilt], *speed, control)
+                self.to_positions(Subsystem::Gantry, &[*pan, *tilt], *speed, true, control)
                     .await
             }
             Primitive::Routine { frames, .. } => self.routine(on, frames, control).await,

@@ -33,6 +33,9 @@ impl Johnny5 {
     pub(super) fn rest(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
         if emergency {
             self.stopped.store(true, Ordering::SeqCst);
+            if self.estop == Estop::TorqueOff {
+                self.known().holding.clear();
+            }
         }
         let deadline = Instant::now() + PATIENCE;
         let concerned: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();

@@ -94,6 +94,9 @@ impl Johnny5 {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         let motors = self.chosen(on, None)?;
+        if !enable {
+            self.known().holding.retain(|hand, _| !on.each().contains(hand));
+        }
         let mut notes = Vec::new();
         for bus in [BusName::Left, BusName::Right] {
             let there = |id: u8| !self.known().missing.contains(&(bus, id));
