@@ -113,10 +113,14 @@ impl Johnny5Config {
 /// The changes to its motors make no sense.
 pub fn model(config: &Johnny5Config) -> Result<Model, ModelError> {
     let mut model = Model::johnny5()?;
-    let layout = config.layout().map_err(|error| ModelError::Parse {
+    let wrong = |error: &ActionError| ModelError::Parse {
         name: "of the configuration".to_owned(),
         message: error.to_string(),
-    })?;
+    };
+    let layout = config.layout().map_err(|error| wrong(&error))?;
+    layout
+        .check_within(&model.capabilities)
+        .map_err(|error| wrong(&error))?;
     let capabilities = layout.capabilities(model.capabilities.clone(), |bus| config.port(bus));
     let dropped = model.narrow(capabilities);
     if !dropped.is_empty() {
