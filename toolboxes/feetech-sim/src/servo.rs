@@ -35,6 +35,8 @@ use register as r;
 
 /// Addresses below this one are kept when the power goes, if the lock was open when they were written.
 const KEPT: usize = 40;
+/// Steps of a turn.
+const TURN: f64 = 4096.0;
 /// Steps a second at full speed.
 const FULL_SPEED: f64 = 3400.0;
 
@@ -216,7 +218,11 @@ impl Servo {
         if (stopped - self.horn).abs() > 0.0 {
             (self.horn, self.speed) = (stopped, 0.0);
         }
-        let (position, speed) = (self.position(), self.speed);
+        let (mut position, speed) = (self.position(), self.speed);
+        if self.byte(r::MODE) == 1 {
+            // A wheel counts to 4095 and goes on at 0.
+            position = position.rem_euclid(TURN);
+        }
         self.set_word(r::PRESENT_POSITION, sign_magnitude(position, 15));
         self.set_word(r::PRESENT_SPEED, sign_magnitude(speed, 15));
         self.set_byte(r::MOVING, u8::from(speed != 0.0));
@@ -340,6 +346,7 @@ mod tests {
         servo.set_word(r::GOAL_SPEED, 500 | 0x8000);
         assert!((after(&mut servo, 10_000) + 2952.0).abs() < 1.0);
         assert_eq!(servo.word(r::PRESENT_SPEED), 500 | 0x8000);
+        assert_eq!(servo.word(r::PRESENT_POSITION), 4096 - 2952);
         servo.set_word(r::GOAL_SPEED, 0);
         let rests = after(&mut servo, 1);
         assert!((after(&mut servo, 1000) - rests).abs() < 1e-9);
