@@ -16,20 +16,19 @@ const VELOCITY: i64 = 1;
 ///
 /// A servo that does not go to positions is refused before any gets torque: a goal's speed would turn it without an end.
 pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, ServoError> {
-    let torque = wire.read_each(ids, "torque_enable")?;
-    let modes = wire.read_each(ids, "operating_mode")?;
+    let modes = wire.modes(ids)?;
     let mut positions = BTreeMap::new();
     for (id, (steps, _)) in wire.read_each(ids, "present_position")? {
         positions.insert(id, steps);
     }
-    if let Some((id, (mode, _))) = modes.iter().find(|(_, (mode, _))| *mode != POSITION) {
-        return Err(wire.turns(*id, *mode));
+    if let Some((id, mode)) = modes.iter().find(|(_, mode)| mode.operating != POSITION) {
+        return Err(wire.turns(*id, mode.operating));
     }
     for id in ids {
-        let on = torque.get(id).map(|(on, _)| *on == 1);
-        match (on, positions.get(id), modes.contains_key(id)) {
-            (Some(true), Some(_), true) => {}
-            (Some(false), Some(steps), true) => {
+        let on = modes.get(id).map(|mode| mode.torque);
+        match (on, positions.get(id)) {
+            (Some(true), Some(_)) => {}
+            (Some(false), Some(steps)) => {
                 // Its goal may be anywhere: without this it would jump there.
                 wire.go(&[(*id, *steps, SLOWEST)])?;
                 wire.write(*id, "torque_enable", 1)?;
@@ -49,17 +48,13 @@ pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, Se
 
 /// Stops servos where they are, with power: those whose torque is on.
 pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
-    let torque = wire.read_each(ids, "torque_enable")?;
-    let powered: Vec<u8> = ids
-        .iter()
-        .copied()
-        .filter(|id| torque.get(id).is_some_and(|(on, _)| *on == 1))
-        .collect();
-    let modes = wire.read_each(&powered, "operating_mode")?;
+    let mut powered = wire.modes(ids)?;
+    powered.retain(|_, mode| mode.torque);
     // Speed 0 stops what turns; to what goes to positions it means as fast as it can.
-    let (turning, joints): (Vec<u8>, Vec<u8>) = powered
-        .into_iter()
-        .partition(|id| modes.get(id).is_some_and(|(mode, _)| *mode != POSITION));
+    let (joints, turning): (Vec<u8>, Vec<u8>) = powered
+        .keys()
+        .copied()
+        .partition(|id| powered[id].operating == POSITION);
     let zero: Vec<(u8, i64)> = turning.into_iter().map(|id| (id, 0)).collect();
     wire.write_each("goal_speed", &zero)?;
     let positions = wire.read_each(&joints, "present_position")?;
