@@ -35,6 +35,8 @@ use register as r;
 
 /// Addresses below this one are kept when the power goes, if the lock was open when they were written.
 const KEPT: usize = 40;
+/// Steps of a turn.
+const TURN: f64 = 4096.0;
 /// Steps a second at full speed.
 const FULL_SPEED: f64 = 3400.0;
 
@@ -47,6 +49,8 @@ pub struct Servo {
     horn: f64,
     speed: f64,
     staged: Option<(u8, Vec<u8>)>,
+    /// What the horn cannot go below and above.
+    stops: (f64, f64),
     fault: Fault,
     seen: Instant,
 }
@@ -68,6 +72,7 @@ impl Servo {
             horn: 2048.0,
             speed: 0.0,
             staged: None,
+            stops: (f64::NEG_INFINITY, f64::INFINITY),
             fault: Fault::None,
             seen: Instant::now(),
         };
@@ -139,6 +144,12 @@ impl Servo {
         self.speed
     }
 
+    /// Puts something in the way of the horn: it goes no further than these steps, however hard the servo presses.
+    /// Infinite ones take it away.
+    pub fn block(&mut self, low: f64, high: f64) {
+        self.stops = (low, high);
+    }
+
     /// Turns the horn by hand. Does nothing while the torque is on.
     pub fn push(&mut self, steps: f64) {
         if self.byte(r::TORQUE_ENABLE) == 0 {
@@ -148,9 +159,14 @@ impl Servo {
 
     /// Cuts the power and gives it back: what is not kept is forgotten.
     pub fn power_cycle(&mut self) {
-        let (fresh, horn, fault) = (Self::new(self.id()), self.horn, self.fault);
-        let kept = self.kept;
-        *self = Self { horn, fault, ..fresh };
+        let fresh = Self::new(self.id());
+        let (kept, horn, stops, fault) = (self.kept, self.horn, self.stops, self.fault);
+        *self = Self {
+            horn,
+            stops,
+            fault,
+            ..fresh
+        };
         self.table[..KEPT].copy_from_slice(&kept);
         self.kept = kept;
     }
@@ -194,8 +210,19 @@ impl Servo {
     pub(crate) fn advance(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.seen);
         self.seen = now;
+        let from = self.horn;
         self.turn(passed);
-        let (position, speed) = (self.position(), self.speed);
+        let (low, high) = self.stops;
+        // What already lies beyond a stop that was put there later may only come back.
+        let stopped = self.horn.clamp(low.min(from), high.max(from));
+        if (stopped - self.horn).abs() > 0.0 {
+            (self.horn, self.speed) = (stopped, 0.0);
+        }
+        let (mut position, speed) = (self.position(), self.speed);
+        if self.byte(r::MODE) == 1 {
+            // A wheel counts to 4095 and goes on at 0.
+            position = position.rem_euclid(TURN);
+        }
         self.set_word(r::PRESENT_POSITION, sign_magnitude(position, 15));
         self.set_word(r::PRESENT_SPEED, sign_magnitude(speed, 15));
         self.set_byte(r::MOVING, u8::from(speed != 0.0));
@@ -299,6 +326,19 @@ mod tests {
     }
 
     #[test]
+    fn it_presses_on_what_is_in_the_way() {
+        let mut servo = Servo::new(6);
+        servo.block(1900.0, f64::INFINITY);
+        servo.set_word(r::GOAL_POSITION, 1000);
+        servo.set_word(r::GOAL_SPEED, 1000);
+        servo.set_byte(r::TORQUE_ENABLE, 1);
+        assert!((after(&mut servo, 1000) - 1900.0).abs() < 1e-9);
+        assert_eq!(servo.byte(r::MOVING), 0);
+        servo.block(f64::NEG_INFINITY, f64::INFINITY);
+        assert!((after(&mut servo, 1000) - 1000.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn a_wheel_turns_until_it_is_told_not_to() {
         let mut servo = Servo::new(7);
         servo.set_byte(r::MODE, 1);
@@ -306,6 +346,7 @@ mod tests {
         servo.set_word(r::GOAL_SPEED, 500 | 0x8000);
         assert!((after(&mut servo, 10_000) + 2952.0).abs() < 1.0);
         assert_eq!(servo.word(r::PRESENT_SPEED), 500 | 0x8000);
+        assert_eq!(servo.word(r::PRESENT_POSITION), 4096 - 2952);
         servo.set_word(r::GOAL_SPEED, 0);
         let rests = after(&mut servo, 1);
         assert!((after(&mut servo, 1000) - rests).abs() < 1e-9);

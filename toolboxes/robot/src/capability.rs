@@ -183,6 +183,17 @@ impl Capabilities {
         }
     }
 
+    /// Lets the grippers open and close no further than the joints that they are.
+    pub(crate) fn fit_grippers(&mut self) {
+        for arm in [&mut self.left_arm, &mut self.right_arm].into_iter().flatten() {
+            let Some(gripper) = &mut arm.gripper else { continue };
+            if let Some(joint) = gripper.joint.and_then(|joint| arm.joints.get(joint)) {
+                gripper.open = gripper.open.max(joint.min).min(joint.max);
+                gripper.closed = gripper.closed.max(joint.min).min(joint.max);
+            }
+        }
+    }
+
     /// The joints of an arm or the gantry.
     #[must_use]
     pub fn joints(&self, subsystem: Subsystem) -> Option<&[Joint]> {

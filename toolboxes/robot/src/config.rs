@@ -102,7 +102,8 @@ pub struct Bounds {
     pub angular: Option<f64>,
     /// Degrees: `{"left_arm": {"elbow": [0, 90]}}`, by subsystem and joint.
     pub joints: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
-    /// How far the base may go from where it was when the toolbox was opened, in metres, where the robot knows.
+    /// How far the base may go from where it was when the toolbox was opened, in metres. Of the simulator alone: no
+    /// other adapter knows where its base is, and refuses it.
     #[schemars(range(min = 0.1))]
     pub radius: Option<f64>,
 }

@@ -248,6 +248,7 @@ pub fn narrow(robot: &str, capabilities: &mut Capabilities, bounds: &Bounds) -> 
             narrow_joint(robot, name, own, joint, *min, *max)?;
         }
     }
+    capabilities.fit_grippers();
     Ok(())
 }
 

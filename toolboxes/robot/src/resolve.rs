@@ -14,7 +14,8 @@ use crate::step::{LiftStep, Step, Where};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 pub use pace::{
-    farthest_seconds, frames_seconds, lift_seconds, rotation_seconds, routine_seconds, straight_seconds,
+    calibration_seconds, farthest_seconds, frames_seconds, grip_seconds, lift_seconds, rotation_seconds,
+    routine_seconds, straight_seconds, test_seconds,
 };
 use pace::{magnitude, turn_speed, usual_linear, velocity};
 
@@ -367,9 +368,8 @@ fn grip(
     force: Option<f64>,
 ) -> Result<(Primitive, f64), ActionError> {
     let gripper = unit.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
-    let gripper = gripper.ok_or_else(|| unit.lacks(format!("a gripper at {on}")))?;
-    let seconds = (gripper.open - gripper.closed).abs() / gripper.max_speed;
-    Ok((Primitive::Gripper { action, force }, seconds))
+    gripper.ok_or_else(|| unit.lacks(format!("a gripper at {on}")))?;
+    Ok((Primitive::Gripper { action, force }, grip_seconds(unit, on)))
 }
 
 fn lift(

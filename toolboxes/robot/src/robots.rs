@@ -249,6 +249,12 @@ fn make(name: &str, robot: &RobotConfig, notify: Notify) -> Result<(Model, Arc<d
         AdapterKind::UnitreeG1 => unitree_g1::model(&robot.unitree_g1),
     }
     .map_err(|error| refused(name, &error))?;
+    // A limit that nothing watches is worse than none.
+    if robot.bounds.radius.is_some() && robot.adapter != AdapterKind::Sim {
+        return Err(ToolError::bad_args(format!(
+            "robots.{name}.bounds.radius: only the simulator knows where its base is; leave it out"
+        )));
+    }
     let mut capabilities = model.capabilities.clone();
     narrow(name, &mut capabilities, &robot.bounds).map_err(tool_error)?;
     let dropped = model.narrow(capabilities.clone());

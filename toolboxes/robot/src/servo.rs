@@ -41,6 +41,12 @@ pub(crate) enum ServoError {
     /// A value that does not fit its register.
     #[error("servo {id} on bus {bus}: {reason}")]
     Value { bus: String, id: u8, reason: String },
+    /// It is set to turn at a speed, not to go to positions.
+    #[error(
+        "servo {id} on bus {bus} is in wheel mode (operating mode {mode}) and would turn without an end; check that the \
+         ports are not swapped, then recover_servo with action reconfigure makes it a joint"
+    )]
+    Turns { bus: String, id: u8, mode: i64 },
     /// A stop came first.
     #[error("bus {bus}: stopped before it was sent")]
     Stopped { bus: String },

@@ -193,6 +193,22 @@ fn bounds_narrow_and_never_widen() {
 }
 
 #[test]
+fn a_hand_opens_no_further_than_its_joint() {
+    let joints = json!({"right_arm": {"gripper": [10, 60]}});
+    let robot = open(json!({"bounds": {"joints": joints}, "sim": {"time_scale": 500}}));
+    for (action, angle) in [("open", 60.0), ("close", 10.0)] {
+        let output = robot
+            .invoke("gripper", json!({"arm": "right", "action": action}))
+            .unwrap();
+        assert_eq!(output["success"], true, "{output:#}");
+        let args = json!({"subsystem": "right_arm", "motor_id": 6});
+        let motor = robot.invoke("motor_status", args).unwrap();
+        let at = &motor["data"]["motors"][0]["position"];
+        assert_eq!(at, &json!(angle), "{motor:#}");
+    }
+}
+
+#[test]
 fn a_configuration_that_makes_no_sense_says_why() {
     let check = |robot: Value, expected: &str| {
         let error = refused(robot.clone());
@@ -207,6 +223,16 @@ fn a_configuration_that_makes_no_sense_says_why() {
     check(
         json!({"bounds": {"joints": {"left_arm": {"elbow": [170, 10]}}}}),
         "nothing is left of 0 to 180 degrees within 170 to 10",
+    );
+    for adapter in ["johnny5", "booster_k1", "unitree_g1"] {
+        check(
+            json!({"adapter": adapter, "bounds": {"radius": 3}}),
+            "robots.five.bounds.radius: only the simulator knows where its base is",
+        );
+    }
+    check(
+        json!({"adapter": "johnny5", "johnny5": {"motors": {"lift.lift": {"zero_step": 4095, "min": -200, "max": -10}}}}),
+        "johnny5.motors: lift.lift: nothing is left of 0 to 300 within -200 to -10",
     );
     check(json!({"bounds": {"speed": 0}}), "bounds.speed: 0 is out of range");
     check(json!({"sim": {"time_scale": 0}}), "time_scale: 0 is out of range");

@@ -212,6 +212,26 @@ fn timeouts_follow_from_the_arguments() {
         10_000
     );
     assert_eq!(timeout("walk", json!({"duration": 30})), 48_000);
+    // The lift goes from end to end and back at half of its 50 mm/s, and home at 0.3 of it: at the least 34 s.
+    assert!(timeout("calibrate_lift", json!({})) >= 54_000);
+    let setup = robot.plan("setup_robot", json!({"steps": ["calibrate_lift"]}));
+    assert!(setup.unwrap().unwrap()[0].timeout_ms.unwrap() >= 54_000);
+    // 80 degrees at a tenth of 120 degrees/s; a motor by 30 degrees and back at 0.3 of it.
+    let slow = Harness::open::<Robots>(json!({"robots": {"five": {"bounds": {"speed": 0.1}}}})).unwrap();
+    let timeout_of = |tool: &str, args: Value, step: usize| {
+        slow.plan(tool, args).unwrap().unwrap()[step].timeout_ms.unwrap()
+    };
+    let hand = timeout_of("gripper", json!({"action": "open"}), 0);
+    assert!((13_000..=13_001).contains(&hand), "{hand}");
+    for step in [2, 4] {
+        assert_eq!(timeout_of("pick_object", json!({"object": "cup"}), step), hand);
+    }
+    let tested = timeout_of(
+        "test_motor",
+        json!({"bus": "right", "motor_id": 1, "angle": -30}),
+        0,
+    );
+    assert!((28_000..=28_001).contains(&tested), "{tested}");
     // 720 degrees at 9 degrees/s.
     let spin = timeout("spin", json!({"direction": "cw", "degrees": 720, "speed": 0.1}));
     assert!((123_000..=123_001).contains(&spin), "{spin}");

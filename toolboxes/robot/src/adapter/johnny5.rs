@@ -12,6 +12,7 @@ mod layout;
 mod motion;
 mod rest;
 mod settings;
+mod torque;
 mod trial;
 mod upkeep;
 mod wheels;
@@ -112,10 +113,14 @@ impl Johnny5Config {
 /// The changes to its motors make no sense.
 pub fn model(config: &Johnny5Config) -> Result<Model, ModelError> {
     let mut model = Model::johnny5()?;
-    let layout = config.layout().map_err(|error| ModelError::Parse {
+    let wrong = |error: &ActionError| ModelError::Parse {
         name: "of the configuration".to_owned(),
         message: error.to_string(),
-    })?;
+    };
+    let layout = config.layout().map_err(|error| wrong(&error))?;
+    layout
+        .check_within(&model.capabilities)
+        .map_err(|error| wrong(&error))?;
     let capabilities = layout.capabilities(model.capabilities.clone(), |bus| config.port(bus));
     let dropped = model.narrow(capabilities);
     if !dropped.is_empty() {
@@ -145,6 +150,8 @@ struct Known {
     missing: BTreeSet<(BusName, u8)>,
     /// Whether a tool that needs one of them is done without it.
     go_on: bool,
+    /// The hands that hold something, and how far closed: degrees of the gripper.
+    holding: BTreeMap<Subsystem, f64>,
     towing: bool,
 }
 
@@ -339,7 +346,8 @@ impl Johnny5 {
     async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         let on = action.subsystem;
         if let Some((positions, speed)) = action.primitive.joints() {
-            return self.to_positions(on, positions, speed, control).await;
+            let hand_too = !matches!(action.primitive, Primitive::Reach { .. });
+            return self.to_positions(on, positions, speed, hand_too, control).await;
         }
         match &action.primitive {
             Primitive::Gripper { action, force } => self.grip(on, *action, *force, control).await,
@@ -349,7 +357,7 @@ impl Johnny5 {
             Primitive::Lift { to } => self.lift(*to, control).await,
             Primitive::Hitch { action, grip_percent } => self.hitch(*action, *grip_percent, control).await,
             Primitive::LookAt { pan, tilt, speed, .. } => {
-                self.to_positions(Subsystem::Gantry, &[*pan, *tilt], *speed, control)
+                self.to_positions(Subsystem::Gantry, &[*pan, *tilt], *speed, true, control)
                     .await
             }
             Primitive::Routine { frames, .. } => self.routine(on, frames, control).await,
@@ -449,6 +457,9 @@ impl Adapter for Johnny5 {
     }
 
     fn reset(&self) -> Result<(), ActionError> {
+        for bus in self.buses.values() {
+            bus.sender().forgive();
+        }
         self.stopped.store(false, Ordering::SeqCst);
         Ok(())
     }

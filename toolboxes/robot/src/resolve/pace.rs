@@ -11,6 +11,14 @@ use crate::unit::Unit;
 const WALK_TURN: f64 = 0.5;
 /// With a cart, everything is half as fast.
 const TOWING: f64 = 0.5;
+/// Of their largest speed: how fast a calibration goes from end to end.
+const SWEEP: f64 = 0.5;
+/// And how fast it goes home, and how fast what is tested moves.
+const CAREFUL: f64 = 0.3;
+/// How far a calibration turns each joint of an arm, there and back: 5 degrees to either side.
+const LITTLE: f64 = 20.0;
+/// How fast a wheel turns in a test, degrees per second.
+const WHEEL: f64 = 26.0;
 
 /// The velocity of a direction at a speed, no faster than the base goes.
 pub(super) fn velocity(
@@ -145,4 +153,84 @@ pub fn routine_seconds(unit: &Unit, kind: Kind, name: &str, part: Subsystem, rou
 pub fn lift_seconds(unit: &Unit) -> f64 {
     let lift = unit.capabilities().lift.as_ref();
     lift.map_or(0.0, |lift| (lift.max - lift.min) / lift.max_speed)
+}
+
+/// Seconds that a hand takes from wherever it is to open or closed.
+#[must_use]
+pub fn grip_seconds(unit: &Unit, arm: Subsystem) -> f64 {
+    let Some(arm) = unit.capabilities().arm(arm) else {
+        return 0.0;
+    };
+    let Some(gripper) = &arm.gripper else { return 0.0 };
+    let joint = gripper.joint.and_then(|joint| arm.joints.get(joint));
+    let opening = (gripper.open - gripper.closed).abs();
+    joint.map_or(opening, |joint| (joint.max - joint.min).max(opening)) / gripper.max_speed
+}
+
+/// Seconds of a calibration of a part; 0 where it moves nothing, or wheels.
+#[must_use]
+pub fn calibration_seconds(unit: &Unit, part: Subsystem, mode: &str) -> f64 {
+    let axes = axes(unit, part);
+    let home = axes
+        .iter()
+        .map(|axis| axis.range / (axis.speed * CAREFUL))
+        .fold(0.0, f64::max);
+    // To both ends and back to where it was: whatever that is, twice the range.
+    let way = |axis: &Axis<'_>| if part.is_arm() { LITTLE } else { 2.0 * axis.range };
+    match mode {
+        "center_only" | "home_only" => home,
+        "full" | "find_limits" | "range_test" => {
+            axes.iter()
+                .map(|axis| way(axis) / (axis.speed * SWEEP))
+                .sum::<f64>()
+                + home
+        }
+        _ => 0.0,
+    }
+}
+
+/// Seconds of moving each joint of a part by an angle and back, one after the other; only `motor`, where one is named.
+#[must_use]
+pub fn test_seconds(unit: &Unit, part: Subsystem, motor: Option<&str>, angle: f64) -> f64 {
+    let way = 2.0 * angle.abs();
+    if part == Subsystem::Base {
+        return way / WHEEL;
+    }
+    axes(unit, part)
+        .iter()
+        .filter(|axis| motor.is_none_or(|motor| motor == axis.name))
+        .map(|axis| way / (axis.speed * CAREFUL))
+        .sum()
+}
+
+/// Something that goes to positions.
+struct Axis<'a> {
+    name: &'a str,
+    /// Degrees or millimetres.
+    range: f64,
+    /// Per second.
+    speed: f64,
+}
+
+fn axes(unit: &Unit, part: Subsystem) -> Vec<Axis<'_>> {
+    let robot = unit.capabilities();
+    let joints = robot.joints(part).unwrap_or_default();
+    let joints = joints.iter().map(|joint| Axis {
+        name: &joint.name,
+        range: joint.max - joint.min,
+        speed: joint.max_speed,
+    });
+    let lift = robot.lift.iter().filter(|_| part == Subsystem::Lift);
+    let lift = lift.map(|lift| Axis {
+        name: "lift",
+        range: lift.max - lift.min,
+        speed: lift.max_speed,
+    });
+    let hitch = robot.hitch.iter().filter(|_| part == Subsystem::Hitch);
+    let hitch = hitch.map(|hitch| Axis {
+        name: "hitch",
+        range: (hitch.closed - hitch.open).abs(),
+        speed: hitch.max_speed,
+    });
+    joints.chain(lift).chain(hitch).collect()
 }

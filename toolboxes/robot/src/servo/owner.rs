@@ -36,8 +36,8 @@ pub(crate) struct ServoBus {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What follows the stop of the wheels.
-pub(crate) type Then = Box<dyn FnOnce(&mut Wire) -> Result<(), ServoError> + Send>;
+/// What follows the stop of the wheels; more than once where the port is away at first.
+pub(crate) type Then = Arc<dyn Fn(&mut Wire) -> Result<(), ServoError> + Send + Sync>;
 
 /// A stop on its way.
 pub(crate) struct Stopping {
@@ -79,6 +79,8 @@ struct Queue {
     jobs: VecDeque<Job>,
     /// When each turning wheel is stopped, unless it is told something else before.
     wheels: Vec<(u8, Instant)>,
+    /// What the newest emergency stop could not do, because the port was away.
+    owed: Option<Then>,
     closing: bool,
 }
 
@@ -97,7 +99,9 @@ struct Stop {
     wheels: Vec<u8>,
     /// The ends that this stop makes needless. Not those of what is driven after it.
     ends: Vec<(u8, Instant)>,
-    work: Option<Work>,
+    then: Option<Then>,
+    /// It is carried out later where it cannot be now.
+    emergency: bool,
     done: mpsc::SyncSender<Result<(), ServoError>>,
 }
 
@@ -228,17 +232,17 @@ impl Sender {
         Ok(receiver)
     }
 
-    /// Takes the jobs that move `servos` out of the queue, stops `wheels` and runs `then`, before everything else.
+    /// Takes the jobs that move `servos` out of the queue, stops `wheels` and runs `then`, before everything else. Where
+    /// the port is away, the `then` of an `emergency` is run as soon as it is back, unless [`Sender::forgive`] comes first.
     /// Never blocks: [`Stopping::wait`] does.
-    pub(crate) fn stop(&self, servos: &[u8], wheels: Vec<u8>, then: Option<Then>) -> Stopping {
-        let (done, waiting) = mpsc::sync_channel(2);
-        let work = then.map(|then| {
-            let done = done.clone();
-            let work: Work = Box::new(move |wire| {
-                let _ = done.try_send(wire.and_then(then));
-            });
-            work
-        });
+    pub(crate) fn stop(
+        &self,
+        servos: &[u8],
+        wheels: Vec<u8>,
+        then: Option<Then>,
+        emergency: bool,
+    ) -> Stopping {
+        let (done, waiting) = mpsc::sync_channel(1);
         let mut queue = self.shared.queue();
         let moved = |job: &Job| matches!(&job.urgency, Urgency::Moves(ids) if ids.iter().any(|id| servos.contains(id)));
         let (ended, kept) = std::mem::take(&mut queue.jobs)
@@ -254,7 +258,8 @@ impl Sender {
         queue.stops.push_back(Stop {
             wheels,
             ends,
-            work,
+            then,
+            emergency,
             done,
         });
         self.shared.hurry.store(true, Ordering::SeqCst);
@@ -269,6 +274,11 @@ impl Sender {
             bus: self.name.clone(),
             waiting,
         }
+    }
+
+    /// Forgets an emergency stop that could not be carried out.
+    pub(crate) fn forgive(&self) {
+        self.shared.queue().owed = None;
     }
 
     fn check(&self, queue: &Queue) -> Result<(), ServoError> {
@@ -310,28 +320,34 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
         match next(shared) {
             Next::Stop(stop) => {
                 let stopped = owner
-                    .connect()
+                    .connect(shared)
                     .and_then(|()| still(&mut owner.wire, &stop.wheels));
                 ended(shared, &stop.ends, stopped.is_ok());
-                match stop.work {
-                    Some(work) => work(stopped.map(|()| &mut owner.wire)),
-                    None => drop(stop.done.try_send(stopped)),
+                let done = match &stop.then {
+                    Some(then) => stopped.and_then(|()| then(&mut owner.wire)),
+                    None => stopped,
+                };
+                let mut queue = shared.queue();
+                if stop.emergency {
+                    queue.owed = stop.then.filter(|_| done.is_err());
                 }
-                let queue = shared.queue();
+                let _ = stop.done.try_send(done);
                 shared.hurry.store(!queue.stops.is_empty(), Ordering::SeqCst);
             }
             Next::Job(job) => {
-                let connected = owner.connect();
+                let connected = owner.connect(shared);
                 (job.work)(connected.map(|()| &mut owner.wire));
             }
             Next::End(ends) => {
                 let wheels: Vec<u8> = ends.iter().map(|(id, _)| *id).collect();
                 tracing::warn!(bus = name, ?wheels, "the time of these wheels is over");
-                let stopped = owner.connect().and_then(|()| still(&mut owner.wire, &wheels));
+                let stopped = owner
+                    .connect(shared)
+                    .and_then(|()| still(&mut owner.wire, &wheels));
                 ended(shared, &ends, stopped.is_ok());
             }
             Next::Look => {
-                let _ = owner.connect();
+                let _ = owner.connect(shared);
             }
             Next::Close => break,
         }
@@ -350,18 +366,38 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
 
 impl Owner {
     /// Opens the port when it is not open, and stops the wheels then: they kept turning while nobody could reach them.
-    fn connect(&mut self) -> Result<(), ServoError> {
+    /// So did the joints, which an emergency stop that came meanwhile ends now.
+    fn connect(&mut self, shared: &Shared) -> Result<(), ServoError> {
         let was = self.wire.check();
         let connected = match self.wire.connect() {
             Ok(_) if was => Ok(()),
             Ok(_) => still(&mut self.wire, &self.wheels),
             Err(error) => Err(error),
         };
+        let connected = connected.and_then(|()| self.make_good(shared));
         let open = connected.is_ok();
         if self.open.replace(open) != Some(open) {
             (self.changed)(&connected);
         }
         connected
+    }
+
+    /// Does what an emergency stop could not do; tried again at every turn where a servo is in the way.
+    fn make_good(&mut self, shared: &Shared) -> Result<(), ServoError> {
+        let Some(owed) = shared.queue().owed.clone() else {
+            return Ok(());
+        };
+        match owed(&mut self.wire) {
+            Ok(()) => {
+                shared.queue().owed = None;
+                Ok(())
+            }
+            Err(error) if self.wire.is_open() => {
+                tracing::warn!(%error, "an emergency stop is still not carried out");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -50,6 +50,24 @@ pub(crate) struct Health {
     pub(crate) alarms: Vec<&'static str>,
 }
 
+/// How a servo is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mode {
+    /// 0: it goes to positions; 1: it turns at a speed.
+    pub(crate) operating: i64,
+    /// It has power.
+    pub(crate) torque: bool,
+}
+
+impl Mode {
+    fn of(block: &[u8]) -> Self {
+        Self {
+            operating: block.first().copied().map_or(0, i64::from),
+            torque: block.last() == Some(&1),
+        }
+    }
+}
+
 impl Wire {
     pub(crate) fn new(bus: &str, path: &str, baud: u32, timeout: Duration, hurry: Arc<AtomicBool>) -> Self {
         Self {
@@ -162,6 +180,33 @@ impl Wire {
         Ok(values)
     }
 
+    /// How several servos are set, in one instruction; those that did not answer are missing.
+    pub(crate) fn modes(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, Mode>, ServoError> {
+        let Some(&first) = ids.first() else {
+            return Ok(BTreeMap::new());
+        };
+        let together = self.ask(first, |handler, port| {
+            handler.sync_read(port, ids, OPERATING_MODE, MODES)
+        });
+        match together {
+            Ok(blocks) => {
+                let modes = blocks.iter().map(|block| Mode::of(block));
+                return Ok(ids.iter().copied().zip(modes).collect());
+            }
+            Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let mut modes = BTreeMap::new();
+        for &id in ids {
+            match self.ask(id, |handler, port| handler.read(port, id, OPERATING_MODE, MODES)) {
+                Ok(block) => drop(modes.insert(id, Mode::of(&block))),
+                Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(modes)
+    }
+
     /// One register of several servos in one instruction, which no servo answers.
     pub(crate) fn write_each(
         &mut self,
@@ -200,6 +245,15 @@ impl Wire {
         self.ask(first, |handler, port| {
             handler.sync_write(port, &ids, GOAL_POSITION, &blocks)
         })
+    }
+
+    /// The error of a servo that is asked for a position and has another mode than that.
+    pub(crate) fn turns(&self, id: u8, mode: i64) -> ServoError {
+        ServoError::Turns {
+            bus: self.bus.clone(),
+            id,
+            mode,
+        }
     }
 
     /// Everything a servo says about itself, in one instruction.
@@ -333,6 +387,9 @@ impl Wire {
     }
 }
 
+/// The mode stands here, and seven bytes on whether the torque is on.
+const OPERATING_MODE: u8 = 33;
+const MODES: u8 = 8;
 const GOAL_POSITION: u8 = 42;
 const PRESENT_POSITION: u8 = 56;
 

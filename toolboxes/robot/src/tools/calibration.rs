@@ -8,6 +8,7 @@ use super::{Listing, Planned};
 use crate::action::BusName;
 use crate::capability::Capabilities;
 use crate::graph::{Graph, Node, on};
+use crate::resolve::{calibration_seconds, test_seconds};
 use crate::run::tool_error;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
@@ -117,8 +118,24 @@ fn calibrate(unit: &Unit, part: Subsystem, seconds: f64, step: Step) -> Result<N
     if !unit.capabilities().services.calibrate.contains(&part) {
         return Err(tool_error(unit.lacks(format!("calibration of {part}"))));
     }
-    Ok(on(part, seconds, step))
+    Ok(calibrating(unit, part, seconds, step))
 }
+
+/// A calibration, with the time that its movements need.
+fn calibrating(unit: &Unit, part: Subsystem, seconds: f64, step: Step) -> Node {
+    let expected = match &step {
+        Step::Calibrate { mode }
+        | Step::CalibrateGantry { mode }
+        | Step::CalibrateLift { mode }
+        | Step::CalibrateBase { mode }
+        | Step::CalibrateHitch { mode } => calibration_seconds(unit, part, mode),
+        _ => 0.0,
+    };
+    on(part, seconds, step).lasting(expected)
+}
+
+/// By how much each joint is moved in a test, in degrees; the lift in millimetres.
+const TEST: f64 = 5.0;
 
 /// Calibrate an arm. It moves: keep clear of it.
 #[derive(Deserialize, JsonSchema)]
@@ -286,10 +303,17 @@ fn setup_robot(unit: &Unit, args: SetupRobot) -> Planned<'_> {
         for part in absent {
             graph = graph.note(format!("{} has no {part} to calibrate", unit.name));
         }
-        graph = graph.wave(present.into_iter().map(|part| on(part, seconds, step.clone())));
+        graph = graph.wave(
+            present
+                .into_iter()
+                .map(|part| calibrating(unit, part, seconds, step.clone())),
+        );
     }
     if wanted(SetupStep::TestAll) {
-        graph = graph.wave([on(Subsystem::All, 60.0, Step::SelfTest { verbose: false })]);
+        let parts = unit.capabilities().services.self_test.iter();
+        let seconds = parts.map(|part| test_seconds(unit, *part, None, TEST)).sum();
+        let test = on(Subsystem::All, 60.0, Step::SelfTest { verbose: false });
+        graph = graph.wave([test.lasting(seconds)]);
     }
     Ok(graph)
 }
@@ -374,6 +398,7 @@ fn self_test(unit: &Unit, args: SelfTest) -> Planned<'_> {
                 verbose: args.verbose,
             },
         )
+        .lasting(test_seconds(unit, part, None, TEST))
     };
     Ok(graph.wave(parts.into_iter().map(test)))
 }

@@ -11,6 +11,7 @@ use crate::action::{BusName, Recovery};
 use crate::capability::{Bus, Capabilities};
 use crate::graph::{Graph, Node, on};
 use crate::limits::LARGEST_TEST;
+use crate::resolve::test_seconds;
 use crate::run::tool_error;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
@@ -143,7 +144,12 @@ fn test_motor(unit: &Unit, args: TestMotor) -> Planned<'_> {
         motor_id: args.motor_id,
         angle,
     };
-    Ok(Graph::new(unit).wave([on_bus(bus_of(unit, args.bus)?, 5.0, step)]))
+    let bus = bus_of(unit, args.bus)?;
+    let motor = bus.motors.iter().find(|motor| motor.id == args.motor_id);
+    let seconds = motor.map_or(0.0, |motor| {
+        test_seconds(unit, motor.subsystem, Some(&motor.name), angle)
+    });
+    Ok(Graph::new(unit).wave([on_bus(bus, 5.0, step).lasting(seconds)]))
 }
 
 /// Find out which motors hold their position with power.

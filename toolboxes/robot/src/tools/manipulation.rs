@@ -7,9 +7,10 @@ use super::movement::look;
 use super::{Listing, Planned, any_arm};
 use crate::action::Grip;
 use crate::capability::Capabilities;
-use crate::graph::{Graph, on};
-use crate::resolve::{REACH_SPEED, farthest_seconds};
+use crate::graph::{Graph, Node, on};
+use crate::resolve::{REACH_SPEED, farthest_seconds, grip_seconds};
 use crate::step::{LiftStep, Step, Where};
+use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
 pub(super) fn list(listing: &mut Listing<'_>) {
@@ -23,6 +24,11 @@ fn grip(robot: &Capabilities) -> bool {
         .into_iter()
         .flatten()
         .any(|arm| arm.gripper.is_some())
+}
+
+/// Opens or closes a hand.
+fn hand(unit: &Unit, arm: Subsystem, step: Step) -> Node {
+    on(arm, 3.0, step).lasting(grip_seconds(unit, arm))
 }
 
 /// Pick up a thing: look at it, reach above it, open the hand, go down, grasp and lift it.
@@ -56,9 +62,9 @@ fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
     Ok(Graph::new(unit)
         .wave([look(unit, &object).optional()])
         .wave([on(arm, 10.0, above).lasting(far)])
-        .wave([on(arm, 3.0, open)])
+        .wave([hand(unit, arm, open)])
         .wave([on(arm, 5.0, Step::Approach { target: target() }).lasting(far / 2.0)])
-        .wave([on(arm, 3.0, close)])
+        .wave([hand(unit, arm, close)])
         .wave([on(arm, 5.0, lift).lasting(far / 2.0)]))
 }
 
@@ -95,7 +101,7 @@ fn place_object(unit: &Unit, args: PlaceObject) -> Planned<'_> {
         .wave([on(arm, 10.0, above).lasting(far)])
         .wave([on(arm, 5.0, lower).lasting(far / 2.0)]);
     let graph = if gripper {
-        graph.wave([on(arm, 3.0, open)])
+        graph.wave([hand(unit, arm, open)])
     } else {
         graph.note(format!("{} has no gripper to open", unit.name))
     };
@@ -119,5 +125,5 @@ fn toggle() -> Grip {
 
 fn gripper(unit: &Unit, args: Gripper) -> Planned<'_> {
     let step = Step::Gripper { action: args.action };
-    Ok(Graph::new(unit).wave([on(args.arm.subsystem(), 3.0, step)]))
+    Ok(Graph::new(unit).wave([hand(unit, args.arm.subsystem(), step)]))
 }

@@ -6,6 +6,7 @@
 #[path = "../support/servos.rs"]
 mod servos;
 
+mod hand;
 mod movement;
 mod rest;
 mod trouble;

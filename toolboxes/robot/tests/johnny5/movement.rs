@@ -235,6 +235,37 @@ async fn lekiwi_drives_on_one_bus() {
 }
 
 #[tokio::test]
+async fn the_range_of_a_motor_holds_for_the_hand_and_the_lift() {
+    let body = Body::new();
+    let mut section = body.section();
+    section["motors"] = json!({"left_arm.gripper": {"max": 60}, "lift.lift": {"min": 40, "max": 200}});
+    let config: Johnny5Config = serde_json::from_value(section).unwrap();
+    let (robot, _) = robot_of(&config, None);
+    robot.connect().await.unwrap();
+    let open = Primitive::Gripper {
+        action: Grip::Open,
+        force: None,
+    };
+    run(&robot, Subsystem::LeftArm, open).await.unwrap();
+    // 60 degrees, of which 40 are step 2048.
+    let goals = words(&body.left.frames(), 6, r::GOAL_POSITION);
+    assert_eq!(goals.last(), Some(&2276), "{goals:?}");
+    for (to, step) in [
+        (LiftTarget::By(250.0), 2730),
+        (LiftTarget::By(-250.0), 546),
+        (LiftTarget::To(300.0), 2730),
+    ] {
+        run(&robot, Subsystem::Lift, Primitive::Lift { to })
+            .await
+            .unwrap();
+        let goals = words(&body.left.frames(), 10, r::GOAL_POSITION);
+        assert_eq!(goals.last(), Some(&step), "{to:?}: {goals:?}");
+    }
+    let lift = robot.capabilities().lift.as_ref().unwrap();
+    assert_eq!((lift.min, lift.max, lift.home), (40.0, 200.0, 150.0));
+}
+
+#[tokio::test]
 async fn what_it_cannot_do_it_says() {
     let body = Body::new();
     let robot = robot(&body);

@@ -1,14 +1,15 @@
 //! Servos that fail, cables that are pulled, ports that are not there.
 
 use feetech_sim::{Fault, Line, Servo, register as r};
-use robot::action::{LiftTarget, Primitive};
-use robot::adapter::johnny5::Johnny5Config;
+use robot::action::{BusName, LiftTarget, Primitive, Recovery};
+use robot::adapter::johnny5::{Johnny5, Johnny5Config};
 use robot::adapter::{ActionError, Adapter, Control};
+use robot::config::Estop;
 use robot::subsystem::Subsystem;
 use serde_json::json;
 use std::time::Duration;
 
-use crate::servos::{Body, action, robot, robot_of, run, within};
+use crate::servos::{Body, Notices, action, robot, robot_of, run, within};
 use crate::{drive, to};
 
 #[tokio::test]
@@ -160,6 +161,70 @@ async fn a_pulled_cable_is_said_and_put_back() {
     }
 }
 
+/// Pulls the left cable while the lift goes all the way up, and stops the robot then.
+async fn stopped_without_a_cable(body: &Body) -> (Johnny5, Notices) {
+    body.left.servo(10, |servo| servo.push(-1900.0)).unwrap();
+    let (robot, notices) = robot_of(&body.config(), None);
+    robot.connect().await.unwrap();
+    let up = action(
+        Subsystem::Lift,
+        Primitive::Lift {
+            to: LiftTarget::To(300.0),
+        },
+    );
+    let control = Control::free();
+    let pull = async {
+        while !body.left.moves() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        body.left.unplug();
+    };
+    let (lifted, ()) = tokio::join!(robot.execute(&up, &control), pull);
+    assert!(
+        matches!(lifted, Err(ActionError::NotConnected { .. })),
+        "{lifted:?}"
+    );
+    let stopped = robot.halt(&[Subsystem::All], true);
+    assert!(
+        matches!(stopped, Err(ActionError::NotConnected { .. })),
+        "{stopped:?}"
+    );
+    let _ = body.left.take_frames();
+    (robot, notices)
+}
+
+#[tokio::test]
+async fn an_emergency_stop_without_a_cable_is_made_good() {
+    let body = Body::new();
+    let (_robot, notices) = stopped_without_a_cable(&body).await;
+    assert!(body.left.moves(), "nobody could tell it");
+    body.left.plug();
+    notices.wait("connected", 3);
+    // It is sent by then, and heard a little later.
+    let off = |id| {
+        let frames = body.left.frames();
+        let off = frames
+            .iter()
+            .any(|frame| frame.byte(id, r::TORQUE_ENABLE) == Some(0));
+        off.then_some(())
+    };
+    for id in 1..=11 {
+        within(&format!("end of the power of servo {id}"), || off(id));
+    }
+    assert!(!body.powered() && !body.moves());
+}
+
+#[tokio::test]
+async fn a_stop_that_was_lifted_is_not_made_good() {
+    let body = Body::new();
+    let (robot, notices) = stopped_without_a_cable(&body).await;
+    robot.reset().unwrap();
+    body.left.plug();
+    notices.wait("connected", 3);
+    run(&robot, Subsystem::LeftArm, Primitive::PingAll).await.unwrap();
+    assert!(body.powered(), "it has its power again, as the operator said");
+}
+
 #[tokio::test]
 async fn a_robot_that_is_not_there_says_so_and_comes_later() {
     let folder = tempfile::tempdir().unwrap();
@@ -178,4 +243,82 @@ async fn a_robot_that_is_not_there_says_so_and_comes_later() {
         .await
         .unwrap();
     assert!(!robot.capabilities().has(Subsystem::Base) && !robot.capabilities().has(Subsystem::LeftArm));
+}
+
+#[tokio::test]
+async fn a_joint_that_is_set_to_turn_gets_no_goal() {
+    let body = Body::new();
+    body.right.servo(7, |servo| servo.set_byte(r::MODE, 1)).unwrap();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    let look = || Primitive::LookAt {
+        target: "left".to_owned(),
+        pan: -45.0,
+        tilt: 0.0,
+        speed: 1.0,
+    };
+    let error = run(&robot, Subsystem::Gantry, look()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("servo 7 on bus right is in wheel mode (operating mode 1)"),
+        "{error}"
+    );
+    assert!(!body.moves() && !body.powered());
+    let recover = Primitive::ServoRecover {
+        bus: BusName::Right,
+        motor_id: 7,
+        action: Recovery::Reconfigure,
+    };
+    run(&robot, Subsystem::All, recover).await.unwrap();
+    run(&robot, Subsystem::Gantry, look()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_joint_that_turns_is_stopped_by_a_halt() {
+    let body = Body::new();
+    let (robot, _) = robot_of(&body.config(), Some(Estop::Hold));
+    robot.connect().await.unwrap();
+    for emergency in [false, true] {
+        body.right
+            .servo(7, |servo| {
+                servo.set_byte(r::MODE, 1);
+                servo.set_word(r::GOAL_SPEED, 300);
+                servo.set_byte(r::TORQUE_ENABLE, 1);
+            })
+            .unwrap();
+        assert!(body.moves());
+        robot.halt(&[Subsystem::All], emergency).unwrap();
+        within("rest", || (!body.moves()).then_some(()));
+        let speeds = crate::words(&body.right.frames(), 7, r::GOAL_SPEED);
+        assert_eq!(speeds.last(), Some(&0), "{speeds:?}");
+        assert!(body.powered(), "it holds");
+    }
+}
+
+#[tokio::test]
+async fn a_base_without_all_of_its_wheels_makes_none_of_them_a_wheel() {
+    let body = Body::new();
+    // As with swapped ports: 7 and 8 are the head, and there is no 9.
+    for id in 7..=8 {
+        body.left.servo(id, |servo| servo.set_byte(r::MODE, 0)).unwrap();
+    }
+    body.left.break_servo(9, Fault::Absent);
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    let error = run(&robot, Subsystem::Base, drive(0.1, 0.0, 0.0, 100))
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("servo 9 on bus left does not answer"),
+        "{error}"
+    );
+    for id in 7..=8 {
+        assert_eq!(
+            body.left.servo(id, |servo| servo.byte(r::MODE)),
+            Some(0),
+            "servo {id}"
+        );
+    }
+    assert!(!body.moves());
 }

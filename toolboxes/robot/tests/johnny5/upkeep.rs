@@ -2,11 +2,12 @@
 
 use feetech_sim::{Servo, register as r};
 use robot::action::{BusName, Primitive, Recovery};
-use robot::adapter::Adapter;
+use robot::adapter::{Adapter, Control};
 use robot::subsystem::Subsystem;
 use serde_json::json;
 
-use crate::servos::{Body, robot, run};
+use crate::servos::{Body, action, robot, run};
+use crate::words;
 
 #[tokio::test]
 async fn upkeep_reads_and_writes_what_it_says() {
@@ -185,4 +186,87 @@ async fn ids_homes_and_settings_outlive_the_power() {
             .await
             .unwrap_or_else(|error| panic!("{action:?}: {error}"));
     }
+}
+
+#[tokio::test]
+async fn a_wheel_that_gets_its_settings_again_stands() {
+    let body = Body::new();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    body.left
+        .servo(7, |servo| servo.set_byte(r::TORQUE_ENABLE, 1))
+        .unwrap();
+    let recover = Primitive::ServoRecover {
+        bus: BusName::Left,
+        motor_id: 7,
+        action: Recovery::Reconfigure,
+    };
+    run(&robot, Subsystem::All, recover).await.unwrap();
+    assert!(!body.moves());
+    let (mode, torque) = body
+        .left
+        .servo(7, |servo| (servo.byte(r::MODE), servo.byte(r::TORQUE_ENABLE)))
+        .unwrap();
+    assert_eq!((mode, torque), (1, 1), "it is a wheel and holds, as before");
+}
+
+#[tokio::test]
+async fn a_wheel_out_of_the_box_gets_power_as_a_wheel() {
+    let body = Body::new();
+    body.left.servo(7, |servo| servo.set_byte(r::MODE, 0)).unwrap();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    run(&robot, Subsystem::Base, Primitive::EnableTorque { enable: true })
+        .await
+        .unwrap();
+    let (mode, position) = body
+        .left
+        .servo(7, |servo| (servo.byte(r::MODE), servo.position()))
+        .unwrap();
+    assert_eq!(mode, 1);
+    assert!((position - 1907.0).abs() < 1.0, "it went to {position}");
+    assert!(!body.moves());
+}
+
+#[tokio::test]
+async fn a_wheel_is_tested_across_its_zero() {
+    let body = Body::new();
+    // Ten degrees are 114 steps.
+    body.left.servo(7, |servo| servo.push(4090.0 - 1907.0)).unwrap();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    let tested = Primitive::TestMotor {
+        bus: BusName::Left,
+        motor_id: 7,
+        angle: 10.0,
+    };
+    let tested = run(&robot, Subsystem::Base, tested).await.unwrap();
+    let turned = tested.data["turned"].as_f64().unwrap();
+    assert!((3.0..90.0).contains(&turned), "{tested:?}");
+}
+
+#[tokio::test]
+async fn a_test_of_everything_moves_everything() {
+    let body = Body::new();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    let action = action(Subsystem::All, Primitive::SelfTest { verbose: false });
+    let control = Control::free();
+    let tested = tokio::time::timeout(
+        std::time::Duration::from_secs(60),
+        robot.execute(&action, &control),
+    );
+    tested.await.unwrap().unwrap();
+    for (line, ids) in [(&body.left, 1..=11), (&body.right, 1..=8)] {
+        let frames = line.frames();
+        for id in ids {
+            let wheel = words(&frames, id, r::GOAL_SPEED)
+                .into_iter()
+                .any(|speed| speed < 0);
+            let goals = words(&frames, id, r::GOAL_POSITION);
+            let joint = goals.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 30);
+            assert!(wheel || joint, "servo {id} did not move: {goals:?}");
+        }
+    }
+    assert!(!body.moves());
 }

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::torque::ready;
 use super::{Johnny5, tenth};
 use crate::action::{BusName, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Control};
-use crate::servo::{ServoError, Wire};
 use crate::subsystem::Subsystem;
 
 /// How long the wheels turn when nobody says that they should go on.
@@ -172,10 +172,8 @@ impl Johnny5 {
                 bus.as_str()
             )));
         }
-        self.tell(bus, ids.clone(), control, move |wire| {
-            ids.iter().try_for_each(|id| ready(wire, *id))
-        })
-        .await?;
+        self.tell(bus, ids.clone(), control, move |wire| ready(wire, &ids))
+            .await?;
         Ok(bus)
     }
 
@@ -232,18 +230,6 @@ impl Johnny5 {
             Some("slower, because of the cart".to_owned()),
         ))
     }
-}
-
-/// A wheel in velocity mode, at rest and with power.
-fn ready(wire: &mut Wire, id: u8) -> Result<(), ServoError> {
-    if wire.read(id, "operating_mode")? != 1 {
-        wire.keep(id, "operating_mode", 1)?;
-    }
-    if wire.read(id, "torque_enable")? != 1 {
-        wire.write(id, "goal_speed", 0)?;
-        wire.write(id, "torque_enable", 1)?;
-    }
-    Ok(())
 }
 
 /// How far the base came, seen from where it started; a turn on the way is taken into account.

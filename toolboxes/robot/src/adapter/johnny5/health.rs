@@ -255,6 +255,18 @@ impl Johnny5 {
             .with("all_answer", silent.is_empty()))
     }
 
+    /// Moves each motor of a part a little and back; of a part that the robot lacks there is none.
+    async fn move_a_little(&self, part: Subsystem, control: &Control) -> Result<(), ActionError> {
+        if part == Subsystem::Base && !self.layout.wheels.is_empty() {
+            self.calibrate_base("wheel_test", control).await?;
+        }
+        let (servos, _) = self.present(self.layout.of(part))?;
+        for servo in servos {
+            self.test(servo.bus, servo.id, 3.0, control).await?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn self_test(
         &self,
         on: Subsystem,
@@ -281,13 +293,9 @@ impl Johnny5 {
             measured.insert(name.clone(), self.told(*bus, *id, health));
         }
         if troubles.is_empty() {
-            if on == Subsystem::Base {
-                self.calibrate_base("wheel_test", control).await?;
-            } else {
-                let (servos, _) = self.present(self.layout.of(on))?;
-                for servo in servos {
-                    self.test(servo.bus, servo.id, 3.0, control).await?;
-                }
+            // The whole robot is all of its parts.
+            for part in on.each() {
+                self.move_a_little(part, control).await?;
             }
         }
         if !troubles.is_empty() {

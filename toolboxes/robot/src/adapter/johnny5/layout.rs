@@ -256,14 +256,16 @@ impl Layout {
         };
         servo.id = change.id.unwrap_or(servo.id);
         servo.bus = change.bus.unwrap_or(servo.bus);
+        // Of the layout's range: where its zero is does not depend on how far the joint may go.
+        let middle = f64::midpoint(servo.min, servo.max);
         servo.min = change.min.unwrap_or(servo.min);
         servo.max = change.max.unwrap_or(servo.max);
         servo.home = servo
             .home
             .clamp(servo.min.min(servo.max), servo.max.max(servo.min));
         if change.reversed {
-            // About the middle of its range, so that the range stays where it was.
-            servo.zero += 2.0 * servo.scale * f64::midpoint(servo.min, servo.max);
+            // About that middle, so that the layout's range stays where it was.
+            servo.zero += 2.0 * servo.scale * middle;
             servo.scale = -servo.scale;
         }
         servo.zero = change.zero_step.unwrap_or(servo.zero);
@@ -371,6 +373,28 @@ impl Layout {
             .find(|servo| servo.bus == bus && servo.id == id)
     }
 
+    /// Checks that the servos leave something of the ranges of the parts that they move.
+    ///
+    /// # Errors
+    /// They leave nothing, with the servo.
+    pub(crate) fn check_within(&self, johnny5: &Capabilities) -> Result<(), ActionError> {
+        let mut own = johnny5.clone();
+        for (subsystem, at, servo) in self.in_order() {
+            let joint = joint_of(&mut own, subsystem, at).map(|joint| (joint.min, joint.max));
+            let lift = johnny5.lift.as_ref().filter(|_| subsystem == Subsystem::Lift);
+            let Some((min, max)) = joint.or(lift.map(|lift| (lift.min, lift.max))) else {
+                continue;
+            };
+            if servo.min.max(min) >= servo.max.min(max) {
+                return Err(ActionError::Refused(format!(
+                    "johnny5.motors: {subsystem}.{}: nothing is left of {min} to {max} within {} to {}",
+                    servo.name, servo.min, servo.max
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// What of a Johnny Five's parts such a robot has. `port` names the device of a bus.
     pub(crate) fn capabilities(
         &self,
@@ -417,7 +441,13 @@ impl Layout {
                 joint.min = joint.min.max(servo.min);
                 joint.max = joint.max.min(servo.max);
             }
+            if let (Subsystem::Lift, Some(lift)) = (subsystem, &mut own.lift) {
+                lift.min = lift.min.max(servo.min);
+                lift.max = lift.max.min(servo.max);
+                lift.home = lift.home.max(lift.min).min(lift.max);
+            }
         }
+        own.fit_grippers();
         own
     }
 
@@ -512,6 +542,13 @@ mod tests {
         let reversed = change("right_arm.elbow", serde_json::json!({"reversed": true})).unwrap();
         assert_eq!(reversed.of(Subsystem::RightArm)[2].steps(0.0), 3072);
         assert_eq!(reversed.of(Subsystem::RightArm)[2].steps(90.0), 2048);
+        let narrower = change(
+            "right_arm.elbow",
+            serde_json::json!({"reversed": true, "max": 120.0}),
+        )
+        .unwrap();
+        assert_eq!(narrower.of(Subsystem::RightArm)[2].steps(0.0), 3072);
+        assert_eq!(narrower.of(Subsystem::RightArm)[2].steps(90.0), 2048);
         for (name, json, reason) in [
             ("right_arm.nose", serde_json::json!({}), "no motor right_arm.nose"),
             (

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::layout::{Servo, exact};
+use super::torque::{SLOWEST, hold, power};
 use super::{Johnny5, tenth};
 use crate::action::BusName;
 use crate::action::{Grip, HitchAction, Keyframe, LiftTarget};
 use crate::adapter::{ActionError, ActionOutput, Control};
-use crate::servo::{ServoError, Wire};
+use crate::capability::Gripper;
 use crate::subsystem::Subsystem;
 
 /// Between two looks at where the servos are.
@@ -50,19 +51,28 @@ pub(super) enum Blocked {
 }
 
 impl Johnny5 {
+    /// Moves the joints of a part, its gripper only with `hand_too`.
     pub(super) async fn to_positions(
         &self,
         on: Subsystem,
         positions: &[f64],
         speed: f64,
+        hand_too: bool,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        let servos = self.layout.of(on);
-        let values: BTreeMap<u8, f64> = servos
+        let mut servos = self.layout.of(on);
+        let mut values: BTreeMap<u8, f64> = servos
             .iter()
             .map(|servo| servo.id)
             .zip(positions.iter().copied())
             .collect();
+        if let Some((gripper, servo)) = self.hand(on) {
+            let stays = |to: &f64| !hand_too || !self.may_turn(on, &gripper, *to);
+            if values.get(&servo.id).is_some_and(stays) {
+                values.remove(&servo.id);
+                servos.retain(|other| other.id != servo.id);
+            }
+        }
         let (there, notes) = self.present(servos)?;
         let goals: Vec<Goal<'_>> = there
             .into_iter()
@@ -98,7 +108,7 @@ impl Johnny5 {
         let mut notes = Vec::new();
         for (done, frame) in (0u32..).zip(frames) {
             notes = self
-                .to_positions(on, &frame.positions, frame.speed, control)
+                .to_positions(on, &frame.positions, frame.speed, true, control)
                 .await?
                 .notes;
             control
@@ -116,6 +126,28 @@ impl Johnny5 {
         })
     }
 
+    /// The gripper of an arm and its servo.
+    fn hand(&self, on: Subsystem) -> Option<(Gripper, &Servo)> {
+        let gripper = self.capabilities.arm(on)?.gripper.clone()?;
+        let servos = self.layout.of(on);
+        let servo = servos.into_iter().find(|servo| servo.name == "gripper")?;
+        Some((gripper, servo))
+    }
+
+    /// Whether a pose may turn a gripper: a hand that holds something does not close further; one that opens lets go.
+    fn may_turn(&self, on: Subsystem, gripper: &Gripper, to: f64) -> bool {
+        let mut known = self.known();
+        let Some(at) = known.holding.get(&on) else {
+            return true;
+        };
+        let opens = (to - gripper.closed).abs() > (at - gripper.closed).abs();
+        if opens {
+            known.holding.remove(&on);
+        }
+        opens
+    }
+
+    /// Opens or closes a hand. One that is to press with a force is to hold something.
     pub(super) async fn grip(
         &self,
         on: Subsystem,
@@ -123,14 +155,7 @@ impl Johnny5 {
         force: Option<f64>,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        let gripper = self.capabilities.arm(on).and_then(|arm| arm.gripper.clone());
-        let (Some(gripper), Some(servo)) = (
-            gripper,
-            self.layout
-                .of(on)
-                .into_iter()
-                .find(|servo| servo.name == "gripper"),
-        ) else {
+        let Some((gripper, servo)) = self.hand(on) else {
             return Err(self.lacks(format!("gripper of {on}")));
         };
         let (there, notes) = self.present(vec![servo])?;
@@ -149,7 +174,15 @@ impl Johnny5 {
             servo,
             value: if close { gripper.closed } else { gripper.open },
         };
+        self.known().holding.remove(&on);
         let moved = self.go(&[goal], 1.0, Blocked::Holds, control).await?;
+        if close && moved.blocked {
+            let at = moved.steps.get(&(servo.bus, servo.id));
+            let at = at.map_or(gripper.closed, |steps| servo.value(*steps));
+            self.known().holding.insert(on, at);
+        } else if close && force.is_some() {
+            return Err(ActionError::Refused(format!("{on} has closed on nothing")));
+        }
         let word = match (close, moved.blocked) {
             (true, true) => "closed and holds something",
             (true, false) => "closed",
@@ -410,54 +443,10 @@ impl Johnny5 {
     }
 }
 
-/// Steps per second below which a servo stutters.
-const SLOWEST: u16 = 20;
-
 pub(super) fn ids_on(goals: &[Goal<'_>], bus: BusName) -> Vec<u8> {
     goals
         .iter()
         .filter(|goal| goal.servo.bus == bus)
         .map(|goal| goal.servo.id)
         .collect()
-}
-
-/// Switches the torque of servos on, each at the position where it is, and returns these positions.
-pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, ServoError> {
-    let torque = wire.read_each(ids, "torque_enable")?;
-    let mut positions = BTreeMap::new();
-    for (id, (steps, _)) in wire.read_each(ids, "present_position")? {
-        positions.insert(id, steps);
-    }
-    for id in ids {
-        let on = torque.get(id).map(|(on, _)| *on == 1);
-        match (on, positions.get(id)) {
-            (Some(true), Some(_)) => {}
-            (Some(false), Some(steps)) => {
-                // Its goal may be anywhere: without this it would jump there.
-                wire.go(&[(*id, *steps, SLOWEST)])?;
-                wire.write(*id, "torque_enable", 1)?;
-            }
-            _ => {
-                // It did not answer: asked alone, it says why.
-                wire.read(*id, "present_position")?;
-            }
-        }
-    }
-    Ok(positions)
-}
-
-/// Stops servos where they are, with power: those whose torque is on.
-pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
-    let torque = wire.read_each(ids, "torque_enable")?;
-    let powered: Vec<u8> = ids
-        .iter()
-        .copied()
-        .filter(|id| torque.get(id).is_some_and(|(on, _)| *on == 1))
-        .collect();
-    let positions = wire.read_each(&powered, "present_position")?;
-    let goals: Vec<(u8, i64, u16)> = positions
-        .into_iter()
-        .map(|(id, (steps, _))| (id, steps, SLOWEST))
-        .collect();
-    wire.go(&goals)
 }

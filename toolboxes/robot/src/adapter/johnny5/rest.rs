@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::layout::Layout;
-use super::motion::hold;
+use super::torque::hold;
 use super::{Johnny5, Johnny5Config};
 use crate::action::BusName;
 use crate::adapter::ActionError;
@@ -33,6 +33,9 @@ impl Johnny5 {
     pub(super) fn rest(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
         if emergency {
             self.stopped.store(true, Ordering::SeqCst);
+            if self.estop == Estop::TorqueOff {
+                self.known().holding.clear();
+            }
         }
         let deadline = Instant::now() + PATIENCE;
         let concerned: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();
@@ -59,10 +62,10 @@ impl Johnny5 {
             let joints = self.joints_to_stop(*name, &ids, &wheels);
             let then = (emergency || !joints.is_empty()).then(|| {
                 let (ids, torque_off) = (ids.clone(), emergency && self.estop == Estop::TorqueOff);
-                let then: Then = Box::new(move |wire| settle(wire, &ids, &joints, torque_off));
+                let then: Then = Arc::new(move |wire| settle(wire, &ids, &joints, torque_off));
                 then
             });
-            stopping.push(bus.sender().stop(&ids, wheels, then));
+            stopping.push(bus.sender().stop(&ids, wheels, then, emergency));
         }
         let mut failed = None;
         for stop in stopping {

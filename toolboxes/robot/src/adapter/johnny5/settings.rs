@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Johnny5;
 use super::layout::{Servo, round};
-use super::motion::power;
+use super::torque::with_torque_off;
 use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::servo::{ServoError, Wire};
@@ -128,7 +128,7 @@ impl Johnny5 {
         for (servo, settings) in &writes {
             let (id, settings) = (servo.id, *settings);
             self.tell(servo.bus, vec![id], control, move |wire| {
-                with_torque_off(wire, id, |wire| {
+                with_torque_off(wire, id, false, |wire| {
                     settings
                         .iter()
                         .try_for_each(|(register, value)| wire.keep(id, register, *value))
@@ -143,21 +143,6 @@ impl Johnny5 {
     }
 }
 
-/// Runs `work`, which needs the torque off, and brings the torque back as it was, without a jump.
-pub(super) fn with_torque_off<R>(
-    wire: &mut Wire,
-    id: u8,
-    work: impl FnOnce(&mut Wire) -> Result<R, ServoError>,
-) -> Result<R, ServoError> {
-    let was_on = wire.read(id, "torque_enable")? == 1;
-    wire.write(id, "torque_enable", 0)?;
-    let done = work(wire);
-    if was_on {
-        power(wire, &[id])?;
-    }
-    done
-}
-
 /// The settings a servo of this robot keeps.
 pub(super) fn configure(
     wire: &mut Wire,
@@ -165,7 +150,7 @@ pub(super) fn configure(
     servo: Option<&Servo>,
     is_wheel: bool,
 ) -> Result<(), ServoError> {
-    with_torque_off(wire, id, |wire| {
+    with_torque_off(wire, id, is_wheel, |wire| {
         if is_wheel {
             wire.write(id, "goal_speed", 0)?;
         }
@@ -189,6 +174,6 @@ pub(super) fn home_here(wire: &mut Wire, id: u8, home: i64) -> Result<Option<i64
     if offset.abs() > 2047 {
         return Ok(None);
     }
-    with_torque_off(wire, id, |wire| wire.keep(id, "homing_offset", offset))?;
+    with_torque_off(wire, id, false, |wire| wire.keep(id, "homing_offset", offset))?;
     Ok(Some(offset))
 }

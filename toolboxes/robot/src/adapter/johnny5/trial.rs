@@ -91,7 +91,9 @@ impl Johnny5 {
             let after = self
                 .ask(bus, control, move |wire| wire.read(id, "present_position"))
                 .await?;
-            let way = exact((after - before).abs()) * 360.0 / 4096.0;
+            // It counts to 4095 and goes on at 0; a test is far shorter than half a turn.
+            let way = (after - before + 2048).rem_euclid(4096) - 2048;
+            let way = exact(way.abs()) * 360.0 / 4096.0;
             if way > turned {
                 turned = way;
             }

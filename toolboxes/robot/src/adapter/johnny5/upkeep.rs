@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::motion::power;
 use super::settings::configure;
+use super::torque::{power, ready};
 use super::{Johnny5, tenth};
 use crate::action::{Action, BusName, Primitive, Recovery};
 use crate::adapter::{ActionError, ActionOutput, Control};
@@ -94,6 +94,9 @@ impl Johnny5 {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         let motors = self.chosen(on, None)?;
+        if !enable {
+            self.known().holding.retain(|hand, _| !on.each().contains(hand));
+        }
         let mut notes = Vec::new();
         for bus in [BusName::Left, BusName::Right] {
             let there = |id: u8| !self.known().missing.contains(&(bus, id));
@@ -116,10 +119,9 @@ impl Johnny5 {
                     return ids.iter().try_for_each(|id| wire.write(*id, "torque_enable", 0));
                 }
                 power(wire, &joints)?;
-                wheels.iter().try_for_each(|id| {
-                    wire.write(*id, "goal_speed", 0)?;
-                    wire.write(*id, "torque_enable", 1)
-                })
+                // In their mode first: speed 0 means as fast as it can to a servo that goes to positions.
+                ready(wire, &wheels)?;
+                wheels.iter().try_for_each(|id| wire.write(*id, "goal_speed", 0))
             })
             .await?;
         }
