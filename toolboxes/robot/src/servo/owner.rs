@@ -376,6 +376,8 @@ impl Owner {
         };
         let connected = connected.and_then(|()| self.make_good(shared));
         let open = connected.is_ok();
+        // Before what comes of it: whoever is told that it is connected finds it so.
+        shared.connected.store(self.wire.is_open(), Ordering::SeqCst);
         if self.open.replace(open) != Some(open) {
             (self.changed)(&connected);
         }
