@@ -7,6 +7,7 @@
 
 mod config;
 mod posture;
+mod routines;
 mod rpc;
 mod topics;
 
@@ -111,6 +112,14 @@ impl Link for Speech {
     fn left(&self) {
         if let Self::Rpc(link) = self {
             link.posture().forget();
+        }
+    }
+
+    fn came(&self) {
+        if let Self::Rpc(link) = self
+            && let Err(error) = link.end_owed()
+        {
+            tracing::warn!(%error, "cannot end what the robot does of its own");
         }
     }
 }
@@ -381,11 +390,17 @@ impl Adapter for BoosterK1 {
         let Some((link, concerned, mut said)) = self.remote.halt(subsystems, emergency) else {
             return Ok(());
         };
-        if let (true, Estop::Damp, Speech::Rpc(rpc)) = (emergency, self.estop, link) {
-            return said.and(rpc.damp()).map_err(|error| self.remote.failed(error));
+        if let (true, Speech::Rpc(rpc)) = (emergency, link) {
+            if self.estop == Estop::Damp {
+                said = said.and(rpc.damp());
+            }
+            said = said.and(rpc.end_all());
+        }
+        if emergency && self.estop == Estop::Damp {
+            return said.map_err(|error| self.remote.failed(error));
         }
         for one in concerned {
-            if let Speech::Rpc(rpc) = link {
+            if let (false, Speech::Rpc(rpc)) = (emergency, link) {
                 said = said.and(rpc.end(one));
             }
             // Arms and head stop where they are: nobody leads them on, and those that go by themselves are called back.

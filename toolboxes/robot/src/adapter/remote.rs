@@ -47,6 +47,10 @@ pub(super) trait Link: Send + Sync + 'static {
 
     /// The robot went away: what it said of itself is worth nothing when it comes back.
     fn left(&self) {}
+
+    /// The robot came, or came back: what was said and not heard for sure is said again. Its velocity is not the
+    /// link's to say.
+    fn came(&self) {}
 }
 
 /// A robot over a network.
@@ -77,8 +81,10 @@ impl<L: Link> Watched for Shared<L> {
     }
 
     fn changed(&self, there: bool) {
-        if let (false, Some(link)) = (there, self.link.get()) {
-            link.left();
+        match (there, self.link.get()) {
+            (true, Some(link)) => link.came(),
+            (false, Some(link)) => link.left(),
+            (_, None) => {}
         }
         let (state, reason) = match there {
             true => ("connected", "the robot hears"),

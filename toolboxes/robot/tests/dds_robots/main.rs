@@ -70,6 +70,28 @@ impl Scene {
         frames(&self.robot)
     }
 
+    /// Waits until the toolbox has said that the robot is away.
+    pub(crate) fn lost(&self) {
+        self.robot.wait("word that it is lost", |_| {
+            let events = self.harness.events();
+            let lost = |data: &Value| data["state"] == "lost";
+            events
+                .iter()
+                .any(|event| event.kind == "backend" && event.data.as_ref().is_some_and(lost))
+                .then_some(())
+        });
+    }
+
+    /// Starts the robot again, which remembers nothing.
+    pub(crate) fn start_anew(&mut self, kind: &str) {
+        let hal = &self.config["robots"]["hal"];
+        let own = hal.get("booster_k1").or_else(|| hal.get("unitree_g1")).unwrap();
+        let domain = own["ros"]["domain"].to_string();
+        self.robot = Peer::start("dds_robot.py", &[kind, &domain]).unwrap();
+        self.robot.until("ready");
+        self.seen.set(0);
+    }
+
     /// What has come since the last time this was asked.
     pub(crate) fn new_frames(&self) -> Vec<Value> {
         let all = self.frames();

@@ -1,12 +1,13 @@
 //! The K1's own interface: functions over two topics, arms over `joint_ctrl`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::posture::Posture;
+use super::routines::{End, Routines};
 use super::{BoosterK1, BoosterK1Config};
 use crate::action::{Grip, Keyframe, Routine, Velocity};
 use crate::adapter::remote::node_name;
@@ -28,6 +29,10 @@ const WEIGHT: f32 = 0.5;
 const WEIGHT_STEP: f32 = 0.01;
 /// Walking.
 const WALKING: i64 = 2;
+/// How often an end of what the robot does of its own is said when it does not answer, and how long after an answer
+/// that says no.
+const TIMES: u32 = 3;
+const AGAIN: Duration = Duration::from_millis(200);
 
 pub(super) struct RpcLink {
     participant: Participant,
@@ -41,8 +46,8 @@ pub(super) struct RpcLink {
     ours: AtomicBool,
     /// Grippers that were told to close.
     closed: Mutex<Vec<Subsystem>>,
-    /// What the robot does of its own, by the arm that it is done with, and what ends it.
-    routines: Mutex<Vec<(Subsystem, i64, Value)>>,
+    /// What the robot does of its own.
+    routines: Routines,
     posture: Posture,
 }
 
@@ -82,7 +87,7 @@ impl RpcLink {
             told: Mutex::new(vec![MotorCmd::default(); JOINTS]),
             ours: AtomicBool::new(false),
             closed: Mutex::default(),
-            routines: Mutex::default(),
+            routines: Routines::default(),
             posture,
         })
     }
@@ -91,18 +96,51 @@ impl RpcLink {
         &self.posture
     }
 
-    fn routines(&self) -> MutexGuard<'_, Vec<(Subsystem, i64, Value)>> {
-        self.routines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Ends what the robot does of its own with an arm; nothing where it does nothing.
     pub(super) fn end(&self, on: Subsystem) -> Result<(), RosError> {
-        let mut routines = self.routines();
-        let ended: Vec<_> = routines.extract_if(.., |(arm, ..)| *arm == on).collect();
-        drop(routines);
-        ended
-            .iter()
-            .try_for_each(|(_, function, body)| self.rpc.send(*function, body))
+        self.end_each(&self.routines.of(on))
+    }
+
+    /// Ends whatever it may do of its own, also what a process began that has died.
+    pub(super) fn end_all(&self) -> Result<(), RosError> {
+        self.end_each(&End::all())
+    }
+
+    /// Says again what was not heard for sure, to a robot that comes back.
+    pub(super) fn end_owed(&self) -> Result<(), RosError> {
+        self.end_each(&self.routines.owed())
+    }
+
+    /// All are said, whatever became of the one before.
+    fn end_each(&self, ends: &[End]) -> Result<(), RosError> {
+        let said: Vec<_> = ends.iter().map(|end| self.say_end(end)).collect();
+        said.into_iter().collect()
+    }
+
+    /// Says an end now, and again while the robot does not say that it heard it.
+    fn say_end(&self, end: &End) -> Result<(), RosError> {
+        let newest = self.routines.ending(end);
+        let mut asked = self.rpc.ask(end.function, &end.body)?;
+        let (rpc, routines, end) = (self.rpc.clone(), self.routines.clone(), end.clone());
+        // Said it is: without this it stays on the list, and the next halt says it again.
+        let _ = self.participant.start(move || async move {
+            for time in 1..=TIMES {
+                let Err(error) = asked.answer().await else {
+                    routines.ended(&end, newest);
+                    return;
+                };
+                tracing::warn!(%error, time, "the end of what the robot does of its own");
+                tokio::time::sleep(AGAIN).await;
+                if time == TIMES || !routines.is_owed(&end) {
+                    return;
+                }
+                match rpc.ask(end.function, &end.body) {
+                    Ok(again) => asked = again,
+                    Err(_) => return,
+                }
+            }
+        });
+        Ok(())
     }
 
     pub(super) fn ask(&self, api: i64, body: &Value) -> Result<Asked, RosError> {
@@ -190,12 +228,13 @@ impl RpcLink {
     }
 }
 
-/// What ends everything, for a stop from nothing.
+/// What ends everything, for a stop from nothing: walking first, then power, then what the robot does of its own.
 pub(super) fn stops(damp: bool) -> Vec<RpcReqMsg> {
     let mut stops = vec![request(api::MOVE, &move_body(&Velocity::default()), false).1];
     if damp {
         stops.push(request(api::CHANGE_MODE, &json!({"mode": 0}), false).1);
     }
+    stops.extend(End::all().map(|end| request(end.function, &end.body, false).1));
     stops
 }
 
@@ -290,18 +329,17 @@ impl BoosterK1 {
         match (routine, on) {
             (Routine::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
                 let hand = i64::from(on == Subsystem::RightArm);
-                let body = |action: i64| json!({"hand_index": hand, "hand_action": action});
-                let ends = (body(0), body(1));
-                self.own(link, on, api::WAVE_HAND, ends, time, control).await?;
+                let begin = json!({"hand_index": hand, "hand_action": 0});
+                self.own(link, on, &begin, End::wave(hand), time, control).await?;
                 Ok(Some(
                     ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
                 ))
             }
             // The robot dances with all of itself; the right arm's part of the plan starts it and ends it.
             (Routine::Dance { style, duration }, Subsystem::RightArm) => {
-                let body = |dance: i64| json!({ "dance_id": dance });
-                let ends = (body(dance(style)), body(STOP_DANCING));
-                self.own(link, on, api::DANCE, ends, *duration, control).await?;
+                let begin = json!({ "dance_id": dance(style) });
+                self.own(link, on, &begin, End::dance(), *duration, control)
+                    .await?;
                 Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
             }
             (Routine::Dance { duration, .. }, _) => {
@@ -317,14 +355,14 @@ impl BoosterK1 {
         &self,
         link: &RpcLink,
         on: Subsystem,
-        function: i64,
-        (begin, end): (Value, Value),
+        begin: &Value,
+        end: End,
         time: Duration,
         control: &Control,
     ) -> Result<(), ActionError> {
         let begun = self.remote.ask(control, || {
-            link.routines().push((on, function, end.clone()));
-            link.ask(function, &begin)
+            link.routines.begin(on, end.clone());
+            link.ask(end.function, begin)
         });
         if let Err(error) = begun.await {
             // That there is no answer does not mean that it was not heard.
@@ -332,11 +370,17 @@ impl BoosterK1 {
             return Err(error);
         }
         control.sleep(time).await?;
+        let mut newest = 0;
         let ended = self.remote.ask(control, || {
-            link.routines().retain(|(arm, ..)| *arm != on);
-            link.ask(function, &end)
+            newest = link.routines.ending(&end);
+            link.ask(end.function, &end.body)
         });
-        ended.await.map(drop)
+        if let Err(error) = ended.await {
+            let _ = control.command(|| link.end(on));
+            return Err(error);
+        }
+        link.routines.ended(&end, newest);
+        Ok(())
     }
 
     pub(super) async fn grip(
@@ -374,9 +418,6 @@ impl BoosterK1 {
         .with("closed", close))
     }
 }
-
-/// Ends a dance.
-const STOP_DANCING: i64 = 1000;
 
 /// The robot's dance for a style: our choice among its own.
 fn dance(style: &str) -> i64 {
