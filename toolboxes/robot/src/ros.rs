@@ -117,6 +117,25 @@ impl RosConfig {
         Ok(())
     }
 
+    /// Whether what a ROS installation takes from its environment is this domain. `environment` is the value of
+    /// `ROS_DOMAIN_ID`; without one it is 0. A stop from nothing goes to `domain` and would miss a node in another.
+    ///
+    /// # Errors
+    /// It is another domain, or none.
+    pub fn is_domain(&self, environment: Option<&str>) -> Result<(), RosError> {
+        let said = environment.map(str::trim).filter(|said| !said.is_empty());
+        match said.map_or(Ok(0), str::parse::<u16>) {
+            Ok(domain) if domain == self.domain => Ok(()),
+            _ => Err(RosError::Join {
+                domain: self.domain,
+                reason: format!(
+                    "ROS_DOMAIN_ID is {}, ros.domain has to be the same, or a stop after a crash misses the robot",
+                    said.unwrap_or("not set, which is 0")
+                ),
+            }),
+        }
+    }
+
     pub(crate) fn discovery(&self) -> Duration {
         Duration::from_millis(self.discovery_ms.min(8000))
     }
@@ -184,4 +203,35 @@ pub enum RosError {
     /// It was closed.
     #[error("the connection to the robot was closed")]
     Closed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RosConfig;
+
+    #[test]
+    fn a_domain_of_the_environment_is_the_configured_one() {
+        let in_domain = |domain| RosConfig {
+            domain,
+            ..RosConfig::default()
+        };
+        for (domain, environment, same) in [
+            (0, None, true),
+            (0, Some(""), true),
+            (7, Some("7"), true),
+            (7, None, false),
+            (0, Some("7"), false),
+            (0, Some("seven"), false),
+        ] {
+            let result = in_domain(domain).is_domain(environment);
+            assert_eq!(result.is_ok(), same, "{domain} {environment:?}");
+            if let Err(error) = result {
+                let said = error.to_string();
+                assert!(
+                    said.contains("ROS_DOMAIN_ID") && said.contains("ros.domain"),
+                    "{said}"
+                );
+            }
+        }
+    }
 }
