@@ -42,8 +42,29 @@ pub struct BoosterK1 {
     capabilities: Capabilities,
     estop: Estop,
     remote: Remote<Speech>,
-    /// Where arms and head were sent last, in degrees.
-    sent: Mutex<BTreeMap<Subsystem, Vec<f64>>>,
+}
+
+/// Where arms and head were sent last, in degrees.
+#[derive(Default)]
+struct Sent(Mutex<BTreeMap<Subsystem, Vec<f64>>>);
+
+impl Sent {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Subsystem, Vec<f64>>> {
+        // Every change is one insertion or removal.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, on: Subsystem) -> Option<Vec<f64>> {
+        self.lock().get(&on).cloned()
+    }
+
+    fn set(&self, on: Subsystem, positions: Vec<f64>) {
+        self.lock().insert(on, positions);
+    }
+
+    fn forget(&self) {
+        self.lock().clear();
+    }
 }
 
 /// How it is spoken to.
@@ -65,6 +86,14 @@ impl Speech {
         match self {
             Self::Topics(link) => link.measured(on),
             Self::Rpc(link) => link.measured(on),
+        }
+    }
+
+    /// Where arms and head were sent last.
+    fn sent(&self) -> &Sent {
+        match self {
+            Self::Topics(link) => link.sent(),
+            Self::Rpc(link) => link.sent(),
         }
     }
 
@@ -110,8 +139,9 @@ impl Link for Speech {
     }
 
     fn left(&self) {
-        if let Self::Rpc(link) = self {
-            link.posture().forget();
+        match self {
+            Self::Topics(link) => link.left(),
+            Self::Rpc(link) => link.left(),
         }
     }
 
@@ -141,12 +171,7 @@ impl BoosterK1 {
             remote: Remote::new(name, &config.ros, notify),
             config: config.clone(),
             capabilities,
-            sent: Mutex::default(),
         })
-    }
-
-    fn sent(&self) -> MutexGuard<'_, BTreeMap<Subsystem, Vec<f64>>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn rpc(&self) -> Option<&RpcLink> {
@@ -209,9 +234,8 @@ impl BoosterK1 {
 
     /// Where an arm or the head was measured, or was sent last, in degrees.
     fn last_known(&self, on: Subsystem) -> Option<Vec<f64>> {
-        let link = self.remote.link();
-        let measured = link.and_then(|link| link.measured(on));
-        measured.or_else(|| self.sent().get(&on).cloned())
+        let link = self.remote.link()?;
+        link.measured(on).or_else(|| link.sent().get(on))
     }
 
     /// Leads an arm or the head along a path.
@@ -238,7 +262,7 @@ impl BoosterK1 {
                 Speech::Topics(topics) => topics.positions(on, &positions),
                 Speech::Rpc(rpc) => rpc.arm(on, &positions),
             })?;
-            self.sent().insert(on, positions);
+            link.sent().set(on, positions);
             // The end is said twice, because one can be lost.
             ends += u32::from(passed >= path.time());
             control.sleep(step).await?;
@@ -404,8 +428,9 @@ impl Adapter for BoosterK1 {
                 said = said.and(rpc.end(one));
             }
             // Arms and head stop where they are: nobody leads them on, and those that go by themselves are called back.
+            // Never to where they were sent: somebody else may have moved them since, and a stop moves nothing.
             if self.capabilities.joints(one).is_some()
-                && let Some(positions) = self.last_known(one)
+                && let Some(positions) = link.measured(one)
             {
                 let held = match link {
                     Speech::Topics(topics) => topics.positions(one, &positions),

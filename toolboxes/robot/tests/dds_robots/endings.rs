@@ -236,18 +236,7 @@ fn a_robot_that_goes_away_is_said_and_comes_back() {
         let away = scene.harness.invoke("walk", json!({"duration": 0.5})).unwrap();
         assert_eq!(away["success"], false, "{kind}: {away}");
         scene.start_anew(kind);
-        let end = Instant::now() + Duration::from_secs(15);
-        loop {
-            let back = scene
-                .harness
-                .invoke("walk", json!({"direction": "forward", "duration": 0.5}))
-                .unwrap();
-            if back["success"] == true {
-                break;
-            }
-            assert!(Instant::now() < end, "{kind}: {back}");
-        }
-        scene.settle();
+        scene.back(("walk", json!({"direction": "forward", "duration": 0.5})));
         assert!(
             velocities(&scene.frames())
                 .iter()

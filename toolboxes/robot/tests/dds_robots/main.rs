@@ -14,6 +14,7 @@ mod catalogue;
 #[path = "../support/peers.rs"]
 mod peers;
 
+mod arms;
 mod endings;
 mod every_tool;
 mod falls;
@@ -90,6 +91,19 @@ impl Scene {
         self.robot = Peer::start("dds_robot.py", &[kind, &domain]).unwrap();
         self.robot.until("ready");
         self.seen.set(0);
+    }
+
+    /// Does this as soon as the robot is back.
+    pub(crate) fn back(&self, (tool, args): (&str, Value)) {
+        let end = Instant::now() + Duration::from_secs(15);
+        loop {
+            let output = self.harness.invoke(tool, args.clone()).unwrap();
+            if output["success"] == true {
+                break;
+            }
+            assert!(Instant::now() < end, "{tool}: {output}");
+        }
+        self.settle();
     }
 
     /// What has come since the last time this was asked.

@@ -1,14 +1,14 @@
 //! The K1's own interface: functions over two topics, arms over `joint_ctrl`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::posture::Posture;
 use super::routines::{End, Routines};
-use super::{BoosterK1, BoosterK1Config};
+use super::{BoosterK1, BoosterK1Config, Sent};
 use crate::action::{Grip, Keyframe, Routine, Velocity};
 use crate::adapter::remote::node_name;
 use crate::adapter::{ActionError, ActionOutput, Control, Notify};
@@ -40,15 +40,34 @@ pub(super) struct RpcLink {
     commands: Publisher<LowCmd>,
     state: Arc<Mutex<Option<LowState>>>,
     last_word: LastWord,
-    /// What the arms were told last.
-    told: Mutex<Vec<MotorCmd>>,
-    /// The arms obey us.
+    /// Where arms and head were sent last.
+    sent: Sent,
+    told: Mutex<Told>,
+    /// The arms may obey us: they are given back in the end.
     ours: AtomicBool,
+    /// The robot has given us the arms, and was not away since.
+    taken: AtomicBool,
     /// Grippers that were told to close.
     closed: Mutex<Vec<Subsystem>>,
     /// What the robot does of its own.
     routines: Routines,
     posture: Posture,
+}
+
+/// What the arms were told last.
+struct Told {
+    motors: Vec<MotorCmd>,
+    /// The robot was away since: the weights may still hold, the angles may not.
+    stale: bool,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self {
+            motors: vec![MotorCmd::default(); JOINTS],
+            stale: false,
+        }
+    }
 }
 
 /// Where the joints of an arm or the head begin, and how many there are.
@@ -84,8 +103,10 @@ impl RpcLink {
             commands,
             state,
             last_word,
-            told: Mutex::new(vec![MotorCmd::default(); JOINTS]),
+            sent: Sent::default(),
+            told: Mutex::default(),
             ours: AtomicBool::new(false),
+            taken: AtomicBool::new(false),
             closed: Mutex::default(),
             routines: Routines::default(),
             posture,
@@ -94,6 +115,47 @@ impl RpcLink {
 
     pub(super) fn posture(&self) -> &Posture {
         &self.posture
+    }
+
+    pub(super) fn sent(&self) -> &Sent {
+        &self.sent
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<LowState>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The robot went away, and may be another when it comes back: it is asked for the arms again, and has to say where
+    /// they are.
+    pub(super) fn left(&self) {
+        self.posture.forget();
+        self.taken.store(false, Ordering::SeqCst);
+        *self.state() = None;
+        self.sent.forget();
+        self.told().stale = true;
+    }
+
+    /// After the robot was away: keeps arms that are ours where they are now. It may have been started anew, and would
+    /// swing them to where they were told to be before. False when it has not said where they are.
+    fn refresh(&self, told: &mut Told) -> bool {
+        if !told.stale {
+            return true;
+        }
+        let state = self.state();
+        let Some(state) = state.as_ref() else {
+            return false;
+        };
+        for (motor, measured) in told.motors.iter_mut().zip(&state.motor_state_serial) {
+            if motor.weight > 0.0 {
+                motor.q = measured.q;
+            }
+        }
+        told.stale = false;
+        true
     }
 
     /// Ends what the robot does of its own with an arm; nothing where it does nothing.
@@ -155,8 +217,23 @@ impl RpcLink {
         self.rpc.send(api::MOVE, &move_body(velocity))
     }
 
+    /// Lets all motors give way. The arms hang then, and are not ours any more: they are taken anew, from where they are.
     pub(super) fn damp(&self) -> Result<(), RosError> {
-        self.rpc.send(api::CHANGE_MODE, &json!({"mode": 0}))
+        let damped = self.rpc.send(api::CHANGE_MODE, &json!({"mode": 0}));
+        *self.told() = Told::default();
+        self.sent.forget();
+        damped.and(self.give_back())
+    }
+
+    /// The robot's own controller takes the arms back, when they are ours.
+    fn give_back(&self) -> Result<(), RosError> {
+        self.taken.store(false, Ordering::SeqCst);
+        match self.ours.swap(false, Ordering::SeqCst) {
+            true => self
+                .rpc
+                .send(api::UPPER_BODY_CUSTOM_CONTROL, &json!({"start": false})),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn is_there(&self) -> bool {
@@ -165,7 +242,7 @@ impl RpcLink {
 
     pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
         let (first, count) = joints(on)?;
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         let motors = state.as_ref()?.motor_state_serial.get(first..first + count)?;
         // Its head's yaw is counterclockwise, our pan is to the right.
         let sign = |at: usize| {
@@ -189,8 +266,14 @@ impl RpcLink {
         let Some((first, count)) = joints(on) else {
             return Ok(());
         };
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        for (motor, position) in told.iter_mut().skip(first).take(count).zip(positions) {
+        let mut told = self.told();
+        if !self.refresh(&mut told) {
+            return Err(RosError::Topic {
+                topic: "/low_state".to_owned(),
+                reason: "nothing was heard there since the robot was away".to_owned(),
+            });
+        }
+        for (motor, position) in told.motors.iter_mut().skip(first).take(count).zip(positions) {
             *motor = MotorCmd {
                 q: radians(*position),
                 kp: STIFFNESS,
@@ -201,7 +284,7 @@ impl RpcLink {
         }
         let command = LowCmd {
             cmd_type: 1,
-            motor_cmd: told.clone(),
+            motor_cmd: told.motors.clone(),
         };
         drop(told);
         self.commands.publish(command)
@@ -211,17 +294,14 @@ impl RpcLink {
     pub(super) fn hold(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
         match (on, positions) {
             (Subsystem::Gantry, [pan, tilt]) => self.rpc.send(api::ROTATE_HEAD, &head_body(*pan, *tilt)),
-            _ if self.ours.load(Ordering::SeqCst) => self.arm(on, positions),
+            _ if self.taken.load(Ordering::SeqCst) => self.arm(on, positions),
             _ => Ok(()),
         }
     }
 
     pub(super) fn close(&self) {
-        if self.ours.swap(false, Ordering::SeqCst) {
-            // The robot's own controller takes the arms back.
-            let _ = self
-                .rpc
-                .send(api::UPPER_BODY_CUSTOM_CONTROL, &json!({"start": false}));
+        if self.ours.load(Ordering::SeqCst) {
+            let _ = self.give_back();
             std::thread::sleep(Duration::from_millis(20));
         }
         self.participant.close();
@@ -280,7 +360,8 @@ impl BoosterK1 {
 
     /// Has the arms obey us.
     pub(super) async fn take_arms(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
-        if !link.ours.load(Ordering::SeqCst) {
+        if !link.taken.load(Ordering::SeqCst) {
+            link.ours.store(true, Ordering::SeqCst);
             self.ask(
                 link,
                 control,
@@ -288,7 +369,7 @@ impl BoosterK1 {
                 &json!({"start": true}),
             )
             .await?;
-            link.ours.store(true, Ordering::SeqCst);
+            link.taken.store(true, Ordering::SeqCst);
         }
         Ok(())
     }
@@ -308,7 +389,7 @@ impl BoosterK1 {
         let mut body = head_body(*pan, *tilt);
         body["time_millis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self.ask(link, control, api::ROTATE_HEAD_WITH_TIME, &body).await?;
-        self.sent().insert(Subsystem::Gantry, positions.to_vec());
+        link.sent.set(Subsystem::Gantry, positions.to_vec());
         control.sleep(time).await
     }
 
