@@ -174,13 +174,6 @@ impl BoosterK1 {
         })
     }
 
-    fn rpc(&self) -> Option<&RpcLink> {
-        match self.remote.link() {
-            Some(Speech::Rpc(link)) => Some(link),
-            _ => None,
-        }
-    }
-
     async fn drive(
         &self,
         velocity: Velocity,
@@ -277,11 +270,10 @@ impl BoosterK1 {
         frames: &[Keyframe],
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        if let Some(rpc) = self.rpc() {
-            self.remote.there(control).await?;
-            if let Some(done) = self.built_in(rpc, on, routine, frames, control).await? {
-                return Ok(done);
-            }
+        if let Speech::Rpc(rpc) = self.remote.there(control).await?
+            && let Some(done) = self.built_in(rpc, on, routine, frames, control).await?
+        {
+            return Ok(done);
         }
         let mut last = ActionOutput::default();
         for frame in frames {
@@ -312,10 +304,12 @@ impl BoosterK1 {
                     .await
             }
             Primitive::Routine { routine, frames } => self.routine(on, routine, frames, control).await,
-            Primitive::Gripper { action, force } => match self.rpc() {
-                Some(rpc) if self.config.gripper => self.grip(rpc, on, *action, *force, control).await,
-                _ => Err(self.remote.lacks("gripper")),
-            },
+            Primitive::Gripper { action, force } if self.config.gripper => {
+                match self.remote.there(control).await? {
+                    Speech::Rpc(rpc) => self.grip(rpc, on, *action, *force, control).await,
+                    Speech::Topics(_) => Err(self.remote.lacks("gripper")),
+                }
+            }
             Primitive::Stop => {
                 self.remote.there(control).await?;
                 self.remote.stand(control).await?;
@@ -387,8 +381,10 @@ impl Adapter for BoosterK1 {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
+        let (name, config) = (self.remote.name().to_owned(), self.config.clone());
+        let notify = self.remote.notify().clone();
         self.remote
-            .connect(|| Speech::open(self.remote.name(), &self.config, self.remote.notify()))
+            .connect(move || Speech::open(&name, &config, &notify))
             .boxed()
     }
 

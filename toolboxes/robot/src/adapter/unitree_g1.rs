@@ -412,8 +412,9 @@ impl Adapter for UnitreeG1 {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
+        let (name, config) = (self.remote.name().to_owned(), self.config.clone());
         self.remote
-            .connect(|| Services::open(self.remote.name(), &self.config))
+            .connect(move || Services::open(&name, &config))
             .boxed()
     }
 

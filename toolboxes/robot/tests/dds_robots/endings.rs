@@ -6,7 +6,7 @@ use ovos_toolbox_sdk::testing::Harness;
 use robot::robots::Robots;
 use serde_json::{Value, json};
 
-use crate::{Scene, each, scene, velocities, walking};
+use crate::{Scene, domain, each, scene, velocities, walking};
 
 #[test]
 fn a_halt_is_the_last_word() {
@@ -248,7 +248,7 @@ fn a_robot_that_goes_away_is_said_and_comes_back() {
 
 #[test]
 fn a_robot_that_is_not_there_keeps_nobody_waiting() {
-    let domain = fastrand::u16(10..230);
+    let domain = domain();
     let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"], "discovery_ms": 300});
     let config = json!({"robots": {"hal": {"adapter": "unitree_g1", "unitree_g1": {"ros": ros}}}});
     let harness = Harness::open::<Robots>(config).unwrap();

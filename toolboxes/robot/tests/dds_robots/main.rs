@@ -18,8 +18,11 @@ mod arms;
 mod endings;
 mod every_tool;
 mod falls;
+mod late;
 mod words;
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::testing::Harness;
@@ -38,20 +41,22 @@ pub(crate) struct Scene {
     _folder: tempfile::TempDir,
 }
 
+/// A domain that no other test of this program is in.
+pub(crate) fn domain() -> u16 {
+    const DOMAINS: std::ops::Range<u16> = 10..230;
+    static FIRST: OnceLock<u16> = OnceLock::new();
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let first = FIRST.get_or_init(|| fastrand::u16(0..DOMAINS.end - DOMAINS.start));
+    DOMAINS.start + (first + TAKEN.fetch_add(1, Ordering::SeqCst)) % (DOMAINS.end - DOMAINS.start)
+}
+
 pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {
-    let domain = fastrand::u16(10..230);
+    let domain = domain();
     let robot = Peer::start("dds_robot.py", &[kind, &domain.to_string()])?;
     robot.until("ready");
     let folder = tempfile::tempdir().unwrap();
     let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"]});
-    let own = match kind {
-        "k1_topics" => json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}}),
-        "k1_rpc" => {
-            json!({"adapter": "booster_k1", "booster_k1": {"profile": "booster_rpc", "gripper": true, "ros": ros}})
-        }
-        _ => json!({"adapter": "unitree_g1", "unitree_g1": {"hands": true, "weight_rate": 2.0, "ros": ros}}),
-    };
-    let mut own = own;
+    let mut own = own(kind, &ros);
     own["estop"] = json!(estop);
     let config = json!({"robots": {"hal": own}, "data_dir": folder.path(), "recognition_timeout_ms": 100});
     let harness = Harness::open::<Robots>(config.clone())
@@ -64,6 +69,17 @@ pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {
         seen: std::cell::Cell::new(0),
         _folder: folder,
     })
+}
+
+/// The section of a robot's configuration.
+pub(crate) fn own(kind: &str, ros: &Value) -> Value {
+    match kind {
+        "k1_topics" => json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}}),
+        "k1_rpc" => {
+            json!({"adapter": "booster_k1", "booster_k1": {"profile": "booster_rpc", "gripper": true, "ros": ros}})
+        }
+        _ => json!({"adapter": "unitree_g1", "unitree_g1": {"hands": true, "weight_rate": 2.0, "ros": ros}}),
+    }
 }
 
 impl Scene {
