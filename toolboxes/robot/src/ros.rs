@@ -10,8 +10,7 @@ pub(crate) mod path;
 pub(crate) mod watch;
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -87,11 +86,6 @@ impl Default for RosConfig {
     }
 }
 
-/// Whether this machine has an address now. Only a clear no counts.
-fn is_ours(address: IpAddr) -> bool {
-    UdpSocket::bind((address, 0)).map_or_else(|error| error.kind() != ErrorKind::AddrNotAvailable, |_| true)
-}
-
 /// A ROS 2 distribution. They differ in how nodes announce themselves; topics work between all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -121,7 +115,8 @@ impl RosConfig {
                 built: crate::dds::distro(),
             });
         }
-        match self.interfaces.iter().find(|address| !is_ours(**address)) {
+        let addresses = self.addresses();
+        match self.interfaces.iter().find(|named| !addresses.contains(named)) {
             // The library would join without it, and neither hear nor be heard.
             Some(missing) => Err(RosError::Join {
                 domain: self.domain,
@@ -134,14 +129,13 @@ impl RosConfig {
         }
     }
 
-    /// The addresses of this machine on which the robot may be reached now.
+    /// The addresses of this machine on which the robot may be reached now, as the library lists them when it joins.
     pub(crate) fn addresses(&self) -> BTreeSet<IpAddr> {
-        if !self.interfaces.is_empty() {
-            let named = self.interfaces.iter().copied();
-            return named.filter(|address| is_ours(*address)).collect();
-        }
         let interfaces = netdev::get_interfaces().into_iter();
-        interfaces.flat_map(|interface| interface.ip_addrs()).collect()
+        interfaces
+            .flat_map(|interface| interface.ip_addrs())
+            .filter(|address| self.interfaces.is_empty() || self.interfaces.contains(address))
+            .collect()
     }
 
     /// Whether what a ROS installation takes from its environment is this domain. `environment` is the value of

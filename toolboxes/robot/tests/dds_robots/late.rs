@@ -12,11 +12,11 @@ use crate::{domain, each, own, velocities};
 #[test]
 fn an_address_that_this_machine_has_not_is_named() {
     // Kept for documentation: nobody has it.
-    let ros = json!({"domain": 7, "interfaces": ["127.0.0.1", "192.0.2.1"], "discovery_ms": 300});
+    let ros = json!({"domain": 7, "interfaces": ["127.0.0.1", "203.0.113.77"], "discovery_ms": 300});
     each(&["k1_topics", "k1_rpc", "g1"], |&kind| {
         let config = json!({"robots": {"hal": own(kind, &ros)}});
         let harness = Harness::open::<Robots>(config.clone()).unwrap();
-        let expected = "this machine has no address 192.0.2.1";
+        let expected = "this machine has no address 203.0.113.77";
         let lost = harness.wait_event("backend").data.unwrap();
         assert!(
             lost["reason"].as_str().unwrap().contains(expected),
