@@ -251,13 +251,13 @@ impl BoosterK1 {
         while ends < 2 {
             let passed = start.elapsed();
             let positions = path.at(passed);
-            self.remote.command(control, || match link {
-                Speech::Topics(topics) => topics.positions(on, &positions),
+            let whole = self.remote.command(control, || match link {
+                Speech::Topics(topics) => topics.positions(on, &positions).map(|()| true),
                 Speech::Rpc(rpc) => rpc.arm(on, &positions),
             })?;
             link.sent().set(on, positions);
-            // The end is said twice, because one can be lost.
-            ends += u32::from(passed >= path.time());
+            // Until it is there and the arm is as much ours as it gets; the end is said twice, because one can be lost.
+            ends += u32::from(passed >= path.time() && whole);
             control.sleep(step).await?;
         }
         Ok(())

@@ -127,3 +127,20 @@ fn a_stop_moves_nothing_that_somebody_else_may_have_moved() {
         "an arm that says where it is is held there: {frames:?}"
     );
 }
+
+#[test]
+fn a_short_first_move_of_a_k1_takes_the_whole_weight() {
+    let Some(scene) = scene("k1_rpc", "hold") else {
+        return;
+    };
+    // Three degrees from where it is: there at once, long before the arm obeys.
+    done(
+        &scene,
+        "move_arm",
+        json!({"arm": "right", "position": [3, 0, 0, 0]}),
+    );
+    let frames = scene.new_frames();
+    let last = of(&frames, "joints")[of(&frames, "joints").len() - 1];
+    let weight = last["motors"][6][3].as_f64().unwrap();
+    assert!((weight - 0.5).abs() < 1e-3, "the arm hardly obeyed: {weight}");
+}

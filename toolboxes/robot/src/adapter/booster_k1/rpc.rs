@@ -261,10 +261,11 @@ impl RpcLink {
         )
     }
 
-    /// Sends an arm somewhere, in degrees; the other arm is told again what it was told last.
-    pub(super) fn arm(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
+    /// Sends an arm somewhere, in degrees, and takes a little more of its weight; whether it has all that it takes. The
+    /// other arm is told again what it was told last.
+    pub(super) fn arm(&self, on: Subsystem, positions: &[f64]) -> Result<bool, RosError> {
         let Some((first, count)) = joints(on) else {
-            return Ok(());
+            return Ok(true);
         };
         let mut told = self.told();
         if !self.refresh(&mut told) {
@@ -282,19 +283,22 @@ impl RpcLink {
                 ..MotorCmd::default()
             };
         }
+        let mut arm = told.motors.iter().skip(first).take(count);
+        let whole = arm.all(|motor| motor.weight >= WEIGHT);
         let command = LowCmd {
             cmd_type: 1,
             motor_cmd: told.motors.clone(),
         };
         drop(told);
-        self.commands.publish(command)
+        self.commands.publish(command)?;
+        Ok(whole)
     }
 
     /// Keeps an arm where it is, when it obeys us, and the head.
     pub(super) fn hold(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
         match (on, positions) {
             (Subsystem::Gantry, [pan, tilt]) => self.rpc.send(api::ROTATE_HEAD, &head_body(*pan, *tilt)),
-            _ if self.taken.load(Ordering::SeqCst) => self.arm(on, positions),
+            _ if self.taken.load(Ordering::SeqCst) => self.arm(on, positions).map(drop),
             _ => Ok(()),
         }
     }
