@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::posture::Posture;
 use super::routines::{End, Routines};
 use super::{BoosterK1, BoosterK1Config, Sent};
-use crate::action::{Grip, Keyframe, Routine, Velocity};
+use crate::action::{Grip, Velocity};
 use crate::adapter::remote::node_name;
 use crate::adapter::{ActionError, ActionOutput, Control, Notify};
 use crate::dds::asked::Asked;
@@ -29,14 +29,10 @@ const WEIGHT: f32 = 0.5;
 const WEIGHT_STEP: f32 = 0.01;
 /// Walking.
 const WALKING: i64 = 2;
-/// How often an end of what the robot does of its own is said when it does not answer, and how long after an answer
-/// that says no.
-const TIMES: u32 = 3;
-const AGAIN: Duration = Duration::from_millis(200);
 
 pub(super) struct RpcLink {
-    participant: Participant,
-    rpc: Rpc,
+    pub(super) participant: Participant,
+    pub(super) rpc: Rpc,
     commands: Publisher<LowCmd>,
     state: Arc<Mutex<Option<LowState>>>,
     last_word: LastWord,
@@ -50,7 +46,7 @@ pub(super) struct RpcLink {
     /// Grippers that were told to close.
     closed: Mutex<Vec<Subsystem>>,
     /// What the robot does of its own.
-    routines: Routines,
+    pub(super) routines: Routines,
     posture: Posture,
 }
 
@@ -156,53 +152,6 @@ impl RpcLink {
         }
         told.stale = false;
         true
-    }
-
-    /// Ends what the robot does of its own with an arm; nothing where it does nothing.
-    pub(super) fn end(&self, on: Subsystem) -> Result<(), RosError> {
-        self.end_each(&self.routines.of(on))
-    }
-
-    /// Ends whatever it may do of its own, also what a process began that has died.
-    pub(super) fn end_all(&self) -> Result<(), RosError> {
-        self.end_each(&End::all())
-    }
-
-    /// Says again what was not heard for sure, to a robot that comes back.
-    pub(super) fn end_owed(&self) -> Result<(), RosError> {
-        self.end_each(&self.routines.owed())
-    }
-
-    /// All are said, whatever became of the one before.
-    fn end_each(&self, ends: &[End]) -> Result<(), RosError> {
-        let said: Vec<_> = ends.iter().map(|end| self.say_end(end)).collect();
-        said.into_iter().collect()
-    }
-
-    /// Says an end now, and again while the robot does not say that it heard it.
-    fn say_end(&self, end: &End) -> Result<(), RosError> {
-        let newest = self.routines.ending(end);
-        let mut asked = self.rpc.ask(end.function, &end.body)?;
-        let (rpc, routines, end) = (self.rpc.clone(), self.routines.clone(), end.clone());
-        // Said it is: without this it stays on the list, and the next halt says it again.
-        let _ = self.participant.start(move || async move {
-            for time in 1..=TIMES {
-                let Err(error) = asked.answer().await else {
-                    routines.ended(&end, newest);
-                    return;
-                };
-                tracing::warn!(%error, time, "the end of what the robot does of its own");
-                tokio::time::sleep(AGAIN).await;
-                if time == TIMES || !routines.is_owed(&end) {
-                    return;
-                }
-                match rpc.ask(end.function, &end.body) {
-                    Ok(again) => asked = again,
-                    Err(_) => return,
-                }
-            }
-        });
-        Ok(())
     }
 
     pub(super) fn ask(&self, api: i64, body: &Value) -> Result<Asked, RosError> {
@@ -397,77 +346,6 @@ impl BoosterK1 {
         control.sleep(time).await
     }
 
-    /// What the robot has built in: a wave, and dances. Nothing where it has no such thing.
-    pub(super) async fn built_in(
-        &self,
-        link: &RpcLink,
-        on: Subsystem,
-        routine: &Routine,
-        frames: &[Keyframe],
-        control: &Control,
-    ) -> Result<Option<ActionOutput>, ActionError> {
-        let time: f64 = frames
-            .iter()
-            .map(|frame| frame.hold + 0.6 / frame.speed.max(0.1))
-            .sum();
-        let time = Duration::from_secs_f64(time.clamp(1.0, 6.0));
-        match (routine, on) {
-            (Routine::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
-                let hand = i64::from(on == Subsystem::RightArm);
-                let begin = json!({"hand_index": hand, "hand_action": 0});
-                self.own(link, on, &begin, End::wave(hand), time, control).await?;
-                Ok(Some(
-                    ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
-                ))
-            }
-            // The robot dances with all of itself; the right arm's part of the plan starts it and ends it.
-            (Routine::Dance { style, duration }, Subsystem::RightArm) => {
-                let begin = json!({ "dance_id": dance(style) });
-                self.own(link, on, &begin, End::dance(), *duration, control)
-                    .await?;
-                Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
-            }
-            (Routine::Dance { duration, .. }, _) => {
-                control.sleep(*duration).await?;
-                Ok(Some(ActionOutput::said(format!("{on} danced along"))))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Has the robot do something of its own for a while. It would go on for ever: whoever halts the arm ends it.
-    async fn own(
-        &self,
-        link: &RpcLink,
-        on: Subsystem,
-        begin: &Value,
-        end: End,
-        time: Duration,
-        control: &Control,
-    ) -> Result<(), ActionError> {
-        let begun = self.remote.ask(control, || {
-            link.routines.begin(on, end.clone());
-            link.ask(end.function, begin)
-        });
-        if let Err(error) = begun.await {
-            // That there is no answer does not mean that it was not heard.
-            let _ = control.command(|| link.end(on));
-            return Err(error);
-        }
-        control.sleep(time).await?;
-        let mut newest = 0;
-        let ended = self.remote.ask(control, || {
-            newest = link.routines.ending(&end);
-            link.ask(end.function, &end.body)
-        });
-        if let Err(error) = ended.await {
-            let _ = control.command(|| link.end(on));
-            return Err(error);
-        }
-        link.routines.ended(&end, newest);
-        Ok(())
-    }
-
     pub(super) async fn grip(
         &self,
         link: &RpcLink,
@@ -501,16 +379,6 @@ impl BoosterK1 {
             if close { "close" } else { "open" }
         ))
         .with("closed", close))
-    }
-}
-
-/// The robot's dance for a style: our choice among its own.
-fn dance(style: &str) -> i64 {
-    match style {
-        "silly" => 1,
-        "groovy" => 2,
-        "victory" => 6,
-        _ => 7,
     }
 }
 
