@@ -1,7 +1,7 @@
 //! What a K1 does of its own, wave and dance, until somebody ends it.
 //!
-//! Owns starting and ending them, and what was begun and not surely ended. The robot would go on for ever, so nothing is forgotten before it has
-//! said that it heard the end. Read [`Routines`].
+//! Owns starting and ending them, and what was begun and not surely ended. The robot would go on for ever, so nothing is
+//! forgotten before it has said that it heard the end. Read [`Routines`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
