@@ -21,8 +21,8 @@ mod falls;
 mod late;
 mod words;
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::testing::Harness;
@@ -41,13 +41,18 @@ pub(crate) struct Scene {
     _folder: tempfile::TempDir,
 }
 
-/// A domain that no other test of this program is in.
+/// A domain that no other test is in, of this program or of another run of it at the same time: each is taken with a
+/// port that is held until the program ends.
 pub(crate) fn domain() -> u16 {
-    const DOMAINS: std::ops::Range<u16> = 10..230;
-    static FIRST: OnceLock<u16> = OnceLock::new();
-    static TAKEN: AtomicU16 = AtomicU16::new(0);
-    let first = FIRST.get_or_init(|| fastrand::u16(0..DOMAINS.end - DOMAINS.start));
-    DOMAINS.start + (first + TAKEN.fetch_add(1, Ordering::SeqCst)) % (DOMAINS.end - DOMAINS.start)
+    static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+    let first = fastrand::u16(0..220);
+    (0..220)
+        .map(|next| 10 + (first + next) % 220)
+        .find(|domain| {
+            let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 10_000 + domain));
+            port.map(|port| TAKEN.lock().unwrap().push(port)).is_ok()
+        })
+        .expect("a domain that nobody is in")
 }
 
 pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {

@@ -218,7 +218,8 @@ impl Arms {
             .filter_map(|one| Some((*one, self.measured(*one)?)))
             .collect();
         let mut told = self.told();
-        if told.weight <= 0.0 || !self.refresh(&mut told) {
+        // Nobody has led them since the robot was away, and one that was started anew has them for itself.
+        if told.weight <= 0.0 || told.stale {
             return Ok(());
         }
         for (on, positions) in here {
