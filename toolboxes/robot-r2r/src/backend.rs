@@ -48,8 +48,9 @@ impl R2rBackend {
     /// Starts a node. Domain and middleware are those of the environment (`ROS_DOMAIN_ID`, `RMW_IMPLEMENTATION`).
     ///
     /// # Errors
-    /// ROS does not start.
+    /// The environment's domain is not the configured one, to which a stop after a crash goes; or ROS does not start.
     pub fn join(config: &RosConfig, name: &str) -> Result<Self, RosError> {
+        config.is_domain(std::env::var("ROS_DOMAIN_ID").ok().as_deref())?;
         let (orders, taken) = sync_channel(QUEUE);
         let (started, result) = sync_channel(1);
         let heard: Arc<Mutex<HashMap<String, Instant>>> = Arc::default();

@@ -7,6 +7,7 @@
 
 mod config;
 mod posture;
+mod routines;
 mod rpc;
 mod topics;
 
@@ -41,8 +42,29 @@ pub struct BoosterK1 {
     capabilities: Capabilities,
     estop: Estop,
     remote: Remote<Speech>,
-    /// Where arms and head were sent last, in degrees.
-    sent: Mutex<BTreeMap<Subsystem, Vec<f64>>>,
+}
+
+/// Where arms and head were sent last, in degrees.
+#[derive(Default)]
+struct Sent(Mutex<BTreeMap<Subsystem, Vec<f64>>>);
+
+impl Sent {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Subsystem, Vec<f64>>> {
+        // Every change is one insertion or removal.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, on: Subsystem) -> Option<Vec<f64>> {
+        self.lock().get(&on).cloned()
+    }
+
+    fn set(&self, on: Subsystem, positions: Vec<f64>) {
+        self.lock().insert(on, positions);
+    }
+
+    fn forget(&self) {
+        self.lock().clear();
+    }
 }
 
 /// How it is spoken to.
@@ -64,6 +86,14 @@ impl Speech {
         match self {
             Self::Topics(link) => link.measured(on),
             Self::Rpc(link) => link.measured(on),
+        }
+    }
+
+    /// Where arms and head were sent last.
+    fn sent(&self) -> &Sent {
+        match self {
+            Self::Topics(link) => link.sent(),
+            Self::Rpc(link) => link.sent(),
         }
     }
 
@@ -109,8 +139,17 @@ impl Link for Speech {
     }
 
     fn left(&self) {
-        if let Self::Rpc(link) = self {
-            link.posture().forget();
+        match self {
+            Self::Topics(link) => link.left(),
+            Self::Rpc(link) => link.left(),
+        }
+    }
+
+    fn came(&self) {
+        if let Self::Rpc(link) = self
+            && let Err(error) = link.end_owed()
+        {
+            tracing::warn!(%error, "cannot end what the robot does of its own");
         }
     }
 }
@@ -132,19 +171,7 @@ impl BoosterK1 {
             remote: Remote::new(name, &config.ros, notify),
             config: config.clone(),
             capabilities,
-            sent: Mutex::default(),
         })
-    }
-
-    fn sent(&self) -> MutexGuard<'_, BTreeMap<Subsystem, Vec<f64>>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn rpc(&self) -> Option<&RpcLink> {
-        match self.remote.link() {
-            Some(Speech::Rpc(link)) => Some(link),
-            _ => None,
-        }
     }
 
     async fn drive(
@@ -200,9 +227,8 @@ impl BoosterK1 {
 
     /// Where an arm or the head was measured, or was sent last, in degrees.
     fn last_known(&self, on: Subsystem) -> Option<Vec<f64>> {
-        let link = self.remote.link();
-        let measured = link.and_then(|link| link.measured(on));
-        measured.or_else(|| self.sent().get(&on).cloned())
+        let link = self.remote.link()?;
+        link.measured(on).or_else(|| link.sent().get(on))
     }
 
     /// Leads an arm or the head along a path.
@@ -225,13 +251,13 @@ impl BoosterK1 {
         while ends < 2 {
             let passed = start.elapsed();
             let positions = path.at(passed);
-            self.remote.command(control, || match link {
-                Speech::Topics(topics) => topics.positions(on, &positions),
+            let whole = self.remote.command(control, || match link {
+                Speech::Topics(topics) => topics.positions(on, &positions).map(|()| true),
                 Speech::Rpc(rpc) => rpc.arm(on, &positions),
             })?;
-            self.sent().insert(on, positions);
-            // The end is said twice, because one can be lost.
-            ends += u32::from(passed >= path.time());
+            link.sent().set(on, positions);
+            // Until it is there and the arm is as much ours as it gets; the end is said twice, because one can be lost.
+            ends += u32::from(passed >= path.time() && whole);
             control.sleep(step).await?;
         }
         Ok(())
@@ -244,11 +270,10 @@ impl BoosterK1 {
         frames: &[Keyframe],
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        if let Some(rpc) = self.rpc() {
-            self.remote.there(control).await?;
-            if let Some(done) = self.built_in(rpc, on, routine, frames, control).await? {
-                return Ok(done);
-            }
+        if let Speech::Rpc(rpc) = self.remote.there(control).await?
+            && let Some(done) = self.built_in(rpc, on, routine, frames, control).await?
+        {
+            return Ok(done);
         }
         let mut last = ActionOutput::default();
         for frame in frames {
@@ -279,10 +304,12 @@ impl BoosterK1 {
                     .await
             }
             Primitive::Routine { routine, frames } => self.routine(on, routine, frames, control).await,
-            Primitive::Gripper { action, force } => match self.rpc() {
-                Some(rpc) if self.config.gripper => self.grip(rpc, on, *action, *force, control).await,
-                _ => Err(self.remote.lacks("gripper")),
-            },
+            Primitive::Gripper { action, force } if self.config.gripper => {
+                match self.remote.there(control).await? {
+                    Speech::Rpc(rpc) => self.grip(rpc, on, *action, *force, control).await,
+                    Speech::Topics(_) => Err(self.remote.lacks("gripper")),
+                }
+            }
             Primitive::Stop => {
                 self.remote.there(control).await?;
                 self.remote.stand(control).await?;
@@ -354,8 +381,10 @@ impl Adapter for BoosterK1 {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
+        let (name, config) = (self.remote.name().to_owned(), self.config.clone());
+        let notify = self.remote.notify().clone();
         self.remote
-            .connect(|| Speech::open(self.remote.name(), &self.config, self.remote.notify()))
+            .connect(move || Speech::open(&name, &config, &notify))
             .boxed()
     }
 
@@ -381,16 +410,23 @@ impl Adapter for BoosterK1 {
         let Some((link, concerned, mut said)) = self.remote.halt(subsystems, emergency) else {
             return Ok(());
         };
-        if let (true, Estop::Damp, Speech::Rpc(rpc)) = (emergency, self.estop, link) {
-            return said.and(rpc.damp()).map_err(|error| self.remote.failed(error));
+        if let (true, Speech::Rpc(rpc)) = (emergency, link) {
+            if self.estop == Estop::Damp {
+                said = said.and(rpc.damp());
+            }
+            said = said.and(rpc.end_all());
+        }
+        if emergency && self.estop == Estop::Damp {
+            return said.map_err(|error| self.remote.failed(error));
         }
         for one in concerned {
-            if let Speech::Rpc(rpc) = link {
+            if let (false, Speech::Rpc(rpc)) = (emergency, link) {
                 said = said.and(rpc.end(one));
             }
             // Arms and head stop where they are: nobody leads them on, and those that go by themselves are called back.
+            // Never to where they were sent: somebody else may have moved them since, and a stop moves nothing.
             if self.capabilities.joints(one).is_some()
-                && let Some(positions) = self.last_known(one)
+                && let Some(positions) = link.measured(one)
             {
                 let held = match link {
                     Speech::Topics(topics) => topics.positions(one, &positions),

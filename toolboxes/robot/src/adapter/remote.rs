@@ -3,13 +3,16 @@
 //! Owns joining it, whether the robot is there, the right to tell it something that moves, and driving: a velocity that is
 //! said again and again, and the thread that ends it. What a velocity looks like is the [`Link`]'s. Read [`Remote`].
 
+use std::collections::BTreeSet;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::seek::{Seek, Sought};
 use super::{ActionError, ActionOutput, Control, Notice, Notify};
 use crate::action::{Action, Primitive, Velocity};
 use crate::dds::asked::Asked;
@@ -21,6 +24,8 @@ use crate::subsystem::Subsystem;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks whether it has come.
 const LOOK: Duration = Duration::from_millis(10);
+/// Between two tries to join the network of a robot that was not seen yet.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Between two looks whether it is still there, and on its feet, while it does something.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -47,6 +52,10 @@ pub(super) trait Link: Send + Sync + 'static {
 
     /// The robot went away: what it said of itself is worth nothing when it comes back.
     fn left(&self) {}
+
+    /// The robot came, or came back: what was said and not heard for sure is said again. Its velocity is not the
+    /// link's to say.
+    fn came(&self) {}
 }
 
 /// A robot over a network.
@@ -54,15 +63,65 @@ pub(super) struct Remote<L: Link> {
     name: String,
     ros: RosConfig,
     shared: Arc<Shared<L>>,
+    seek: OnceLock<Seek>,
     watch: OnceLock<Watch>,
     stopped: AtomicBool,
 }
 
-/// What the watching thread needs.
+/// What the threads need.
 struct Shared<L> {
     name: String,
+    /// Set when the robot was seen for the first time.
     link: OnceLock<L>,
+    /// Why its network cannot be joined.
+    refusal: Mutex<Option<RosError>>,
     notify: Notify,
+}
+
+impl<L> Shared<L> {
+    fn refusal(&self) -> Option<RosError> {
+        let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        refusal.clone()
+    }
+}
+
+/// A robot that is looked for.
+struct Search<L, F> {
+    shared: Arc<Shared<L>>,
+    ros: RosConfig,
+    open: F,
+}
+
+impl<L: Link, F> Sought for Search<L, F>
+where
+    F: Fn() -> Result<L, RosError> + Send + 'static,
+{
+    type Link = L;
+
+    fn open(&self) -> Result<L, RosError> {
+        (self.open)()
+    }
+
+    fn is_there(&self, link: &L) -> bool {
+        link.is_there()
+    }
+
+    fn addresses(&self) -> BTreeSet<IpAddr> {
+        self.ros.addresses()
+    }
+
+    fn tried(&self, result: Result<(), RosError>) {
+        let refusal = result.err();
+        let mut known = self.shared.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = refusal.as_ref().filter(|_| *known != refusal) {
+            tracing::warn!(robot = self.shared.name, %error, "cannot join its network; it is tried again");
+        }
+        *known = refusal;
+    }
+
+    fn found(&self, link: L) {
+        let _ = self.shared.link.set(link);
+    }
 }
 
 impl<L: Link> Watched for Shared<L> {
@@ -77,8 +136,10 @@ impl<L: Link> Watched for Shared<L> {
     }
 
     fn changed(&self, there: bool) {
-        if let (false, Some(link)) = (there, self.link.get()) {
-            link.left();
+        match (there, self.link.get()) {
+            (true, Some(link)) => link.came(),
+            (false, Some(link)) => link.left(),
+            (_, None) => {}
         }
         let (state, reason) = match there {
             true => ("connected", "the robot hears"),
@@ -103,31 +164,35 @@ impl<L: Link> Remote<L> {
             shared: Arc::new(Shared {
                 name: name.to_owned(),
                 link: OnceLock::new(),
+                refusal: Mutex::default(),
                 notify,
             }),
+            seek: OnceLock::new(),
             watch: OnceLock::new(),
             stopped: AtomicBool::new(false),
         }
     }
 
-    /// Joins the network, unless that was done, waits for the robot and brings it to rest. It is looked for afterwards, too.
+    /// Looks for the robot, waits for it and brings it to rest. It is looked for afterwards, too: its network may come up
+    /// after us.
     pub(super) async fn connect(
         &self,
-        open: impl FnOnce() -> Result<L, RosError>,
+        open: impl Fn() -> Result<L, RosError> + Send + 'static,
     ) -> Result<(), ActionError> {
-        if self.shared.link.get().is_none() {
-            let link = open().map_err(|error| self.failed(error))?;
-            let _ = self.shared.link.set(link);
-            let watched: Arc<dyn Watched> = self.shared.clone();
-            let watch = Watch::start(&self.name, watched).map_err(|error| ActionError::Hardware {
+        if self.seek.get().is_none() {
+            self.begin(open).map_err(|error| ActionError::Hardware {
                 robot: self.name.clone(),
                 what: format!("cannot start a thread: {error}"),
             })?;
-            let _ = self.watch.set(watch);
         }
-        let link = self.joined()?;
         let end = Instant::now() + self.ros.discovery();
-        while !link.is_there() {
+        let link = loop {
+            if let Some(link) = self.link().filter(|link| link.is_there()) {
+                break link;
+            }
+            if let Some(refusal) = self.shared.refusal() {
+                return Err(self.failed(refusal));
+            }
             if Instant::now() >= end {
                 return Err(self.away(&format!(
                     "nobody in DDS domain {} hears; check the robot's power, ros.domain and ros.interfaces",
@@ -135,18 +200,30 @@ impl<L: Link> Remote<L> {
                 )));
             }
             tokio::time::sleep(LOOK).await;
-        }
+        };
         // It may have been walking for somebody who is gone.
         link.say(&Velocity::default()).map_err(|error| self.failed(error))
     }
 
-    /// The link, once the network was joined.
+    fn begin(&self, open: impl Fn() -> Result<L, RosError> + Send + 'static) -> std::io::Result<()> {
+        let watched: Arc<dyn Watched> = self.shared.clone();
+        let _ = self.watch.set(Watch::start(&self.name, watched)?);
+        let search = Search {
+            shared: Arc::clone(&self.shared),
+            ros: self.ros.clone(),
+            open,
+        };
+        let _ = self.seek.set(Seek::start(&self.name, AGAIN, search)?);
+        Ok(())
+    }
+
+    /// The link, once the robot was seen.
     pub(super) fn link(&self) -> Option<&L> {
         self.shared.link.get()
     }
 
     fn joined(&self) -> Result<&L, ActionError> {
-        self.link().ok_or_else(|| self.away("its network was not joined"))
+        self.link().ok_or_else(|| self.deaf())
     }
 
     pub(super) fn is_there(&self) -> bool {
@@ -155,15 +232,14 @@ impl<L: Link> Remote<L> {
 
     /// The link, when the robot is there or comes within a second.
     pub(super) async fn there(&self, control: &Control) -> Result<&L, ActionError> {
-        let link = self.joined()?;
         let end = Instant::now() + PATIENCE;
-        while !link.is_there() {
-            if Instant::now() >= end {
-                return Err(self.deaf());
+        loop {
+            match self.link() {
+                Some(link) if link.is_there() => return Ok(link),
+                _ if Instant::now() >= end => return Err(self.deaf()),
+                _ => control.sleep(LOOK).await?,
             }
-            control.sleep(LOOK).await?;
         }
-        Ok(link)
     }
 
     /// Does an action for as long as the robot is there and, where it moves something, can move. Topics are not answered
@@ -346,8 +422,11 @@ impl<L: Link> Remote<L> {
         Ok(())
     }
 
-    /// Ends the watching thread, and with it a velocity that is still on.
+    /// Ends the threads, and with them a velocity that is still on.
     pub(super) fn close(&self) {
+        if let Some(seek) = self.seek.get() {
+            seek.close();
+        }
         if let Some(watch) = self.watch.get() {
             watch.close();
         }
@@ -371,7 +450,11 @@ impl<L: Link> Remote<L> {
     }
 
     fn deaf(&self) -> ActionError {
-        self.away("the robot does not hear; check its power, the network, ros.domain and ros.interfaces")
+        match self.shared.refusal() {
+            Some(refusal) => self.failed(refusal),
+            None => self
+                .away("the robot does not hear; check its power, the network, ros.domain and ros.interfaces"),
+        }
     }
 
     pub(super) fn lacks(&self, what: impl Into<String>) -> ActionError {

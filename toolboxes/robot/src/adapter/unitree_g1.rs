@@ -130,6 +130,10 @@ impl Link for Services {
     fn is_there(&self) -> bool {
         self.sport.requests().is_ready() && !self.arms.is_silent()
     }
+
+    fn left(&self) {
+        self.arms.left();
+    }
 }
 
 fn velocity_body(velocity: &Velocity) -> Value {
@@ -408,8 +412,9 @@ impl Adapter for UnitreeG1 {
     }
 
     fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
+        let (name, config) = (self.remote.name().to_owned(), self.config.clone());
         self.remote
-            .connect(|| Services::open(self.remote.name(), &self.config))
+            .connect(move || Services::open(&name, &config))
             .boxed()
     }
 
@@ -437,9 +442,10 @@ impl Adapter for UnitreeG1 {
             return Ok(());
         };
         if emergency && self.estop != Estop::Hold {
-            return said
-                .and(link.let_go(self.estop))
-                .map_err(|error| self.remote.failed(error));
+            said = said.and(link.let_go(self.estop));
+            // They hang now: where they were told to be must not be told them again.
+            link.arms.forget();
+            return said.map_err(|error| self.remote.failed(error));
         }
         if concerned.iter().any(|one| one.is_arm()) {
             said = said.and(link.arms.hold(&concerned));

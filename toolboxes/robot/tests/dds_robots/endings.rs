@@ -6,8 +6,7 @@ use ovos_toolbox_sdk::testing::Harness;
 use robot::robots::Robots;
 use serde_json::{Value, json};
 
-use crate::peers::Peer;
-use crate::{each, scene, velocities, walking};
+use crate::{Scene, domain, each, scene, velocities, walking};
 
 #[test]
 fn a_halt_is_the_last_word() {
@@ -92,6 +91,77 @@ fn what_a_k1_does_of_its_own_ends_with_a_halt() {
     }
 }
 
+/// What ends the waves and the dance of a K1.
+fn ends() -> [(i64, Value); 3] {
+    [
+        (2005, json!({"hand_index": 0, "hand_action": 1})),
+        (2005, json!({"hand_index": 1, "hand_action": 1})),
+        (2016, json!({"dance_id": 1000})),
+    ]
+}
+
+fn count(frames: &[Value], (function, body): &(i64, Value)) -> usize {
+    let is = |frame: &&Value| frame["api"] == *function && frame["body"] == *body;
+    frames.iter().filter(is).count()
+}
+
+/// Starts the robot's own wave with the right arm and waits until the robot hears of it.
+fn waving(scene: &Scene) -> ovos_toolbox_sdk::testing::Run<'_> {
+    let plan = scene
+        .harness
+        .plan("wave", json!({"arm": "right"}))
+        .unwrap()
+        .unwrap();
+    let action = plan.into_iter().next().unwrap();
+    let run = scene.harness.start_action("wave", action, json!({})).unwrap();
+    let begin = (2005, json!({"hand_index": 1, "hand_action": 0}));
+    scene
+        .robot
+        .wait("a wave", |_| (count(&scene.frames(), &begin) > 0).then_some(()));
+    run
+}
+
+#[test]
+fn an_end_that_the_robot_does_not_answer_is_said_again() {
+    let Some(scene) = scene("k1_rpc", "hold") else {
+        return;
+    };
+    let right = &ends()[1];
+    let run = waving(&scene);
+    scene.robot.say("silent");
+    let failure = run.wait().result().unwrap_err();
+    assert!(failure.message.contains("no answer"), "{failure:?}");
+    scene.robot.wait("its end once more", |_| {
+        (count(&scene.frames(), right) >= 2).then_some(())
+    });
+    scene.settle();
+    let _ = scene.new_frames();
+    // Whatever is known of it: a process that has died may have begun anything.
+    scene.harness.halt(&["all"], true).unwrap();
+    scene.settle();
+    let frames = scene.new_frames();
+    for end in ends() {
+        assert!(count(&frames, &end) >= 1, "{end:?}: {frames:?}");
+    }
+}
+
+#[test]
+fn a_k1_that_comes_back_is_told_the_end_that_it_missed() {
+    let Some(mut scene) = scene("k1_rpc", "hold") else {
+        return;
+    };
+    let run = waving(&scene);
+    scene.robot.say("quit");
+    scene.lost();
+    let failure = run.wait().result().unwrap_err();
+    assert!(failure.message.contains("is not connected"), "{failure:?}");
+    scene.start_anew("k1_rpc");
+    let right = &ends()[1];
+    scene.robot.wait("the end of the wave", |_| {
+        (count(&scene.frames(), right) >= 1).then_some(())
+    });
+}
+
 #[test]
 fn a_safe_stop_needs_nobody() {
     let rows = [
@@ -114,6 +184,11 @@ fn a_safe_stop_needs_nobody() {
                 frames.iter().any(|frame| frame["api"] == last),
                 "{kind}: {frames:?}"
             );
+        }
+        if kind == "k1_rpc" {
+            for end in ends() {
+                assert!(count(&frames, &end) >= 1, "{end:?}: {frames:?}");
+            }
         }
     });
 }
@@ -152,15 +227,7 @@ fn a_robot_that_goes_away_is_said_and_comes_back() {
         };
         let run = walking(&scene, "walk");
         scene.robot.say("quit");
-        scene.robot.wait("word that it is lost", |_| {
-            let events = scene.harness.events();
-            events
-                .iter()
-                .any(|event| {
-                    event.kind == "backend" && event.data.as_ref().is_some_and(|data| data["state"] == "lost")
-                })
-                .then_some(())
-        });
+        scene.lost();
         let failure = run.wait().result().unwrap_err();
         assert!(
             failure.message.contains("is not connected"),
@@ -168,24 +235,8 @@ fn a_robot_that_goes_away_is_said_and_comes_back() {
         );
         let away = scene.harness.invoke("walk", json!({"duration": 0.5})).unwrap();
         assert_eq!(away["success"], false, "{kind}: {away}");
-        let ros = &scene.config["robots"]["hal"];
-        let own = ros.get("booster_k1").or_else(|| ros.get("unitree_g1")).unwrap();
-        let domain = own["ros"]["domain"].to_string();
-        scene.robot = Peer::start("dds_robot.py", &[kind, &domain]).unwrap();
-        scene.robot.until("ready");
-        scene.seen.set(0);
-        let end = Instant::now() + Duration::from_secs(15);
-        loop {
-            let back = scene
-                .harness
-                .invoke("walk", json!({"direction": "forward", "duration": 0.5}))
-                .unwrap();
-            if back["success"] == true {
-                break;
-            }
-            assert!(Instant::now() < end, "{kind}: {back}");
-        }
-        scene.settle();
+        scene.start_anew(kind);
+        scene.back(("walk", json!({"direction": "forward", "duration": 0.5})));
         assert!(
             velocities(&scene.frames())
                 .iter()
@@ -197,7 +248,7 @@ fn a_robot_that_goes_away_is_said_and_comes_back() {
 
 #[test]
 fn a_robot_that_is_not_there_keeps_nobody_waiting() {
-    let domain = fastrand::u16(10..230);
+    let domain = domain();
     let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"], "discovery_ms": 300});
     let config = json!({"robots": {"hal": {"adapter": "unitree_g1", "unitree_g1": {"ros": ros}}}});
     let harness = Harness::open::<Robots>(config).unwrap();

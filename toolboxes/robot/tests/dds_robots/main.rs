@@ -14,11 +14,15 @@ mod catalogue;
 #[path = "../support/peers.rs"]
 mod peers;
 
+mod arms;
 mod endings;
 mod every_tool;
 mod falls;
+mod late;
 mod words;
 
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::testing::Harness;
@@ -37,20 +41,27 @@ pub(crate) struct Scene {
     _folder: tempfile::TempDir,
 }
 
+/// A domain that no other test is in, of this program or of another run of it at the same time: each is taken with a
+/// port that is held until the program ends.
+pub(crate) fn domain() -> u16 {
+    static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+    let first = fastrand::u16(0..220);
+    (0..220)
+        .map(|next| 10 + (first + next) % 220)
+        .find(|domain| {
+            let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 10_000 + domain));
+            port.map(|port| TAKEN.lock().unwrap().push(port)).is_ok()
+        })
+        .expect("a domain that nobody is in")
+}
+
 pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {
-    let domain = fastrand::u16(10..230);
+    let domain = domain();
     let robot = Peer::start("dds_robot.py", &[kind, &domain.to_string()])?;
     robot.until("ready");
     let folder = tempfile::tempdir().unwrap();
     let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"]});
-    let own = match kind {
-        "k1_topics" => json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}}),
-        "k1_rpc" => {
-            json!({"adapter": "booster_k1", "booster_k1": {"profile": "booster_rpc", "gripper": true, "ros": ros}})
-        }
-        _ => json!({"adapter": "unitree_g1", "unitree_g1": {"hands": true, "weight_rate": 2.0, "ros": ros}}),
-    };
-    let mut own = own;
+    let mut own = own(kind, &ros);
     own["estop"] = json!(estop);
     let config = json!({"robots": {"hal": own}, "data_dir": folder.path(), "recognition_timeout_ms": 100});
     let harness = Harness::open::<Robots>(config.clone())
@@ -65,9 +76,55 @@ pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {
     })
 }
 
+/// The section of a robot's configuration.
+pub(crate) fn own(kind: &str, ros: &Value) -> Value {
+    match kind {
+        "k1_topics" => json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}}),
+        "k1_rpc" => {
+            json!({"adapter": "booster_k1", "booster_k1": {"profile": "booster_rpc", "gripper": true, "ros": ros}})
+        }
+        _ => json!({"adapter": "unitree_g1", "unitree_g1": {"hands": true, "weight_rate": 2.0, "ros": ros}}),
+    }
+}
+
 impl Scene {
     pub(crate) fn frames(&self) -> Vec<Value> {
         frames(&self.robot)
+    }
+
+    /// Waits until the toolbox has said that the robot is away.
+    pub(crate) fn lost(&self) {
+        self.robot.wait("word that it is lost", |_| {
+            let events = self.harness.events();
+            let lost = |data: &Value| data["state"] == "lost";
+            events
+                .iter()
+                .any(|event| event.kind == "backend" && event.data.as_ref().is_some_and(lost))
+                .then_some(())
+        });
+    }
+
+    /// Starts the robot again, which remembers nothing.
+    pub(crate) fn start_anew(&mut self, kind: &str) {
+        let hal = &self.config["robots"]["hal"];
+        let own = hal.get("booster_k1").or_else(|| hal.get("unitree_g1")).unwrap();
+        let domain = own["ros"]["domain"].to_string();
+        self.robot = Peer::start("dds_robot.py", &[kind, &domain]).unwrap();
+        self.robot.until("ready");
+        self.seen.set(0);
+    }
+
+    /// Does this as soon as the robot is back.
+    pub(crate) fn back(&self, (tool, args): (&str, Value)) {
+        let end = Instant::now() + Duration::from_secs(15);
+        loop {
+            let output = self.harness.invoke(tool, args.clone()).unwrap();
+            if output["success"] == true {
+                break;
+            }
+            assert!(Instant::now() < end, "{tool}: {output}");
+        }
+        self.settle();
     }
 
     /// What has come since the last time this was asked.

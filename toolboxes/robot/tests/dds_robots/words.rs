@@ -123,7 +123,9 @@ fn the_k1s_own_functions_are_called_as_they_should() {
     let _ = scene.new_frames();
     scene.harness.halt(&["all"], true).unwrap();
     scene.settle();
-    let functions_called = functions(&scene.new_frames(), "rpc");
+    let mut functions_called = functions(&scene.new_frames(), "rpc");
+    // Zero is said three times; how many of them come before the damping is the scheduler's.
+    functions_called.dedup();
     assert_eq!(functions_called[..2], [2001, 2000], "zero, then damping");
 }
 
@@ -218,8 +220,10 @@ fn the_g1s_own_functions_are_called_as_they_should() {
     scene.harness.halt(&["all"], true).unwrap();
     scene.settle();
     let frames = scene.new_frames();
+    let mut functions_called = functions(&frames, "sport");
+    functions_called.dedup();
     assert_eq!(
-        functions(&frames, "sport")[..2],
+        functions_called[..2],
         [7105, 7101],
         "zero, then damping: {frames:?}"
     );

@@ -2,7 +2,8 @@
 
 It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
 change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
-fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `quit` ends it.
+fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `quit` ends it. Arms of a robot that is
+damped or without power hang at 0.25 rad in every joint.
 """
 
 import json
@@ -311,6 +312,11 @@ def packed(command):
     return struct.unpack("<250I", data[:1000])
 
 
+def hang(motors):
+    for motor in motors:
+        motor.q = 0.25
+
+
 def k1_topics():
     joints = {"left_arm": [0.0] * 6, "right_arm": [0.0] * 6}
     names = ["shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch"]
@@ -357,6 +363,8 @@ def k1_rpc():
             answer = json.dumps({"current_mode": asked["mode"], "current_body_control": 1, "current_actions": []})
         if header["api_id"] == 2000:
             asked["mode"] = body["mode"]
+            if body["mode"] == 0:
+                hang(motors[2:10])
         responses.write(RpcRespMsg(message.uuid, json.dumps({"status": asked["status"]}), answer))
 
     def command(message):
@@ -401,6 +409,8 @@ def g1():
             say(topic=name, api=identity.api_id, parameter=parameter, noreply=noreply)
             if name == "sport" and identity.api_id == 7105:
                 walk(parameter)
+            if name == "sport" and identity.api_id == 7101 and parameter["data"] in (0, 1):
+                hang(motors[15:29])
             if asked["silent"] or noreply:
                 return
             data = json.dumps({"data": asked["mode"]}) if identity.api_id == 7001 else ""

@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::posture::Posture;
-use super::{BoosterK1, BoosterK1Config};
-use crate::action::{Grip, Keyframe, Routine, Velocity};
+use super::routines::{End, Routines};
+use super::{BoosterK1, BoosterK1Config, Sent};
+use crate::action::{Grip, Velocity};
 use crate::adapter::remote::node_name;
 use crate::adapter::{ActionError, ActionOutput, Control, Notify};
 use crate::dds::asked::Asked;
@@ -30,20 +31,39 @@ const WEIGHT_STEP: f32 = 0.01;
 const WALKING: i64 = 2;
 
 pub(super) struct RpcLink {
-    participant: Participant,
-    rpc: Rpc,
+    pub(super) participant: Participant,
+    pub(super) rpc: Rpc,
     commands: Publisher<LowCmd>,
     state: Arc<Mutex<Option<LowState>>>,
     last_word: LastWord,
-    /// What the arms were told last.
-    told: Mutex<Vec<MotorCmd>>,
-    /// The arms obey us.
+    /// Where arms and head were sent last.
+    sent: Sent,
+    told: Mutex<Told>,
+    /// The arms may obey us: they are given back in the end.
     ours: AtomicBool,
+    /// The robot has given us the arms, and was not away since.
+    taken: AtomicBool,
     /// Grippers that were told to close.
     closed: Mutex<Vec<Subsystem>>,
-    /// What the robot does of its own, by the arm that it is done with, and what ends it.
-    routines: Mutex<Vec<(Subsystem, i64, Value)>>,
+    /// What the robot does of its own.
+    pub(super) routines: Routines,
     posture: Posture,
+}
+
+/// What the arms were told last.
+struct Told {
+    motors: Vec<MotorCmd>,
+    /// The robot was away since: the weights may still hold, the angles may not.
+    stale: bool,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self {
+            motors: vec![MotorCmd::default(); JOINTS],
+            stale: false,
+        }
+    }
 }
 
 /// Where the joints of an arm or the head begin, and how many there are.
@@ -79,10 +99,12 @@ impl RpcLink {
             commands,
             state,
             last_word,
-            told: Mutex::new(vec![MotorCmd::default(); JOINTS]),
+            sent: Sent::default(),
+            told: Mutex::default(),
             ours: AtomicBool::new(false),
+            taken: AtomicBool::new(false),
             closed: Mutex::default(),
-            routines: Mutex::default(),
+            routines: Routines::default(),
             posture,
         })
     }
@@ -91,18 +113,45 @@ impl RpcLink {
         &self.posture
     }
 
-    fn routines(&self) -> MutexGuard<'_, Vec<(Subsystem, i64, Value)>> {
-        self.routines.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn sent(&self) -> &Sent {
+        &self.sent
     }
 
-    /// Ends what the robot does of its own with an arm; nothing where it does nothing.
-    pub(super) fn end(&self, on: Subsystem) -> Result<(), RosError> {
-        let mut routines = self.routines();
-        let ended: Vec<_> = routines.extract_if(.., |(arm, ..)| *arm == on).collect();
-        drop(routines);
-        ended
-            .iter()
-            .try_for_each(|(_, function, body)| self.rpc.send(*function, body))
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<LowState>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The robot went away, and may be another when it comes back: it is asked for the arms again, and has to say where
+    /// they are.
+    pub(super) fn left(&self) {
+        self.posture.forget();
+        self.taken.store(false, Ordering::SeqCst);
+        *self.state() = None;
+        self.sent.forget();
+        self.told().stale = true;
+    }
+
+    /// After the robot was away: keeps arms that are ours where they are now. It may have been started anew, and would
+    /// swing them to where they were told to be before. False when it has not said where they are.
+    fn refresh(&self, told: &mut Told) -> bool {
+        if !told.stale {
+            return true;
+        }
+        let state = self.state();
+        let Some(state) = state.as_ref() else {
+            return false;
+        };
+        for (motor, measured) in told.motors.iter_mut().zip(&state.motor_state_serial) {
+            if motor.weight > 0.0 {
+                motor.q = measured.q;
+            }
+        }
+        told.stale = false;
+        true
     }
 
     pub(super) fn ask(&self, api: i64, body: &Value) -> Result<Asked, RosError> {
@@ -117,8 +166,23 @@ impl RpcLink {
         self.rpc.send(api::MOVE, &move_body(velocity))
     }
 
+    /// Lets all motors give way. The arms hang then, and are not ours any more: they are taken anew, from where they are.
     pub(super) fn damp(&self) -> Result<(), RosError> {
-        self.rpc.send(api::CHANGE_MODE, &json!({"mode": 0}))
+        let damped = self.rpc.send(api::CHANGE_MODE, &json!({"mode": 0}));
+        *self.told() = Told::default();
+        self.sent.forget();
+        damped.and(self.give_back())
+    }
+
+    /// The robot's own controller takes the arms back, when they are ours.
+    fn give_back(&self) -> Result<(), RosError> {
+        self.taken.store(false, Ordering::SeqCst);
+        match self.ours.swap(false, Ordering::SeqCst) {
+            true => self
+                .rpc
+                .send(api::UPPER_BODY_CUSTOM_CONTROL, &json!({"start": false})),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn is_there(&self) -> bool {
@@ -127,7 +191,7 @@ impl RpcLink {
 
     pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
         let (first, count) = joints(on)?;
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
         let motors = state.as_ref()?.motor_state_serial.get(first..first + count)?;
         // Its head's yaw is counterclockwise, our pan is to the right.
         let sign = |at: usize| {
@@ -146,13 +210,20 @@ impl RpcLink {
         )
     }
 
-    /// Sends an arm somewhere, in degrees; the other arm is told again what it was told last.
-    pub(super) fn arm(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
+    /// Sends an arm somewhere, in degrees, and takes a little more of its weight; whether it has all that it takes. The
+    /// other arm is told again what it was told last.
+    pub(super) fn arm(&self, on: Subsystem, positions: &[f64]) -> Result<bool, RosError> {
         let Some((first, count)) = joints(on) else {
-            return Ok(());
+            return Ok(true);
         };
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        for (motor, position) in told.iter_mut().skip(first).take(count).zip(positions) {
+        let mut told = self.told();
+        if !self.refresh(&mut told) {
+            return Err(RosError::Topic {
+                topic: "/low_state".to_owned(),
+                reason: "nothing was heard there since the robot was away".to_owned(),
+            });
+        }
+        for (motor, position) in told.motors.iter_mut().skip(first).take(count).zip(positions) {
             *motor = MotorCmd {
                 q: radians(*position),
                 kp: STIFFNESS,
@@ -161,41 +232,42 @@ impl RpcLink {
                 ..MotorCmd::default()
             };
         }
+        let mut arm = told.motors.iter().skip(first).take(count);
+        let whole = arm.all(|motor| motor.weight >= WEIGHT);
         let command = LowCmd {
             cmd_type: 1,
-            motor_cmd: told.clone(),
+            motor_cmd: told.motors.clone(),
         };
         drop(told);
-        self.commands.publish(command)
+        self.commands.publish(command)?;
+        Ok(whole)
     }
 
     /// Keeps an arm where it is, when it obeys us, and the head.
     pub(super) fn hold(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
         match (on, positions) {
             (Subsystem::Gantry, [pan, tilt]) => self.rpc.send(api::ROTATE_HEAD, &head_body(*pan, *tilt)),
-            _ if self.ours.load(Ordering::SeqCst) => self.arm(on, positions),
+            _ if self.taken.load(Ordering::SeqCst) => self.arm(on, positions).map(drop),
             _ => Ok(()),
         }
     }
 
     pub(super) fn close(&self) {
-        if self.ours.swap(false, Ordering::SeqCst) {
-            // The robot's own controller takes the arms back.
-            let _ = self
-                .rpc
-                .send(api::UPPER_BODY_CUSTOM_CONTROL, &json!({"start": false}));
+        if self.ours.load(Ordering::SeqCst) {
+            let _ = self.give_back();
             std::thread::sleep(Duration::from_millis(20));
         }
         self.participant.close();
     }
 }
 
-/// What ends everything, for a stop from nothing.
+/// What ends everything, for a stop from nothing: walking first, then power, then what the robot does of its own.
 pub(super) fn stops(damp: bool) -> Vec<RpcReqMsg> {
     let mut stops = vec![request(api::MOVE, &move_body(&Velocity::default()), false).1];
     if damp {
         stops.push(request(api::CHANGE_MODE, &json!({"mode": 0}), false).1);
     }
+    stops.extend(End::all().map(|end| request(end.function, &end.body, false).1));
     stops
 }
 
@@ -241,7 +313,8 @@ impl BoosterK1 {
 
     /// Has the arms obey us.
     pub(super) async fn take_arms(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
-        if !link.ours.load(Ordering::SeqCst) {
+        if !link.taken.load(Ordering::SeqCst) {
+            link.ours.store(true, Ordering::SeqCst);
             self.ask(
                 link,
                 control,
@@ -249,7 +322,7 @@ impl BoosterK1 {
                 &json!({"start": true}),
             )
             .await?;
-            link.ours.store(true, Ordering::SeqCst);
+            link.taken.store(true, Ordering::SeqCst);
         }
         Ok(())
     }
@@ -269,74 +342,8 @@ impl BoosterK1 {
         let mut body = head_body(*pan, *tilt);
         body["time_millis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         self.ask(link, control, api::ROTATE_HEAD_WITH_TIME, &body).await?;
-        self.sent().insert(Subsystem::Gantry, positions.to_vec());
+        link.sent.set(Subsystem::Gantry, positions.to_vec());
         control.sleep(time).await
-    }
-
-    /// What the robot has built in: a wave, and dances. Nothing where it has no such thing.
-    pub(super) async fn built_in(
-        &self,
-        link: &RpcLink,
-        on: Subsystem,
-        routine: &Routine,
-        frames: &[Keyframe],
-        control: &Control,
-    ) -> Result<Option<ActionOutput>, ActionError> {
-        let time: f64 = frames
-            .iter()
-            .map(|frame| frame.hold + 0.6 / frame.speed.max(0.1))
-            .sum();
-        let time = Duration::from_secs_f64(time.clamp(1.0, 6.0));
-        match (routine, on) {
-            (Routine::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
-                let hand = i64::from(on == Subsystem::RightArm);
-                let body = |action: i64| json!({"hand_index": hand, "hand_action": action});
-                let ends = (body(0), body(1));
-                self.own(link, on, api::WAVE_HAND, ends, time, control).await?;
-                Ok(Some(
-                    ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
-                ))
-            }
-            // The robot dances with all of itself; the right arm's part of the plan starts it and ends it.
-            (Routine::Dance { style, duration }, Subsystem::RightArm) => {
-                let body = |dance: i64| json!({ "dance_id": dance });
-                let ends = (body(dance(style)), body(STOP_DANCING));
-                self.own(link, on, api::DANCE, ends, *duration, control).await?;
-                Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
-            }
-            (Routine::Dance { duration, .. }, _) => {
-                control.sleep(*duration).await?;
-                Ok(Some(ActionOutput::said(format!("{on} danced along"))))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Has the robot do something of its own for a while. It would go on for ever: whoever halts the arm ends it.
-    async fn own(
-        &self,
-        link: &RpcLink,
-        on: Subsystem,
-        function: i64,
-        (begin, end): (Value, Value),
-        time: Duration,
-        control: &Control,
-    ) -> Result<(), ActionError> {
-        let begun = self.remote.ask(control, || {
-            link.routines().push((on, function, end.clone()));
-            link.ask(function, &begin)
-        });
-        if let Err(error) = begun.await {
-            // That there is no answer does not mean that it was not heard.
-            let _ = control.command(|| link.end(on));
-            return Err(error);
-        }
-        control.sleep(time).await?;
-        let ended = self.remote.ask(control, || {
-            link.routines().retain(|(arm, ..)| *arm != on);
-            link.ask(function, &end)
-        });
-        ended.await.map(drop)
     }
 
     pub(super) async fn grip(
@@ -372,19 +379,6 @@ impl BoosterK1 {
             if close { "close" } else { "open" }
         ))
         .with("closed", close))
-    }
-}
-
-/// Ends a dance.
-const STOP_DANCING: i64 = 1000;
-
-/// The robot's dance for a style: our choice among its own.
-fn dance(style: &str) -> i64 {
-    match style {
-        "silly" => 1,
-        "groovy" => 2,
-        "victory" => 6,
-        _ => 7,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{BoosterK1Config, Topics, model};
+use super::{BoosterK1Config, Sent, Topics, model};
 use crate::action::Velocity;
 use crate::adapter::remote::node_name;
 use crate::capability::Capabilities;
@@ -20,6 +20,8 @@ pub(super) struct TopicsLink {
     /// Joint angles in radians, by the robot's names.
     joints: Arc<Mutex<HashMap<String, f64>>>,
     last_word: LastWord,
+    /// Where arms and head were sent last.
+    sent: Sent,
 }
 
 impl TopicsLink {
@@ -48,7 +50,18 @@ impl TopicsLink {
             capabilities,
             joints,
             last_word,
+            sent: Sent::default(),
         })
+    }
+
+    pub(super) fn sent(&self) -> &Sent {
+        &self.sent
+    }
+
+    /// The robot went away: where its parts are is worth nothing until it says so again.
+    pub(super) fn left(&self) {
+        self.sent.forget();
+        self.joints.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     pub(super) fn velocity(&self, velocity: &Velocity) -> Result<(), RosError> {

@@ -43,12 +43,24 @@ struct Told {
     /// Waist joints 12 to 14, which come with the arms: where they were when the arms were taken.
     waist: [f32; 3],
     weight: f32,
+    /// The robot was away since: the weight may still hold, the angles may not.
+    stale: bool,
     /// Hands that were told to close.
     closed: Vec<Subsystem>,
     /// Arms that were led anywhere.
     led: Vec<Subsystem>,
     /// Arms that are at home and wait for the other.
     home: Vec<Subsystem>,
+}
+
+impl Told {
+    /// Nothing but what the hands were told.
+    fn forget(&mut self) {
+        *self = Self {
+            closed: std::mem::take(&mut self.closed),
+            ..Self::default()
+        };
+    }
 }
 
 fn first(on: Subsystem) -> Option<usize> {
@@ -141,6 +153,35 @@ impl Arms {
         self.told().weight > 0.0
     }
 
+    /// The arms were let go: they hang where nobody has told them to be, and are taken anew.
+    pub(super) fn forget(&self) {
+        self.told().forget();
+    }
+
+    /// The robot went away: where its arms are is worth nothing until it says so again.
+    pub(super) fn left(&self) {
+        *self.state() = None;
+        let mut told = self.told();
+        told.stale = told.weight > 0.0;
+    }
+
+    /// After the robot was away: keeps both arms where they are now. It may have been started anew, and would swing them
+    /// to where they were told to be before; after a gap in the network it may still hold our weight, which is kept.
+    /// False when it has not said where they are.
+    fn refresh(&self, told: &mut Told) -> bool {
+        if !told.stale {
+            return true;
+        }
+        let here = |arm| self.measured(arm).map(|degrees| array(&degrees));
+        let (Some(left), Some(right)) = (here(Subsystem::LeftArm), here(Subsystem::RightArm)) else {
+            return false;
+        };
+        (told.left, told.right, told.waist) = (Some(left), Some(right), self.waist());
+        told.home.clear();
+        told.stale = false;
+        true
+    }
+
     /// Tells an arm where to be, in degrees, and takes a little more of the weight; whether it has all of it.
     pub(super) fn lead(&self, on: Subsystem, positions: &[f64]) -> Result<bool, RosError> {
         let here = |arm| self.measured(arm).map(|degrees| array(&degrees));
@@ -149,6 +190,12 @@ impl Arms {
         if told.weight <= 0.0 {
             // All of this is ours with the weight: without an angle and stiffness it would hang.
             (told.left, told.right, told.waist) = (left, right, self.waist());
+        }
+        if !self.refresh(&mut told) {
+            return Err(RosError::Topic {
+                topic: "/lowstate".to_owned(),
+                reason: "nothing was heard there since the robot was away".to_owned(),
+            });
         }
         match on {
             Subsystem::LeftArm => told.left = Some(array(positions)),
@@ -171,7 +218,8 @@ impl Arms {
             .filter_map(|one| Some((*one, self.measured(*one)?)))
             .collect();
         let mut told = self.told();
-        if told.weight <= 0.0 {
+        // Nobody has led them since the robot was away, and one that was started anew has them for itself.
+        if told.weight <= 0.0 || told.stale {
             return Ok(());
         }
         for (on, positions) in here {
@@ -198,13 +246,15 @@ impl Arms {
     /// Gives a little of the weight back; whether nothing is left.
     pub(super) fn fade(&self) -> Result<bool, RosError> {
         let mut told = self.told();
+        if !self.refresh(&mut told) {
+            // Nobody is there to take them, and one that comes now is told nothing of before.
+            told.forget();
+            return Ok(true);
+        }
         told.weight = (told.weight - self.step).max(0.0);
         self.send(&told)?;
         if told.weight <= 0.0 {
-            *told = Told {
-                closed: std::mem::take(&mut told.closed),
-                ..Told::default()
-            };
+            told.forget();
             return Ok(true);
         }
         Ok(false)

@@ -1,0 +1,267 @@
+//! What a K1 does of its own, wave and dance, until somebody ends it.
+//!
+//! Owns starting and ending them, and what was begun and not surely ended. The robot would go on for ever, so nothing is
+//! forgotten before it has said that it heard the end. Read [`Routines`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::BoosterK1;
+use super::rpc::RpcLink;
+use crate::action::{Keyframe, Routine};
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::dds::booster::api;
+use crate::ros::RosError;
+use crate::subsystem::Subsystem;
+
+/// Ends a dance.
+const STOP_DANCING: i64 = 1000;
+/// How often an end of what the robot does of its own is said when it does not answer, and how long after an answer
+/// that says no.
+const TIMES: u32 = 3;
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// The function and body that end something of the robot's own.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct End {
+    pub(super) function: i64,
+    pub(super) body: Value,
+}
+
+impl End {
+    /// Ends a wave of the left (0) or the right hand (1).
+    pub(super) fn wave(hand: i64) -> Self {
+        Self {
+            function: api::WAVE_HAND,
+            body: json!({"hand_index": hand, "hand_action": 1}),
+        }
+    }
+
+    pub(super) fn dance() -> Self {
+        Self {
+            function: api::DANCE,
+            body: json!({ "dance_id": STOP_DANCING }),
+        }
+    }
+
+    /// All there are, for stops that do not know what was begun: a process that has died may have begun it.
+    pub(super) fn all() -> [Self; 3] {
+        [Self::wave(0), Self::wave(1), Self::dance()]
+    }
+}
+
+/// What was begun. Clones are the same list.
+#[derive(Clone, Default)]
+pub(super) struct Routines(Arc<Mutex<List>>);
+
+#[derive(Default)]
+struct List {
+    begun: Vec<Begun>,
+    /// Of the newest one.
+    number: u64,
+}
+
+struct Begun {
+    number: u64,
+    arm: Subsystem,
+    end: End,
+    /// Its end was said, and the robot has not answered yet.
+    owed: bool,
+}
+
+impl Routines {
+    fn list(&self) -> MutexGuard<'_, List> {
+        // Every change is one step.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something is about to be begun with an arm.
+    pub(super) fn begin(&self, arm: Subsystem, end: End) {
+        let mut list = self.list();
+        list.number += 1;
+        let number = list.number;
+        list.begun.push(Begun {
+            number,
+            arm,
+            end,
+            owed: false,
+        });
+    }
+
+    /// What ends everything that was begun with an arm.
+    pub(super) fn of(&self, arm: Subsystem) -> Vec<End> {
+        self.ends(|begun| begun.arm == arm)
+    }
+
+    /// What was said and not answered.
+    pub(super) fn owed(&self) -> Vec<End> {
+        self.ends(|begun| begun.owed)
+    }
+
+    fn ends(&self, which: impl Fn(&Begun) -> bool) -> Vec<End> {
+        let mut ends: Vec<End> = Vec::new();
+        for begun in self.list().begun.iter().filter(|begun| which(begun)) {
+            if !ends.contains(&begun.end) {
+                ends.push(begun.end.clone());
+            }
+        }
+        ends
+    }
+
+    /// An end is about to be said; what is returned names everything that it ends.
+    pub(super) fn ending(&self, end: &End) -> u64 {
+        let mut list = self.list();
+        for begun in list.begun.iter_mut().filter(|begun| begun.end == *end) {
+            begun.owed = true;
+        }
+        list.number
+    }
+
+    /// The robot has heard this end. What was begun since goes on.
+    pub(super) fn ended(&self, end: &End, newest: u64) {
+        let mut list = self.list();
+        list.begun
+            .retain(|begun| begun.end != *end || begun.number > newest);
+    }
+
+    /// Whether an end has to be said again: it was not heard for sure, and the same was not begun anew.
+    pub(super) fn is_owed(&self, end: &End) -> bool {
+        let list = self.list();
+        let mut same = list.begun.iter().filter(|begun| begun.end == *end).peekable();
+        same.peek().is_some() && same.all(|begun| begun.owed)
+    }
+}
+
+impl RpcLink {
+    /// Ends what the robot does of its own with an arm; nothing where it does nothing.
+    pub(super) fn end(&self, on: Subsystem) -> Result<(), RosError> {
+        self.end_each(&self.routines.of(on))
+    }
+
+    /// Ends whatever it may do of its own, also what a process began that has died.
+    pub(super) fn end_all(&self) -> Result<(), RosError> {
+        self.end_each(&End::all())
+    }
+
+    /// Says again what was not heard for sure, to a robot that comes back.
+    pub(super) fn end_owed(&self) -> Result<(), RosError> {
+        self.end_each(&self.routines.owed())
+    }
+
+    /// All are said, whatever became of the one before.
+    fn end_each(&self, ends: &[End]) -> Result<(), RosError> {
+        let said: Vec<_> = ends.iter().map(|end| self.say_end(end)).collect();
+        said.into_iter().collect()
+    }
+
+    /// Says an end now, and again while the robot does not say that it heard it.
+    fn say_end(&self, end: &End) -> Result<(), RosError> {
+        let newest = self.routines.ending(end);
+        let mut asked = self.rpc.ask(end.function, &end.body)?;
+        let (rpc, routines, end) = (self.rpc.clone(), self.routines.clone(), end.clone());
+        // Said it is: without this it stays on the list, and the next halt says it again.
+        let _ = self.participant.start(move || async move {
+            for time in 1..=TIMES {
+                let Err(error) = asked.answer().await else {
+                    routines.ended(&end, newest);
+                    return;
+                };
+                tracing::warn!(%error, time, "the end of what the robot does of its own");
+                tokio::time::sleep(AGAIN).await;
+                if time == TIMES || !routines.is_owed(&end) {
+                    return;
+                }
+                match rpc.ask(end.function, &end.body) {
+                    Ok(again) => asked = again,
+                    Err(_) => return,
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+impl BoosterK1 {
+    /// What the robot has built in: a wave, and dances. Nothing where it has no such thing.
+    pub(super) async fn built_in(
+        &self,
+        link: &RpcLink,
+        on: Subsystem,
+        routine: &Routine,
+        frames: &[Keyframe],
+        control: &Control,
+    ) -> Result<Option<ActionOutput>, ActionError> {
+        let time: f64 = frames
+            .iter()
+            .map(|frame| frame.hold + 0.6 / frame.speed.max(0.1))
+            .sum();
+        let time = Duration::from_secs_f64(time.clamp(1.0, 6.0));
+        match (routine, on) {
+            (Routine::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
+                let hand = i64::from(on == Subsystem::RightArm);
+                let begin = json!({"hand_index": hand, "hand_action": 0});
+                self.own(link, on, &begin, End::wave(hand), time, control).await?;
+                Ok(Some(
+                    ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
+                ))
+            }
+            // The robot dances with all of itself; the right arm's part of the plan starts it and ends it.
+            (Routine::Dance { style, duration }, Subsystem::RightArm) => {
+                let begin = json!({ "dance_id": dance(style) });
+                self.own(link, on, &begin, End::dance(), *duration, control)
+                    .await?;
+                Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
+            }
+            (Routine::Dance { duration, .. }, _) => {
+                control.sleep(*duration).await?;
+                Ok(Some(ActionOutput::said(format!("{on} danced along"))))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Has the robot do something of its own for a while. It would go on for ever: whoever halts the arm ends it.
+    async fn own(
+        &self,
+        link: &RpcLink,
+        on: Subsystem,
+        begin: &Value,
+        end: End,
+        time: Duration,
+        control: &Control,
+    ) -> Result<(), ActionError> {
+        let begun = self.remote.ask(control, || {
+            link.routines.begin(on, end.clone());
+            link.ask(end.function, begin)
+        });
+        if let Err(error) = begun.await {
+            // That there is no answer does not mean that it was not heard.
+            let _ = control.command(|| link.end(on));
+            return Err(error);
+        }
+        control.sleep(time).await?;
+        let mut newest = 0;
+        let ended = self.remote.ask(control, || {
+            newest = link.routines.ending(&end);
+            link.ask(end.function, &end.body)
+        });
+        if let Err(error) = ended.await {
+            let _ = control.command(|| link.end(on));
+            return Err(error);
+        }
+        link.routines.ended(&end, newest);
+        Ok(())
+    }
+}
+
+/// The robot's dance for a style: our choice among its own.
+fn dance(style: &str) -> i64 {
+    match style {
+        "silly" => 1,
+        "groovy" => 2,
+        "victory" => 6,
+        _ => 7,
+    }
+}

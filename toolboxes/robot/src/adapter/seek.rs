@@ -1,0 +1,227 @@
+//! The thread that looks for a robot until it was seen once.
+//!
+//! What speaks DDS takes the machine's addresses when it is opened and hears nothing on one that comes later: a cable
+//! that is plugged in after the start, a network that is up after us. So what does not open is tried again, and what has
+//! not found its robot is opened anew when the addresses have changed. Read [`Seek`].
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::ros::RosError;
+
+/// How often it looks whether the robot is there.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What the thread asks and says. Opening may take a moment; everything else returns soon.
+pub(super) trait Sought: Send + 'static {
+    /// What finds the robot.
+    type Link;
+    /// Opens one.
+    fn open(&self) -> Result<Self::Link, RosError>;
+    /// Whether it has found the robot.
+    fn is_there(&self, link: &Self::Link) -> bool;
+    /// The machine's addresses that it can be reached on.
+    fn addresses(&self) -> BTreeSet<IpAddr>;
+    /// It was opened, or not and why.
+    fn tried(&self, result: Result<(), RosError>);
+    /// The robot is there: the search is over.
+    fn found(&self, link: Self::Link);
+}
+
+/// A search. Dropping it ends the search.
+pub(super) struct Seek {
+    closing: Arc<(Mutex<bool>, Condvar)>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Seek {
+    /// Begins a search that looks every `again` whether it has to open anew.
+    pub(super) fn start(name: &str, again: Duration, sought: impl Sought) -> std::io::Result<Self> {
+        let closing: Arc<(Mutex<bool>, Condvar)> = Arc::default();
+        let thread = std::thread::Builder::new().name(format!("seek-{name}")).spawn({
+            let closing = Arc::clone(&closing);
+            move || run(&closing, again, &sought)
+        })?;
+        Ok(Self {
+            closing,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Ends the search, and what it has opened.
+    pub(super) fn close(&self) {
+        *self.closing.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.closing.1.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Seek {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn run<S: Sought>((closing, woken): &(Mutex<bool>, Condvar), again: Duration, sought: &S) {
+    let mut opened: Option<(S::Link, BTreeSet<IpAddr>)> = None;
+    let mut next = Instant::now();
+    loop {
+        match opened.take() {
+            Some((link, _)) if sought.is_there(&link) => return sought.found(link),
+            other => opened = other,
+        }
+        if next <= Instant::now() {
+            // Before it is opened: an address that comes meanwhile counts as new.
+            let addresses = sought.addresses();
+            if opened.as_ref().is_none_or(|(_, then)| *then != addresses) {
+                // The old one goes first, because its ports and names may be wanted.
+                drop(opened.take());
+                let result = sought.open();
+                sought.tried(result.as_ref().map(drop).map_err(Clone::clone));
+                opened = result.ok().map(|link| (link, addresses));
+            }
+            next = Instant::now() + again;
+        }
+        let closing = closing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (closing, _) = woken
+            .wait_timeout_while(closing, LOOK.min(again), |closing| !*closing)
+            .unwrap_or_else(PoisonError::into_inner);
+        if *closing {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    enum Said {
+        Asked,
+        Tried(bool),
+        Found(u32),
+        Closed(u32),
+    }
+
+    /// The number of its opening; says when it goes.
+    struct Numbered(u32, Sender<Said>);
+
+    impl Drop for Numbered {
+        fn drop(&mut self) {
+            let _ = self.1.send(Said::Closed(self.0));
+        }
+    }
+
+    #[derive(Default)]
+    struct World {
+        opened: u32,
+        /// Openings up to this one fail.
+        fails: u32,
+        /// The opening that finds the robot.
+        finds: u32,
+        addresses: BTreeSet<IpAddr>,
+    }
+
+    struct Robot(Arc<Mutex<World>>, Sender<Said>);
+
+    impl Sought for Robot {
+        type Link = Numbered;
+
+        fn open(&self) -> Result<Numbered, RosError> {
+            let mut world = self.0.lock().unwrap();
+            world.opened += 1;
+            match world.opened > world.fails {
+                true => Ok(Numbered(world.opened, self.1.clone())),
+                false => Err(RosError::Closed),
+            }
+        }
+
+        fn is_there(&self, link: &Numbered) -> bool {
+            self.0.lock().unwrap().finds == link.0
+        }
+
+        fn addresses(&self) -> BTreeSet<IpAddr> {
+            let _ = self.1.send(Said::Asked);
+            self.0.lock().unwrap().addresses.clone()
+        }
+
+        fn tried(&self, result: Result<(), RosError>) {
+            let _ = self.1.send(Said::Tried(result.is_ok()));
+        }
+
+        fn found(&self, link: Numbered) {
+            let _ = self.1.send(Said::Found(link.0));
+        }
+    }
+
+    fn search(world: World) -> (Seek, Arc<Mutex<World>>, Receiver<Said>) {
+        let world = Arc::new(Mutex::new(world));
+        let (sender, said) = channel();
+        let robot = Robot(Arc::clone(&world), sender);
+        let seek = Seek::start("test", Duration::from_millis(1), robot).unwrap();
+        (seek, world, said)
+    }
+
+    fn next(said: &Receiver<Said>) -> Said {
+        said.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+
+    fn next_but_asked(said: &Receiver<Said>) -> Said {
+        std::iter::repeat_with(|| next(said))
+            .find(|said| *said != Said::Asked)
+            .unwrap()
+    }
+
+    #[test]
+    fn what_does_not_open_is_tried_again() {
+        let (_seek, _, said) = search(World {
+            fails: 2,
+            finds: 3,
+            ..World::default()
+        });
+        for expected in [
+            Said::Tried(false),
+            Said::Tried(false),
+            Said::Tried(true),
+            Said::Found(3),
+        ] {
+            assert_eq!(next_but_asked(&said), expected);
+        }
+    }
+
+    #[test]
+    fn what_found_nobody_is_opened_anew_for_new_addresses_only() {
+        let (seek, world, said) = search(World {
+            finds: 2,
+            ..World::default()
+        });
+        assert_eq!(next_but_asked(&said), Said::Tried(true));
+        for _ in 0..5 {
+            assert_eq!(next(&said), Said::Asked, "the addresses are the same");
+        }
+        world.lock().unwrap().addresses.insert(Ipv4Addr::LOCALHOST.into());
+        for expected in [Said::Closed(1), Said::Tried(true), Said::Found(2)] {
+            assert_eq!(next_but_asked(&said), expected);
+        }
+        seek.close();
+    }
+
+    #[test]
+    fn a_search_ends_with_what_it_opened() {
+        let (seek, _, said) = search(World::default());
+        assert_eq!(next_but_asked(&said), Said::Tried(true));
+        seek.close();
+        assert_eq!(next_but_asked(&said), Said::Closed(1));
+        assert!(said.recv().is_err(), "the thread is gone");
+    }
+}
