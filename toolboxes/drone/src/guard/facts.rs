@@ -51,6 +51,16 @@ impl Pose {
     pub(crate) fn speed(&self) -> f64 {
         crate::geo::length(self.velocity)
     }
+
+    /// Metres to a place, seen from above.
+    pub(crate) fn away_from(&self, lat: f64, lon: f64) -> f64 {
+        let here = Origin {
+            lat: self.lat,
+            lon: self.lon,
+        };
+        let [north, east] = here.local(lat, lon);
+        north.hypot(east)
+    }
 }
 
 /// Where home is in the local frame, and where that frame is.

@@ -86,6 +86,7 @@ impl Call {
                 return Err(ended(&self.right.why()));
             }
             self.gate.command(&mut || {
+                control.tell(&command);
                 if let Some(mode) = mode_of(&command) {
                     control.want(mode);
                 } else if matches!(command, Command::Disarm) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::geo::{Ned, Origin, length};
-use crate::guard::{Health, Home, Landed, Mode, POSE_MAX_AGE_S, Pose};
+use crate::guard::{HOME_M, Health, Home, Landed, Mode, POSE_MAX_AGE_S, Pose};
 
 /// A value and when it came.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +92,8 @@ pub(crate) struct Telemetry {
     pub(crate) origin: Option<Origin>,
     /// Where it stood before it was armed.
     pub(crate) home: Option<Home>,
+    /// Latitude and longitude where it was seen standing before it was armed; not known of a vehicle found in the air.
+    pub(crate) launch: Option<(f64, f64)>,
     /// Latitude and longitude of the first home: it holds the fence in its place.
     pub(crate) anchor: Option<(f64, f64)>,
 }
@@ -149,6 +151,11 @@ impl Telemetry {
     /// Whether it stands.
     pub(crate) fn on_ground(&self) -> bool {
         self.landed == Some(Landed::OnGround) && self.in_air != Some(true)
+    }
+
+    /// Whether it is where it took off, some metres more or less. Where that is not known, it is not.
+    pub(crate) fn is_over_launch(&self) -> bool {
+        matches!((self.pose(), self.launch), (Some(pose), Some((lat, lon))) if pose.away_from(lat, lon) <= HOME_M)
     }
 
     /// Adds something said.
@@ -209,6 +216,9 @@ impl Telemetry {
                 centre: origin.local(lat, lon),
             }
         };
+        if self.armed == Some(false) || self.home.is_none() && self.in_air == Some(false) {
+            self.launch = Some((place.value.lat, place.value.lon));
+        }
         match (self.armed, self.home) {
             (Some(false), _) => self.home = Some(home(ned[0], ned[1])),
             (Some(true), None) if self.in_air == Some(false) => self.home = Some(home(ned[0], ned[1])),
