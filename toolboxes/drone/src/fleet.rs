@@ -15,7 +15,7 @@ use crate::config::{Config, VehicleConfig};
 use crate::guard::{self, Refusal};
 use crate::run_log::RunLog;
 use crate::tools::{self, Entry, Job};
-use crate::vehicle::{Braked, Gate, Link, Outside, Reach, Vehicle};
+use crate::vehicle::{Braked, Gate, Link, Outside, Reach, Told, Vehicle};
 
 /// The vehicles of one toolbox.
 pub struct Fleet {
@@ -62,13 +62,21 @@ impl Fleet {
     /// # Errors
     /// The configuration says what cannot be.
     pub fn over(channel: Channel, config: Value) -> Result<Self, ToolError> {
+        Self::over_each(vec![channel], config)
+    }
+
+    /// As [`Fleet::over`], with a channel for each vehicle of the configuration.
+    ///
+    /// # Errors
+    /// The configuration says what cannot be.
+    pub fn over_each(channels: Vec<Channel>, config: Value) -> Result<Self, ToolError> {
         let mut config: Config = serde_json::from_value(config)?;
         config.upload_fence.get_or_insert(true);
         let config = config.checked()?;
         let clock = Clock::new(1.0).virtual_from(1_700_000_000.0);
         let fleet = Self::build(config, clock, Arc::new(Alone))?;
-        for vehicle in &fleet.vehicles {
-            vehicle.start(Reach::Given(channel.clone()));
+        for (vehicle, channel) in fleet.vehicles.iter().zip(channels) {
+            vehicle.start(Reach::Given(channel));
         }
         Ok(fleet)
     }
@@ -84,8 +92,16 @@ impl Fleet {
             || json!({"version": env!("CARGO_PKG_VERSION"), "config": &config}),
         );
         let config = Arc::new(config);
+        let told = Told::default();
         let make = |own: VehicleConfig| {
-            Vehicle::new(Arc::clone(&config), own, clock, log.clone(), Arc::clone(&outside))
+            Vehicle::new(
+                Arc::clone(&config),
+                own,
+                clock,
+                log.clone(),
+                Arc::clone(&outside),
+                Arc::clone(&told),
+            )
         };
         let vehicles = config.vehicles().into_iter().map(make).collect();
         Ok(Self {

@@ -29,8 +29,8 @@ use tonic::transport::Channel;
 pub(crate) use brake::{Braked, stop_from_nothing};
 pub(crate) use call::Call;
 pub(crate) use command::{Command, Trouble, Waypoint};
-use control::Control;
 pub(crate) use control::Ended;
+use control::{Control, Takeover};
 pub(crate) use flying::{Flying, Target};
 pub(crate) use link::stop_through_own_server;
 pub(crate) use telemetry::Telemetry;
@@ -81,6 +81,10 @@ pub(crate) enum Reach {
     Given(Channel),
 }
 
+/// When a takeover of any vehicle was last reported to the service: it stops all of them then, and none of them can tell
+/// that stop from a user's but by the time. Clones are the same.
+pub(crate) type Told = Arc<Mutex<Option<tokio::time::Instant>>>;
+
 /// One vehicle.
 pub(crate) struct Vehicle {
     pub(crate) id: String,
@@ -98,7 +102,7 @@ pub(crate) struct Vehicle {
     braking: Arc<tokio::sync::Mutex<()>>,
     /// How many brakes there were: only the last one judges whether the vehicle is unstable.
     brakes: std::sync::atomic::AtomicU64,
-    override_told: Mutex<Option<tokio::time::Instant>>,
+    override_told: Told,
     outside: Arc<dyn Outside>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -113,6 +117,7 @@ impl Vehicle {
         clock: Clock,
         log: RunLog,
         outside: Arc<dyn Outside>,
+        override_told: Told,
     ) -> Arc<Self> {
         Arc::new(Self {
             id: own.id.clone(),
@@ -129,7 +134,7 @@ impl Vehicle {
             under_way: watch::Sender::new(0),
             braking: Arc::default(),
             brakes: std::sync::atomic::AtomicU64::new(0),
-            override_told: Mutex::default(),
+            override_told,
             outside,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -286,23 +291,27 @@ impl Vehicle {
         self.heard.send_modify(|heard| {
             write(heard);
             heard.heard = Some(tokio::time::Instant::now());
+            // Before anybody who waits for telemetry sees it: a call must not act on somebody else's mode.
             taken = lock(&self.control).observe(heard);
         });
-        if let Some(how) = taken {
-            self.taken_over(&how);
+        if let Some(taken) = taken {
+            self.taken_over(&taken);
         }
     }
 
-    fn taken_over(&self, how: &str) {
+    fn taken_over(&self, taken: &Takeover) {
+        let how = &taken.how;
         tracing::warn!(
             vehicle = self.id,
             how,
             "somebody else flies now; nothing more is sent"
         );
-        lock(&self.control).withdraw(&Ended::Override(how.to_string()), true);
-        *lock(&self.override_told) = Some(tokio::time::Instant::now());
         self.log
             .write("pilot_override", || json!({"vehicle": self.id, "how": how}));
+        if !taken.first {
+            return;
+        }
+        *lock(&self.override_told) = Some(tokio::time::Instant::now());
         self.outside
             .event("pilot_override", json!({"vehicle": self.id, "how": how}));
         self.outside

@@ -11,8 +11,6 @@ mod fake_mavsdk;
 #[path = "support/paused.rs"]
 mod paused;
 
-use std::time::Duration;
-
 use ovos_toolbox_sdk::serde_json::{Value, json};
 use px4_sim::log::Cause;
 use px4_sim::{Mode, World};
@@ -38,30 +36,6 @@ fn path(metres: &[f64]) -> Value {
     json!({"waypoints": metres.iter().map(point).collect::<Vec<_>>()})
 }
 
-/// Starts a call, lets something happen once `when` holds, and returns the answer and when it happened.
-async fn in_the_middle(
-    paused: &Paused,
-    tool: &str,
-    args: Value,
-    when: impl Fn(&Sim) -> bool,
-    happen: impl Fn(&mut Sim),
-) -> (Value, f64) {
-    let call = paused.fleet.call(tool, args);
-    tokio::pin!(call);
-    loop {
-        let step = tokio::time::timeout(Duration::from_millis(50), &mut call).await;
-        assert!(step.is_err(), "{tool} ended before: {step:?}\n{}", paused.story());
-        let mut sim = paused.fake.lock();
-        if when(&sim) {
-            happen(&mut sim);
-            break;
-        }
-    }
-    let then = paused.time();
-    let answer = tokio::time::timeout(Duration::from_secs(300), call).await;
-    (answer.expect("the call ends"), then)
-}
-
 fn hold(sim: &mut Sim) {
     sim.vehicle.failsafe(Mode::Hold, "Failsafe activated");
 }
@@ -81,15 +55,18 @@ fn a_hold_in_the_middle_of_a_path_is_somebody_elses() {
     fly(json!({}), empty(), |paused| async move {
         paused.take_off(5.0).await;
         let at_last = |sim: &Sim| sim.vehicle.body().position[0] > 40.0;
-        let (answer, then) = in_the_middle(&paused, "follow_path", path(&[20.0, 60.0]), at_last, hold).await;
+        let (answer, then) = paused
+            .in_the_middle("follow_path", path(&[20.0, 60.0]), at_last, hold)
+            .await;
         left_alone(&paused, &answer, then).await;
     });
     // Where the path passes the place at which it will end.
     fly(json!({}), empty(), |paused| async move {
         paused.take_off(5.0).await;
         let passing = |sim: &Sim| sim.vehicle.body().position[0] > 19.0;
-        let (answer, then) =
-            in_the_middle(&paused, "follow_path", path(&[20.0, 40.0, 20.0]), passing, hold).await;
+        let (answer, then) = paused
+            .in_the_middle("follow_path", path(&[20.0, 40.0, 20.0]), passing, hold)
+            .await;
         left_alone(&paused, &answer, then).await;
     });
 }
@@ -99,7 +76,9 @@ fn a_hold_at_a_quarter_of_a_take_off_is_somebody_elses() {
     fly(json!({}), empty(), |paused| async move {
         paused.ok("arm", json!({})).await;
         let low = |sim: &Sim| sim.vehicle.height() > 2.5;
-        let (answer, then) = in_the_middle(&paused, "takeoff", json!({"alt_m": 10}), low, hold).await;
+        let (answer, then) = paused
+            .in_the_middle("takeoff", json!({"alt_m": 10}), low, hold)
+            .await;
         left_alone(&paused, &answer, then).await;
     });
 }
@@ -132,7 +111,7 @@ fn a_return_that_is_made_a_landing_far_away_is_somebody_elses() {
             let land = |sim: &mut Sim| {
                 sim.vehicle.set_mode(Mode::Land, Cause::GroundStation);
             };
-            let (answer, _) = in_the_middle(&paused, "rtl", json!({}), there, land).await;
+            let (answer, _) = paused.in_the_middle("rtl", json!({}), there, land).await;
             assert_eq!(
                 answer["code"].as_str().unwrap_or_default(),
                 expected,

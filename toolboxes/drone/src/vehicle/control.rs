@@ -71,6 +71,14 @@ struct Wanted {
     before: Option<Mode>,
 }
 
+/// Somebody else has taken over.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Takeover {
+    pub(crate) how: String,
+    /// The first since an operator has handed the vehicle back: later ones are no news to the bus.
+    pub(crate) first: bool,
+}
+
 /// Who flies.
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -201,21 +209,19 @@ impl Control {
         self.settle();
     }
 
-    /// Compares what is heard with what we asked for. Returns how somebody else has taken over, once.
-    pub(crate) fn observe(&mut self, heard: &Telemetry) -> Option<String> {
+    /// Compares what is heard with what we asked for. Where somebody else has taken over, no call may command any more
+    /// when this returns, also one that was begun after an earlier takeover.
+    pub(crate) fn observe(&mut self, heard: &Telemetry) -> Option<Takeover> {
         let how = self.look(heard);
         self.was_armed = heard.armed == Some(true);
         self.last = heard.mode.or(self.last);
-        let how = how?;
-        if self.overridden.is_some() {
-            return None;
-        }
         let words = heard
             .last_words()
             .map_or(String::new(), |words| format!("; the vehicle said last: {words}"));
-        let how = format!("{how}{words}");
-        self.overridden = Some(how.clone());
-        Some(how)
+        let how = format!("{}{words}", how?);
+        self.withdraw(&Ended::Override(how.clone()), true);
+        let first = self.overridden.replace(how.clone()).is_none();
+        Some(Takeover { how, first })
     }
 
     fn look(&mut self, heard: &Telemetry) -> Option<String> {
@@ -470,14 +476,22 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_takeover_is_reported_until_it_is_handed_back() {
+    fn every_takeover_ends_the_calls_and_the_first_is_news_until_it_is_handed_back() {
         let mut control = Control::default();
         control.observe(&heard(Mode::Hold, true, true));
         control.want(Mode::Offboard);
         control.observe(&heard(Mode::Offboard, true, true));
-        assert!(control.observe(&heard(Mode::Posctl, true, true)).is_some());
+        let taken = control.observe(&heard(Mode::Posctl, true, true));
+        assert!(taken.is_some_and(|taken| taken.first));
         assert!(control.observe(&heard(Mode::Altctl, true, true)).is_none());
-        assert!(control.overridden().is_some());
+        // A call that may run all the same, and a pilot who takes over from it again.
+        let safe = control.right(true);
+        control.want(Mode::ReturnToLaunch);
+        control.observe(&heard(Mode::ReturnToLaunch, true, true));
+        assert!(!safe.is_withdrawn());
+        let again = control.observe(&heard(Mode::Stabilized, true, true));
+        assert!(again.is_some_and(|taken| !taken.first) && safe.is_withdrawn());
+        assert!(control.overridden().is_some_and(|how| how.contains("STABILIZED")));
         control.hand_back();
         assert!(control.overridden().is_none());
         assert!(control.observe(&heard(Mode::Posctl, true, true)).is_none());
