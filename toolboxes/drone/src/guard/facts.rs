@@ -69,7 +69,7 @@ pub(crate) struct Home {
     pub(crate) origin: Origin,
     pub(crate) north_m: f64,
     pub(crate) east_m: f64,
-    /// The ground at home.
+    /// What the vehicle counts its height from, in the local frame and above the sea.
     pub(crate) down_m: f64,
     pub(crate) amsl_m: f64,
     /// Where the vehicle stood when it was first heard, north and east: the centre of a round fence. Home moves to where

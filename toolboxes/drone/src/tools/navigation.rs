@@ -118,7 +118,8 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     vehicle.change_flight(|flight| flight.goal = Some(format!("go to {:.6}, {:.6}", args.lat, args.lon)));
     let words = vehicle.telemetry().texts_so_far;
     // Heights above the sea are MAVSDK's: confusing the two has crashed vehicles.
-    let amsl_m = home.amsl_m + alt_m;
+    // Both of one message, so that the difference is what the vehicle itself counts heights from.
+    let amsl_m = pose.amsl_m - pose.alt_m + alt_m;
     call.change_mode(
         Command::Goto {
             lat: args.lat,

@@ -103,6 +103,11 @@ const TEXTS: usize = 16;
 /// The vehicle is lost after this silence: MAVSDK's own limit for heartbeats.
 const LOST: Duration = Duration::from_secs(3);
 
+/// Two messages of this age are of one instant, for a vehicle that keeps its height.
+const TOGETHER: Duration = Duration::from_millis(500);
+/// A vehicle keeps its height below this, metres per second.
+const LEVEL_MPS: f64 = 0.2;
+
 impl Telemetry {
     /// Whether the vehicle is heard.
     pub(crate) fn link_ok(&self) -> bool {
@@ -188,8 +193,9 @@ impl Telemetry {
         self.texts.back().map(|text| text.text.to_string())
     }
 
-    /// Works out where home is. Before arming it is where the vehicle stands; in the air it is not touched. Where the
-    /// vehicle was found in the air, it is the origin of its local frame.
+    /// Works out where home is. Before arming it is where the vehicle stands; in the air its place is not touched. Where
+    /// the vehicle was found in the air, it is the origin of its local frame. Its height follows PX4's, which takes a new
+    /// one when it arms and when it takes off: what the vehicle calls its height is above that.
     pub(crate) fn settle_home(&mut self) {
         let (Some(place), Some(local)) = (self.place, self.local) else {
             return;
@@ -223,6 +229,16 @@ impl Telemetry {
             (Some(false), _) => self.home = Some(home(ned[0], ned[1])),
             (Some(true), None) if self.in_air == Some(false) => self.home = Some(home(ned[0], ned[1])),
             (Some(true), None) if self.in_air == Some(true) => self.home = Some(home(0.0, 0.0)),
+            (_, Some(home)) => {
+                // Both heights are of one message, the one in the local frame is of another: while it climbs or sinks
+                // they are of different instants.
+                let same = local.at.elapsed() < TOGETHER && velocity[2].abs() < LEVEL_MPS;
+                self.home = Some(Home {
+                    amsl_m,
+                    down_m: if same { down_m } else { home.down_m },
+                    ..home
+                });
+            }
             _ => {}
         }
     }

@@ -84,11 +84,14 @@ impl TelemetryService for FakeMavsdk {
         let read = |sim: &Sim| {
             located(sim, || {
                 let (lat, lon, alt) = sim.vehicle.global();
+                let error = sim.height_error_m;
+                let stands = sim.vehicle.landed() == Landed::OnGround;
+                let counted = if stands { error } else { 0.0 };
                 let position = Some(Position {
                     latitude_deg: lat,
                     longitude_deg: lon,
-                    absolute_altitude_m: alt as f32,
-                    relative_altitude_m: sim.vehicle.height() as f32,
+                    absolute_altitude_m: (alt + error) as f32,
+                    relative_altitude_m: (sim.vehicle.height() + counted) as f32,
                 });
                 PositionResponse { position }
             })
