@@ -33,6 +33,7 @@ pub(crate) use control::Ended;
 use control::{Control, Takeover};
 pub(crate) use flying::{Flying, Target};
 pub(crate) use link::stop_through_own_server;
+use telemetry::Battery;
 pub(crate) use telemetry::Telemetry;
 
 use crate::clock::Clock;
@@ -80,6 +81,9 @@ pub(crate) enum Reach {
     /// Somebody hands over the channel.
     Given(Channel),
 }
+
+/// Vehicles tell of a battery every two seconds, over a slow radio more seldom.
+const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
 
 /// When a takeover of any vehicle was last reported to the service: it stops all of them then, and none of them can tell
 /// that stop from a user's but by the time. Clones are the same.
@@ -220,7 +224,7 @@ impl Vehicle {
             mode: heard.mode,
             health: heard.health,
             battery_pct: heard
-                .battery
+                .battery(self.battery_age())
                 .map(|battery| battery.pct)
                 .filter(|pct| pct.is_finite()),
             home: heard.home,
@@ -231,6 +235,17 @@ impl Vehicle {
             forward_accum_m: flight.forward_accum_m,
             last_text: heard.last_words(),
         }
+    }
+
+    /// The emptiest of the batteries that are told of, while the vehicle is heard.
+    pub(crate) fn battery(&self) -> Option<Battery> {
+        let heard = self.heard.borrow();
+        heard.battery(self.battery_age()).filter(|_| heard.link_ok())
+    }
+
+    /// How old a battery's charge may be. A simulation that is slower than the world tells it more seldom.
+    fn battery_age(&self) -> Duration {
+        BATTERY_MAX_AGE.max(self.clock.wall(BATTERY_MAX_AGE))
     }
 
     /// Changes the state object and tells the bus when it is another one.

@@ -3,7 +3,7 @@
 //! Plain data with the moment each piece came; written by the streams of [`super::streams`], read by everybody else
 //! without waiting. Read [`Telemetry`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +77,8 @@ pub(crate) struct Telemetry {
     pub(crate) mode: Option<Mode>,
     pub(crate) health: Option<Health>,
     pub(crate) satellites: Option<i32>,
-    pub(crate) battery: Option<Battery>,
+    /// By the vehicle's numbers for them.
+    pub(crate) batteries: BTreeMap<u32, Seen<Battery>>,
     pub(crate) clearance_m: Option<Seen<f64>>,
     pub(crate) camera: Option<i32>,
     /// Photos the camera has reported as taken.
@@ -146,6 +147,20 @@ impl Telemetry {
             lat: place.value.lat,
             lon: place.value.lon,
         })
+    }
+
+    /// The emptiest battery that was told within `at_most`. One without an estimate counts when no other has any.
+    pub(crate) fn battery(&self, at_most: Duration) -> Option<Battery> {
+        let fresh = self
+            .batteries
+            .values()
+            .filter(|seen| seen.at.elapsed() <= at_most);
+        fresh
+            .map(|seen| seen.value)
+            .min_by(|a, b| match (a.pct.is_finite(), b.pct.is_finite()) {
+                (true, true) => a.pct.total_cmp(&b.pct),
+                (a, b) => b.cmp(&a),
+            })
     }
 
     /// Whether it may be moving: armed, in the air, or nobody knows.
