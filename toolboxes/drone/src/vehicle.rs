@@ -13,9 +13,11 @@ mod link;
 mod prepare;
 mod process;
 mod programs;
+mod record;
 mod streams;
 mod telemetry;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -107,6 +109,8 @@ pub(crate) struct Vehicle {
     /// How many brakes there were: only the last one judges whether the vehicle is unstable.
     brakes: std::sync::atomic::AtomicU64,
     override_told: Told,
+    /// When a scene was last written into the run log, by frame and source.
+    scenes_written: Mutex<BTreeMap<(String, String), tokio::time::Instant>>,
     outside: Arc<dyn Outside>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -139,6 +143,7 @@ impl Vehicle {
             braking: Arc::default(),
             brakes: std::sync::atomic::AtomicU64::new(0),
             override_told,
+            scenes_written: Mutex::default(),
             outside,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -304,7 +309,9 @@ impl Vehicle {
     fn hear(self: &Arc<Self>, write: impl FnOnce(&mut Telemetry)) {
         let mut taken = None;
         self.heard.send_modify(|heard| {
+            let before = record::Shown::by(heard);
             write(heard);
+            self.record(before, heard);
             heard.heard = Some(tokio::time::Instant::now());
             // Before anybody who waits for telemetry sees it: a call must not act on somebody else's mode.
             taken = lock(&self.control).observe(heard);
@@ -364,7 +371,7 @@ impl Vehicle {
     }
 
     /// Sends a command from a task of its own, so that dropping the caller leaves nothing half sent.
-    fn dispatch(self: &Arc<Self>, command: Command) -> oneshot::Receiver<Result<(), Trouble>> {
+    fn dispatch(self: &Arc<Self>, call_id: &str, command: Command) -> oneshot::Receiver<Result<(), Trouble>> {
         let (tell, told) = oneshot::channel();
         let Some(channel) = self.channel() else {
             let cause = "there is no connection".to_string();
@@ -376,9 +383,11 @@ impl Vehicle {
         };
         self.under_way.send_modify(|count| *count += 1);
         let guard = UnderWay(Arc::clone(self));
+        let (vehicle, call_id) = (Arc::clone(self), call_id.to_string());
         self.spawn(async move {
             let guard = guard;
-            let done = command.perform(channel).await;
+            let done = command.clone().perform(channel).await;
+            vehicle.record_answer(&call_id, &command, &done);
             drop(guard);
             // Nobody waits for it any more when its call was dropped.
             let _ = tell.send(done);

@@ -111,12 +111,8 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
         return refuse("stale_telemetry", "the position is not known");
     };
     let up = [pose.ned[0], pose.ned[1], home.down_m - asked];
-    guard::way(
-        &facts,
-        limits,
-        &vehicle.config.fence,
-        &Leg::new(up, up, Pace::TAKEOFF),
-    )?;
+    let leg = Leg::new(up, up, Pace::TAKEOFF);
+    call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     let alt_m = guard::takeoff_band(row, limits).apply(args.alt_m, &mut adjusted)?;
     vehicle.change_flight(|flight| flight.begin());
     call.send(Command::TakeoffAltitude(alt_m)).await?;

@@ -37,6 +37,12 @@ pub(crate) enum Braked {
 impl Vehicle {
     /// Ends every motion call and sends what brings the vehicle to rest. Returns at once.
     pub(crate) fn brake(self: &Arc<Self>, emergency: bool) -> Braked {
+        let braked = self.begin_brake(emergency);
+        self.record_brake(emergency, &braked);
+        braked
+    }
+
+    fn begin_brake(self: &Arc<Self>, emergency: bool) -> Braked {
         let heard = self.telemetry();
         let offboard = {
             let mut control = lock(&self.control);

@@ -92,7 +92,7 @@ impl Call {
                 } else if matches!(command, Command::Disarm) {
                     control.want_disarmed();
                 }
-                sent = Some(self.vehicle.dispatch(command.clone()));
+                sent = Some(self.vehicle.dispatch(&self.id, command.clone()));
             });
         }
         let Some(answer) = sent else {
