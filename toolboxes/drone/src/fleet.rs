@@ -15,7 +15,7 @@ use crate::config::{Config, VehicleConfig};
 use crate::guard::{self, Refusal};
 use crate::run_log::RunLog;
 use crate::tools::{self, Entry, Job};
-use crate::vehicle::{Braked, Gate, Link, Outside, Reach, Vehicle};
+use crate::vehicle::{Braked, Gate, Link, Outside, Reach, Told, Vehicle};
 
 /// The vehicles of one toolbox.
 pub struct Fleet {
@@ -41,6 +41,27 @@ impl Gate for Alone {
     fn progress(&self, _: f64, _: &str) {}
 }
 
+/// A call that has no answer yet. Dropped so, it has ended without one.
+struct Unanswered<'a> {
+    fleet: &'a Fleet,
+    vehicle: &'a Vehicle,
+    id: &'a str,
+    tool: &'a str,
+    answered: bool,
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if self.answered {
+            return;
+        }
+        self.fleet.log.write(
+            "dropped",
+            || json!({"call_id": self.id, "tool": self.tool, "telemetry": self.fleet.snapshot(self.vehicle)}),
+        );
+    }
+}
+
 impl Fleet {
     /// Starts to connect the vehicles of the configuration.
     ///
@@ -62,13 +83,21 @@ impl Fleet {
     /// # Errors
     /// The configuration says what cannot be.
     pub fn over(channel: Channel, config: Value) -> Result<Self, ToolError> {
+        Self::over_each(vec![channel], config)
+    }
+
+    /// As [`Fleet::over`], with a channel for each vehicle of the configuration.
+    ///
+    /// # Errors
+    /// The configuration says what cannot be.
+    pub fn over_each(channels: Vec<Channel>, config: Value) -> Result<Self, ToolError> {
         let mut config: Config = serde_json::from_value(config)?;
         config.upload_fence.get_or_insert(true);
         let config = config.checked()?;
         let clock = Clock::new(1.0).virtual_from(1_700_000_000.0);
         let fleet = Self::build(config, clock, Arc::new(Alone))?;
-        for vehicle in &fleet.vehicles {
-            vehicle.start(Reach::Given(channel.clone()));
+        for (vehicle, channel) in fleet.vehicles.iter().zip(channels) {
+            vehicle.start(Reach::Given(channel));
         }
         Ok(fleet)
     }
@@ -84,8 +113,16 @@ impl Fleet {
             || json!({"version": env!("CARGO_PKG_VERSION"), "config": &config}),
         );
         let config = Arc::new(config);
+        let told = Told::default();
         let make = |own: VehicleConfig| {
-            Vehicle::new(Arc::clone(&config), own, clock, log.clone(), Arc::clone(&outside))
+            Vehicle::new(
+                Arc::clone(&config),
+                own,
+                clock,
+                log.clone(),
+                Arc::clone(&outside),
+                Arc::clone(&told),
+            )
         };
         let vehicles = config.vehicles().into_iter().map(make).collect();
         Ok(Self {
@@ -131,7 +168,7 @@ impl Fleet {
             tracing::warn!("a scene names no vehicle of ours");
             return;
         };
-        if let Err(error) = vehicle.scene.put(scene) {
+        if let Err(error) = vehicle.see(scene) {
             tracing::warn!(vehicle = vehicle.id, %error, "a scene was refused");
         }
     }
@@ -208,6 +245,14 @@ impl Fleet {
             "call",
             || json!({"call_id": id, "tool": row.tool, "args": args, "telemetry": self.snapshot(vehicle)}),
         );
+        // What is cancelled or stopped is dropped here, and answered elsewhere.
+        let mut unanswered = Unanswered {
+            fleet: self,
+            vehicle,
+            id: &id,
+            tool: row.tool,
+            answered: false,
+        };
         if !row.needs.is_empty() && !matches!(vehicle.link(), Link::Up) {
             let patience = self.config.connect_timeout_ms.unwrap_or(8000).min(60_000);
             vehicle.wait_link(Duration::from_millis(patience)).await;
@@ -220,10 +265,26 @@ impl Fleet {
             Some(answer::state(&vehicle.id, &vehicle.facts())),
             self.config.simulated(),
         );
+        unanswered.answered = true;
         self.log.write("answer", || {
             json!({"call_id": id, "tool": row.tool, "answer": answer, "telemetry": self.snapshot(vehicle)})
         });
         answer
+    }
+
+    /// Writes the answer of a call that [`Fleet::run`] did not answer: it was cancelled, timed out or stopped, or never
+    /// came so far, as the brake of the service.
+    pub(crate) fn answered_elsewhere(&self, tool: &str, args: &Value, answer: &Value) {
+        let vehicle = self.vehicle(args.get("vehicle").and_then(Value::as_str));
+        self.log.write("answer", || {
+            let telemetry = vehicle.map_or(Value::Null, |vehicle| self.snapshot(vehicle));
+            json!({"tool": tool, "args": args, "answer": answer, "telemetry": telemetry})
+        });
+    }
+
+    /// Writes a stop of the service, or its end.
+    pub(crate) fn record(&self, kind: &str, fields: impl FnOnce() -> Value) {
+        self.log.write(kind, fields);
     }
 
     async fn judge_and_run(

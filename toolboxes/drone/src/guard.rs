@@ -41,6 +41,8 @@ pub(crate) fn refuse<T>(code: &'static str, msg: impl Into<String>) -> Result<T,
 
 /// How old the pose may be: it comes at 10 Hz and more.
 pub(crate) const POSE_MAX_AGE_S: f64 = 1.0;
+/// A vehicle that lands within this of where it took off has come home, metres: GPS and wind move it by some.
+pub(crate) const HOME_M: f64 = 10.0;
 /// How close something may come ahead of a move, beyond the move itself, in metres.
 pub(crate) const AHEAD_MARGIN_M: f64 = 0.5;
 

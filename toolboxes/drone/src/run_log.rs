@@ -1,4 +1,4 @@
-//! The run log: a JSONL file with every call, decision, answer and the telemetry around them.
+//! The run log: a JSONL file with every call, decision and answer, and what the vehicle did and saw around them.
 //!
 //! Owns one thread that writes; a call never waits for the disk, and lines that do not fit the queue are counted and
 //! named in the next one. Read [`RunLog`].
@@ -69,6 +69,11 @@ impl RunLog {
                 clock,
             })),
         })
+    }
+
+    /// Whether anything is written.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.writer.is_some()
     }
 
     /// Writes `{"ts", "kind", ...fields}`.

@@ -4,6 +4,7 @@
 //! refuses what is malformed, comes from the future or goes back in time, and says how old the rest is; what is not
 //! known is never taken for free or absent. Read [`SceneStore`].
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +22,8 @@ struct Written {
     ts: f64,
     #[serde(default)]
     frame: String,
+    #[serde(default)]
+    source: String,
     #[serde(default)]
     detections: Option<Vec<Detection>>,
     #[serde(default)]
@@ -78,13 +81,21 @@ pub(crate) enum SceneError {
 
 #[derive(Default)]
 struct Kept {
-    /// The newest time stamp, and when it came.
-    ts: Option<f64>,
-    detections: Option<(Vec<Detection>, Stamp)>,
-    obstacle: Option<(f64, Stamp)>,
+    /// Who sees, by frame and source. Each has a clock and an opinion of its own: the others' do not replace it.
+    eyes: BTreeMap<(String, String), Eye>,
+    /// With the time stamp they came with.
+    detections: Option<(Vec<Detection>, Stamp, f64)>,
     /// From the vehicle's own range sensor.
     sensor: Option<(f64, Instant)>,
     error: Option<String>,
+}
+
+/// What one source has seen in one direction.
+struct Eye {
+    /// Its newest time stamp, and when that came.
+    ts: f64,
+    received: Instant,
+    obstacle: Option<(f64, Stamp)>,
 }
 
 /// When something was received, and how old it was then.
@@ -108,6 +119,8 @@ pub(crate) struct SceneStore {
     clock: Clock,
 }
 
+/// Who has said nothing for so long is forgotten, seconds.
+const FORGOTTEN_S: f64 = 60.0;
 /// Clocks of two programs on one machine differ by no more; of two machines with NTP hardly.
 const FUTURE_S: f64 = 0.5;
 
@@ -161,28 +174,38 @@ impl SceneStore {
             return Err(SceneError::Future(newest - now));
         }
         let mut kept = self.lock();
-        if let Some(last) = kept.ts
-            && scene.ts < last
-        {
-            return Err(SceneError::Regressed(last - scene.ts));
+        kept.eyes
+            .retain(|_, eye| eye.received.elapsed().as_secs_f64() < FORGOTTEN_S);
+        let eye = kept
+            .eyes
+            .entry((scene.frame, scene.source))
+            .or_insert_with(|| Eye {
+                ts: scene.ts,
+                received,
+                obstacle: None,
+            });
+        if scene.ts < eye.ts {
+            return Err(SceneError::Regressed(eye.ts - scene.ts));
         }
         let stamp = |ts: f64| Stamp {
             received,
             older_s: (now - ts).max(0.0),
         };
-        kept.ts = Some(scene.ts);
-        if let Some(mut detections) = scene.detections {
+        (eye.ts, eye.received) = (scene.ts, received);
+        if let Some(obstacle) = scene.obstacle {
+            eye.obstacle = Some((obstacle.min_dist_m, stamp(obstacle.ts.unwrap_or(scene.ts))));
+        }
+        let newest = kept.detections.as_ref().is_none_or(|(_, _, ts)| *ts <= scene.ts);
+        if let Some(mut detections) = scene.detections
+            && newest
+        {
             if !self.rules.use_depth {
                 for detection in &mut detections {
                     (detection.z_m, detection.dist_m) = (None, None);
                 }
             }
-            kept.detections = Some((detections, stamp(scene.ts)));
+            kept.detections = Some((detections, stamp(scene.ts), scene.ts));
         }
-        if let Some(obstacle) = scene.obstacle {
-            kept.obstacle = Some((obstacle.min_dist_m, stamp(obstacle.ts.unwrap_or(scene.ts))));
-        }
-        tracing::trace!(frame = scene.frame, "scene taken");
         Ok(())
     }
 
@@ -205,7 +228,7 @@ impl SceneStore {
         let wrong = kept.error.as_ref().map_or(String::new(), |error| {
             format!(" (the last one was refused: {error})")
         });
-        let Some((detections, stamp)) = &kept.detections else {
+        let Some((detections, stamp, _)) = &kept.detections else {
             return Err(format!("nothing has come from vision yet{wrong}"));
         };
         let (age, limit) = (stamp.age_s(), self.rules.detection_max_age_ms as f64 / 1000.0);
@@ -217,7 +240,7 @@ impl SceneStore {
         Ok(detections.clone())
     }
 
-    /// Metres to the nearest thing ahead, the smaller of all fresh sources.
+    /// Metres to the nearest thing ahead, the smallest of all fresh sources that look ahead.
     ///
     /// # Errors
     /// Why it is not known: a sentence.
@@ -227,18 +250,25 @@ impl SceneStore {
         }
         let limit = self.rules.obstacle_max_age_ms as f64 / 1000.0;
         let kept = self.lock();
-        let seen = kept.obstacle.map(|(metres, stamp)| (metres, stamp.age_s()));
-        let measured = kept
+        let eyes = kept.eyes.iter();
+        let (ahead, elsewhere): (Vec<_>, Vec<_>) = eyes
+            .filter_map(|((frame, _), eye)| Some((frame, eye.obstacle?)))
+            .partition(|(frame, _)| looks_ahead(frame));
+        let seen = ahead.iter().map(|(_, (metres, stamp))| (*metres, stamp.age_s()));
+        let sensor = kept
             .sensor
             .map(|(metres, at)| (metres, at.elapsed().as_secs_f64()));
-        let fresh = [seen, measured]
-            .into_iter()
-            .flatten()
-            .filter(|(_, age)| *age <= limit);
-        match fresh.map(|(metres, _)| metres).reduce(f64::min) {
+        let told: Vec<(f64, f64)> = seen.chain(sensor).collect();
+        let fresh = told.iter().filter(|(_, age)| *age <= limit);
+        match fresh.map(|(metres, _)| *metres).reduce(f64::min) {
             Some(metres) => Ok(metres),
-            None if seen.is_none() && measured.is_none() => Err("no obstacle data has come yet".to_string()),
-            None => Err(format!("the obstacle data is older than {limit:.1} s")),
+            None if !told.is_empty() => Err(format!("the obstacle data is older than {limit:.1} s")),
+            None => match elsewhere.first() {
+                Some((frame, _)) => Err(format!(
+                    "obstacle data has come for the frame {frame} and none for front"
+                )),
+                None => Err("no obstacle data has come yet".to_string()),
+            },
         }
     }
 
@@ -258,7 +288,7 @@ impl SceneStore {
         let mut version = self.version.subscribe();
         let newer = async {
             loop {
-                let seen = self.lock().detections.as_ref().map(|(_, stamp)| *stamp);
+                let seen = self.lock().detections.as_ref().map(|(_, stamp, _)| *stamp);
                 if seen.is_some_and(|stamp| stamp.age_s() < moment.elapsed().as_secs_f64()) {
                     return;
                 }
@@ -273,6 +303,11 @@ impl SceneStore {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether what is seen in a frame is ahead of the vehicle. One that is not named is.
+fn looks_ahead(frame: &str) -> bool {
+    matches!(frame.trim(), "") || frame.trim().eq_ignore_ascii_case("front")
 }
 
 /// The surest detection of an object.
@@ -385,6 +420,60 @@ mod tests {
             .put(scene(NOW + 0.5, json!([]), json!({"min_dist_m": 1.0})))
             .unwrap();
         assert!(store.free_ahead().is_err(), "it was 0.7 s old when it came");
+    }
+
+    /// An obstacle and nothing else, of one source in one frame.
+    fn obstacle(ts: f64, frame: &str, source: &str, metres: f64) -> Value {
+        json!({"schema": 1, "ts": ts, "frame": frame, "source": source, "obstacle": {"min_dist_m": metres}})
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_nearest_thing_ahead_counts_whoever_sees_it() {
+        let wall = || {
+            let store = store(Perception::default());
+            store.put(obstacle(NOW, "front", "depth", 0.8)).unwrap();
+            store
+        };
+        for (other, ahead) in [
+            (obstacle(NOW, "down", "depth", 5.0), 0.8),
+            (obstacle(NOW, "front", "yolo", 5.0), 0.8),
+            (obstacle(NOW, "", "", 5.0), 0.8),
+            (obstacle(NOW, "front", "yolo", 0.5), 0.5),
+            (obstacle(NOW, "down", "depth", 0.2), 0.8),
+            (obstacle(NOW, "Front", "depth", 0.3), 0.3),
+            // What a source itself says later replaces what it said.
+            (obstacle(NOW, "front", "depth", 5.0), 5.0),
+            // Two sources need not have one clock.
+            (obstacle(NOW - 0.05, "front", "yolo", 0.6), 0.6),
+        ] {
+            let eyes = wall();
+            let case = other.to_string();
+            eyes.put(other).unwrap();
+            assert_eq!(eyes.free_ahead(), Ok(ahead), "{case}");
+        }
+        let eyes = wall();
+        tokio::time::advance(std::time::Duration::from_millis(300)).await;
+        eyes.put(obstacle(NOW + 0.3, "front", "yolo", 5.0)).unwrap();
+        assert_eq!(eyes.free_ahead(), Ok(0.8));
+        tokio::time::advance(std::time::Duration::from_millis(300)).await;
+        assert_eq!(eyes.free_ahead(), Ok(5.0), "the wall was seen too long ago");
+        let eyes = store(Perception::default());
+        eyes.put(obstacle(NOW, "down", "depth", 5.0)).unwrap();
+        assert!(eyes.free_ahead().unwrap_err().contains("down"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn older_detections_of_another_source_do_not_replace_newer_ones() {
+        let seen = |ts: f64, source: &str, label: &str| {
+            let detections = json!([{"label": label, "conf": 0.8, "x": 0.5, "y": 0.5}]);
+            json!({"schema": 1, "ts": ts, "frame": "front", "source": source, "detections": detections})
+        };
+        let store = store(Perception::default());
+        store.put(seen(NOW, "a", "cup")).unwrap();
+        store.put(seen(NOW - 0.2, "b", "tree")).unwrap();
+        assert!(store.find("cup", 0.5).unwrap().is_some());
+        store.put(seen(NOW + 0.1, "b", "tree")).unwrap();
+        assert!(store.find("tree", 0.5).unwrap().is_some());
     }
 
     #[tokio::test(start_paused = true)]

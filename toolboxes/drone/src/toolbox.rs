@@ -70,6 +70,10 @@ impl Toolbox for Drone {
     }
 
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {
+        self.fleet.record(
+            "halt",
+            || json!({"subsystems": halt.subsystems, "emergency": halt.emergency}),
+        );
         let named = |vehicle: &&Arc<Vehicle>| halt.includes(&format!("{}/flight", vehicle.id));
         let braked: Vec<Braked> = self
             .fleet
@@ -92,7 +96,10 @@ impl Toolbox for Drone {
     }
 
     fn resume(&self) -> Result<(), ToolError> {
-        self.fleet.resume().map_err(ToolError::msg)
+        let lifted = self.fleet.resume();
+        self.fleet
+            .record("resume", || json!({"refused": lifted.as_ref().err()}));
+        lifted.map_err(ToolError::msg)
     }
 
     fn message(&self, topic: &str, data: Value) {
@@ -206,7 +213,9 @@ fn plan(toolbox: &Drone, entry: &Entry, args: Object) -> Action {
 /// The result of a call, also of one that did not get far.
 fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Value {
     if entry.row.effect == Effect::Stop {
-        return stopped(toolbox, entry);
+        let answer = stopped(toolbox, entry);
+        toolbox.fleet.answered_elsewhere(entry.row.tool, args, &answer);
+        return answer;
     }
     let action = report.actions.first();
     if let Some(output) = action
@@ -240,9 +249,11 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
         ),
     };
     let state = vehicle.map(|vehicle| answer::state(&vehicle.id, &vehicle.facts()));
-    entry
+    let answer = entry
         .complete(Reply::failed(code, msg))
-        .json(state, toolbox.fleet.config.simulated())
+        .json(state, toolbox.fleet.config.simulated());
+    toolbox.fleet.answered_elsewhere(entry.row.tool, args, &answer);
+    answer
 }
 
 /// The result of the brake: whether telemetry shows that every vehicle comes to rest.

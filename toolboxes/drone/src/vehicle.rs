@@ -13,9 +13,11 @@ mod link;
 mod prepare;
 mod process;
 mod programs;
+mod record;
 mod streams;
 mod telemetry;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,10 +31,11 @@ use tonic::transport::Channel;
 pub(crate) use brake::{Braked, stop_from_nothing};
 pub(crate) use call::Call;
 pub(crate) use command::{Command, Trouble, Waypoint};
-use control::Control;
 pub(crate) use control::Ended;
+use control::{Control, Takeover};
 pub(crate) use flying::{Flying, Target};
 pub(crate) use link::stop_through_own_server;
+use telemetry::Battery;
 pub(crate) use telemetry::Telemetry;
 
 use crate::clock::Clock;
@@ -81,6 +84,13 @@ pub(crate) enum Reach {
     Given(Channel),
 }
 
+/// Vehicles tell of a battery every two seconds, over a slow radio more seldom.
+const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
+
+/// When a takeover of any vehicle was last reported to the service: it stops all of them then, and none of them can tell
+/// that stop from a user's but by the time. Clones are the same.
+pub(crate) type Told = Arc<Mutex<Option<tokio::time::Instant>>>;
+
 /// One vehicle.
 pub(crate) struct Vehicle {
     pub(crate) id: String,
@@ -98,7 +108,9 @@ pub(crate) struct Vehicle {
     braking: Arc<tokio::sync::Mutex<()>>,
     /// How many brakes there were: only the last one judges whether the vehicle is unstable.
     brakes: std::sync::atomic::AtomicU64,
-    override_told: Mutex<Option<tokio::time::Instant>>,
+    override_told: Told,
+    /// When a scene was last written into the run log, by frame and source.
+    scenes_written: Mutex<BTreeMap<(String, String), tokio::time::Instant>>,
     outside: Arc<dyn Outside>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -113,6 +125,7 @@ impl Vehicle {
         clock: Clock,
         log: RunLog,
         outside: Arc<dyn Outside>,
+        override_told: Told,
     ) -> Arc<Self> {
         Arc::new(Self {
             id: own.id.clone(),
@@ -129,7 +142,8 @@ impl Vehicle {
             under_way: watch::Sender::new(0),
             braking: Arc::default(),
             brakes: std::sync::atomic::AtomicU64::new(0),
-            override_told: Mutex::default(),
+            override_told,
+            scenes_written: Mutex::default(),
             outside,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -215,7 +229,7 @@ impl Vehicle {
             mode: heard.mode,
             health: heard.health,
             battery_pct: heard
-                .battery
+                .battery(self.battery_age())
                 .map(|battery| battery.pct)
                 .filter(|pct| pct.is_finite()),
             home: heard.home,
@@ -226,6 +240,17 @@ impl Vehicle {
             forward_accum_m: flight.forward_accum_m,
             last_text: heard.last_words(),
         }
+    }
+
+    /// The emptiest of the batteries that are told of, while the vehicle is heard.
+    pub(crate) fn battery(&self) -> Option<Battery> {
+        let heard = self.heard.borrow();
+        heard.battery(self.battery_age()).filter(|_| heard.link_ok())
+    }
+
+    /// How old a battery's charge may be. A simulation that is slower than the world tells it more seldom.
+    fn battery_age(&self) -> Duration {
+        BATTERY_MAX_AGE.max(self.clock.wall(BATTERY_MAX_AGE))
     }
 
     /// Changes the state object and tells the bus when it is another one.
@@ -284,25 +309,31 @@ impl Vehicle {
     fn hear(self: &Arc<Self>, write: impl FnOnce(&mut Telemetry)) {
         let mut taken = None;
         self.heard.send_modify(|heard| {
+            let before = record::Shown::by(heard);
             write(heard);
+            self.record(before, heard);
             heard.heard = Some(tokio::time::Instant::now());
+            // Before anybody who waits for telemetry sees it: a call must not act on somebody else's mode.
             taken = lock(&self.control).observe(heard);
         });
-        if let Some(how) = taken {
-            self.taken_over(&how);
+        if let Some(taken) = taken {
+            self.taken_over(&taken);
         }
     }
 
-    fn taken_over(&self, how: &str) {
+    fn taken_over(&self, taken: &Takeover) {
+        let how = &taken.how;
         tracing::warn!(
             vehicle = self.id,
             how,
             "somebody else flies now; nothing more is sent"
         );
-        lock(&self.control).withdraw(&Ended::Override(how.to_string()), true);
-        *lock(&self.override_told) = Some(tokio::time::Instant::now());
         self.log
             .write("pilot_override", || json!({"vehicle": self.id, "how": how}));
+        if !taken.first {
+            return;
+        }
+        *lock(&self.override_told) = Some(tokio::time::Instant::now());
         self.outside
             .event("pilot_override", json!({"vehicle": self.id, "how": how}));
         self.outside
@@ -340,7 +371,7 @@ impl Vehicle {
     }
 
     /// Sends a command from a task of its own, so that dropping the caller leaves nothing half sent.
-    fn dispatch(self: &Arc<Self>, command: Command) -> oneshot::Receiver<Result<(), Trouble>> {
+    fn dispatch(self: &Arc<Self>, call_id: &str, command: Command) -> oneshot::Receiver<Result<(), Trouble>> {
         let (tell, told) = oneshot::channel();
         let Some(channel) = self.channel() else {
             let cause = "there is no connection".to_string();
@@ -352,9 +383,11 @@ impl Vehicle {
         };
         self.under_way.send_modify(|count| *count += 1);
         let guard = UnderWay(Arc::clone(self));
+        let (vehicle, call_id) = (Arc::clone(self), call_id.to_string());
         self.spawn(async move {
             let guard = guard;
-            let done = command.perform(channel).await;
+            let done = command.clone().perform(channel).await;
+            vehicle.record_answer(&call_id, &command, &done);
             drop(guard);
             // Nobody waits for it any more when its call was dropped.
             let _ = tell.send(done);

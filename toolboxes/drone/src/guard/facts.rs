@@ -51,6 +51,16 @@ impl Pose {
     pub(crate) fn speed(&self) -> f64 {
         crate::geo::length(self.velocity)
     }
+
+    /// Metres to a place, seen from above.
+    pub(crate) fn away_from(&self, lat: f64, lon: f64) -> f64 {
+        let here = Origin {
+            lat: self.lat,
+            lon: self.lon,
+        };
+        let [north, east] = here.local(lat, lon);
+        north.hypot(east)
+    }
 }
 
 /// Where home is in the local frame, and where that frame is.
@@ -59,7 +69,7 @@ pub(crate) struct Home {
     pub(crate) origin: Origin,
     pub(crate) north_m: f64,
     pub(crate) east_m: f64,
-    /// The ground at home.
+    /// What the vehicle counts its height from, in the local frame and above the sea.
     pub(crate) down_m: f64,
     pub(crate) amsl_m: f64,
     /// Where the vehicle stood when it was first heard, north and east: the centre of a round fence. Home moves to where

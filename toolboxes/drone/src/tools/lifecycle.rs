@@ -111,12 +111,8 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
         return refuse("stale_telemetry", "the position is not known");
     };
     let up = [pose.ned[0], pose.ned[1], home.down_m - asked];
-    guard::way(
-        &facts,
-        limits,
-        &vehicle.config.fence,
-        &Leg::new(up, up, Pace::TAKEOFF),
-    )?;
+    let leg = Leg::new(up, up, Pace::TAKEOFF);
+    call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     let alt_m = guard::takeoff_band(row, limits).apply(args.alt_m, &mut adjusted)?;
     vehicle.change_flight(|flight| flight.begin());
     call.send(Command::TakeoffAltitude(alt_m)).await?;
@@ -216,10 +212,32 @@ pub(crate) async fn rtl(call: &Call, _: &Row, _: NoArgs) -> Outcome {
         _ => (call.vehicle.config.flight_limits.max_leg_m, 30.0),
     };
     let within = Duration::from_secs_f64(60.0 + away / 3.0 + 2.0 * height / 0.7);
-    down(call, within, height, words).await.map(|reply| Reply {
-        msg: format!("returned: {}", reply.msg),
-        ..reply
-    })
+    let down = down(call, within, height, words).await?;
+    came_home(&call.vehicle.telemetry(), heard.launch, down)
+}
+
+/// A return that ended somewhere else is none: a failsafe may have landed it on its way, or PX4 has rally points.
+fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Outcome {
+    let msg = match (launch, landed.pose()) {
+        (None, _) => format!("returned: {}; where it took off was not seen", down.msg),
+        (Some(_), None) => {
+            return refuse(
+                "unconfirmed",
+                format!("{}; where, telemetry does not show", down.msg),
+            );
+        }
+        (Some((lat, lon)), Some(pose)) => {
+            let away = pose.away_from(lat, lon);
+            if away > guard::HOME_M {
+                return refuse(
+                    "not_reached",
+                    format!("{}, but {away:.0} m from where it took off", down.msg),
+                );
+            }
+            format!("returned: {}", down.msg)
+        }
+    };
+    Ok(Reply { msg, ..down })
 }
 
 /// The service stops the toolbox for this tool by itself; this is for callers without a service.

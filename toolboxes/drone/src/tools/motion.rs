@@ -88,10 +88,10 @@ pub(crate) async fn turn_ccw(call: &Call, row: &Row, args: TurnArgs) -> Outcome 
 
 /// Turns on the spot, clockwise when positive, and counts it.
 pub(super) async fn turn(call: &Call, deg: f64) -> Outcome {
-    guard::rotation(
-        &call.vehicle.facts(),
-        &call.vehicle.config.flight_limits,
-        deg.abs(),
+    let limits = &call.vehicle.config.flight_limits;
+    call.judged(
+        "rotation",
+        guard::rotation(&call.vehicle.facts(), limits, deg.abs()),
     )?;
     let flying = Flying::new(call);
     let start = flying.pose()?;
@@ -130,8 +130,8 @@ pub(crate) async fn move_forward(call: &Call, row: &Row, args: MoveArgs) -> Outc
 /// Moves ahead with `margin_m` kept free beyond the target, and counts it. Returns how far it went and how far off it is.
 pub(super) async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), Refusal> {
     let (facts, limits) = (call.vehicle.facts(), &call.vehicle.config.flight_limits);
-    guard::forward(&facts, limits, metres)?;
-    guard::ahead(&facts, metres, margin_m)?;
+    call.judged("forward", guard::forward(&facts, limits, metres))?;
+    call.judged("ahead", guard::ahead(&facts, metres, margin_m))?;
     let mut flying = Flying::new(call);
     flying.keep_ahead_m = Some(margin_m * 0.5);
     let from = flying.pose()?.ned;
@@ -153,12 +153,8 @@ async fn by(call: &Call, flying: &Flying<'_>, body: Ned) -> Result<(f64, f64), R
     let [north, east] = from_body(body[0], body[1], start.yaw_deg);
     let target = [start.ned[0] + north, start.ned[1] + east, start.ned[2] + body[2]];
     let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(start.velocity);
-    guard::way(
-        &vehicle.facts(),
-        &vehicle.config.flight_limits,
-        &vehicle.config.fence,
-        &leg,
-    )?;
+    let (facts, limits) = (vehicle.facts(), &vehicle.config.flight_limits);
+    call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
     let arrived = flying
         .to(Target {
             ned: target,

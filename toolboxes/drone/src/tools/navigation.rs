@@ -113,12 +113,13 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     let target = local(home, args.lat, args.lon, alt_m);
     not_too_far(limits, pose.ned, target)?;
     let leg = Leg::new(pose.ned, target, Pace::PX4).moving(pose.velocity);
-    guard::way(&facts, limits, &vehicle.config.fence, &leg)?;
-    guard::battery_for(&facts, limits, pose.ned, target)?;
+    call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
+    call.judged("battery", guard::battery_for(&facts, limits, pose.ned, target))?;
     vehicle.change_flight(|flight| flight.goal = Some(format!("go to {:.6}, {:.6}", args.lat, args.lon)));
     let words = vehicle.telemetry().texts_so_far;
     // Heights above the sea are MAVSDK's: confusing the two has crashed vehicles.
-    let amsl_m = home.amsl_m + alt_m;
+    // Both of one message, so that the difference is what the vehicle itself counts heights from.
+    let amsl_m = pose.amsl_m - pose.alt_m + alt_m;
     call.change_mode(
         Command::Goto {
             lat: args.lat,
@@ -223,14 +224,14 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
     let there = [north, east, asked];
     // A place outside is refused; one at the edge of the band is moved as far as stopping takes.
     let bare = Leg::new(pose.ned, there, Pace::even(0.0));
-    guard::way(&facts, limits, &vehicle.config.fence, &bare)?;
+    call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &bare))?;
     let (lowest, highest) = guard::band(limits, pace, guard::altitude(home, pose.ned));
     let room = Range::clamping("down_m", home.down_m - highest, home.down_m - lowest);
     let down = room.apply(args.down_m, &mut adjusted)?;
     let target = [north, east, down];
     let leg = Leg::new(pose.ned, target, pace).moving(pose.velocity);
-    guard::way(&facts, limits, &vehicle.config.fence, &leg)?;
-    guard::battery_for(&facts, limits, pose.ned, target)?;
+    call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &leg))?;
+    call.judged("battery", guard::battery_for(&facts, limits, pose.ned, target))?;
     vehicle.change_flight(|flight| {
         flight.goal = Some(format!("go to {north:.1} north, {east:.1} east, {down:.1} down"))
     });
@@ -277,11 +278,10 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
         if index == 0 {
             leg = leg.moving(pose.velocity);
         }
-        judge_point(&facts, limits, &vehicle.config.fence, point, &leg, index).map_err(|refusal| {
-            Refusal {
-                msg: format!("waypoint {}: {}", index + 1, refusal.msg),
-                ..refusal
-            }
+        let judged = judge_point(&facts, limits, &vehicle.config.fence, point, &leg, index);
+        call.judged("way", judged).map_err(|refusal| Refusal {
+            msg: format!("waypoint {}: {}", index + 1, refusal.msg),
+            ..refusal
         })?;
         length += distance(from, to);
         climb += (from[2] - to[2]).abs();
@@ -294,7 +294,7 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
         });
         from = to;
     }
-    guard::battery_for(&facts, limits, pose.ned, from)?;
+    call.judged("battery", guard::battery_for(&facts, limits, pose.ned, from))?;
     vehicle.change_flight(|flight| flight.goal = Some(format!("follow a path of {} waypoints", path.len())));
     let words = vehicle.telemetry().texts_so_far;
     call.send(Command::UploadMission(path)).await?;

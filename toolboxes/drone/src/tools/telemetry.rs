@@ -49,8 +49,7 @@ pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
 }
 
 pub(crate) async fn battery_status(call: &Call, _: &Row, _: NoArgs) -> Outcome {
-    let heard = call.vehicle.telemetry();
-    let Some(battery) = heard.battery.filter(|_| heard.link_ok()) else {
+    let Some(battery) = call.vehicle.battery() else {
         return refuse("no_battery_data", "the battery's charge is not known");
     };
     let known = |value: f64| value.is_finite().then_some(value);

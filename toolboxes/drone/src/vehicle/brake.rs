@@ -18,7 +18,8 @@ use crate::mavsdk::action::{HoldRequest, LandRequest};
 use crate::mavsdk::offboard::offboard_service_client::OffboardServiceClient;
 use crate::mavsdk::offboard::{SetVelocityBodyRequest, VelocityBodyYawspeed};
 
-/// The service halts what it has just latched because of a takeover: within this time that is no wish of a user.
+/// The service halts every vehicle when one was taken over: within this time that is no wish of a user, and no reason to
+/// end the landing of another one.
 const ECHO: Duration = Duration::from_secs(2);
 /// A vehicle that is faster than this 3 s after it was told to hold is not stable, metres per second.
 const UNSTABLE_MPS: f64 = 0.5;
@@ -36,17 +37,21 @@ pub(crate) enum Braked {
 impl Vehicle {
     /// Ends every motion call and sends what brings the vehicle to rest. Returns at once.
     pub(crate) fn brake(self: &Arc<Self>, emergency: bool) -> Braked {
+        let braked = self.begin_brake(emergency);
+        self.record_brake(emergency, &braked);
+        braked
+    }
+
+    fn begin_brake(self: &Arc<Self>, emergency: bool) -> Braked {
         let heard = self.telemetry();
         let offboard = {
             let mut control = lock(&self.control);
-            let landing = !emergency && control.safe_calls > 0;
-            let told = *lock(&self.override_told);
-            if control.overridden().is_some()
-                && (!emergency || told.is_some_and(|told| told.elapsed() < ECHO))
-            {
+            let echo = lock(&self.override_told).is_some_and(|told| told.elapsed() < ECHO);
+            let landing = (!emergency || echo) && control.safe_calls > 0;
+            if control.overridden().is_some() && (!emergency || echo) {
                 return Braked::Nothing("somebody else has taken over");
             }
-            control.withdraw(&Ended::Halted, emergency);
+            control.withdraw(&Ended::Halted, emergency && !landing);
             if landing {
                 return Braked::Nothing("it is being brought to safety already");
             }

@@ -86,12 +86,13 @@ impl Call {
                 return Err(ended(&self.right.why()));
             }
             self.gate.command(&mut || {
+                control.tell(&command);
                 if let Some(mode) = mode_of(&command) {
                     control.want(mode);
                 } else if matches!(command, Command::Disarm) {
                     control.want_disarmed();
                 }
-                sent = Some(self.vehicle.dispatch(command.clone()));
+                sent = Some(self.vehicle.dispatch(&self.id, command.clone()));
             });
         }
         let Some(answer) = sent else {

@@ -76,7 +76,8 @@ impl Trouble {
 }
 
 impl Command {
-    fn what(&self) -> &'static str {
+    /// What it is called in answers.
+    pub(crate) fn what(&self) -> &'static str {
         match self {
             Self::Arm => "arm",
             Self::Disarm => "disarm",

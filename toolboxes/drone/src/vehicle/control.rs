@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::telemetry::Telemetry;
-use crate::guard::{Landed, Mode};
+use super::{Command, Waypoint};
+use crate::guard::{Landed, Mode, Pose};
 
 /// Why running calls were ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +57,11 @@ impl Right {
     }
 }
 
+/// PX4 counts a take-off as done 0.8 m below its height and holds then; half a metre more is what its height wanders.
+const RISEN_M: f64 = 1.3;
+/// PX4 ends a path within a metre of its last waypoint; the mode is heard up to a second later.
+const PATH_END_M: f64 = 3.0;
+
 /// What we asked for last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Wanted {
@@ -63,6 +69,14 @@ struct Wanted {
     reached: bool,
     /// The mode before, which may be seen until the wanted one is reached.
     before: Option<Mode>,
+}
+
+/// Somebody else has taken over.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Takeover {
+    pub(crate) how: String,
+    /// The first since an operator has handed the vehicle back: later ones are no news to the bus.
+    pub(crate) first: bool,
 }
 
 /// Who flies.
@@ -73,6 +87,10 @@ pub(crate) struct Control {
     may_disarm: bool,
     was_armed: bool,
     last: Option<Mode>,
+    /// Metres above home the vehicle was told to take off to.
+    rises_to_m: Option<f64>,
+    /// The last waypoint of the path it was given.
+    path_end: Option<Waypoint>,
     motion: Right,
     safe: Right,
     /// Safe calls under way: a halt that is no emergency leaves them alone.
@@ -89,6 +107,8 @@ impl Default for Control {
             may_disarm: true,
             was_armed: false,
             last: None,
+            rises_to_m: None,
+            path_end: None,
             motion: Right::new(0),
             safe: Right::new(0),
             safe_calls: 0,
@@ -123,6 +143,15 @@ impl Control {
         end(&mut self.motion);
         if safe {
             end(&mut self.safe);
+        }
+    }
+
+    /// We are about to send a command: remembers where what it begins will end.
+    pub(crate) fn tell(&mut self, command: &Command) {
+        match command {
+            Command::TakeoffAltitude(metres) => self.rises_to_m = Some(*metres),
+            Command::UploadMission(path) => self.path_end = path.last().copied(),
+            _ => {}
         }
     }
 
@@ -180,21 +209,19 @@ impl Control {
         self.settle();
     }
 
-    /// Compares what is heard with what we asked for. Returns how somebody else has taken over, once.
-    pub(crate) fn observe(&mut self, heard: &Telemetry) -> Option<String> {
+    /// Compares what is heard with what we asked for. Where somebody else has taken over, no call may command any more
+    /// when this returns, also one that was begun after an earlier takeover.
+    pub(crate) fn observe(&mut self, heard: &Telemetry) -> Option<Takeover> {
         let how = self.look(heard);
         self.was_armed = heard.armed == Some(true);
         self.last = heard.mode.or(self.last);
-        let how = how?;
-        if self.overridden.is_some() {
-            return None;
-        }
         let words = heard
             .last_words()
             .map_or(String::new(), |words| format!("; the vehicle said last: {words}"));
-        let how = format!("{how}{words}");
-        self.overridden = Some(how.clone());
-        Some(how)
+        let how = format!("{}{words}", how?);
+        self.withdraw(&Ended::Override(how.clone()), true);
+        let first = self.overridden.replace(how.clone()).is_none();
+        Some(Takeover { how, first })
     }
 
     fn look(&mut self, heard: &Telemetry) -> Option<String> {
@@ -207,24 +234,28 @@ impl Control {
         if heard.armed != Some(true) {
             return None;
         }
-        let (mode, wanted) = (heard.mode?, self.wanted.as_mut()?);
+        let (mode, wanted) = (heard.mode?, self.wanted?);
         if mode == wanted.mode {
-            wanted.reached = true;
+            self.wanted = Some(Wanted {
+                reached: true,
+                ..wanted
+            });
             return None;
         }
         let expected = if wanted.reached {
-            follows(wanted.mode, mode, heard)
+            // Undecided is neither: the position that decides comes with the next message, or nothing may move.
+            self.follows(wanted.mode, mode, heard)?
         } else {
             // On the way to a goto, an arming or a mission MAVSDK itself asks for Hold first.
             Some(mode) == wanted.before || matches!(mode, Mode::Hold | Mode::Ready | Mode::Unknown)
         };
         if expected {
             if wanted.reached {
-                *wanted = Wanted {
+                self.wanted = Some(Wanted {
                     mode,
                     reached: true,
                     before: None,
-                };
+                });
             }
             return None;
         }
@@ -236,22 +267,44 @@ impl Control {
             was.name()
         ))
     }
-}
 
-/// What a mode turns into by itself when it has done its work.
-fn follows(mode: Mode, next: Mode, heard: &Telemetry) -> bool {
-    let standing = heard.in_air == Some(false);
-    match mode {
-        Mode::Takeoff | Mode::Mission => matches!(next, Mode::Hold | Mode::Ready),
-        Mode::Land | Mode::ReturnToLaunch => standing || next == Mode::Land,
-        Mode::Hold | Mode::Ready => matches!(next, Mode::Hold | Mode::Ready),
-        _ => false,
+    /// What a mode turns into by itself, there where its work is done. The same change anywhere else is a failsafe's or a
+    /// ground station's. `None` while it is not known where the vehicle is.
+    fn follows(&self, mode: Mode, next: Mode, heard: &Telemetry) -> Option<bool> {
+        let rests = matches!(next, Mode::Hold | Mode::Ready);
+        let standing = heard.in_air == Some(false);
+        match mode {
+            Mode::Takeoff if rests => Some(self.has_risen(heard.pose()?)),
+            Mode::Mission if rests => Some(self.has_flown_its_path(heard.pose()?, heard)),
+            Mode::ReturnToLaunch => Some(standing || next == Mode::Land && heard.is_over_launch()),
+            Mode::Land => Some(standing),
+            Mode::Hold | Mode::Ready => Some(rests),
+            _ => Some(false),
+        }
+    }
+
+    fn has_risen(&self, pose: Pose) -> bool {
+        self.rises_to_m.is_some_and(|to| pose.alt_m >= to - RISEN_M)
+    }
+
+    fn has_flown_its_path(&self, pose: Pose, heard: &Telemetry) -> bool {
+        let Some(end) = self.path_end else {
+            return false;
+        };
+        // A path may pass its last waypoint on the way. The last of its progress may come after the mode.
+        let at_last = heard
+            .mission
+            .is_none_or(|seen| seen.value.current + 1 >= seen.value.total);
+        let left = pose.away_from(end.lat, end.lon).hypot(pose.alt_m - end.alt_m);
+        at_last && left <= PATH_END_M
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::telemetry::{Mission, Place, Seen};
     use super::*;
+    use crate::geo::Origin;
 
     fn heard(mode: Mode, armed: bool, in_air: bool) -> Telemetry {
         Telemetry {
@@ -260,6 +313,72 @@ mod tests {
             in_air: Some(in_air),
             landed: Some(if in_air { Landed::InAir } else { Landed::OnGround }),
             ..Telemetry::default()
+        }
+    }
+
+    /// As [`heard`] in the air, so many metres north of 47 degrees and up.
+    fn flies(mode: Mode, north_m: f64, relative_m: f64, mission: Option<(i32, i32)>) -> Telemetry {
+        let (lat, lon) = HERE.global(north_m, 0.0);
+        Telemetry {
+            place: Some(Seen::now(Place {
+                lat,
+                lon,
+                amsl_m: 500.0 + relative_m,
+                relative_m,
+            })),
+            local: Some(Seen::now(([north_m, 0.0, -relative_m], [0.0; 3]))),
+            yaw_deg: Some(Seen::now(0.0)),
+            mission: mission.map(|(current, total)| Seen::now(Mission { current, total })),
+            launch: Some((HERE.lat, HERE.lon)),
+            ..heard(mode, true, true)
+        }
+    }
+
+    const HERE: Origin = Origin { lat: 47.0, lon: 8.0 };
+
+    /// Whether the mode that follows one of ours, once that was seen, is taken for somebody else's.
+    fn foreign(own: Mode, next: &Telemetry) -> bool {
+        let mut control = Control::default();
+        let (lat, lon) = HERE.global(40.0, 0.0);
+        control.tell(&Command::TakeoffAltitude(5.0));
+        control.tell(&Command::UploadMission(vec![Waypoint {
+            lat,
+            lon,
+            alt_m: 8.0,
+            speed_mps: 3.0,
+            last: true,
+        }]));
+        control.want(own);
+        control.observe(&flies(own, 20.0, 2.0, None));
+        control.observe(next).is_some()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mode_ends_by_itself_only_where_its_work_is_done() {
+        use Mode::{Hold, Land, Posctl, ReturnToLaunch, Takeoff};
+        for (own, next, is_foreign) in [
+            (Takeoff, flies(Hold, 0.0, 4.6, None), false),
+            (Takeoff, flies(Hold, 0.0, 4.0, None), false),
+            (Takeoff, flies(Hold, 0.0, 3.5, None), true),
+            (Takeoff, flies(Posctl, 0.0, 4.6, None), true),
+            (Mode::Mission, flies(Hold, 39.0, 7.6, Some((3, 3))), false),
+            (Mode::Mission, flies(Hold, 39.0, 7.6, Some((2, 3))), false),
+            (Mode::Mission, flies(Hold, 39.0, 7.6, None), false),
+            (Mode::Mission, flies(Hold, 39.0, 7.6, Some((1, 3))), true),
+            (Mode::Mission, flies(Hold, 30.0, 8.0, Some((2, 3))), true),
+            (Mode::Mission, flies(Hold, 40.0, 3.0, Some((2, 3))), true),
+            (ReturnToLaunch, flies(Land, 8.0, 12.0, None), false),
+            (ReturnToLaunch, flies(Land, 30.0, 12.0, None), true),
+            (ReturnToLaunch, flies(Hold, 0.0, 12.0, None), true),
+            (Land, flies(Hold, 0.0, 12.0, None), true),
+        ] {
+            assert_eq!(
+                foreign(own, &next),
+                is_foreign,
+                "{own:?}, then {:?} at {:?}",
+                next.mode,
+                next.place
+            );
         }
     }
 
@@ -306,12 +425,11 @@ mod tests {
         check(
             &[
                 (Some(Takeoff), fly(Takeoff)),
-                (None, fly(Hold)),
+                (Some(Hold), fly(Hold)),
                 (None, fly(ReturnToLaunch)),
             ],
             true,
         );
-        check(&[(Some(Mission), fly(Mission)), (None, fly(Hold))], false);
         check(
             &[(Some(Mission), fly(Mission)), (None, fly(ReturnToLaunch))],
             true,
@@ -333,6 +451,16 @@ mod tests {
         check(&[(None, fly(Posctl)), (None, fly(Mission))], false);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_mode_is_not_judged_before_the_place_is_known() {
+        let mut control = Control::default();
+        control.tell(&Command::TakeoffAltitude(5.0));
+        control.want(Mode::Takeoff);
+        control.observe(&flies(Mode::Takeoff, 0.0, 1.0, None));
+        assert_eq!(control.observe(&heard(Mode::Hold, true, true)), None);
+        assert!(control.observe(&flies(Mode::Hold, 0.0, 2.0, None)).is_some());
+    }
+
     #[test]
     fn a_halt_ends_motion_and_an_emergency_ends_safe_calls_too() {
         let mut control = Control::default();
@@ -348,14 +476,22 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_takeover_is_reported_until_it_is_handed_back() {
+    fn every_takeover_ends_the_calls_and_the_first_is_news_until_it_is_handed_back() {
         let mut control = Control::default();
         control.observe(&heard(Mode::Hold, true, true));
         control.want(Mode::Offboard);
         control.observe(&heard(Mode::Offboard, true, true));
-        assert!(control.observe(&heard(Mode::Posctl, true, true)).is_some());
+        let taken = control.observe(&heard(Mode::Posctl, true, true));
+        assert!(taken.is_some_and(|taken| taken.first));
         assert!(control.observe(&heard(Mode::Altctl, true, true)).is_none());
-        assert!(control.overridden().is_some());
+        // A call that may run all the same, and a pilot who takes over from it again.
+        let safe = control.right(true);
+        control.want(Mode::ReturnToLaunch);
+        control.observe(&heard(Mode::ReturnToLaunch, true, true));
+        assert!(!safe.is_withdrawn());
+        let again = control.observe(&heard(Mode::Stabilized, true, true));
+        assert!(again.is_some_and(|taken| !taken.first) && safe.is_withdrawn());
+        assert!(control.overridden().is_some_and(|how| how.contains("STABILIZED")));
         control.hand_back();
         assert!(control.overridden().is_none());
         assert!(control.observe(&heard(Mode::Posctl, true, true)).is_none());

@@ -150,11 +150,12 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         |heard, message| {
             if let Some(battery) = message.battery {
                 let remaining = f64::from(battery.time_remaining_s);
-                heard.battery = Some(Battery {
+                let told = Battery {
                     pct: percent(battery.remaining_percent.into()),
                     voltage_v: battery.voltage_v.into(),
                     remaining_s: (remaining.is_finite() && remaining > 0.0).then_some(remaining),
-                });
+                };
+                heard.batteries.insert(battery.id, Seen::now(told));
             }
         }
     );

@@ -3,14 +3,14 @@
 //! Plain data with the moment each piece came; written by the streams of [`super::streams`], read by everybody else
 //! without waiting. Read [`Telemetry`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::geo::{Ned, Origin, length};
-use crate::guard::{Health, Home, Landed, Mode, POSE_MAX_AGE_S, Pose};
+use crate::guard::{HOME_M, Health, Home, Landed, Mode, POSE_MAX_AGE_S, Pose};
 
 /// A value and when it came.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,8 @@ pub(crate) struct Telemetry {
     pub(crate) mode: Option<Mode>,
     pub(crate) health: Option<Health>,
     pub(crate) satellites: Option<i32>,
-    pub(crate) battery: Option<Battery>,
+    /// By the vehicle's numbers for them.
+    pub(crate) batteries: BTreeMap<u32, Seen<Battery>>,
     pub(crate) clearance_m: Option<Seen<f64>>,
     pub(crate) camera: Option<i32>,
     /// Photos the camera has reported as taken.
@@ -92,6 +93,8 @@ pub(crate) struct Telemetry {
     pub(crate) origin: Option<Origin>,
     /// Where it stood before it was armed.
     pub(crate) home: Option<Home>,
+    /// Latitude and longitude where it was seen standing before it was armed; not known of a vehicle found in the air.
+    pub(crate) launch: Option<(f64, f64)>,
     /// Latitude and longitude of the first home: it holds the fence in its place.
     pub(crate) anchor: Option<(f64, f64)>,
 }
@@ -100,6 +103,11 @@ pub(crate) struct Telemetry {
 const TEXTS: usize = 16;
 /// The vehicle is lost after this silence: MAVSDK's own limit for heartbeats.
 const LOST: Duration = Duration::from_secs(3);
+
+/// Two messages of this age are of one instant, for a vehicle that keeps its height.
+const TOGETHER: Duration = Duration::from_millis(500);
+/// A vehicle keeps its height below this, metres per second.
+const LEVEL_MPS: f64 = 0.2;
 
 impl Telemetry {
     /// Whether the vehicle is heard.
@@ -141,6 +149,20 @@ impl Telemetry {
         })
     }
 
+    /// The emptiest battery that was told within `at_most`. One without an estimate counts when no other has any.
+    pub(crate) fn battery(&self, at_most: Duration) -> Option<Battery> {
+        let fresh = self
+            .batteries
+            .values()
+            .filter(|seen| seen.at.elapsed() <= at_most);
+        fresh
+            .map(|seen| seen.value)
+            .min_by(|a, b| match (a.pct.is_finite(), b.pct.is_finite()) {
+                (true, true) => a.pct.total_cmp(&b.pct),
+                (a, b) => b.cmp(&a),
+            })
+    }
+
     /// Whether it may be moving: armed, in the air, or nobody knows.
     pub(crate) fn may_move(&self) -> bool {
         self.armed != Some(false) || self.in_air != Some(false)
@@ -149,6 +171,11 @@ impl Telemetry {
     /// Whether it stands.
     pub(crate) fn on_ground(&self) -> bool {
         self.landed == Some(Landed::OnGround) && self.in_air != Some(true)
+    }
+
+    /// Whether it is where it took off, some metres more or less. Where that is not known, it is not.
+    pub(crate) fn is_over_launch(&self) -> bool {
+        matches!((self.pose(), self.launch), (Some(pose), Some((lat, lon))) if pose.away_from(lat, lon) <= HOME_M)
     }
 
     /// Adds something said.
@@ -181,8 +208,9 @@ impl Telemetry {
         self.texts.back().map(|text| text.text.to_string())
     }
 
-    /// Works out where home is. Before arming it is where the vehicle stands; in the air it is not touched. Where the
-    /// vehicle was found in the air, it is the origin of its local frame.
+    /// Works out where home is. Before arming it is where the vehicle stands; in the air its place is not touched. Where
+    /// the vehicle was found in the air, it is the origin of its local frame. Its height follows PX4's, which takes a new
+    /// one when it arms and when it takes off: what the vehicle calls its height is above that.
     pub(crate) fn settle_home(&mut self) {
         let (Some(place), Some(local)) = (self.place, self.local) else {
             return;
@@ -209,10 +237,23 @@ impl Telemetry {
                 centre: origin.local(lat, lon),
             }
         };
+        if self.armed == Some(false) || self.home.is_none() && self.in_air == Some(false) {
+            self.launch = Some((place.value.lat, place.value.lon));
+        }
         match (self.armed, self.home) {
             (Some(false), _) => self.home = Some(home(ned[0], ned[1])),
             (Some(true), None) if self.in_air == Some(false) => self.home = Some(home(ned[0], ned[1])),
             (Some(true), None) if self.in_air == Some(true) => self.home = Some(home(0.0, 0.0)),
+            (_, Some(home)) => {
+                // Both heights are of one message, the one in the local frame is of another: while it climbs or sinks
+                // they are of different instants.
+                let same = local.at.elapsed() < TOGETHER && velocity[2].abs() < LEVEL_MPS;
+                self.home = Some(Home {
+                    amsl_m,
+                    down_m: if same { down_m } else { home.down_m },
+                    ..home
+                });
+            }
             _ => {}
         }
     }

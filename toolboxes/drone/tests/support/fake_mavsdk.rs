@@ -47,6 +47,11 @@ pub(crate) struct Sim {
     pub(crate) vehicle: Vehicle,
     /// The link is down: nothing is heard and nothing arrives.
     pub(crate) silent: bool,
+    /// How far above the truth the vehicle believes to be, metres. PX4 takes a new home when it takes off, so that this
+    /// shows as a height above home on the ground and not in the air.
+    pub(crate) height_error_m: f64,
+    /// What is told of batteries besides the vehicle's own: number and percent. `None`: nothing of any.
+    pub(crate) batteries: Option<Vec<(u32, f64)>>,
     setpoint: Option<Setpoint>,
     started: f64,
     heartbeat_due: f64,
@@ -74,6 +79,8 @@ impl FakeMavsdk {
             sim: Arc::new(Mutex::new(Sim {
                 vehicle,
                 silent: false,
+                height_error_m: 0.0,
+                batteries: Some(Vec::new()),
                 setpoint: None,
                 started: f64::NEG_INFINITY,
                 heartbeat_due: 0.0,

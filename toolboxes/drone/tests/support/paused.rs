@@ -13,7 +13,7 @@ use px4_sim::log::What;
 use px4_sim::scene::Scene;
 use px4_sim::{Home, Mode, Quirks, Vehicle, World};
 
-use crate::fake_mavsdk::FakeMavsdk;
+use crate::fake_mavsdk::{FakeMavsdk, Sim};
 
 /// A vehicle on the ground that has booted, and the toolbox that hears it.
 #[derive(Clone)]
@@ -94,6 +94,30 @@ impl Paused {
     pub(crate) async fn take_off(&self, alt_m: f64) {
         self.ok("arm", json!({})).await;
         self.ok("takeoff", json!({"alt_m": alt_m})).await;
+    }
+
+    /// Starts a call, lets something happen once `when` holds, and returns the answer and when it happened.
+    pub(crate) async fn in_the_middle(
+        &self,
+        tool: &str,
+        args: Value,
+        when: impl Fn(&Sim) -> bool,
+        happen: impl Fn(&mut Sim),
+    ) -> (Value, f64) {
+        let call = self.fleet.call(tool, args);
+        tokio::pin!(call);
+        loop {
+            let step = tokio::time::timeout(Duration::from_millis(50), &mut call).await;
+            assert!(step.is_err(), "{tool} ended before: {step:?}\n{}", self.story());
+            let mut sim = self.fake.lock();
+            if when(&sim) {
+                happen(&mut sim);
+                break;
+            }
+        }
+        let then = self.time();
+        let answer = tokio::time::timeout(Duration::from_secs(300), call).await;
+        (answer.expect("the call ends"), then)
     }
 
     /// The commands that reached the vehicle at or after this time, without set points.

@@ -72,6 +72,7 @@ impl ActionService for FakeMavsdk {
 
     async fn goto_location(&self, request: Request<GotoLocationRequest>) -> Answered<GotoLocationResponse> {
         let to = request.into_inner();
+        let error = self.lock().height_error_m;
         let goto = |vehicle: &mut Vehicle| {
             if vehicle.mode() != Mode::Hold {
                 vehicle.set_mode(Mode::Hold, Cause::Command);
@@ -80,7 +81,7 @@ impl ActionService for FakeMavsdk {
             let alt = to
                 .absolute_altitude_m
                 .is_finite()
-                .then(|| f64::from(to.absolute_altitude_m));
+                .then(|| f64::from(to.absolute_altitude_m) - error);
             vehicle.reposition(Some((to.latitude_deg, to.longitude_deg)), alt, yaw)
         };
         let action_result = self.act(goto).await;

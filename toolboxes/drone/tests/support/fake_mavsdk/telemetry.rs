@@ -84,11 +84,14 @@ impl TelemetryService for FakeMavsdk {
         let read = |sim: &Sim| {
             located(sim, || {
                 let (lat, lon, alt) = sim.vehicle.global();
+                let error = sim.height_error_m;
+                let stands = sim.vehicle.landed() == Landed::OnGround;
+                let counted = if stands { error } else { 0.0 };
                 let position = Some(Position {
                     latitude_deg: lat,
                     longitude_deg: lon,
-                    absolute_altitude_m: alt as f32,
-                    relative_altitude_m: sim.vehicle.height() as f32,
+                    absolute_altitude_m: (alt + error) as f32,
+                    relative_altitude_m: (sim.vehicle.height() + counted) as f32,
                 });
                 PositionResponse { position }
             })
@@ -165,16 +168,25 @@ impl TelemetryService for FakeMavsdk {
         _: Request<SubscribeBatteryRequest>,
     ) -> Answered<Self::SubscribeBatteryStream> {
         let read = |sim: &Sim| {
-            let pct = sim.vehicle.battery_pct;
-            let battery = Some(Battery {
-                voltage_v: (14.0 + 2.8 * pct / 100.0) as f32,
-                remaining_percent: pct.floor() as f32,
-                time_remaining_s: (pct / sim.vehicle.drain.max(1e-6)) as f32,
-                ..Battery::default()
-            });
-            Some(BatteryResponse { battery })
+            let own = (0, sim.vehicle.battery_pct);
+            let told = std::iter::once(&own).chain(sim.batteries.as_ref()?);
+            let message = |(id, pct): &(u32, f64)| BatteryResponse {
+                battery: Some(Battery {
+                    id: *id,
+                    voltage_v: (14.0 + 2.8 * pct / 100.0) as f32,
+                    remaining_percent: pct.floor() as f32,
+                    time_remaining_s: (pct / sim.vehicle.drain.max(1e-6)) as f32,
+                    ..Battery::default()
+                }),
+            };
+            Some(told.map(message).collect::<Vec<_>>())
         };
-        Ok(self.every(2.0, read).into())
+        let each = self.every(2.0, read).flat_map(|told| match told {
+            Ok(told) => stream::iter(told.into_iter().map(Ok).collect::<Vec<_>>()),
+            Err(status) => stream::iter(vec![Err(status)]),
+        });
+        let each: Self::SubscribeBatteryStream = Box::pin(each);
+        Ok(each.into())
     }
 
     async fn subscribe_flight_mode(

@@ -1,0 +1,73 @@
+//! A charge that is not told any more is not known, and of several batteries the emptiest counts. On virtual time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[path = "support/fake_mavsdk.rs"]
+mod fake_mavsdk;
+#[path = "support/paused.rs"]
+mod paused;
+
+use ovos_toolbox_sdk::serde_json::{Value, json};
+use px4_sim::World;
+
+use paused::{Paused, fly};
+
+fn airborne<F: Future<Output = ()>>(flight: impl FnOnce(Paused) -> F) {
+    let world = World {
+        things: Vec::new(),
+        ..World::default()
+    };
+    fly(json!({}), world, |paused| async move {
+        paused.take_off(5.0).await;
+        flight(paused).await;
+    });
+}
+
+async fn up(paused: &Paused) -> Value {
+    paused.fleet.call("move_up", json!({"cm": 30})).await
+}
+
+#[test]
+fn a_charge_that_is_not_told_any_more_is_not_known() {
+    airborne(|paused| async move {
+        paused.fake.lock().batteries = None;
+        paused.pass(6.0).await;
+        // Some messages may be lost.
+        assert_eq!(up(&paused).await["ok"], true);
+        paused.pass(8.0).await;
+        assert_eq!(up(&paused).await["code"], "no_battery_data");
+        let status = paused.fleet.call("battery_status", json!({})).await;
+        assert_eq!(
+            (&status["ok"], &status["code"]),
+            (&json!(false), &json!("no_battery_data"))
+        );
+        // It comes back, and goes again: the way down needs no battery.
+        paused.fake.lock().batteries = Some(Vec::new());
+        paused.pass(3.0).await;
+        assert_eq!(up(&paused).await["ok"], true);
+        paused.fake.lock().batteries = None;
+        paused.pass(15.0).await;
+        paused.ok("land", json!({})).await;
+    });
+}
+
+#[test]
+fn the_emptiest_battery_counts() {
+    airborne(|paused| async move {
+        for (others, pct) in [
+            (vec![(1, 80.0), (2, 10.0), (3, 90.0)], 10.0),
+            // One without an estimate says nothing.
+            (vec![(1, 80.0), (2, f64::NAN)], 80.0),
+        ] {
+            paused.fake.lock().batteries = Some(others.clone());
+            paused.pass(15.0).await;
+            let status = paused.ok("battery_status", json!({})).await;
+            assert_eq!(status["pct"], pct, "{others:?}: {status}");
+            let moved = up(&paused).await;
+            assert_eq!(moved["code"] == "battery_low", pct < 25.0, "{others:?}: {moved}");
+        }
+    });
+}

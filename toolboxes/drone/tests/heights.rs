@@ -1,0 +1,56 @@
+//! Heights are what the vehicle counts them from, also where it has begun to count anew. On virtual time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[path = "support/fake_mavsdk.rs"]
+mod fake_mavsdk;
+#[path = "support/paused.rs"]
+mod paused;
+
+use ovos_toolbox_sdk::serde_json::json;
+use px4_sim::World;
+
+use paused::fly;
+
+/// Degrees of latitude so many metres north of the simulator's home.
+fn north(metres: f64) -> f64 {
+    47.397_742 + (metres / 6_371_000.0).to_degrees()
+}
+
+#[test]
+fn a_vehicle_whose_height_was_wrong_on_the_ground_flies_at_the_right_one() {
+    // The estimate went up or down while the vehicle stood; PX4 begins at zero when it takes off.
+    for error in [4.0, -4.0, 0.0] {
+        let world = World {
+            things: Vec::new(),
+            ..World::default()
+        };
+        fly(
+            json!({"flight_limits": {"max_alt_m": 12.0}}),
+            world,
+            |paused| async move {
+                paused.fake.lock().height_error_m = error;
+                paused.pass(3.0).await;
+                paused.take_off(5.0).await;
+                let height = || paused.fake.lock().vehicle.height();
+                let goto =
+                    |metres: f64, alt_m: f64| json!({"lat": north(metres), "lon": 8.545_594, "alt_m": alt_m});
+                paused.ok("goto_gps", goto(8.0, 3.0)).await;
+                assert!((height() - 3.0).abs() < 0.5, "{error}: {}", height());
+                let high = paused.ok("goto_gps", goto(12.0, 50.0)).await;
+                assert_eq!(high["clamped"]["alt_m"]["applied"], 10.8, "{error}: {high}");
+                assert!((height() - 10.8).abs() < 0.5, "{error}: {}", height());
+                // The path is sent with heights above the vehicle's own home, so both tools have to mean the same.
+                let point = json!({"lat": north(4.0), "lon": 8.545_594, "alt_m": 3});
+                paused.ok("follow_path", json!({"waypoints": [point]})).await;
+                assert!((height() - 3.0).abs() < 1.2, "{error}: {}", height());
+                let refused = paused.fleet.call("move_down", json!({"cm": 300})).await;
+                assert_eq!(refused["code"], "altitude_floor", "{error}: {refused}");
+                paused.ok("rtl", json!({})).await;
+            },
+        );
+    }
+}

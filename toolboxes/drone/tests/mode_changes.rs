@@ -1,0 +1,145 @@
+//! Whose a mode change is: PX4 itself holds after a take-off and at the end of a path, and a failsafe or a ground station
+//! changes to the same mode anywhere else. On virtual time.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[path = "support/fake_mavsdk.rs"]
+mod fake_mavsdk;
+#[path = "support/paused.rs"]
+mod paused;
+
+use ovos_toolbox_sdk::serde_json::{Value, json};
+use px4_sim::log::Cause;
+use px4_sim::{Mode, World};
+
+use fake_mavsdk::Sim;
+use paused::{Paused, fly};
+
+fn empty() -> World {
+    World {
+        things: Vec::new(),
+        ..World::default()
+    }
+}
+
+/// Degrees of latitude so many metres north of the simulator's home.
+fn north(metres: f64) -> f64 {
+    47.397_742 + (metres / 6_371_000.0).to_degrees()
+}
+
+/// Waypoints at 6 m, so many metres north of home.
+fn path(metres: &[f64]) -> Value {
+    let point = |metres: &f64| json!({"lat": north(*metres), "lon": 8.545_594, "alt_m": 6});
+    json!({"waypoints": metres.iter().map(point).collect::<Vec<_>>()})
+}
+
+fn hold(sim: &mut Sim) {
+    sim.vehicle.failsafe(Mode::Hold, "Failsafe activated");
+}
+
+/// It ended because somebody else flies, and nothing was sent to the vehicle after that.
+async fn left_alone(paused: &Paused, answer: &Value, then: f64) {
+    assert_eq!(answer["code"], "pilot_override", "{answer}\n{}", paused.story());
+    paused.pass(6.0).await;
+    let sent = paused.commands_since(then + 0.01);
+    assert!(sent.is_empty(), "then it sent {sent:?}\n{}", paused.story());
+    let refused = paused.fleet.call("move_up", json!({"cm": 50})).await;
+    assert_eq!(refused["code"], "pilot_override", "{refused}");
+}
+
+#[test]
+fn a_hold_in_the_middle_of_a_path_is_somebody_elses() {
+    fly(json!({}), empty(), |paused| async move {
+        paused.take_off(5.0).await;
+        let at_last = |sim: &Sim| sim.vehicle.body().position[0] > 40.0;
+        let (answer, then) = paused
+            .in_the_middle("follow_path", path(&[20.0, 60.0]), at_last, hold)
+            .await;
+        left_alone(&paused, &answer, then).await;
+    });
+    // Where the path passes the place at which it will end.
+    fly(json!({}), empty(), |paused| async move {
+        paused.take_off(5.0).await;
+        let passing = |sim: &Sim| sim.vehicle.body().position[0] > 19.0;
+        let (answer, then) = paused
+            .in_the_middle("follow_path", path(&[20.0, 40.0, 20.0]), passing, hold)
+            .await;
+        left_alone(&paused, &answer, then).await;
+    });
+}
+
+#[test]
+fn a_hold_at_a_quarter_of_a_take_off_is_somebody_elses() {
+    fly(json!({}), empty(), |paused| async move {
+        paused.ok("arm", json!({})).await;
+        let low = |sim: &Sim| sim.vehicle.height() > 2.5;
+        let (answer, then) = paused
+            .in_the_middle("takeoff", json!({"alt_m": 10}), low, hold)
+            .await;
+        left_alone(&paused, &answer, then).await;
+    });
+}
+
+#[test]
+fn the_hold_at_the_end_is_px4s_own() {
+    for alt_m in [1.0, 3.0, 20.0] {
+        fly(json!({}), empty(), |paused| async move {
+            paused.take_off(alt_m).await;
+            paused.ok("follow_path", path(&[5.0, 12.0])).await;
+            paused.ok("follow_path", path(&[20.0, 12.0, 20.0, 12.0])).await;
+            paused.ok("move_up", json!({"cm": 50})).await;
+        });
+    }
+}
+
+#[test]
+fn a_return_that_is_made_a_landing_far_away_is_somebody_elses() {
+    for (far, expected) in [(60.0, "pilot_override"), (4.0, "")] {
+        fly(json!({}), empty(), |paused| async move {
+            paused.take_off(6.0).await;
+            paused
+                .ok(
+                    "goto_gps",
+                    json!({"lat": north(70.0), "lon": 8.545_594, "alt_m": 6}),
+                )
+                .await;
+            let there =
+                |sim: &Sim| sim.vehicle.mode() == Mode::Return && sim.vehicle.body().position[0] < far;
+            let land = |sim: &mut Sim| {
+                sim.vehicle.set_mode(Mode::Land, Cause::GroundStation);
+            };
+            let (answer, _) = paused.in_the_middle("rtl", json!({}), there, land).await;
+            assert_eq!(
+                answer["code"].as_str().unwrap_or_default(),
+                expected,
+                "{far}: {answer}"
+            );
+            assert_eq!(answer["ok"], expected.is_empty(), "{far}: {answer}");
+        });
+    }
+}
+
+#[test]
+fn a_return_to_somewhere_else_is_not_home() {
+    fly(json!({}), empty(), |paused| async move {
+        paused.ok("arm", json!({})).await;
+        {
+            // A place to return to that is not where the toolbox saw it take off, such as a rally point.
+            let mut sim = paused.fake.lock();
+            sim.vehicle.teleport([40.0, 0.0, 0.0], 0.0);
+            sim.vehicle.disarm(false, Cause::GroundStation);
+            sim.vehicle.arm();
+        }
+        paused.ok("takeoff", json!({"alt_m": 5})).await;
+        let answer = paused.fleet.call("rtl", json!({})).await;
+        assert_eq!(answer["code"], "not_reached", "{answer}");
+        let msg = answer["msg"].as_str().unwrap();
+        assert!(
+            msg.contains("landed and disarmed") && msg.contains("40 m"),
+            "{answer}"
+        );
+    });
+}
