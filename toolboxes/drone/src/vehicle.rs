@@ -13,6 +13,7 @@ mod link;
 mod prepare;
 mod process;
 mod programs;
+mod rest;
 mod streams;
 mod telemetry;
 
@@ -33,6 +34,7 @@ use control::Control;
 pub(crate) use control::Ended;
 pub(crate) use flying::{Flying, Target};
 pub(crate) use link::stop_through_own_server;
+pub(crate) use rest::Resting;
 pub(crate) use telemetry::Telemetry;
 
 use crate::clock::Clock;
@@ -98,6 +100,12 @@ pub(crate) struct Vehicle {
     braking: Arc<tokio::sync::Mutex<()>>,
     /// How many brakes there were: only the last one judges whether the vehicle is unstable.
     brakes: std::sync::atomic::AtomicU64,
+    /// How many commands that lead to a mode calls have sent: one since a brake began knows better than the brake.
+    mode_commands: std::sync::atomic::AtomicU64,
+    /// The last of them was a flight to a place, which goes on in mode Hold.
+    repositioning: std::sync::atomic::AtomicBool,
+    /// How fast it was when it was braked last, metres per second.
+    braked_at_mps: Mutex<Option<f64>>,
     override_told: Mutex<Option<tokio::time::Instant>>,
     outside: Arc<dyn Outside>,
     tasks: TaskTracker,
@@ -129,6 +137,9 @@ impl Vehicle {
             under_way: watch::Sender::new(0),
             braking: Arc::default(),
             brakes: std::sync::atomic::AtomicU64::new(0),
+            mode_commands: std::sync::atomic::AtomicU64::new(0),
+            repositioning: std::sync::atomic::AtomicBool::new(false),
+            braked_at_mps: Mutex::default(),
             override_told: Mutex::default(),
             outside,
             tasks: TaskTracker::new(),
@@ -253,14 +264,6 @@ impl Vehicle {
     /// Whether somebody else has taken over.
     pub(crate) fn overridden(&self) -> Option<String> {
         lock(&self.control).overridden().map(str::to_owned)
-    }
-
-    /// Whether telemetry shows that it holds, lands or stands, or that it is not ours to stop.
-    pub(crate) fn comes_to_rest(&self) -> bool {
-        let heard = self.heard.borrow();
-        let never_heard = heard.heard.is_none();
-        let holds = matches!(heard.mode, Some(Mode::Hold | Mode::Land));
-        never_heard || !heard.may_move() || self.overridden().is_some() || heard.link_ok() && holds
     }
 
     /// The operator has lifted the latch.

@@ -226,6 +226,7 @@ pub(crate) async fn rtl(call: &Call, _: &Row, _: NoArgs) -> Outcome {
 pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     match call.vehicle.brake(true) {
         Braked::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),
+        Braked::Foreign(how) => refuse("pilot_override", how),
         Braked::Unreachable(why) => refuse("link_down", why),
         Braked::Sent(told) => match told.await {
             Ok(Ok(())) => Ok(Reply::done("the vehicle has acknowledged the brake")),

@@ -130,8 +130,9 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     )
     .await?;
     let arrived = approach(call, pose, target, yaw_deg, words).await;
-    if arrived.is_err() && call.still_may().is_ok() {
-        let _ = call.change_mode(Command::Hold, 2).await;
+    match &arrived {
+        Ok(_) => vehicle.arrived(),
+        Err(refusal) => call.leave_at_rest(refusal).await,
     }
     Ok(Reply::done(format!("arrived, {:.1} m off", arrived?)).clamped(adjusted))
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
 
+use super::rest::{Flight, Seen, slows};
 use super::{Command, Ended, Vehicle, lock};
 use crate::config::Estop;
 use crate::guard::Mode;
@@ -20,31 +21,45 @@ use crate::mavsdk::offboard::{SetVelocityBodyRequest, VelocityBodyYawspeed};
 
 /// The service halts what it has just latched because of a takeover: within this time that is no wish of a user.
 const ECHO: Duration = Duration::from_secs(2);
-/// A vehicle that is faster than this 3 s after it was told to hold is not stable, metres per second.
-const UNSTABLE_MPS: f64 = 0.5;
+/// A brake that has no effect is repeated so often.
+const REPEATS: u32 = 4;
+/// After so long, vehicle time, an emergency judges whether it has any.
+const STABLE_WITHIN: Duration = Duration::from_secs(3);
 
 /// What a brake could do at once.
 pub(crate) enum Braked {
     /// Nothing moves, or it is not ours to stop.
     Nothing(&'static str),
+    /// Somebody else has taken over, and how: nothing was sent.
+    Foreign(String),
     /// The commands are on their way; resolves when they were acknowledged.
     Sent(oneshot::Receiver<Result<(), String>>),
     /// There is no way to the vehicle.
     Unreachable(String),
 }
 
+/// One brake.
+struct Brake {
+    emergency: bool,
+    /// The mode in which it rests.
+    rest: Mode,
+    number: u64,
+    /// [`Vehicle::mode_commands`] when it began.
+    commands: u64,
+}
+
 impl Vehicle {
     /// Ends every motion call and sends what brings the vehicle to rest. Returns at once.
     pub(crate) fn brake(self: &Arc<Self>, emergency: bool) -> Braked {
         let heard = self.telemetry();
-        let offboard = {
+        let (flight, commands) = {
             let mut control = lock(&self.control);
             let landing = !emergency && control.safe_calls > 0;
             let told = *lock(&self.override_told);
-            if control.overridden().is_some()
+            if let Some(how) = control.overridden()
                 && (!emergency || told.is_some_and(|told| told.elapsed() < ECHO))
             {
-                return Braked::Nothing("somebody else has taken over");
+                return Braked::Foreign(how.to_string());
             }
             control.withdraw(&Ended::Halted, emergency);
             if landing {
@@ -61,10 +76,15 @@ impl Vehicle {
             if idle {
                 return Braked::Nothing("it does not move");
             }
-            let offboard = control.is_offboard() || heard.mode == Some(Mode::Offboard);
+            let flight = Flight {
+                offboard: control.is_offboard() || heard.mode == Some(Mode::Offboard),
+                reposition: self.flies_in_hold(&heard),
+                stubborn: false,
+            };
             control.want(self.rest(emergency));
-            offboard
+            (flight, self.mode_commands.load(Ordering::SeqCst))
         };
+        *lock(&self.braked_at_mps) = heard.pose().map(|pose| pose.speed());
         let Some(channel) = self.channel() else {
             return Braked::Unreachable(format!("{}: there is no connection to the vehicle", self.id));
         };
@@ -74,12 +94,13 @@ impl Vehicle {
         );
         let (tell, told) = oneshot::channel();
         let vehicle = Arc::clone(self);
-        let number = self.brakes.fetch_add(1, Ordering::SeqCst) + 1;
-        self.spawn(async move {
-            vehicle
-                .come_to_rest(channel, offboard, emergency, number, tell)
-                .await
-        });
+        let brake = Brake {
+            emergency,
+            rest: self.rest(emergency),
+            number: self.brakes.fetch_add(1, Ordering::SeqCst) + 1,
+            commands,
+        };
+        self.spawn(async move { vehicle.come_to_rest(channel, flight, brake, tell).await });
         Braked::Sent(told)
     }
 
@@ -94,73 +115,72 @@ impl Vehicle {
     async fn come_to_rest(
         self: Arc<Self>,
         channel: Channel,
-        offboard: bool,
-        emergency: bool,
-        number: u64,
+        mut flight: Flight,
+        brake: Brake,
         tell: oneshot::Sender<Result<(), String>>,
     ) {
-        let rest = self.rest(emergency);
-        let command = || {
-            if rest == Mode::Land {
-                Command::Land
-            } else {
-                Command::Hold
-            }
-        };
-        let zero = async {
-            if offboard {
-                // Without an answer Hold follows all the same.
-                let _ = Command::Standstill.perform(channel.clone()).await;
-            }
-        };
-        let (first, ()) = tokio::join!(command().perform(channel.clone()), zero);
+        let first = self.command_rest(channel.clone(), brake.rest, flight).await;
         let _ = tell.send(first.map_err(|trouble| trouble.to_string()));
         // One at a time from here: a second brake joins the first one's watch when that is over.
         let _turn = self.braking.lock().await;
         let began = tokio::time::Instant::now();
-        for _ in 0..4 {
+        let mut repeats = 0;
+        loop {
             // A command that was sent before the brake may be carried out after it; then the brake is repeated.
             let mut under_way = self.under_way.subscribe();
             let quiet = tokio::time::timeout(Duration::from_secs(3), under_way.wait_for(|count| *count == 0));
             let _ = quiet.await.is_ok();
-            // A call that began after the brake knows better: repeating Hold would end its landing.
-            if self.overridden().is_some() || !lock(&self.control).still_wants(rest) {
+            if self.knows_better(&brake) {
                 return;
             }
-            let mut heard = self.heard.subscribe();
-            let at_rest = heard.wait_for(|heard| heard.mode == Some(rest) || heard.armed == Some(false));
-            let shown = tokio::time::timeout(self.clock.wall(Duration::from_millis(1500)), at_rest)
-                .await
-                .is_ok();
-            if shown {
+            match self.watch_rest(brake.rest).await {
+                Seen::Rest => {
+                    self.arrived();
+                    break;
+                }
+                Seen::Slowing => {}
+                Seen::Flying if repeats == REPEATS => {
+                    tracing::error!(vehicle = self.id, "the brake has no effect");
+                    break;
+                }
+                Seen::Flying => {
+                    if self.knows_better(&brake) {
+                        return;
+                    }
+                    repeats += 1;
+                    flight.stubborn = true;
+                    flight.reposition |= self.flies_in_hold(&self.telemetry());
+                    let again = self.command_rest(channel.clone(), brake.rest, flight).await;
+                    tracing::warn!(vehicle = self.id, ?again, "the brake was repeated");
+                }
+            }
+            if brake.emergency && self.clock.since(began) >= STABLE_WITHIN {
                 break;
             }
-            if !lock(&self.control).still_wants(rest) {
-                return;
-            }
-            let again = command().perform(channel.clone()).await;
-            tracing::warn!(vehicle = self.id, ?again, "the brake was repeated");
         }
-        if emergency && rest == Mode::Hold {
-            self.land_if_unstable(channel, began, number).await;
+        if brake.emergency && brake.rest == Mode::Hold {
+            self.land_if_unstable(channel, began, brake.number).await;
         }
     }
 
+    /// Whether a call since the brake, or somebody else, knows better: repeating Hold would end its landing.
+    fn knows_better(&self, brake: &Brake) -> bool {
+        self.overridden().is_some()
+            || !lock(&self.control).still_wants(brake.rest)
+            || self.mode_commands.load(Ordering::SeqCst) != brake.commands
+    }
+
     async fn land_if_unstable(&self, channel: Channel, began: tokio::time::Instant, number: u64) {
-        let until = began + self.clock.wall(Duration::from_secs(3));
+        let until = began + self.clock.wall(STABLE_WITHIN);
         tokio::time::sleep_until(until).await;
         // Coming to rest takes a fast vehicle longer than 3 s; what counts is that it slows down.
-        let speed = || self.heard.borrow().pose().map(|pose| pose.speed());
-        let before = speed();
+        let before = self.speed();
         self.clock.sleep(Duration::from_millis(500)).await;
         let heard = self.telemetry();
         if heard.armed == Some(false) || heard.on_ground() || self.overridden().is_some() {
             return;
         }
-        let slowing = match (before, speed()) {
-            (Some(before), Some(now)) => now < UNSTABLE_MPS || now < before * 0.9,
-            _ => false,
-        };
+        let slowing = before.is_some() && slows(before, self.speed());
         let holds = heard.mode == Some(Mode::Hold);
         // A call since then knows better: land, rtl, or motion after an operator has lifted the latch.
         let others = {
