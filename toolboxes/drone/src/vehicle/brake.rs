@@ -21,6 +21,8 @@ use crate::mavsdk::offboard::{SetVelocityBodyRequest, VelocityBodyYawspeed};
 
 /// The service halts what it has just latched because of a takeover: within this time that is no wish of a user.
 const ECHO: Duration = Duration::from_secs(2);
+/// Between looks whether a vehicle is heard again.
+const HEARD_POLL: Duration = Duration::from_millis(50);
 /// A brake that has no effect is repeated so often.
 const REPEATS: u32 = 4;
 /// After so long, vehicle time, an emergency judges whether it has any.
@@ -85,9 +87,8 @@ impl Vehicle {
             (flight, self.mode_commands.load(Ordering::SeqCst))
         };
         *lock(&self.braked_at_mps) = heard.pose().map(|pose| pose.speed());
-        let Some(channel) = self.channel() else {
-            return Braked::Unreachable(format!("{}: there is no connection to the vehicle", self.id));
-        };
+        let channel = self.channel();
+        let reachable = channel.is_some();
         self.log.write(
             "brake",
             || ovos_toolbox_sdk::serde_json::json!({"vehicle": self.id, "emergency": emergency}),
@@ -101,7 +102,14 @@ impl Vehicle {
             commands,
         };
         self.spawn(async move { vehicle.come_to_rest(channel, flight, brake, tell).await });
-        Braked::Sent(told)
+        if reachable {
+            Braked::Sent(told)
+        } else {
+            Braked::Unreachable(format!(
+                "{}: there is no connection to the vehicle; it is braked when it is heard again",
+                self.id
+            ))
+        }
     }
 
     fn rest(&self, emergency: bool) -> Mode {
@@ -114,18 +122,30 @@ impl Vehicle {
 
     async fn come_to_rest(
         self: Arc<Self>,
-        channel: Channel,
+        channel: Option<Channel>,
         mut flight: Flight,
         brake: Brake,
         tell: oneshot::Sender<Result<(), String>>,
     ) {
-        let first = self.command_rest(channel.clone(), brake.rest, flight).await;
-        let _ = tell.send(first.map_err(|trouble| trouble.to_string()));
+        if let Some(channel) = channel {
+            let first = self.command_rest(channel, brake.rest, flight).await;
+            flight.stubborn = first.is_ok();
+            let _ = tell.send(first.map_err(|trouble| trouble.to_string()));
+        }
         // One at a time from here: a second brake joins the first one's watch when that is over.
         let _turn = self.braking.lock().await;
-        let began = tokio::time::Instant::now();
+        let mut began = tokio::time::Instant::now();
         let mut repeats = 0;
         loop {
+            if !self.is_heard() {
+                // What was sent may not have come, and a vehicle that is not heard flies on: the brake waits for it.
+                self.heard_again().await;
+                if self.superseded(&brake) {
+                    return;
+                }
+                repeats = 0;
+                flight.stubborn = false;
+            }
             // A command that was sent before the brake may be carried out after it; then the brake is repeated.
             let mut under_way = self.under_way.subscribe();
             let quiet = tokio::time::timeout(Duration::from_secs(3), under_way.wait_for(|count| *count == 0));
@@ -139,28 +159,55 @@ impl Vehicle {
                     break;
                 }
                 Seen::Slowing => {}
+                Seen::Flying if !self.is_heard() => continue,
                 Seen::Flying if repeats == REPEATS => {
                     tracing::error!(vehicle = self.id, "the brake has no effect");
                     break;
                 }
+                // By now the mode has been told again, too: somebody else's takeover would be known.
                 Seen::Flying => {
                     if self.knows_better(&brake) {
                         return;
                     }
                     repeats += 1;
-                    flight.stubborn = true;
                     flight.reposition |= self.flies_in_hold(&self.telemetry());
-                    let again = self.command_rest(channel.clone(), brake.rest, flight).await;
-                    tracing::warn!(vehicle = self.id, ?again, "the brake was repeated");
+                    if let Some(channel) = self.channel() {
+                        if !flight.stubborn {
+                            // Nothing came through so far.
+                            began = tokio::time::Instant::now();
+                        }
+                        let again = self.command_rest(channel, brake.rest, flight).await;
+                        tracing::warn!(vehicle = self.id, ?again, "the brake was repeated");
+                        flight.stubborn |= again.is_ok();
+                    }
                 }
             }
-            if brake.emergency && self.clock.since(began) >= STABLE_WITHIN {
+            if brake.emergency && self.clock.since(began) >= STABLE_WITHIN && self.is_heard() {
                 break;
             }
         }
         if brake.emergency && brake.rest == Mode::Hold {
-            self.land_if_unstable(channel, began, brake.number).await;
+            self.land_if_unstable(began, &brake).await;
         }
+    }
+
+    /// Whether there is a way to the vehicle and it is heard.
+    fn is_heard(&self) -> bool {
+        *self.link.borrow() == super::Link::Up && self.heard.borrow().link_ok()
+    }
+
+    async fn heard_again(&self) {
+        let mut link = self.link.subscribe();
+        while !self.is_heard() {
+            // The sender lives as long as the vehicle.
+            let _ = link.wait_for(|link| *link == super::Link::Up).await.is_ok();
+            self.clock.sleep(HEARD_POLL).await;
+        }
+    }
+
+    /// Whether there was a later brake, which watches for itself.
+    fn superseded(&self, brake: &Brake) -> bool {
+        self.brakes.load(Ordering::SeqCst) != brake.number
     }
 
     /// Whether a call since the brake, or somebody else, knows better: repeating Hold would end its landing.
@@ -170,7 +217,7 @@ impl Vehicle {
             || self.mode_commands.load(Ordering::SeqCst) != brake.commands
     }
 
-    async fn land_if_unstable(&self, channel: Channel, began: tokio::time::Instant, number: u64) {
+    async fn land_if_unstable(&self, began: tokio::time::Instant, brake: &Brake) {
         let until = began + self.clock.wall(STABLE_WITHIN);
         tokio::time::sleep_until(until).await;
         // Coming to rest takes a fast vehicle longer than 3 s; what counts is that it slows down.
@@ -187,11 +234,13 @@ impl Vehicle {
             let control = lock(&self.control);
             control.safe_calls > 0 || control.motion_calls > 0 || !control.still_wants(Mode::Hold)
         };
-        // A later brake watches for itself; this one would take what that one is just ending for instability.
-        let superseded = self.brakes.load(Ordering::SeqCst) != number;
-        if (holds && slowing) || others || superseded {
+        // This one would take what a later brake is just ending for instability.
+        if (holds && slowing) || others || self.superseded(brake) {
             return;
         }
+        let Some(channel) = self.channel() else {
+            return;
+        };
         tracing::warn!(vehicle = self.id, "hold does not bring it to rest: it lands");
         lock(&self.control).want(Mode::Land);
         if let Err(trouble) = Command::Land.perform(channel).await {

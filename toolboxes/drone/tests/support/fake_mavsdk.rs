@@ -47,6 +47,8 @@ pub(crate) struct Sim {
     pub(crate) vehicle: Vehicle,
     /// The link is down: nothing is heard and nothing arrives.
     pub(crate) silent: bool,
+    /// The way back is down for commands: they are carried out, and MAVSDK says that it timed out.
+    pub(crate) unacknowledged: bool,
     setpoint: Option<Setpoint>,
     started: f64,
     heartbeat_due: f64,
@@ -74,6 +76,7 @@ impl FakeMavsdk {
             sim: Arc::new(Mutex::new(Sim {
                 vehicle,
                 silent: false,
+                unacknowledged: false,
                 setpoint: None,
                 started: f64::NEG_INFINITY,
                 heartbeat_due: 0.0,
