@@ -149,15 +149,24 @@ async fn rest_from_nothing(config: Config) -> Result<(), String> {
     if config.backend == crate::config::Backend::Px4Sim {
         return Ok(());
     }
-    let mut result = Ok(());
-    for own in config.vehicles() {
-        let one = match &own.address {
-            Some(address) => stop_from_nothing(address).await,
-            None => crate::vehicle::stop_through_own_server(&config, &own).await,
-        };
-        result = result.and(one.map_err(|why| format!("{}: {why}", own.id)));
+    // All at once: together they have as long as one.
+    let stops = config.vehicles().into_iter().map(|own| {
+        let config = &config;
+        async move {
+            let one = match &own.address {
+                Some(address) => stop_from_nothing(address).await,
+                None => crate::vehicle::stop_through_own_server(config, &own).await,
+            };
+            one.map_err(|why| format!("{}: {why}", own.id))
+        }
+    });
+    let stopped = futures_util::future::join_all(stops).await;
+    let failed: Vec<String> = stopped.into_iter().filter_map(Result::err).collect();
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("; "))
     }
-    result
 }
 
 /// One tool of the list.

@@ -10,6 +10,7 @@ mod command;
 mod control;
 mod flying;
 mod link;
+mod orphan;
 mod prepare;
 mod process;
 mod programs;
@@ -27,13 +28,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Channel;
 
-pub(crate) use brake::{Braked, stop_from_nothing};
+pub(crate) use brake::Braked;
 pub(crate) use call::Call;
 pub(crate) use command::{Command, Trouble, Waypoint};
 use control::Control;
 pub(crate) use control::Ended;
 pub(crate) use flying::{Flying, Target};
 pub(crate) use link::stop_through_own_server;
+pub(crate) use orphan::stop_from_nothing;
 pub(crate) use rest::Resting;
 pub(crate) use telemetry::Telemetry;
 

@@ -8,16 +8,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 use super::rest::{Flight, Seen, slows};
 use super::{Command, Ended, Vehicle, lock};
 use crate::config::Estop;
 use crate::guard::Mode;
-use crate::mavsdk::action::action_service_client::ActionServiceClient;
-use crate::mavsdk::action::{HoldRequest, LandRequest};
-use crate::mavsdk::offboard::offboard_service_client::OffboardServiceClient;
-use crate::mavsdk::offboard::{SetVelocityBodyRequest, VelocityBodyYawspeed};
 
 /// The service halts what it has just latched because of a takeover: within this time that is no wish of a user.
 const ECHO: Duration = Duration::from_secs(2);
@@ -246,48 +242,5 @@ impl Vehicle {
         if let Err(trouble) = Command::Land.perform(channel).await {
             tracing::error!(vehicle = self.id, %trouble, "land after an emergency brake");
         }
-    }
-}
-
-/// Brakes through a mavsdk_server that runs somewhere, knowing nothing: for a process that has just begun.
-///
-/// # Errors
-/// The server does not answer, or the vehicle takes neither Hold nor Land.
-///
-/// # Cancel safety
-/// Dropped, the commands may or may not have been sent.
-pub(crate) async fn stop_from_nothing(address: &str) -> Result<(), String> {
-    let endpoint =
-        Endpoint::from_shared(address.to_string()).map_err(|error| format!("{address}: {error}"))?;
-    let channel = endpoint
-        .connect_timeout(Duration::from_millis(500))
-        .timeout(Duration::from_secs(3))
-        .connect()
-        .await
-        .map_err(|error| format!("{address}: {error}"))?;
-    let standstill = SetVelocityBodyRequest {
-        velocity_body_yawspeed: Some(VelocityBodyYawspeed::default()),
-    };
-    // It says no when offboard control is not active; Hold counts.
-    let _ = OffboardServiceClient::new(channel.clone())
-        .set_velocity_body(standstill)
-        .await;
-    let mut action = ActionServiceClient::new(channel);
-    let held = action
-        .hold(HoldRequest {})
-        .await
-        .map(|answer| answer.into_inner().action_result);
-    if matches!(&held, Ok(Some(result)) if result.result == 1) {
-        return Ok(());
-    }
-    let landed = action
-        .land(LandRequest {})
-        .await
-        .map(|answer| answer.into_inner().action_result);
-    match landed {
-        Ok(Some(result)) if result.result == 1 => Ok(()),
-        other => Err(format!(
-            "the vehicle took neither hold ({held:?}) nor land ({other:?})"
-        )),
     }
 }

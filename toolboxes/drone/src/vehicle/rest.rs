@@ -10,14 +10,14 @@ use tonic::transport::Channel;
 
 use super::command::Trouble;
 use super::{Command, Telemetry, Vehicle, lock};
-use crate::geo::Origin;
+use crate::geo::{Ned, Origin};
 use crate::guard::{Mode, Pose};
 
 /// Slower than this a vehicle counts as at rest, metres per second.
 pub(super) const SLOW_MPS: f64 = 0.5;
 /// How far ahead a vehicle is told to stop, seconds of its speed. PX4's simulation took 1.16 s; a vehicle that flies to a
 /// place of ours is never faster than so much of the way that is left.
-const LEAD_S: f64 = 1.0;
+pub(super) const LEAD_S: f64 = 1.0;
 /// A vehicle slows down when its speed falls to this part.
 const SLOWING: f64 = 0.9;
 /// How long a brake watches before it judges, vehicle time.
@@ -57,16 +57,17 @@ pub(super) struct Flight {
 }
 
 /// The place where a vehicle can stop that is told so now, at the height it has.
-pub(crate) fn stop_point(pose: &Pose, lead_s: f64) -> Command {
-    let here = Origin {
-        lat: pose.lat,
-        lon: pose.lon,
-    };
-    let (lat, lon) = here.global(pose.velocity[0] * lead_s, pose.velocity[1] * lead_s);
+fn stop_point(pose: &Pose, lead_s: f64) -> Command {
+    stop_place((pose.lat, pose.lon, pose.amsl_m), pose.velocity, lead_s)
+}
+
+/// The same from latitude, longitude and metres above the sea.
+pub(super) fn stop_place((lat, lon, amsl_m): (f64, f64, f64), velocity: Ned, lead_s: f64) -> Command {
+    let (lat, lon) = Origin { lat, lon }.global(velocity[0] * lead_s, velocity[1] * lead_s);
     Command::Goto {
         lat,
         lon,
-        amsl_m: pose.amsl_m,
+        amsl_m,
         yaw_deg: None,
     }
 }
