@@ -238,7 +238,7 @@ pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
         return refuse(
             "not_reached",
             format!(
-                "the mode is HOLD, and it still moved after {} s",
+                "the mode is HOLD, and it has not shown within {} s that it stands still",
                 COMES_TO_REST.as_secs()
             ),
         );
