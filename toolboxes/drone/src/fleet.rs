@@ -197,7 +197,7 @@ impl Fleet {
         let mut result = Ok(());
         for one in braked {
             let one = match one {
-                Braked::Nothing(_) => Ok(()),
+                Braked::Nothing(_) | Braked::Foreign(_) => Ok(()),
                 Braked::Unreachable(why) => Err(why),
                 Braked::Sent(told) => told
                     .await

@@ -13,7 +13,7 @@ use crate::answer::{self, Reply};
 use crate::config::Config;
 use crate::fleet::Fleet;
 use crate::tools::{self, Entry};
-use crate::vehicle::{Braked, Gate, Outside, Vehicle, stop_from_nothing};
+use crate::vehicle::{Braked, Gate, Outside, Resting, Vehicle, stop_from_nothing};
 
 /// The topic on which others tell what the vehicle sees.
 const SCENE: &str = "drone.vision.scene";
@@ -86,7 +86,7 @@ impl Toolbox for Drone {
         let mut result = Ok(());
         for one in braked {
             match one {
-                Braked::Nothing(_) => {}
+                Braked::Nothing(_) | Braked::Foreign(_) => {}
                 Braked::Unreachable(why) => result = Err(ToolError::msg(why)),
                 // On its way; a late acknowledgement is watched by the brake itself.
                 Braked::Sent(told) => result = result.and(acknowledged(told, until)),
@@ -156,15 +156,24 @@ async fn rest_from_nothing(config: Config) -> Result<(), String> {
     if config.backend == crate::config::Backend::Px4Sim {
         return Ok(());
     }
-    let mut result = Ok(());
-    for own in config.vehicles() {
-        let one = match &own.address {
-            Some(address) => stop_from_nothing(address).await,
-            None => crate::vehicle::stop_through_own_server(&config, &own).await,
-        };
-        result = result.and(one.map_err(|why| format!("{}: {why}", own.id)));
+    // All at once: together they have as long as one.
+    let stops = config.vehicles().into_iter().map(|own| {
+        let config = &config;
+        async move {
+            let one = match &own.address {
+                Some(address) => stop_from_nothing(address).await,
+                None => crate::vehicle::stop_through_own_server(config, &own).await,
+            };
+            one.map_err(|why| format!("{}: {why}", own.id))
+        }
+    });
+    let stopped = futures_util::future::join_all(stops).await;
+    let failed: Vec<String> = stopped.into_iter().filter_map(Result::err).collect();
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("; "))
     }
-    result
 }
 
 /// One tool of the list.
@@ -260,27 +269,39 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
 fn stopped(toolbox: &Drone, entry: &Entry) -> Value {
     let until = Instant::now() + REST;
     let moving = || {
-        let vehicles = toolbox.fleet.vehicles().iter();
-        vehicles
-            .filter(|vehicle| !vehicle.comes_to_rest())
-            .map(|vehicle| vehicle.id.clone())
-            .collect::<Vec<_>>()
+        let (mut ours, mut foreign) = (Vec::new(), Vec::new());
+        for vehicle in toolbox.fleet.vehicles() {
+            match vehicle.resting() {
+                Resting::Yes => {}
+                Resting::No => ours.push(vehicle.id.clone()),
+                Resting::Foreign(how) => foreign.push(format!("{} ({how})", vehicle.id)),
+            }
+        }
+        (ours, foreign)
     };
-    let mut still = moving();
-    while !still.is_empty() && Instant::now() < until {
+    let (mut ours, mut foreign) = moving();
+    while !(ours.is_empty() && foreign.is_empty()) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
-        still = moving();
+        (ours, foreign) = moving();
     }
-    let reply = if still.is_empty() {
-        Reply::done("every vehicle holds or stands; motion is refused until ovos.tools.resume")
-    } else {
-        Reply::failed(
+    let reply = match (ours.is_empty(), foreign.is_empty()) {
+        (true, true) => {
+            Reply::done("every vehicle holds or stands; motion is refused until ovos.tools.resume")
+        }
+        (false, _) => Reply::failed(
             "unconfirmed",
             format!(
-                "the brake was sent; {} has not shown yet that it holds",
-                still.join(", ")
+                "the brake was sent; {} has not shown yet that it comes to rest",
+                ours.join(", ")
             ),
-        )
+        ),
+        (true, false) => Reply::failed(
+            "pilot_override",
+            format!(
+                "somebody else flies, and it does not hold: {}",
+                foreign.join("; ")
+            ),
+        ),
     };
     let state = toolbox
         .fleet

@@ -10,10 +10,12 @@ mod command;
 mod control;
 mod flying;
 mod link;
+mod orphan;
 mod prepare;
 mod process;
 mod programs;
 mod record;
+mod rest;
 mod streams;
 mod telemetry;
 
@@ -28,13 +30,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::transport::Channel;
 
-pub(crate) use brake::{Braked, stop_from_nothing};
+pub(crate) use brake::Braked;
 pub(crate) use call::Call;
 pub(crate) use command::{Command, Trouble, Waypoint};
 pub(crate) use control::Ended;
 use control::{Control, Takeover};
 pub(crate) use flying::{Flying, Target};
 pub(crate) use link::stop_through_own_server;
+pub(crate) use orphan::stop_from_nothing;
+pub(crate) use rest::Resting;
 use telemetry::Battery;
 pub(crate) use telemetry::Telemetry;
 
@@ -111,6 +115,12 @@ pub(crate) struct Vehicle {
     override_told: Told,
     /// When a scene was last written into the run log, by frame and source.
     scenes_written: Mutex<BTreeMap<(String, String), tokio::time::Instant>>,
+    /// How many commands that lead to a mode calls have sent: one since a brake began knows better than the brake.
+    mode_commands: std::sync::atomic::AtomicU64,
+    /// The last of them was a flight to a place, which goes on in mode Hold.
+    repositioning: std::sync::atomic::AtomicBool,
+    /// How fast it was when it was braked last, metres per second.
+    braked_at_mps: Mutex<Option<f64>>,
     outside: Arc<dyn Outside>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -144,6 +154,9 @@ impl Vehicle {
             brakes: std::sync::atomic::AtomicU64::new(0),
             override_told,
             scenes_written: Mutex::default(),
+            mode_commands: std::sync::atomic::AtomicU64::new(0),
+            repositioning: std::sync::atomic::AtomicBool::new(false),
+            braked_at_mps: Mutex::default(),
             outside,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -278,14 +291,6 @@ impl Vehicle {
     /// Whether somebody else has taken over.
     pub(crate) fn overridden(&self) -> Option<String> {
         lock(&self.control).overridden().map(str::to_owned)
-    }
-
-    /// Whether telemetry shows that it holds, lands or stands, or that it is not ours to stop.
-    pub(crate) fn comes_to_rest(&self) -> bool {
-        let heard = self.heard.borrow();
-        let never_heard = heard.heard.is_none();
-        let holds = matches!(heard.mode, Some(Mode::Hold | Mode::Land));
-        never_heard || !heard.may_move() || self.overridden().is_some() || heard.link_ok() && holds
     }
 
     /// The operator has lifted the latch.

@@ -68,6 +68,10 @@ impl Foreign {
         rig::ask(self.control, json!({"cmd": "truth"}))["truth"].clone()
     }
 
+    fn north(&self) -> f64 {
+        self.truth()["position"][0].as_f64().unwrap()
+    }
+
     fn until(&self, what: &str, look: impl Fn(&Value) -> bool) {
         let end = Instant::now() + Duration::from_secs(30);
         while !look(&self.truth()) {
@@ -100,6 +104,17 @@ fn open(config: Value, control: SocketAddr) -> Rig {
     rig
 }
 
+/// A toolbox in a fresh process, which has nothing to do with the vehicle.
+fn fresh() -> Harness {
+    Harness::open::<Drone>(json!({"px4_sim": "/nowhere", "mavsdk_server": rig::mavsdk_server()})).unwrap()
+}
+
+/// A place so far north of home.
+fn north(metres: f64) -> Value {
+    let lat = 47.397_742 + (metres / 6_371_000.0_f64).to_degrees();
+    json!({"lat": lat, "lon": 8.545_594, "alt_m": 6})
+}
+
 #[test]
 fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
     if rig::mavsdk_server().is_none() {
@@ -123,20 +138,72 @@ fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
     foreign.until("stopped by itself", |truth| {
         truth["mode"] != "offboard" && speed(truth) < 0.2
     });
-    // A fresh process is asked for nothing but the stop.
-    let table = Harness::open::<Drone>(json!({"px4_sim": "/nowhere", "mavsdk_server": rig::mavsdk_server()}))
-        .unwrap();
-    table.safe_stop(foreign.config()).unwrap();
-    foreign.until("hold", |truth| truth["mode"] == "hold");
+    // Another one finds it in the air. A flight by GPS goes on when that one goes away, too.
+    let again = open(foreign.config(), foreign.control);
+    again.ok("hold", json!({"ms": 0}));
+    let run = again.harness.start("goto_gps", north(90.0)).unwrap();
+    foreign.until("under way", |truth| speed(truth) > 4.0);
+    let _ = run.id();
+    drop(again);
+    assert!(speed(&foreign.truth()) > 4.0, "{}", foreign.truth());
+    // A fresh process is asked for nothing but the stop. A server that does not answer keeps it from no other vehicle.
+    let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", deaf.local_addr().unwrap());
+    let mut both = foreign.config();
+    both["vehicles"]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, json!({"id": "deaf", "address": address}));
+    let before = foreign.north();
+    let failed = fresh().safe_stop(both).unwrap_err().to_string();
+    assert!(failed.contains("deaf") && !failed.contains("sitl"), "{failed}");
+    foreign.until("at rest in hold", |truth| {
+        truth["mode"] == "hold" && speed(truth) < 0.2
+    });
+    let on = foreign.north() - before;
+    assert!(on < 40.0, "it flew {on:.0} m on");
     assert!(
         foreign.truth()["armed"] == true && foreign.truth()["landed"] == "in_air",
         "{}",
         foreign.truth()
     );
-    // And another one finds it in the air and brings it home.
+    // And another one brings it home.
     let again = open(foreign.config(), foreign.control);
     again.ok("move_up", json!({"cm": 100}));
     again.ok("rtl", json!({}));
+    assert_eq!(foreign.truth()["armed"], false);
+}
+
+#[test]
+fn who_flies_or_lands_it_is_left_alone_from_nothing() {
+    if rig::mavsdk_server().is_none() {
+        eprintln!("skipped: no mavsdk_server (scripts/venv.sh gets it)");
+        return;
+    }
+    let foreign = Foreign::start();
+    let rig = open(foreign.config(), foreign.control);
+    rig.take_off(8.0);
+    drop(rig);
+    let fresh = fresh();
+    for (takes, mode) in [
+        (
+            json!({"cmd": "pilot", "mode": "posctl", "sticks": [1, 0, 0]}),
+            "posctl",
+        ),
+        (
+            json!({"cmd": "failsafe", "mode": "return", "text": "Failsafe activated: battery"}),
+            "return",
+        ),
+        (json!({"cmd": "ground_station", "mode": "land"}), "land"),
+    ] {
+        assert_eq!(rig::ask(foreign.control, takes)["ok"], true);
+        fresh.safe_stop(foreign.config()).unwrap();
+        assert_eq!(foreign.truth()["mode"], mode, "{}", foreign.truth());
+        assert_eq!(foreign.truth()["armed"], true, "{mode}");
+    }
+    // Nor is one that stands.
+    foreign.until("landed", |truth| truth["armed"] == false);
+    fresh.safe_stop(foreign.config()).unwrap();
     assert_eq!(foreign.truth()["armed"], false);
 }
 

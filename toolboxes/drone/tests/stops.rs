@@ -46,6 +46,9 @@ fn moving() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// The farthest a vehicle may go on after it was told to stop, metres: from 5 m/s, at four times real time.
+const NEAR_M: f64 = 12.0;
+
 fn speed(rig: &Rig) -> f64 {
     let velocity: [f64; 3] = serde_json::from_value(rig.truth()["velocity"].clone()).unwrap();
     velocity.iter().map(|part| part * part).sum::<f64>().sqrt()
@@ -98,6 +101,7 @@ fn stop_after(rig: &Rig, tool: &str, args: &Value, delay: Duration, emergency: b
         .unwrap();
     let early = run.wait_for(delay);
     let subsystem = if emergency { "all" } else { "drone/flight" };
+    let from = rig.place();
     rig.harness
         .halt(&[subsystem], emergency)
         .unwrap_or_else(|refused| panic!("{what}: {refused}"));
@@ -117,6 +121,13 @@ fn stop_after(rig: &Rig, tool: &str, args: &Value, delay: Duration, emergency: b
         }
     }
     comes_to_rest(rig, &what);
+    // Coming to rest at the target is no stop.
+    let to = rig.place();
+    let on = (0..3)
+        .map(|axis| (to[axis] - from[axis]).powi(2))
+        .sum::<f64>()
+        .sqrt();
+    assert!(on < NEAR_M, "{what}: {on:.1} m on\n{}", rig.story());
 }
 
 fn action(tool: &str, args: &Value) -> Action {
@@ -145,6 +156,30 @@ fn every_moving_tool_can_be_stopped_at_any_moment() {
         let delay = Duration::from_millis(random.u64(20..900));
         stop_after(&rig, tool, &args, delay, random.bool());
     }
+}
+
+#[test]
+fn the_brake_answers_with_what_the_vehicle_does() {
+    let Some(rig) = Rig::airborne(6.0, json!({})) else {
+        return;
+    };
+    let north = 47.397_742 + (70.0_f64 / 6_371_000.0).to_degrees();
+    let there = json!({"lat": north, "lon": 8.545_594, "alt_m": 8});
+    let run = rig
+        .harness
+        .start_action("goto_gps", action("goto_gps", &there), json!({}))
+        .unwrap();
+    rig.until("fast", |rig| speed(rig) > 4.0);
+    let from = rig.place();
+    let braked = rig.harness.invoke("emergency_brake", json!({})).unwrap();
+    assert_eq!(braked["ok"], true, "{braked}\n{}", rig.story());
+    assert!(speed(&rig) < 4.0, "{braked}\n{}", rig.story());
+    run.cancel();
+    let ended = run.wait().result().unwrap();
+    assert_eq!(ended["code"], "stopped", "{ended}");
+    comes_to_rest(&rig, "emergency_brake");
+    let on = rig.place()[0] - from[0];
+    assert!(on < NEAR_M, "{on:.1} m on\n{}", rig.story());
 }
 
 #[test]

@@ -87,6 +87,15 @@ fn who_takes_over_has_the_vehicle_until_it_is_handed_back() {
         // The service's own stop follows; it must not take the vehicle from whoever has it.
         let since = mark(&rig);
         rig.harness.halt(&["all"], true).unwrap();
+        if who == "failsafe" {
+            // It climbs, and flies home: that is no rest.
+            let braked = rig.harness.invoke("emergency_brake", json!({})).unwrap();
+            assert_eq!(
+                (&braked["ok"], &braked["code"]),
+                (&json!(false), &json!("pilot_override")),
+                "{braked}"
+            );
+        }
         rig.refused("move_up", json!({"cm": 50}), "pilot_override");
         rig.refused(
             "goto_local",

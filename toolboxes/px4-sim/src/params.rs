@@ -30,6 +30,7 @@ const DEFAULTS: &[(&str, Param)] = &[
     ("GF_MAX_HOR_DIST", Param::Float(0.0)),
     ("GF_MAX_VER_DIST", Param::Float(0.0)),
     ("MIS_TAKEOFF_ALT", Param::Float(2.5)),
+    ("MPC_TKO_SPEED", Param::Float(1.5)),
     ("MPC_XY_CRUISE", Param::Float(5.0)),
     ("MPC_XY_VEL_MAX", Param::Float(12.0)),
     ("MPC_YAWRAUTO_MAX", Param::Float(45.0)),

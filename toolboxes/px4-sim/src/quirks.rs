@@ -1,6 +1,7 @@
 //! What PX4 does that a simple simulator would not, each to be switched off.
 //!
-//! The rows were seen on PX4 1.16.1 (its SIH simulation) with mavsdk_server 3.17.4 and 4.0.5. Start with [`Quirk`].
+//! The rows were seen on PX4 1.16.1 (its SIH simulation) with mavsdk_server 3.17.4 and 4.0.5, but for
+//! [`Quirk::HoldKeepsReposition`], which is read from PX4's sources. Start with [`Quirk`].
 
 use std::{collections::BTreeSet, str::FromStr};
 
@@ -48,6 +49,8 @@ quirks! {
     ReturnClimbs = "return_climbs",
     /// Loss of set points drops OFFBOARD to what `COM_OBL_RC_ACT` says, by default position control. Off: hold.
     OffboardLossPosctl = "offboard_loss_posctl",
+    /// Hold asked for in hold is accepted and changes nothing: a reposition, which flies in hold, goes on. Off: it stops.
+    HoldKeepsReposition = "hold_keeps_reposition",
     /// For three seconds after boot arming is denied. Off: it arms at once.
     ArmingDeniedAfterBoot = "arming_denied_after_boot",
 }

@@ -275,6 +275,30 @@ fn silence_in_offboard_ends_in_position_control() {
 }
 
 #[test]
+fn hold_does_not_end_a_reposition_that_flies_in_hold() {
+    for on in [true, false] {
+        let mut vehicle = vehicle(Quirk::HoldKeepsReposition, on);
+        fly_to(&mut vehicle, 5.0);
+        let place = vehicle.home.to_global(60.0, 0.0);
+        assert_eq!(vehicle.reposition(Some(place), None, None), Ack::Accepted);
+        pass(&mut vehicle, 3.0);
+        assert_eq!(vehicle.set_mode(Mode::Hold, Cause::Command), Ack::Accepted);
+        pass(&mut vehicle, 4.0);
+        let under_way = length(vehicle.body().velocity) > 3.0;
+        assert_eq!(under_way, on, "{:?}", vehicle.body());
+        // Out of another mode it is a mode of its own again.
+        vehicle.set_mode(Mode::Posctl, Cause::Pilot);
+        assert_eq!(vehicle.set_mode(Mode::Hold, Cause::Command), Ack::Accepted);
+        pass(&mut vehicle, 6.0);
+        assert!(
+            length(vehicle.body().velocity) < 0.1,
+            "{on}: {:?}",
+            vehicle.body()
+        );
+    }
+}
+
+#[test]
 fn arming_is_denied_right_after_boot() {
     for (on, ack) in [(true, Ack::Denied), (false, Ack::Accepted)] {
         let mut quirks = Quirks::none();

@@ -117,9 +117,23 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
     vehicle.change_flight(|flight| flight.begin());
     call.send(Command::TakeoffAltitude(alt_m)).await?;
     let words = vehicle.telemetry().texts_so_far;
-    // The mode comes also where nothing takes off: what counts is the height.
-    call.change_mode(Command::Takeoff, 2).await?;
-    let from = pose.alt_m;
+    let risen = match call.change_mode(Command::Takeoff, 2).await {
+        Ok(()) => rise(call, pose.alt_m, alt_m, words).await,
+        Err(refusal) => Err(refusal),
+    };
+    match risen {
+        Ok(height) => Ok(Reply::done(format!("hovering at {height:.1} m")).clamped(adjusted)),
+        Err(refusal) => {
+            // It would climb on.
+            call.leave_at_rest(&refusal).await;
+            Ok(Reply::from(refusal).clamped(adjusted))
+        }
+    }
+}
+
+/// Waits until it hovers at the height, and says at which. The mode comes also where nothing takes off: what counts is
+/// the height.
+async fn rise(call: &Call, from: f64, alt_m: f64, words: u64) -> Result<f64, Refusal> {
     let limit = Duration::from_secs_f64(20.0 + alt_m * 2.0);
     let risen = call
         .wait(limit, |heard| {
@@ -130,27 +144,22 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
             (there && heard.mode != Some(Mode::Takeoff) && pose.speed() < 0.5 || fell).then_some(!fell)
         })
         .await?;
+    let height = call.vehicle.telemetry().pose().map(|pose| pose.alt_m);
     match risen {
-        Some(true) => {
-            let height = vehicle.telemetry().pose().map_or(alt_m, |pose| pose.alt_m);
-            Ok(Reply::done(format!("hovering at {height:.1} m")).clamped(adjusted))
-        }
+        Some(true) => Ok(height.unwrap_or(alt_m)),
         Some(false) => refuse(
             "not_armed",
             format!("the vehicle disarmed itself{}", call.quoted_since(words)),
         ),
-        None => {
-            let height = vehicle.telemetry().pose().map_or(0.0, |pose| pose.alt_m);
-            let reply = Reply::failed(
-                "not_reached",
-                format!(
-                    "{height:.1} m after {:.0} s{}",
-                    limit.as_secs_f64(),
-                    call.quoted_since(words)
-                ),
-            );
-            Ok(reply.clamped(adjusted))
-        }
+        None => refuse(
+            "not_reached",
+            format!(
+                "{:.1} m after {:.0} s{}",
+                height.unwrap_or(0.0),
+                limit.as_secs_f64(),
+                call.quoted_since(words)
+            ),
+        ),
     }
 }
 
@@ -244,6 +253,7 @@ fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Out
 pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     match call.vehicle.brake(true) {
         Braked::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),
+        Braked::Foreign(how) => refuse("pilot_override", how),
         Braked::Unreachable(why) => refuse("link_down", why),
         Braked::Sent(told) => match told.await {
             Ok(Ok(())) => Ok(Reply::done("the vehicle has acknowledged the brake")),

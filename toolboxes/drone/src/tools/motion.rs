@@ -10,6 +10,11 @@ use crate::geo::{Ned, distance, from_body, wrap_deg};
 use crate::guard::{self, Adjusted, Leg, Mode, Pace, Refusal, Row, refuse, whole};
 use crate::vehicle::{Call, Command, Flying, Target};
 
+/// Slower than this a vehicle is held, metres per second.
+const HELD_MPS: f64 = 0.5;
+/// How long a vehicle may take to come to rest, vehicle time: from 2.5 m/s PX4's simulation took 6.2 s to 0.2 m/s.
+const COMES_TO_REST: Duration = Duration::from_secs(6);
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MoveArgs {
@@ -206,9 +211,18 @@ pub(crate) async fn move_down(call: &Call, row: &Row, args: MoveArgs) -> Outcome
 pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
     let mut adjusted = Vec::new();
     let ms = row.number("ms", args.ms, &mut adjusted)?;
+    let flies_in_hold = call.vehicle.flies_in_hold(&call.vehicle.telemetry());
     // Also out of offboard control: Hold needs nobody who goes on sending.
     call.change_mode(Command::Hold, 3).await?;
+    if flies_in_hold && let Some(stop) = call.vehicle.stop_here() {
+        call.change_mode(stop, 2).await?;
+    }
     call.pause(Duration::from_secs_f64(ms / 1000.0)).await?;
+    let slow = call
+        .wait(COMES_TO_REST, |heard| {
+            (heard.pose()?.speed() < HELD_MPS).then_some(())
+        })
+        .await?;
     let mode = call.vehicle.telemetry().mode;
     if mode != Some(Mode::Hold) {
         return refuse(
@@ -216,5 +230,15 @@ pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
             format!("the mode is {}", mode.map_or("UNKNOWN", Mode::name)),
         );
     }
+    if slow.is_none() {
+        return refuse(
+            "not_reached",
+            format!(
+                "the mode is HOLD, and it has not shown within {} s that it stands still",
+                COMES_TO_REST.as_secs()
+            ),
+        );
+    }
+    call.vehicle.arrived();
     Ok(Reply::done(format!("held for {ms:.0} ms")).clamped(adjusted))
 }

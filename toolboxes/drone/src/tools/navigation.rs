@@ -120,19 +120,19 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     // Heights above the sea are MAVSDK's: confusing the two has crashed vehicles.
     // Both of one message, so that the difference is what the vehicle itself counts heights from.
     let amsl_m = pose.amsl_m - pose.alt_m + alt_m;
-    call.change_mode(
-        Command::Goto {
-            lat: args.lat,
-            lon: args.lon,
-            amsl_m,
-            yaw_deg,
-        },
-        2,
-    )
-    .await?;
-    let arrived = approach(call, pose, target, yaw_deg, words).await;
-    if arrived.is_err() && call.still_may().is_ok() {
-        let _ = call.change_mode(Command::Hold, 2).await;
+    let goto = Command::Goto {
+        lat: args.lat,
+        lon: args.lon,
+        amsl_m,
+        yaw_deg,
+    };
+    let arrived = match call.change_mode(goto, 2).await {
+        Ok(()) => approach(call, pose, target, yaw_deg, words).await,
+        Err(refusal) => Err(refusal),
+    };
+    match &arrived {
+        Ok(_) => vehicle.arrived(),
+        Err(refusal) => call.leave_at_rest(refusal).await,
     }
     Ok(Reply::done(format!("arrived, {:.1} m off", arrived?)).clamped(adjusted))
 }
@@ -300,11 +300,13 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
     call.send(Command::UploadMission(path)).await?;
     // Within a second of an upload PX4 acknowledges the start and refuses it.
     call.pause(Duration::from_secs(1)).await?;
-    call.change_mode(Command::StartMission, 3).await?;
     let limit = Duration::from_secs_f64(length / cruise * 1.5 + climb / 0.7 + 30.0);
-    let flown = fly_path(call, from, limit, words).await;
-    if flown.is_err() && call.still_may().is_ok() {
-        let _ = call.change_mode(Command::Hold, 2).await;
+    let flown = match call.change_mode(Command::StartMission, 3).await {
+        Ok(()) => fly_path(call, from, limit, words).await,
+        Err(refusal) => Err(refusal),
+    };
+    if let Err(refusal) = &flown {
+        call.leave_at_rest(refusal).await;
     }
     Ok(Reply::done(format!(
         "flew through {} waypoints, {:.1} m off the last",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 
 use super::control::Right;
-use super::{Command, Ended, Gate, Link, Telemetry, Vehicle, lock};
+use super::{Braked, Command, Ended, Gate, Link, Telemetry, Vehicle, lock};
 use crate::guard::{Mode, Refusal, refuse};
 
 /// One call on a vehicle.
@@ -89,6 +89,7 @@ impl Call {
                 control.tell(&command);
                 if let Some(mode) = mode_of(&command) {
                     control.want(mode);
+                    self.vehicle.note_mode_command(&command);
                 } else if matches!(command, Command::Disarm) {
                     control.want_disarmed();
                 }
@@ -223,6 +224,24 @@ impl Call {
                     mode.name()
                 ),
             ),
+        }
+    }
+
+    /// Ends a call that has changed the mode and failed with `why`: what was not acknowledged may be carried out all the
+    /// same, so the vehicle is braked, unless somebody else has it or has stopped it.
+    ///
+    /// # Cancel safety
+    /// The brake goes on.
+    pub(crate) async fn leave_at_rest(&self, why: &Refusal) {
+        if matches!(why.code, "pilot_override" | "stopped" | "cancelled" | "closed") {
+            return;
+        }
+        let braked = self.vehicle.brake(false);
+        if let Braked::Sent(told) = braked
+            && self.heard_still().is_ok()
+        {
+            // The next call must not be overtaken by the brake of this one; what went wrong is the brake's to repeat.
+            let _ = told.await;
         }
     }
 

@@ -83,7 +83,7 @@ impl Vehicle {
         let why = match braked {
             Braked::Sent(_) => return,
             Braked::Nothing(why) => (*why).to_string(),
-            Braked::Unreachable(why) => why.clone(),
+            Braked::Unreachable(why) | Braked::Foreign(why) => why.clone(),
         };
         self.log.write(
             "brake",

@@ -52,6 +52,8 @@ pub(crate) struct Sim {
     pub(crate) height_error_m: f64,
     /// What is told of batteries besides the vehicle's own: number and percent. `None`: nothing of any.
     pub(crate) batteries: Option<Vec<(u32, f64)>>,
+    /// The way back is down for commands: they are carried out, and MAVSDK says that it timed out.
+    pub(crate) unacknowledged: bool,
     setpoint: Option<Setpoint>,
     started: f64,
     heartbeat_due: f64,
@@ -81,6 +83,7 @@ impl FakeMavsdk {
                 silent: false,
                 height_error_m: 0.0,
                 batteries: Some(Vec::new()),
+                unacknowledged: false,
                 setpoint: None,
                 started: f64::NEG_INFINITY,
                 heartbeat_due: 0.0,

@@ -154,6 +154,15 @@ impl Vehicle {
             }
             _ => {}
         }
+        // The navigator begins a mode anew only when the mode changes: the flight to a place goes on.
+        let goes_on = mode == Mode::Hold
+            && self.mode == Mode::Hold
+            && self.armed
+            && matches!(self.plan, Plan::GoTo { .. })
+            && self.has(Quirk::HoldKeepsReposition);
+        if goes_on {
+            return Ack::Accepted;
+        }
         self.enter(mode, cause);
         self.plan_for_mode();
         Ack::Accepted

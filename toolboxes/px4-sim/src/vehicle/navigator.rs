@@ -13,8 +13,6 @@ use crate::{
     mode::Mode,
 };
 
-/// Take-off speed, metres per second (`MPC_TKO_SPEED`).
-const TAKEOFF_SPEED: f64 = 1.5;
 /// Motors spin up for so long before it leaves the ground, seconds.
 const SPOOL_UP_S: f64 = 2.5;
 /// Landing speed from five metres on (`MPC_LAND_SPEED`, slowed near the ground): 8.5 m take about 20 s, as measured.
@@ -102,10 +100,11 @@ impl Vehicle {
                 yaw: self.body.yaw,
             };
         }
+        let speed = self.params.float("MPC_TKO_SPEED");
         let speeds = Speeds {
-            cruise: TAKEOFF_SPEED,
-            up: TAKEOFF_SPEED,
-            down: TAKEOFF_SPEED,
+            cruise: speed,
+            up: speed,
+            down: speed,
         };
         self.to(place, self.body.yaw, speeds)
     }

@@ -15,8 +15,17 @@ const PATIENCE_MS: u64 = 2000;
 
 impl FakeMavsdk {
     async fn act(&self, command: impl FnOnce(&mut Vehicle) -> Ack) -> Option<ActionResult> {
-        let (result, text) = if self.lock().reachable() {
+        let (reachable, acknowledged) = {
+            let sim = self.lock();
+            (sim.reachable(), !sim.unacknowledged)
+        };
+        let done = if reachable {
             verdict(command(&mut self.lock().vehicle))
+        } else {
+            TIMEOUT
+        };
+        let (result, text) = if reachable && acknowledged {
+            done
         } else {
             tokio::time::sleep(std::time::Duration::from_millis(PATIENCE_MS)).await;
             TIMEOUT

@@ -72,6 +72,21 @@ impl Sim {
     }
 }
 
+impl FakeMavsdk {
+    /// The answer, or MAVSDK's timeout where none comes back.
+    async fn late(&self, answer: Option<MissionResult>) -> Option<MissionResult> {
+        let lost = self.lock().unacknowledged;
+        if answer.is_some() && !lost {
+            return answer;
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        Some(MissionResult {
+            result: 5,
+            result_str: "Timeout".to_owned(),
+        })
+    }
+}
+
 #[tonic::async_trait]
 impl MissionService for FakeMavsdk {
     type SubscribeMissionProgressStream = Told<MissionProgressResponse>;
@@ -89,7 +104,12 @@ impl MissionService for FakeMavsdk {
     }
 
     async fn start_mission(&self, _: Request<StartMissionRequest>) -> Answered<StartMissionResponse> {
-        let mission_result = result(self.lock().vehicle.set_mode(Mode::Mission, Cause::Command));
+        let mission_result = if self.lock().reachable() {
+            let ack = self.lock().vehicle.set_mode(Mode::Mission, Cause::Command);
+            self.late(result(ack)).await
+        } else {
+            self.late(None).await
+        };
         Ok(StartMissionResponse { mission_result }.into())
     }
 

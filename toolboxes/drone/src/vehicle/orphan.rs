@@ -1,0 +1,159 @@
+//! A vehicle whose toolbox has gone, and a process that knows nothing of it.
+//!
+//! It looks before it stops anything: a vehicle that stands, lands, returns or is flown by a person is left alone. Read
+//! [`stop_from_nothing`].
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tonic::transport::{Channel, Endpoint};
+
+use super::Command;
+use super::rest::{LEAD_S, stop_place};
+use crate::geo::{Ned, length};
+use crate::guard::Mode;
+use crate::mavsdk::telemetry;
+use crate::mavsdk::telemetry::telemetry_service_client::TelemetryServiceClient;
+
+/// How long it looks: the mode and whether it is armed are told once a second. A vehicle that says nothing is stopped.
+const LOOK: Duration = Duration::from_millis(1200);
+/// Slower than this nothing flies to a place, metres per second.
+const STILL_MPS: f64 = 0.2;
+
+/// What could be seen.
+struct Seen {
+    mode: Option<Mode>,
+    armed: Option<bool>,
+    /// Latitude, longitude, metres above the sea.
+    place: Option<(f64, f64, f64)>,
+    velocity: Option<Ned>,
+}
+
+/// Brakes through a mavsdk_server that runs somewhere, for a process that has just begun: unless the vehicle stands,
+/// lands, returns, or a person flies it.
+///
+/// # Errors
+/// The server does not answer, or the vehicle takes neither Hold nor Land.
+///
+/// # Cancel safety
+/// Dropped, the commands may or may not have been sent.
+pub(crate) async fn stop_from_nothing(address: &str) -> Result<(), String> {
+    let endpoint =
+        Endpoint::from_shared(address.to_string()).map_err(|error| format!("{address}: {error}"))?;
+    let channel = endpoint
+        .connect_timeout(Duration::from_millis(500))
+        .timeout(Duration::from_secs(3))
+        .connect()
+        .await
+        .map_err(|error| format!("{address}: {error}"))?;
+    let seen = look(&channel).await;
+    if let Some(why) = seen.leave_alone() {
+        tracing::info!(address, why, "the vehicle is left alone");
+        return Ok(());
+    }
+    let zero = async {
+        if seen.mode.is_none_or(|mode| mode == Mode::Offboard) {
+            // It says no when offboard control is not active; Hold counts.
+            let _ = Command::Standstill.perform(channel.clone()).await;
+        }
+    };
+    let stop = async {
+        match seen.stop() {
+            Some(stop) => stop.perform(channel.clone()).await,
+            None => Ok(()),
+        }
+    };
+    let (held, (), stopped) = tokio::join!(Command::Hold.perform(channel.clone()), zero, stop);
+    let Err(trouble) = held.and(stopped) else {
+        return Ok(());
+    };
+    Command::Land
+        .perform(channel)
+        .await
+        .map_err(|landed| format!("the vehicle took neither hold ({trouble}) nor land ({landed})"))
+}
+
+impl Seen {
+    /// Why nothing is sent, if so.
+    fn leave_alone(&self) -> Option<&'static str> {
+        if self.armed == Some(false) {
+            return Some("it is disarmed");
+        }
+        match self.mode? {
+            Mode::Land => Some("it lands"),
+            Mode::ReturnToLaunch => Some("it returns"),
+            mode if mode.is_manual() => Some("a person flies it"),
+            _ => None,
+        }
+    }
+
+    /// What ends a flight to a place in mode Hold, where another Hold changes nothing.
+    fn stop(&self) -> Option<Command> {
+        let (place, velocity) = (self.place?, self.velocity?);
+        let in_hold = self.mode.is_none_or(|mode| mode == Mode::Hold);
+        (in_hold && length(velocity) > STILL_MPS).then(|| stop_place(place, velocity, LEAD_S))
+    }
+}
+
+/// The first word of each stream. An opening is answered with it.
+async fn look(channel: &Channel) -> Seen {
+    macro_rules! first {
+        ($method:ident, $request:expr, |$message:ident| $read:expr) => {
+            async {
+                let mut client = TelemetryServiceClient::new(channel.clone());
+                let first = async {
+                    let mut stream = client.$method($request).await.ok()?.into_inner();
+                    while let Some(Ok($message)) = stream.next().await {
+                        let read = $read;
+                        if read.is_some() {
+                            return read;
+                        }
+                    }
+                    None
+                };
+                tokio::time::timeout(LOOK, first).await.ok().flatten()
+            }
+        };
+    }
+    let mode = first!(
+        subscribe_flight_mode,
+        telemetry::SubscribeFlightModeRequest {},
+        |message| Some(Mode::of(message.flight_mode)).filter(|mode| *mode != Mode::Unknown)
+    );
+    let armed = first!(subscribe_armed, telemetry::SubscribeArmedRequest {}, |message| {
+        Some(message.is_armed)
+    });
+    let place = first!(
+        subscribe_position,
+        telemetry::SubscribePositionRequest {},
+        |message| {
+            let position = message.position;
+            position
+                .map(|place| {
+                    (
+                        place.latitude_deg,
+                        place.longitude_deg,
+                        f64::from(place.absolute_altitude_m),
+                    )
+                })
+                .filter(|(lat, lon, amsl_m)| lat.is_finite() && lon.is_finite() && amsl_m.is_finite())
+        }
+    );
+    let velocity = first!(
+        subscribe_position_velocity_ned,
+        telemetry::SubscribePositionVelocityNedRequest {},
+        |message| {
+            let velocity = message.position_velocity_ned.and_then(|both| both.velocity);
+            velocity
+                .map(|v| [v.north_m_s, v.east_m_s, v.down_m_s].map(f64::from))
+                .filter(|velocity| velocity.iter().all(|part| part.is_finite()))
+        }
+    );
+    let (mode, armed, place, velocity) = tokio::join!(mode, armed, place, velocity);
+    Seen {
+        mode,
+        armed,
+        place,
+        velocity,
+    }
+}
