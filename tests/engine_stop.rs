@@ -312,6 +312,19 @@ async fn the_answer_says_what_could_not_be_reached() {
         );
     }
     let rig = rig();
+    // Closed behind a newer copy, which was reached.
+    rig.toolbox.halts(Answer::Closed);
+    let stopped = rig.engine.stop(&robot(), "a test").await;
+    assert_eq!(
+        stopped[0].unreached.as_deref(),
+        Some("ToolboxClosed: it is closed")
+    );
+    let next = Arc::new(Shared(MemoryToolbox::new()));
+    rig.engine
+        .attach("robot", GENERATION + 1, next, Limits::default());
+    let stopped = rig.engine.stop(&robot(), "a test").await;
+    assert_eq!(stopped[0].unreached, None);
+    rig.engine.detach("robot", GENERATION + 1);
     rig.engine.detach("robot", GENERATION);
     let stopped = rig.engine.stop(&robot(), "a test").await;
     assert_eq!(stopped[0].unreached.as_deref(), Some("it is not running"));

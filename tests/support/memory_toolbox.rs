@@ -149,6 +149,8 @@ pub(crate) enum Answer {
     Yes,
     No,
     Never,
+    /// It is being closed.
+    Closed,
 }
 
 /// How a plan or a conclusion is given.
@@ -514,6 +516,7 @@ fn answered(answer: Answer) -> BoxFuture<'static, Result<(), Failure>> {
             std::future::ready(Err(Failure::new("BackendError", "the button is still pressed"))).boxed()
         }
         Answer::Never => std::future::pending().boxed(),
+        Answer::Closed => std::future::ready(Err(Failure::new("ToolboxClosed", "it is closed"))).boxed(),
     }
 }
 
