@@ -3,10 +3,10 @@
 //! Owns the way from JSON to a property's type and back, with its range and the policy in between: what does not fit is
 //! an error here and would be a panic there. Read [`set`].
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use gst::glib;
-use gst::glib::translate::{ToGlibPtr as _, ToGlibPtrMut as _};
 use gst::prelude::*;
 use ovos_toolbox_sdk::prelude::*;
 
@@ -59,11 +59,6 @@ pub(super) fn set(
             "{property} of {element} is {value}: expected {range}"
         )));
     }
-    if !fits(&spec, &new) {
-        return Err(ToolError::bad_args(format!(
-            "{property} of {element}: {value} is outside of what it takes"
-        )));
-    }
     policy.check_property(&found, property, &new).map_err(refused)?;
     let readable = flags.contains(glib::ParamFlags::READABLE);
     let read = || {
@@ -74,7 +69,13 @@ pub(super) fn set(
         }
     };
     let before = read();
-    found.set_property_from_value(property, &new);
+    // What GLib itself would change (a fraction, flags, a character out of range) is a panic before anything is set.
+    let set = catch_unwind(AssertUnwindSafe(|| found.set_property_from_value(property, &new)));
+    set.map_err(|_| {
+        ToolError::bad_args(format!(
+            "{property} of {element}: {value} is outside of what it takes"
+        ))
+    })?;
     Ok(Changed { before, now: read() })
 }
 
@@ -130,21 +131,6 @@ fn outside(spec: &glib::ParamSpec, value: &glib::Value) -> Option<String> {
     range!(glib::ParamSpecFloat);
     range!(glib::ParamSpecDouble);
     None
-}
-
-/// Whether a property takes a value of its type as it is. Asked of GLib itself, which knows every kind of range: setting
-/// what it would change panics.
-fn fits(spec: &glib::ParamSpec, value: &glib::Value) -> bool {
-    if spec.flags().contains(glib::ParamFlags::LAX_VALIDATION) {
-        return true;
-    }
-    let mut copy = value.clone();
-    // SAFETY: both are valid for the call, the value is of the type of the specification, and it is a copy that nobody
-    // else has, which the call may change.
-    let changed = unsafe {
-        glib::gobject_ffi::g_param_value_validate(spec.to_glib_none().0, copy.to_glib_none_mut().0)
-    };
-    changed == glib::ffi::GFALSE
 }
 
 fn to_json(value: &glib::Value) -> Value {

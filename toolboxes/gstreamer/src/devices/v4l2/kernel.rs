@@ -1,4 +1,4 @@
-//! The questions to the kernel. All unsafe code of this toolbox but one call of GLib (`instance/change.rs`).
+//! The questions to the kernel. All unsafe code of this toolbox.
 //!
 //! The safe crates do not fit: `v4l` and `v4l2r` make their bindings with libclang while they are built, `linuxvideo` asks for write
 //! access, panics on names that vendors' drivers do not end with a NUL, and knows no DV timings. The layout of every
