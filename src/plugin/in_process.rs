@@ -188,6 +188,12 @@ impl InProcess {
         self.control.is_stopped()
     }
 
+    /// Whether one of its functions is being called.
+    #[must_use]
+    pub fn is_inside(&self) -> bool {
+        self.meter.is_inside()
+    }
+
     /// The function that it has not returned from within `limits.open`, though it should at once: everything else that is
     /// asked of it waits behind that.
     #[must_use]

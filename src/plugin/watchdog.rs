@@ -90,6 +90,11 @@ impl Meter {
         result
     }
 
+    /// Whether a call is under way.
+    pub(super) fn is_inside(&self) -> bool {
+        self.since.load(Ordering::SeqCst) > 0
+    }
+
     /// The call that has been under way for longer than `limit`. Opening and closing have limits of their own.
     pub(super) fn overdue(&self, limit: Duration) -> Option<&'static str> {
         let since = self.since.load(Ordering::SeqCst);

@@ -228,6 +228,15 @@ async fn a_toolbox_that_never_comes_back_is_replaced() {
         &within(hanging).await,
         &["start() has not returned within `limits.open`"],
     );
+    // Also where nobody waits for it any more.
+    let mut limits = real_limits();
+    limits.open = Duration::from_millis(300);
+    let (toolbox, seen) = open(&shop, "spins", limits).await;
+    let died = toolbox.died();
+    let spinning = start(&toolbox, 1, "go");
+    seen.wait_for("started", 1).await;
+    drop(spinning);
+    assert!(within(died).await.is_some());
 }
 
 #[tokio::test]

@@ -28,6 +28,10 @@ const LAST_HALT: Duration = Duration::from_millis(300);
 /// How long it then has to close.
 const LAST_CLOSE: Duration = Duration::from_secs(2);
 
+/// How often a toolbox that is in one of its functions is looked at. The heartbeats that come while somebody waits for it
+/// begin that; should nobody wait any more, it may hang all the same, with a processor to itself.
+const HANGS_LOOK: Duration = Duration::from_secs(1);
+
 /// The thread of the control socket.
 pub(super) struct Control {
     pub(super) host: Arc<Host>,
@@ -55,7 +59,6 @@ impl Control {
             {
                 break format!("no word of the service for {silence} ms while something moved");
             }
-            // Seen at a heartbeat, so only while somebody waits.
             if let Some(function) = self.host.toolbox().and_then(|toolbox| toolbox.overdue()) {
                 self.die(&format!("{function}() has not returned within `limits.open`"));
             }
@@ -73,7 +76,12 @@ impl Control {
             }
         };
         let (control, data) = (behind(&self.host.control), behind(&self.host.data));
-        let timeout = (self.host.moving.load(Ordering::SeqCst) > 0).then(|| timespec(LOOK));
+        let hangs_perhaps = || self.host.toolbox().is_some_and(|toolbox| toolbox.is_inside());
+        let timeout = if self.host.moving.load(Ordering::SeqCst) > 0 {
+            Some(timespec(LOOK))
+        } else {
+            hangs_perhaps().then(|| timespec(HANGS_LOOK))
+        };
         let (stream, outlet, bell) = (
             self.stream.as_fd(),
             self.host.data.as_fd(),
