@@ -34,7 +34,8 @@ pub struct ServiceConfig {
     pub plan: Duration,
     /// `on_bus_loss`: what happens to running motion when the bus stays away. Default `halt`.
     pub on_bus_loss: OnBusLoss,
-    /// `on_bus_loss_ms`: how long the bus may be away before that. Default 1000, 0 to 600000.
+    /// `on_bus_loss_ms`: how long the bus may be away before that, or, no less than a second, connected and silent. Default
+    /// 1000, 0 to 600000.
     pub on_bus_loss_after: Duration,
     /// `drain_ms`: how long running calls may go on when their toolbox is replaced. Default 10000, 0 to 3600000.
     pub drain: Duration,
