@@ -52,7 +52,7 @@ pub fn safe_stop_main(file: &Path, confine: Option<&str>) -> ExitCode {
     let limit = thread::Builder::new().spawn(|| {
         thread::sleep(SAFE_STOP_ENDS);
         _ = fail("safe_stop did not return");
-        _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+        kill_self();
     });
     if let Err(error) = limit {
         return fail(&format!(
@@ -76,6 +76,12 @@ pub fn safe_stop_main(file: &Path, confine: Option<&str>) -> ExitCode {
 fn fail(text: &str) -> ExitCode {
     eprintln!("{text}");
     ExitCode::FAILURE
+}
+
+/// Not `exit`: the toolbox's threads may still run, and would race with its destructors.
+fn kill_self() -> ! {
+    _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    std::process::abort()
 }
 
 /// Confines this process, which has one thread still.

@@ -13,11 +13,10 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::{Event, Severity};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::Signal;
 use tokio::runtime::Handle;
 
-use super::LOOK;
 use super::host::{Host, lock, not_open, timespec};
+use super::{LOOK, kill_self};
 use crate::engine::{Halt, Toolbox};
 use crate::plugin::frame::{Decoder, HaltOrder, MAX_CONTROL, Order, Word};
 use crate::plugin::in_process::InProcess;
@@ -76,11 +75,12 @@ impl Control {
             }
         };
         let (control, data) = (behind(&self.host.control), behind(&self.host.data));
-        let hangs_perhaps = || self.host.toolbox().is_some_and(|toolbox| toolbox.is_inside());
         let timeout = if self.host.moving.load(Ordering::SeqCst) > 0 {
             Some(timespec(LOOK))
         } else {
-            hangs_perhaps().then(|| timespec(HANGS_LOOK))
+            let toolbox = self.host.toolbox();
+            let hangs_perhaps = toolbox.is_some_and(|toolbox| toolbox.is_inside());
+            hangs_perhaps.then(|| timespec(HANGS_LOOK))
         };
         let (stream, outlet, bell) = (
             self.stream.as_fd(),
@@ -222,10 +222,4 @@ fn last_halt(toolbox: &InProcess) -> Halt {
         emergency: true,
         stop_epoch: toolbox.stop_epoch().saturating_add(1),
     }
-}
-
-/// Not `exit`: the toolbox's threads may still run, and would race with its destructors.
-fn kill_self() -> ! {
-    _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
-    std::process::abort()
 }
