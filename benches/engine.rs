@@ -16,6 +16,7 @@ use ovos_toolbox_wire::{
 };
 use ovos_tools::engine::{
     CallEnd, CallRequest, Defaults, Ended, Engine, Halt, Limits, Plan, ProgressSink, RunId, Toolbox,
+    Unanswered,
 };
 
 /// Figures are the median of this many runs.
@@ -26,7 +27,11 @@ const ACTIONS: usize = 10_000;
 struct Nothing(Vec<Action>);
 
 impl Toolbox for Nothing {
-    fn plan<'a>(&'a self, _: &'a str, _: &'a Object) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
+    fn plan<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Object,
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
         ready(Ok(Some(self.0.clone()))).boxed()
     }
     fn start(&self, _: RunId, _: Start, _: Option<ProgressSink>) -> BoxFuture<'static, Ended> {

@@ -39,14 +39,14 @@ use motion::Motion;
 pub use motion::MotionWatch;
 pub use plan::{Defaults, Plan, PlanError, PlannedAction};
 pub use reserve::{Request, Reservations, Ticket};
-use run::Runner;
+use run::{Beginnings, Runner};
 pub use station::Lease;
 use station::Station;
 pub use stop::{ResumeError, StopTarget, Stopped};
 use subsystem::ALL;
 pub use subsystem::Claim;
 use toolbox::RunIds;
-pub use toolbox::{Ended, Halt, ProgressSink, RunId, Toolbox, is_never_begun, never_begun};
+pub use toolbox::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 
 /// The engine's bounds for one toolbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,7 +255,8 @@ impl Engine {
         let actions = match planned {
             Ok(Ok(Some(actions))) => actions,
             Ok(Ok(None)) => vec![only_action(request)],
-            Ok(Err(failure)) => return Err(Refusal::PlanFailed(failure)),
+            Ok(Err(Unanswered::Failed(failure))) => return Err(Refusal::PlanFailed(failure)),
+            Ok(Err(Unanswered::NeverAsked(failure))) => return Err(Refusal::NeverBegun(failure)),
             Err(_) => {
                 let (toolbox_id, tool) = (request.toolbox_id.clone(), request.tool.clone());
                 return Err(Refusal::PlanTimeout {
@@ -350,11 +351,13 @@ impl Engine {
             run_ids: &self.run_ids,
             observer: request.observer.as_ref(),
             moved: AtomicBool::new(false),
+            beginnings: Beginnings::default(),
             waves: plan.waves.len(),
         };
-        let report = runner.run(plan).await;
+        let ran = runner.run(plan).await;
         drop(moving);
         drop(reserved);
+        let report = ran.map_err(Refusal::NeverBegun)?;
         // What comes while the toolbox makes an answer of the report has ended nothing.
         let cause = control.cause();
         let verdict = self.conclude(lease, &request.tool, &request.args, &report).await;

@@ -196,7 +196,7 @@ impl WireError {
                     stop.stop_id, stop.reason
                 ),
             ),
-            Refusal::PlanFailed(failure) => Self::of(failure),
+            Refusal::PlanFailed(failure) | Refusal::NeverBegun(failure) => Self::of(failure),
             Refusal::Plan(error) => Self::new("PlanError", error),
             Refusal::PlanTimeout { .. } | Refusal::TurnTooLong { .. } | Refusal::WaitTooLong { .. } => {
                 Self::new("TimeoutError", refusal)

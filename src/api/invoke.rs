@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ovos_toolbox_wire::{ActionReport, Effect, Object, Outcome};
+use ovos_toolbox_wire::{Effect, Object};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::request::{CallOptions, call_id};
 use super::resolve::{Name, RELOAD_PATIENCE, python_text, unavailable};
 use super::{Api, Request};
-use crate::engine::{CallEnd, Lease, Place, Refusal, is_never_begun};
+use crate::engine::{CallEnd, Lease, Place, Refusal};
 use crate::registry::{Found, Tool};
 
 /// The answer to `ovos.tools.invoke`: exactly one of `result` and `error`.
@@ -213,7 +213,7 @@ impl Api {
                 Some(place) => self.engine.call_at(place, &lease, call).await,
                 None => self.engine.call(&lease, call).await,
             };
-            if !has_never_begun(&end) {
+            if !matches!(end, CallEnd::Refused(Refusal::NeverBegun(_))) {
                 break Ok(end);
             }
             // Its toolbox died before anything of it had begun: it waits for the next copy.
@@ -283,23 +283,6 @@ impl Api {
 /// What came of waiting: the call's end, or what was waited for.
 fn waited<T>(outcome: Result<Result<T, WireError>, Refusal>) -> Result<T, WireError> {
     outcome.map_err(|refusal| WireError::refused(&refusal))?
-}
-
-/// Whether a call ended because its toolbox had died before anything of it began.
-fn has_never_begun(end: &CallEnd) -> bool {
-    match end {
-        CallEnd::Refused(Refusal::PlanFailed(failure)) => is_never_begun(failure),
-        CallEnd::Refused(_) => false,
-        CallEnd::Ran { report, cause, .. } => {
-            let never = |line: &ActionReport| line.error.as_ref().is_some_and(is_never_begun);
-            cause.is_none()
-                && report.actions.iter().any(never)
-                && report
-                    .actions
-                    .iter()
-                    .all(|line| never(line) || line.outcome == Outcome::Skipped)
-        }
-    }
 }
 
 /// The arguments as the tool gets them.

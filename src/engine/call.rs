@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::{Conclusion, Effect, Object, Progress, Report};
+use ovos_toolbox_wire::{Conclusion, Effect, Failure, Object, Progress, Report};
 use tokio_util::sync::CancellationToken;
 
 use super::latch::{Latch, StopRecord};
@@ -238,6 +238,9 @@ pub enum Refusal {
         /// Calls that hold it.
         holders: Vec<String>,
     },
+    /// Its toolbox had died before anything of the call got there; the next copy can run it.
+    #[error("{0}")]
+    NeverBegun(Failure),
     /// The call was ended before it ran.
     #[error("{0}")]
     Ended(Cause),

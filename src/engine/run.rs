@@ -5,8 +5,8 @@
 //! Read [`Runner::run`], then [`Runner::drive`].
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -40,12 +40,33 @@ pub(crate) struct Runner<'a> {
     pub(crate) observer: Option<&'a CallObserver>,
     /// Set with the first start of an action that moves: from then on the call's end must leave the machine at rest.
     pub(crate) moved: AtomicBool,
+    pub(crate) beginnings: Beginnings,
     pub(crate) waves: usize,
+}
+
+/// Which of a call's runs got to the toolbox.
+#[derive(Default)]
+pub(crate) struct Beginnings {
+    any: AtomicBool,
+    /// Why one did not.
+    none: OnceLock<Failure>,
+}
+
+impl Beginnings {
+    fn note(&self, waited: &Waited) {
+        match waited {
+            Waited::Ended(Ended::NeverBegun(failure)) => _ = self.none.set(failure.clone()),
+            _ => self.any.store(true, Ordering::Relaxed),
+        }
+    }
 }
 
 impl Runner<'_> {
     /// Runs every wave and tells what became of every action.
-    pub(crate) async fn run(&self, mut plan: Plan) -> Report {
+    ///
+    /// # Errors
+    /// Nothing of the call got to the toolbox, which had died before.
+    pub(crate) async fn run(&self, mut plan: Plan) -> Result<Report, Failure> {
         let begun = Instant::now();
         let mut lines: Vec<Option<ActionReport>> = vec![None; plan.actions.len()];
         let waves = std::mem::take(&mut plan.waves);
@@ -68,6 +89,12 @@ impl Runner<'_> {
             goes_on = wave.iter().all(completed);
         }
         let cause = self.control.cause();
+        if cause.is_none()
+            && !self.beginnings.any.load(Ordering::Relaxed)
+            && let Some(failure) = self.beginnings.none.get()
+        {
+            return Err(failure.clone());
+        }
         let broken = lines
             .iter()
             .flatten()
@@ -85,11 +112,11 @@ impl Runner<'_> {
         if cause.is_some() {
             self.come_to_rest(&plan.actions).await;
         }
-        Report {
+        Ok(Report {
             outcome: call_outcome(&actions, cause.as_ref()),
             duration_ms: millis(begun.elapsed()),
             actions,
-        }
+        })
     }
 
     /// Starts each action of the wave as soon as those before it on its subsystems have ended.
@@ -191,6 +218,7 @@ impl Runner<'_> {
                 () = tokio::time::sleep(limit) => Waited::TimedOut,
             }
         };
+        self.beginnings.note(&interrupted);
         let grace = if moves {
             self.limits.settle
         } else {
@@ -479,7 +507,8 @@ fn settle(line: &mut ActionReport, end: Ended, interruption: Option<&Interruptio
             };
             line.error = (line.outcome == Outcome::TimedOut).then(|| why.failure.clone());
         }
-        (Ended::Reported(Completion::Error(failure)), None) | (Ended::Lost(failure), _) => {
+        (Ended::Reported(Completion::Error(failure)), None)
+        | (Ended::Lost(failure) | Ended::NeverBegun(failure), _) => {
             line.outcome = Outcome::Failed;
             line.error = Some(failure);
         }

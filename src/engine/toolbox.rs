@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Object, Progress, Report, Start};
-use serde_json::Value;
 
 /// Names one run of one action, for the life of the service. Never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,28 +45,35 @@ pub enum Ended {
     /// The toolbox confirmed that it ended the run because it was asked to (`TB_CANCELLED`), or the run was cancelled
     /// before it was started.
     Cancelled,
-    /// The toolbox went away (crash, close); the failure says what happened.
+    /// The toolbox went away (crash, close) while it ran; the failure says what happened.
     Lost(Failure),
+    /// The toolbox had died before the run reached it. The next copy can run it instead.
+    NeverBegun(Failure),
 }
 
-/// Marks the failure of something that never reached its toolbox, because the toolbox had died before. The next copy can
-/// be asked instead.
-#[must_use]
-pub fn never_begun(failure: Failure) -> Failure {
-    Failure {
-        data: Some(never_begun_mark()),
-        ..failure
+/// Why a question to a toolbox has no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unanswered {
+    /// The toolbox failed, refused or went away; the failure says what happened.
+    Failed(Failure),
+    /// The toolbox had died before the question reached it. The next copy can be asked instead.
+    NeverAsked(Failure),
+}
+
+impl Unanswered {
+    /// What happened.
+    #[must_use]
+    pub fn into_failure(self) -> Failure {
+        match self {
+            Self::Failed(failure) | Self::NeverAsked(failure) => failure,
+        }
     }
 }
 
-/// Whether a failure bears the mark of [`never_begun`].
-#[must_use]
-pub fn is_never_begun(failure: &Failure) -> bool {
-    failure.data.as_ref() == Some(&never_begun_mark())
-}
-
-fn never_begun_mark() -> Value {
-    serde_json::json!({ "begun": false })
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
 }
 
 /// A live toolbox.
@@ -82,7 +88,7 @@ pub trait Toolbox: Send + Sync + 'static {
         &'a self,
         tool: &'a str,
         args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>>;
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>>;
 
     /// Starts an action. The future resolves when the run has ended, and never before.
     ///

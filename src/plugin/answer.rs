@@ -128,7 +128,7 @@ mod tests {
             Ended::Reported(Completion::Output(value)) => format!("output {value}"),
             Ended::Reported(Completion::Error(failure)) => format!("error {failure}"),
             Ended::Cancelled => "cancelled".to_owned(),
-            Ended::Lost(failure) => format!("lost {failure}"),
+            Ended::Lost(failure) | Ended::NeverBegun(failure) => format!("lost {failure}"),
         };
         assert!(
             shown.starts_with(expected),

@@ -39,7 +39,7 @@ use super::services::{HostServices, Origin};
 use super::spawner::{self, Program};
 use super::tether::{End, PendingWord, Tether};
 use super::tools::{self, ToolSet};
-use crate::engine::{Ended, Halt, ProgressSink, RunId, Toolbox};
+use crate::engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 
 /// What a toolbox's process is made of.
 #[derive(Clone, Debug)]
@@ -191,8 +191,8 @@ impl ChildToolbox {
             let mut state = tether.lock();
             let (told, said_hello) = oneshot::channel();
             let (opened, is_open) = oneshot::channel();
-            if let Some(failure) = state.gone.clone() {
-                return Err(failure);
+            if let Some(gone) = state.gone.clone() {
+                return Err(gone.into_failure());
             }
             state.opened = Some(opened);
             if !state.greeted {
@@ -232,20 +232,20 @@ impl ChildToolbox {
     fn ask<T: DeserializeOwned + Send + 'static>(
         &self,
         order: impl FnOnce(u64) -> Order,
-    ) -> BoxFuture<'static, Result<T, Failure>> {
+    ) -> BoxFuture<'static, Result<T, Unanswered>> {
         let (reply, answer) = oneshot::channel();
         let ask = self.tether.next_id();
         let frame = order(ask).frame();
         if frame.is_too_long() {
-            return ready(Err(self.too_long(&frame))).boxed();
+            return ready(Err(self.too_long(&frame).into())).boxed();
         }
         {
             let mut state = self.tether.lock();
-            if let Some(failure) = state.refusal(&self.tether.core.origin) {
-                return ready(Err(failure)).boxed();
+            if let Some(refusal) = state.refusal(&self.tether.core.origin) {
+                return ready(Err(refusal)).boxed();
             }
             if state.asks.len() >= self.tether.core.limits.max_queued {
-                return ready(Err(self.tether.busy())).boxed();
+                return ready(Err(self.tether.busy().into())).boxed();
             }
             state.asks.insert(ask, reply);
         }
@@ -255,10 +255,8 @@ impl ChildToolbox {
         async move {
             let json = answer.await.unwrap_or_else(|_| Err(tether.gone_failure()))?;
             json::read(&json).map_err(|e| {
-                Failure::new(
-                    "ToolboxError",
-                    format!("the answer of its process cannot be read: {e}"),
-                )
+                let text = format!("the answer of its process cannot be read: {e}");
+                Failure::new("ToolboxError", text).into()
             })
         }
         .boxed()
@@ -283,7 +281,7 @@ impl ChildToolbox {
     ) -> Result<T, Failure> {
         let limit = self.tether.core.limits.open;
         match tokio::time::timeout(limit, self.ask(order)).await {
-            Ok(answer) => answer,
+            Ok(answer) => answer.map_err(Unanswered::into_failure),
             Err(_) => {
                 let id = &self.tether.core.origin.toolbox_id;
                 let text = format!(
@@ -305,8 +303,8 @@ impl ChildToolbox {
         let id = self.tether.next_id();
         {
             let mut state = self.tether.lock();
-            if let Some(failure) = state.refusal(&self.tether.core.origin) {
-                return ready(Err(failure)).boxed();
+            if let Some(refusal) = state.refusal(&self.tether.core.origin) {
+                return ready(Err(refusal.into_failure())).boxed();
             }
             let halted = is_halt.then(Instant::now);
             state.words.insert(id, PendingWord { reply, halted });
@@ -453,7 +451,7 @@ impl Toolbox for ChildToolbox {
         &'a self,
         tool: &'a str,
         args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
         if !self.tether.has(|f| f.plan) {
             return ready(Ok(None)).boxed();
         }
@@ -507,8 +505,12 @@ impl Toolbox for ChildToolbox {
         }
         {
             let mut state = self.tether.lock();
-            if let Some(failure) = state.refusal(&core.origin) {
-                return ready(Ended::Lost(failure)).boxed();
+            if let Some(refusal) = state.refusal(&core.origin) {
+                let ended = match refusal {
+                    Unanswered::Failed(failure) => Ended::Lost(failure),
+                    Unanswered::NeverAsked(failure) => Ended::NeverBegun(failure),
+                };
+                return ready(ended).boxed();
             }
             // What must not begin any more has been ended by this.
             if !core.runs.send_off(run.0) {
@@ -561,7 +563,7 @@ impl Toolbox for ChildToolbox {
             report,
         });
         async move {
-            let conclusion: Option<Conclusion> = answer.await?;
+            let conclusion: Option<Conclusion> = answer.await.map_err(Unanswered::into_failure)?;
             if conclusion.is_none() {
                 self.tether.lock().conclusionless.note(tool.to_owned(), version);
             }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
+use futures_util::{FutureExt, TryFutureExt};
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Manifest, Object, Report, Start};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
@@ -32,7 +32,7 @@ use super::services::{HostServices, Limits, Origin};
 use super::table::Instance;
 use super::tools::{self, ToolSet};
 use super::watchdog::{Calling, Meter};
-use crate::engine::{Ended, Halt, ProgressSink, RunId, Toolbox};
+use crate::engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 
 /// A serialised call that takes longer is logged.
 const SLOW_CALL: Duration = Duration::from_secs(1);
@@ -476,21 +476,22 @@ impl Toolbox for InProcess {
         &'a self,
         tool: &'a str,
         args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
         if !self.library.table.has_plan() || self.planless.has(tool) {
             return ready(Ok(None)).boxed();
         }
         let args = match to_json(args) {
             Ok(args) => args,
-            Err(failure) => return ready(Err(failure)).boxed(),
+            Err(failure) => return ready(Err(failure.into())).boxed(),
         };
         let (tool, limit) = (tool.to_owned(), self.core.limits.max_result_bytes);
         let planless = self.planless.clone();
-        self.ask(Calling::Plan, move |toolbox| {
+        let plan = self.ask(Calling::Plan, move |toolbox| {
             let plan = toolbox.plan(&tool, &args, limit);
             planless.note(tool, &plan);
             plan
-        })
+        });
+        plan.map_err(Unanswered::from).boxed()
     }
 
     fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {

@@ -35,7 +35,7 @@ struct Inner {
     /// Tells a late completion from one for a run that never was.
     newest: u64,
     /// Set when the toolbox is gone: what every later start gets.
-    closed: Option<Failure>,
+    closed: Option<Ended>,
 }
 
 struct Run {
@@ -137,9 +137,9 @@ impl Runs {
         reply: Reply,
     ) -> bool {
         let mut inner = self.lock();
-        if let Some(failure) = inner.closed.clone() {
+        if let Some(ended) = inner.closed.clone() {
             drop(inner);
-            reply.send(Ended::Lost(failure));
+            reply.send(ended);
             return false;
         }
         if inner.runs.contains_key(&run.0) {
@@ -349,15 +349,13 @@ impl Runs {
 
     /// The toolbox is gone: ends every run with the reason, and every later one too.
     pub(super) fn lose(&self, why: &Failure) {
-        self.lose_and_refuse(why, why);
+        self.lose_and_refuse(why, Ended::Lost(why.clone()));
     }
 
-    /// As [`Runs::lose`], with another reason for those that come later.
-    pub(super) fn lose_and_refuse(&self, why: &Failure, later: &Failure) {
+    /// As [`Runs::lose`], with another end for those that come later.
+    pub(super) fn lose_and_refuse(&self, why: &Failure, later: Ended) {
         let mut inner = self.lock();
-        if inner.closed.is_none() {
-            inner.closed = Some(later.clone());
-        }
+        inner.closed.get_or_insert(later);
         let runs = std::mem::take(&mut inner.runs);
         drop(inner);
         for (_, run) in runs {

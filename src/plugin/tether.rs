@@ -19,7 +19,7 @@ use super::hosted::Death;
 use super::json;
 use super::outlet::{Bell, Outlet};
 use super::services::{Origin, Request};
-use crate::engine::never_begun;
+use crate::engine::{Ended, Unanswered};
 
 /// Lines of a process that are told when it dies.
 const LAST_LINES: usize = 5;
@@ -72,8 +72,8 @@ pub(super) struct State {
     pub(super) closing: Option<Instant>,
     /// The child's last word, and when it came.
     pub(super) closed: Option<(bool, Instant)>,
-    /// Why there is nobody to ask any more.
-    pub(super) gone: Option<Failure>,
+    /// Why nothing reaches it any more.
+    pub(super) gone: Option<Unanswered>,
 }
 
 /// Names of tools that need not be asked for a plan or a conclusion of their own.
@@ -118,12 +118,10 @@ pub(super) struct Outlook {
 
 impl State {
     /// Why nothing can be asked of it.
-    pub(super) fn refusal(&self, origin: &Origin) -> Option<Failure> {
+    pub(super) fn refusal(&self, origin: &Origin) -> Option<Unanswered> {
         let closed = || {
-            Failure::new(
-                "ToolboxClosed",
-                format!("toolbox `{}` is closed", origin.toolbox_id),
-            )
+            let text = format!("toolbox `{}` is closed", origin.toolbox_id);
+            Unanswered::Failed(Failure::new("ToolboxClosed", text))
         };
         self.gone.clone().or_else(|| self.closed.is_some().then(closed))
     }
@@ -152,7 +150,7 @@ impl Tether {
     }
 
     pub(super) fn gone_failure(&self) -> Failure {
-        let gone = self.lock().gone.clone();
+        let gone = self.lock().gone.clone().map(Unanswered::into_failure);
         gone.unwrap_or_else(|| {
             let id = &self.core.origin.toolbox_id;
             Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed"))
@@ -339,13 +337,19 @@ impl Tether {
             ),
             End::Died(death) => Failure::new("ToolboxCrashed", format!("toolbox `{id}`: {}", death.reason)),
         };
-        let later = match &end {
-            End::Closed(_) => Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed")),
-            End::Died(_) => never_begun(failure.clone()),
+        let (later, later_runs) = match &end {
+            End::Closed(_) => {
+                let closed = Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed"));
+                (Unanswered::Failed(closed.clone()), Ended::Lost(closed))
+            }
+            End::Died(_) => (
+                Unanswered::NeverAsked(failure.clone()),
+                Ended::NeverBegun(failure.clone()),
+            ),
         };
         let (asks, words) = {
             let mut state = self.lock();
-            state.gone = Some(later.clone());
+            state.gone = Some(later);
             state.moving.clear();
             state.requests.clear();
             // Dropped: whoever opens it learns of the end by that.
@@ -354,7 +358,7 @@ impl Tether {
             (std::mem::take(&mut state.asks), std::mem::take(&mut state.words))
         };
         self.end.send_replace(Some(end));
-        self.core.runs.lose_and_refuse(&failure, &later);
+        self.core.runs.lose_and_refuse(&failure, later_runs);
         for (_, reply) in asks {
             _ = reply.send(Err(failure.clone()));
         }

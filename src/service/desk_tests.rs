@@ -25,7 +25,7 @@ use crate::api::{
     Api, BusStatus, FailedFile, Outbox, ReloadOutcome, ServiceStatus, Settings, ToolboxStatus, Toolboxes,
 };
 use crate::bus::{BusHandler, Message};
-use crate::engine::{Ended, Engine, Halt, Limits, ProgressSink, RunId, Toolbox, never_begun};
+use crate::engine::{Ended, Engine, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswered};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 
 /// The plugin side: has a bug wherever it is asked, but for the latches.
@@ -170,21 +170,34 @@ impl Counter {
 /// Answers at once, or is dead.
 #[derive(Default)]
 struct Arm {
-    dies: Option<Failure>,
+    unplanned: Option<Unanswered>,
+    dies: Option<Ended>,
+    /// Also those that got no further than the plan.
     starts: AtomicUsize,
     halts: AtomicUsize,
 }
 
 impl Toolbox for Arm {
-    fn plan<'a>(&'a self, _: &'a str, _: &'a Object) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
-        ready(Ok(None)).boxed()
+    fn plan<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a Object,
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
+        let planned = match &self.unplanned {
+            None => Ok(None),
+            Some(unplanned) => {
+                self.starts.fetch_add(1, Ordering::SeqCst);
+                Err(unplanned.clone())
+            }
+        };
+        ready(planned).boxed()
     }
 
     fn start(&self, _: RunId, _: Start, _: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
         self.starts.fetch_add(1, Ordering::SeqCst);
         let ended = match &self.dies {
             None => Ended::Reported(Completion::Output(json!({"done": true}))),
-            Some(failure) => Ended::Lost(failure.clone()),
+            Some(ended) => ended.clone(),
         };
         ready(ended).boxed()
     }
@@ -315,10 +328,22 @@ async fn a_stop_that_cannot_be_remembered_says_so() {
 #[tokio::test]
 async fn a_call_whose_toolbox_died_before_it_began_goes_to_the_next_copy() {
     let crashed = || Failure::new("ToolboxCrashed", "toolbox `arm`: signal 9");
-    for (dies, expected) in [(never_begun(crashed()), true), (crashed(), false)] {
+    // Whatever a toolbox says, it has been asked then.
+    let said = || Failure {
+        data: Some(json!({"begun": false})),
+        ..crashed()
+    };
+    for (unplanned, dies, expected) in [
+        (None, Some(Ended::NeverBegun(crashed())), true),
+        (None, Some(Ended::Lost(crashed())), false),
+        (None, Some(Ended::Reported(Completion::Error(said()))), false),
+        (Some(Unanswered::NeverAsked(crashed())), None, true),
+        (Some(Unanswered::Failed(said())), None, false),
+    ] {
         let mut counter = Counter::new(Ok(()));
         let dead = Arc::new(Arm {
-            dies: Some(dies),
+            unplanned,
+            dies,
             ..Arm::default()
         });
         let next = Arc::new(Arm::default());

@@ -17,7 +17,7 @@ use ovos_toolbox_wire::{
     Action, ActionIdentity, CallIdentity, Completion, Conclusion, Effect, Event, Failure, Manifest, Object,
     Report, Start,
 };
-use ovos_tools::engine::{Ended, Halt, ProgressSink, RunId, Toolbox};
+use ovos_tools::engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 use ovos_tools::plugin::{
     ChildToolbox, HostServices, Hosted, InProcess, Isolation, Library, Limits, Open, Origin, PluginFile,
     Probe, ProcessSettings, Request,
@@ -160,7 +160,7 @@ impl Toolbox for Opened {
         &'a self,
         tool: &'a str,
         args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
         self.0.plan(tool, args)
     }
 

@@ -21,7 +21,7 @@ use ovos_toolbox_wire::{
 };
 use ovos_tools::engine::{
     CallEnd, CallObserver, CallRequest, Ended, Engine, Halt, Known, Lease, Limits, ProgressSink, RunId,
-    Toolbox,
+    Toolbox, Unanswered,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -357,7 +357,7 @@ impl Toolbox for Shared {
         &'a self,
         tool: &'a str,
         _args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Failure>> {
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
         let tool_script = self.0.settings().tools.get(tool).cloned().unwrap_or_default();
         self.0.note(Event::Planned(tool.to_owned()));
         async move {
@@ -365,7 +365,7 @@ impl Toolbox for Shared {
                 tokio::time::sleep(tool_script.plan_takes).await;
             }
             if tool_script.plan_fails {
-                return Err(Failure::new("ValueError", "cannot plan this"));
+                return Err(Failure::new("ValueError", "cannot plan this").into());
             }
             Ok(tool_script.plan)
         }

@@ -110,7 +110,8 @@ impl Word {
             Self::Complete { run, ended } => match ended {
                 Ended::Reported(completion) => Frame::json(4, 0, *run, completion),
                 Ended::Cancelled => Frame::empty(4, 1, *run),
-                Ended::Lost(failure) => Frame::json(4, 2, *run, failure),
+                // Whether a run got to its toolbox is not the toolbox's to say.
+                Ended::Lost(failure) | Ended::NeverBegun(failure) => Frame::json(4, 2, *run, failure),
             },
             Self::Progress { run, progress } => Frame::json(5, 0, *run, progress),
             Self::Event(event) => Frame::json(6, 0, 0, event),

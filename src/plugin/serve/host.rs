@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::runtime::Handle;
 
 use super::LOOK;
-use crate::engine::{Ended, RunId, Toolbox};
+use crate::engine::{Ended, RunId, Toolbox, Unanswered};
 use crate::plugin::counts::Counts;
 use crate::plugin::frame::{Decoder, Functions, MAX_DATA, Opening, Order, Word};
 use crate::plugin::in_process::{InProcess, Open};
@@ -176,11 +176,10 @@ impl Host {
                 self.ask(runtime, ask, |toolbox| async move { toolbox.may_close().await })
             }
             Order::Plan { ask, tool, args } => {
-                self.ask(
-                    runtime,
-                    ask,
-                    |toolbox| async move { toolbox.plan(&tool, &args).await },
-                );
+                self.ask(runtime, ask, |toolbox| async move {
+                    let plan = toolbox.plan(&tool, &args).await;
+                    plan.map_err(Unanswered::into_failure)
+                });
             }
             Order::Conclude {
                 ask,
