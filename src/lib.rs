@@ -30,3 +30,4 @@ pub mod plugin;
 pub mod registry;
 pub mod schema;
 pub mod service;
+pub mod tool;

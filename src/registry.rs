@@ -1,19 +1,18 @@
 //! The tools that can be called now: an immutable snapshot, swapped whole and never changed in place.
 //!
-//! A request works on the snapshot it found, so a reload in the middle cannot show it half a toolbox. Schemas are
-//! compiled here, once a generation. The registry knows neither the bus nor plugins. Read [`Snapshot`].
+//! A request works on the snapshot it found, so a reload in the middle cannot show it half a toolbox. The registry knows neither the bus nor plugins. Read [`Snapshot`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use ovos_toolbox_wire::{Effect, ToolDefinition};
+use ovos_toolbox_wire::Effect;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::export::portable_name;
-use crate::schema::{ArgumentSchema, OutputSchema, SchemaError};
+use crate::tool::CompiledTool;
 
 /// Between a toolbox id and a tool's name, where the name alone would be ambiguous.
 pub const ALIAS_SEPARATOR: &str = "__";
@@ -25,12 +24,8 @@ pub struct Tool {
     pub toolbox_id: String,
     /// The generation of that toolbox.
     pub generation: u64,
-    /// What the toolbox says of it.
-    pub definition: ToolDefinition,
-    /// Its argument schema, compiled.
-    pub arguments: ArgumentSchema,
-    /// Its output schema, compiled.
-    pub output: OutputSchema,
+    /// What the toolbox says of it, and its schemas.
+    pub compiled: Arc<CompiledTool>,
     /// The five published fields as JSON, written once: `list` is asked far more often than toolboxes change.
     pub entry: Box<RawValue>,
 }
@@ -46,13 +41,16 @@ struct Entry<'a> {
 }
 
 impl Tool {
-    /// Compiles a definition.
+    /// A tool of this generation of a toolbox.
     ///
     /// # Errors
-    /// A schema that cannot be used.
-    pub fn new(toolbox_id: &str, generation: u64, definition: ToolDefinition) -> Result<Self, SchemaError> {
-        let arguments = ArgumentSchema::compile(&definition.argument_schema)?;
-        let output = OutputSchema::compile(&definition.output_schema)?;
+    /// Its definition cannot be written as JSON, which it was read from.
+    pub fn new(
+        toolbox_id: &str,
+        generation: u64,
+        compiled: Arc<CompiledTool>,
+    ) -> Result<Self, serde_json::Error> {
+        let definition = &compiled.definition;
         let entry = Entry {
             name: &definition.name,
             description: &definition.description,
@@ -60,16 +58,11 @@ impl Tool {
             output_schema: &definition.output_schema,
             toolbox_id,
         };
-        let entry = serde_json::value::to_raw_value(&entry).map_err(|error| SchemaError::Invalid {
-            path: "#".to_owned(),
-            message: format!("cannot be written as JSON: {error}"),
-        })?;
+        let entry = serde_json::value::to_raw_value(&entry)?;
         Ok(Self {
             toolbox_id: toolbox_id.to_owned(),
             generation,
-            definition,
-            arguments,
-            output,
+            compiled,
             entry,
         })
     }
@@ -77,13 +70,13 @@ impl Tool {
     /// The name it is called by.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.definition.name
+        &self.compiled.definition.name
     }
 
     /// What it does to the world.
     #[must_use]
     pub fn effect(&self) -> Effect {
-        self.definition.effect
+        self.compiled.definition.effect
     }
 
     /// Its name with its toolbox in front, which is never ambiguous.

@@ -148,7 +148,8 @@ impl ArgumentSchema {
     }
 }
 
-/// The output schema of one tool, compiled. Outputs are checked, never changed.
+/// A schema by which something is checked and never changed, compiled: the output of a tool, the configuration of a
+/// toolbox.
 #[derive(Debug)]
 pub struct OutputSchema {
     checker: Checker,
@@ -173,7 +174,7 @@ impl OutputSchema {
         Ok(Self { checker, bounds })
     }
 
-    /// Validates the output of a tool.
+    /// Validates an output or a configuration.
     ///
     /// # Errors
     ///

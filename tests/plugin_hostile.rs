@@ -104,6 +104,7 @@ async fn an_author_is_told_everything_at_once() {
                 "tool `no good`",
                 "tool `bare`",
                 "tool `arm`: it has no `effect`; write what the tool does: \"effect\": \"read\"",
+                "tool `ahead`: `argument_schema`: schema at #/properties/x/pattern: the pattern \"(?=a)\"",
             ],
             &[
                 "no `description`",

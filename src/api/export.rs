@@ -78,9 +78,9 @@ impl Api {
                 exported_name,
                 toolbox_id: &tool.toolbox_id,
                 name: tool.name(),
-                description: &tool.definition.description,
-                argument_schema: &tool.definition.argument_schema,
-                output_schema: &tool.definition.output_schema,
+                description: &tool.compiled.definition.description,
+                argument_schema: &tool.compiled.definition.argument_schema,
+                output_schema: &tool.compiled.definition.output_schema,
                 read_only: tool.effect() == Effect::Read,
                 destructive: tool.effect() != Effect::Read,
             })

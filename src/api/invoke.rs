@@ -293,7 +293,8 @@ pub(super) fn prepare(tool: &Tool, args: Option<&Value>) -> Result<Object, WireE
         Some(Value::Object(args)) => args,
         Some(other) => return Err(WireError::arguments_of_type(tool.name(), other)),
     };
-    tool.arguments
+    tool.compiled
+        .arguments
         .prepare(args)
         .map_err(|problems| WireError::invalid_arguments(tool.name(), &tool.toolbox_id, &problems))
 }
@@ -315,7 +316,11 @@ pub(super) fn engine_request(
         generation,
         tool: tool.name().to_owned(),
         effect: tool.effect(),
-        action_timeout: tool.definition.timeout_ms.map(std::time::Duration::from_millis),
+        action_timeout: tool
+            .compiled
+            .definition
+            .timeout_ms
+            .map(std::time::Duration::from_millis),
         args,
         session_id: request.head.session_id().map(str::to_owned),
         lang: session.and_then(|session| text(session.get("lang"))),
@@ -330,7 +335,7 @@ fn check_output(tool: &Tool, output: Value) -> Result<Value, WireError> {
     if !output.is_object() {
         return Err(WireError::output_of_type(tool.name(), &output));
     }
-    match tool.output.check(&output) {
+    match tool.compiled.output.check(&output) {
         Ok(()) => Ok(output),
         Err(problems) => Err(WireError::invalid_output(
             tool.name(),

@@ -46,7 +46,7 @@ pub struct ToolMeta {
 
 impl ToolEntry {
     fn detailed(tool: &Tool) -> Self {
-        let definition = &tool.definition;
+        let definition = &tool.compiled.definition;
         let subsystems = (definition.effect == Effect::Read).then(Vec::new);
         Self {
             name: definition.name.clone(),

@@ -80,7 +80,7 @@ pub struct ToolboxStatus {
     pub path: String,
     /// SHA-256 of the file.
     pub sha256: String,
-    /// How many tools it has.
+    /// How many of its tools can be called.
     pub tools: usize,
     /// Tools that it lists and that cannot be used, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

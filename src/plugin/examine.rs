@@ -13,9 +13,9 @@ use super::check;
 use super::code::Code;
 use super::elf;
 use super::manager::Inner;
-use super::manifest::compile;
 use super::settings::ToolboxConfig;
 use super::stage::{Fingerprint, Staged};
+use crate::schema::OutputSchema;
 
 /// What was found out about a file.
 pub(super) enum Finding {
@@ -166,22 +166,15 @@ pub(super) fn check_config(manifest: &Manifest, config: &ToolboxConfig) -> Resul
     let Some(schema) = &manifest.config_schema else {
         return Ok(());
     };
-    let validator =
-        compile(schema).map_err(|e| format!("`config_schema` of toolbox `{}` {e}", manifest.id))?;
-    let section = Value::Object(config.section.clone());
-    let wrong: Vec<String> = validator
-        .iter_errors(&section)
-        .map(|e| match e.instance_path().to_string() {
-            place if place.is_empty() => e.to_string(),
-            place => format!("{place}: {e}"),
-        })
-        .collect();
-    if wrong.is_empty() {
+    let id = &manifest.id;
+    let schema =
+        OutputSchema::compile(schema).map_err(|e| format!("`config_schema` of toolbox `{id}`: {e}"))?;
+    let Err(wrong) = schema.check(&Value::Object(config.section.clone())) else {
         return Ok(());
-    }
+    };
+    let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
     Err(format!(
-        "the configuration of toolbox `{}` does not fit its schema: {}",
-        manifest.id,
+        "the configuration of toolbox `{id}` does not fit its schema: {}",
         wrong.join("; ")
     ))
 }

@@ -180,8 +180,8 @@ async fn open(library: Arc<Library>) -> Inspection {
             if set.tools.is_empty() {
                 found.warnings.push("it has no tool that can be used".to_owned());
             }
-            found.warnings.extend(set.tools.iter().flat_map(advice));
-            found.tools = set.tools;
+            found.tools = set.tools.iter().map(|tool| tool.definition.clone()).collect();
+            found.warnings.extend(found.tools.iter().flat_map(advice));
         }
         Err(failure) => found.errors.push(failure.to_string()),
     }

@@ -49,7 +49,7 @@ pub(super) struct Inner {
     book: Mutex<Book>,
     /// Counts the snapshots that were taken of the book.
     snapshots: AtomicU64,
-    /// The newest that was published. Not the book's lock: publishing compiles schemas, and a bus message waits for the book.
+    /// The newest that was published. Not the book's lock: publishing takes a moment, and a bus message waits for the book.
     published: Mutex<u64>,
     tickets: AtomicU64,
     pub(super) turn: tokio::sync::Mutex<Turn>,

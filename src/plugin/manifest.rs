@@ -6,6 +6,7 @@ use ovos_toolbox_wire::{Manifest, is_requestable, is_subscribable, is_toolbox_id
 use serde_json::Value;
 
 use super::json;
+use crate::schema::OutputSchema;
 
 /// Reads a manifest.
 ///
@@ -51,8 +52,8 @@ pub fn read(json: &str) -> Result<Manifest, Vec<String>> {
     match object.get("config_schema") {
         None | Some(Value::Null) => {}
         Some(schema) => {
-            if let Err(error) = compile(schema) {
-                wrong.push(format!("`config_schema` {error}"));
+            if let Err(error) = OutputSchema::compile(schema) {
+                wrong.push(format!("`config_schema`: {error}"));
             }
         }
     }
@@ -82,15 +83,6 @@ fn topics(
             )),
         }
     }
-}
-
-/// Compiles a JSON Schema, without reaching for anything outside it.
-pub(super) fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
-    if !(schema.is_object() || schema.is_boolean()) {
-        return Err("is not a JSON Schema: neither an object nor a boolean".to_owned());
-    }
-    jsonschema::validator_for(schema)
-        .map_err(|e| format!("is not a JSON Schema: {e} (at {})", e.instance_path()))
 }
 
 #[cfg(test)]
@@ -135,7 +127,7 @@ mod tests {
                 "ovos.tools.stop",
                 "a b",
                 "`requests` is not a list",
-                "`config_schema` is not a JSON Schema",
+                "`config_schema`: schema at #/type",
             ],
         );
         check(

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ovos_toolbox_wire::{Manifest, ToolDefinition};
+use ovos_toolbox_wire::Manifest;
 use serde::Serialize;
 
 use super::counts::Counts;
@@ -14,6 +14,7 @@ use super::hosted::Hosted;
 use super::settings::Isolation;
 use super::tools::DroppedTool;
 use crate::engine::Toolbox;
+use crate::tool::CompiledTool;
 
 /// Every toolbox and every file that could not become one.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +65,8 @@ pub struct LiveToolbox {
     pub id: Arc<str>,
     /// What it says about itself.
     pub manifest: Arc<Manifest>,
-    /// The tools that can be used; their schemas compile.
-    pub tools: Vec<ToolDefinition>,
+    /// The tools that can be used.
+    pub tools: Vec<Arc<CompiledTool>>,
     /// The tools that cannot, and why.
     pub dropped: Vec<DroppedTool>,
     /// What the engine drives. Closed while the state is `Reloading` or `Failed`: then every run is lost with a reason.

@@ -4,20 +4,22 @@
 //! other tools stay, because one bad schema should not take a robot's brake away. Read [`read`] first.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use ovos_toolbox_wire::{Effect, Failure, ToolDefinition};
+use ovos_toolbox_wire::{Effect, Failure, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answer;
 use super::json;
-use super::manifest::compile;
+use crate::schema::{ArgumentSchema, OutputSchema, SchemaError};
+use crate::tool::CompiledTool;
 
 /// The tools of an instance.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct ToolSet {
     /// Those that can be used, in the toolbox's order.
-    pub tools: Vec<ToolDefinition>,
+    pub tools: Vec<Arc<CompiledTool>>,
     /// Those that cannot.
     pub dropped: Vec<DroppedTool>,
     /// Keys that mean nothing here, for the author: a misspelt key would be missed by nobody else.
@@ -99,20 +101,18 @@ pub fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
             let name = name.clone();
             set.unknown.push(UnknownKeys { name, keys });
         }
-        let mut wrong = faults(&value, halts);
-        if !seen.insert(name.clone()) {
-            wrong.push("its name is taken by an earlier tool of this toolbox".to_owned());
-        }
-        if !wrong.is_empty() {
-            set.dropped.push(DroppedTool { name, wrong });
-            continue;
-        }
-        match serde_json::from_value(value) {
-            Ok(tool) => set.tools.push(tool),
-            Err(e) => set.dropped.push(DroppedTool {
+        let taken = !seen.insert(name.clone());
+        let taken = taken.then(|| "its name is taken by an earlier tool of this toolbox".to_owned());
+        match (compile(value, halts), taken) {
+            (Ok(tool), None) => set.tools.push(Arc::new(tool)),
+            (Ok(_), Some(taken)) => set.dropped.push(DroppedTool {
                 name,
-                wrong: vec![e.to_string()],
+                wrong: vec![taken],
             }),
+            (Err(mut wrong), taken) => {
+                wrong.extend(taken);
+                set.dropped.push(DroppedTool { name, wrong });
+            }
         }
     }
     Ok(set)
@@ -125,9 +125,10 @@ fn unknown_keys(tool: &Value) -> Vec<String> {
         .collect()
 }
 
-fn faults(tool: &Value, halts: bool) -> Vec<String> {
-    let Some(tool) = tool.as_object() else {
-        return vec!["it is not an object".to_owned()];
+/// The tool, or everything that is wrong with it.
+fn compile(value: Value, halts: bool) -> Result<CompiledTool, Vec<String>> {
+    let Some(tool) = value.as_object() else {
+        return Err(vec!["it is not an object".to_owned()]);
     };
     let mut wrong = Vec::new();
     match tool.get("name") {
@@ -138,20 +139,43 @@ fn faults(tool: &Value, halts: bool) -> Vec<String> {
         None => wrong.push("it has no name".to_owned()),
     }
     wrong.extend(wrong_effect(tool.get("effect"), halts));
-    for key in ["argument_schema", "output_schema"] {
-        let Some(schema) = tool.get(key) else {
-            wrong.push(format!("`{key}` is missing"));
-            continue;
-        };
-        if let Err(error) = compile(schema) {
-            wrong.push(format!("`{key}` {error}"));
-        } else if !allows_objects(schema) {
-            wrong.push(format!(
-                "the root of `{key}` is not an object: expected \"type\": \"object\""
-            ));
-        }
+    let arguments = schema(tool, "argument_schema", ArgumentSchema::compile, &mut wrong);
+    let output = schema(tool, "output_schema", object_schema, &mut wrong);
+    match (arguments, output) {
+        (Some(arguments), Some(output)) if wrong.is_empty() => Ok(CompiledTool {
+            definition: serde_json::from_value(value).map_err(|e| vec![e.to_string()])?,
+            arguments,
+            output,
+        }),
+        _ => Err(wrong),
     }
-    wrong
+}
+
+fn schema<S>(
+    tool: &Object,
+    key: &str,
+    compile: impl FnOnce(&Value) -> Result<S, SchemaError>,
+    wrong: &mut Vec<String>,
+) -> Option<S> {
+    let Some(schema) = tool.get(key) else {
+        wrong.push(format!("`{key}` is missing"));
+        return None;
+    };
+    compile(schema)
+        .map_err(|error| wrong.push(format!("`{key}`: {error}")))
+        .ok()
+}
+
+fn object_schema(schema: &Value) -> Result<OutputSchema, SchemaError> {
+    let compiled = OutputSchema::compile(schema)?;
+    if allows_objects(schema) {
+        Ok(compiled)
+    } else {
+        Err(SchemaError::Invalid {
+            path: "#/type".to_owned(),
+            message: "a result is an object, so `type` must be \"object\"".to_owned(),
+        })
+    }
 }
 
 fn wrong_effect(effect: Option<&Value>, halts: bool) -> Option<String> {
@@ -229,8 +253,8 @@ mod tests {
             &[
                 "its name",
                 "its effect",
-                "the root of `argument_schema`",
-                "`output_schema` is not a JSON Schema",
+                "`argument_schema`: schema at #/type",
+                "`output_schema`: schema at #/type",
             ],
         );
     }
@@ -255,7 +279,7 @@ mod tests {
 
     #[test]
     fn keys_that_mean_nothing_are_named() {
-        let schema = schemars::schema_for!(ToolDefinition);
+        let schema = schemars::schema_for!(ovos_toolbox_wire::ToolDefinition);
         let known: Vec<&String> = schema
             .get("properties")
             .unwrap()

@@ -27,6 +27,8 @@ use crate::api::{
 use crate::bus::{BusHandler, Message};
 use crate::engine::{Ended, Engine, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswered};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
+use crate::schema::{ArgumentSchema, OutputSchema};
+use crate::tool::CompiledTool;
 
 /// The plugin side: has a bug wherever it is asked, but for the latches.
 struct Broken {
@@ -124,16 +126,22 @@ impl Counter {
     fn attach(&self, generation: u64, toolbox: Arc<dyn Toolbox>, effects: &[Effect]) {
         let tool = |effect: &Effect| {
             let name = serde_json::to_value(effect).unwrap().as_str().unwrap().to_owned();
+            let object = json!({"type": "object"});
             let definition = ToolDefinition {
                 name: format!("{name}_arm"),
                 description: String::new(),
                 category: None,
                 effect: *effect,
                 timeout_ms: None,
-                argument_schema: json!({"type": "object"}),
-                output_schema: json!({"type": "object"}),
+                argument_schema: object.clone(),
+                output_schema: object.clone(),
             };
-            Arc::new(Tool::new("arm", generation, definition).unwrap())
+            let compiled = CompiledTool {
+                definition,
+                arguments: ArgumentSchema::compile(&object).unwrap(),
+                output: OutputSchema::compile(&object).unwrap(),
+            };
+            Arc::new(Tool::new("arm", generation, Arc::new(compiled)).unwrap())
         };
         let limits = Limits::default();
         self.engine.attach("arm", generation, toolbox, limits);

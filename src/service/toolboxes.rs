@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Event, Failure, Object, ToolDefinition};
+use ovos_toolbox_wire::{Event, Failure, Object};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -29,6 +29,7 @@ use crate::plugin::{
     self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State,
 };
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
+use crate::tool::CompiledTool;
 
 /// What the bridge is made of.
 pub(super) struct Parts {
@@ -285,6 +286,7 @@ impl Toolboxes for Bridge {
 
     fn toolboxes(&self) -> Vec<ToolboxStatus> {
         let backends = lock(&self.backends).clone();
+        let registry = self.parts.registry.snapshot();
         let Some(manager) = self.manager.get() else {
             return Vec::new();
         };
@@ -305,7 +307,7 @@ impl Toolboxes for Bridge {
                 version: toolbox.manifest.version.clone(),
                 path: toolbox.path.display().to_string(),
                 sha256: toolbox.sha256.clone(),
-                tools: toolbox.tools.len(),
+                tools: registry.toolbox(&toolbox.id).map_or(0, |entry| entry.tools.len()),
                 dropped_tools: toolbox.dropped.iter().map(ToString::to_string).collect(),
                 reason,
                 backend: backends.get(&*toolbox.id).cloned(),
@@ -393,33 +395,33 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
     })
 }
 
-/// The tools of a toolbox, compiled; what did not change since the last snapshot is taken over.
+/// The tools of a toolbox; those that did not change since the last snapshot are taken over.
 fn entry(
     toolbox: &LiveToolbox,
     before: Option<&ToolboxEntry>,
     permits: impl Fn(&str) -> bool,
 ) -> ToolboxEntry {
-    let known = before.filter(|before| before.generation == toolbox.generation);
-    let compiled = |definition: &ToolDefinition| {
-        let known = known
-            .iter()
-            .flat_map(|known| &known.tools)
-            .find(|tool| tool.definition == *definition);
-        match known {
-            Some(tool) => Some(tool.clone()),
-            None => Tool::new(&toolbox.id, toolbox.generation, definition.clone())
-                .inspect_err(|error| {
-                    tracing::error!(toolbox = &*toolbox.id, tool = definition.name, %error, "the tool cannot be used");
-                })
-                .ok()
-                .map(Arc::new),
+    let known = before.map(|before| before.tools.as_slice()).unwrap_or_default();
+    let tool = |compiled: &Arc<CompiledTool>| {
+        let same = |tool: &&Arc<Tool>| {
+            tool.generation == toolbox.generation && Arc::ptr_eq(&tool.compiled, compiled)
+        };
+        if let Some(tool) = known.iter().find(same) {
+            return Some(tool.clone());
         }
+        Tool::new(&toolbox.id, toolbox.generation, compiled.clone())
+            .inspect_err(|error| {
+                let tool = &compiled.definition.name;
+                tracing::error!(toolbox = &*toolbox.id, tool, %error, "bug in the service: the tool cannot be listed");
+            })
+            .ok()
+            .map(Arc::new)
     };
     let tools = toolbox
         .tools
         .iter()
-        .filter(|tool| permits(&tool.name))
-        .filter_map(compiled)
+        .filter(|tool| permits(&tool.definition.name))
+        .filter_map(tool)
         .collect();
     let state = match &toolbox.state {
         State::Ready => ToolboxState::Ready,

@@ -22,7 +22,11 @@ async fn lists_plans_runs_and_concludes() {
     let (toolbox, _) = shop.open_with("well_behaved", &[], r#"{"speed":3}"#).await;
     let tools = within(toolbox.tools()).await.unwrap();
     assert_eq!(
-        tools.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
+        tools
+            .tools
+            .iter()
+            .map(|t| t.definition.name.as_str())
+            .collect::<Vec<_>>(),
         ["work", "move"]
     );
     assert!(tools.dropped.is_empty());
@@ -44,6 +48,7 @@ async fn lists_plans_runs_and_concludes() {
         within(toolbox.plan("move", &impossible))
             .await
             .unwrap_err()
+            .into_failure()
             .to_string(),
         "PlanError: cannot be done"
     );
@@ -266,7 +271,7 @@ async fn a_changed_configuration_counts_as_a_change() {
     rig.configure("arm", &json!({"speed": "fast"}));
     let report = rig.reload().await;
     check(&report, json!({"broken": 1}));
-    assert!(report.broken[0].reason.contains("/speed"), "{report:?}");
+    assert!(report.broken[0].reason.contains("speed: expected"), "{report:?}");
     assert_eq!(rig.output("arm").await["config"], json!({"speed": 2}));
     let off = ToolboxConfig {
         enabled: false,

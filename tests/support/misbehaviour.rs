@@ -171,6 +171,7 @@ async fn text_that_is_none_becomes_an_error() {
         let found = within(toolbox.plan(tool, &Object::new()))
             .await
             .unwrap_err()
+            .into_failure()
             .to_string();
         assert!(found.contains(expected), "{found:?} should contain {expected:?}");
     }
@@ -260,12 +261,15 @@ async fn tools_that_cannot_be_used_are_left_out_and_named() {
     let (toolbox, _) = shop.open("bad_tools").await;
     let set = within(toolbox.tools()).await.unwrap();
     assert_eq!(
-        set.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
+        set.tools
+            .iter()
+            .map(|t| t.definition.name.as_str())
+            .collect::<Vec<_>>(),
         ["fine"]
     );
     assert_eq!(
         set.dropped.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
-        ["fine", "no good", "bare", "arm"]
+        ["fine", "no good", "bare", "arm", "ahead"]
     );
     assert_eq!(
         set.unknown.iter().map(|u| u.keys.as_slice()).collect::<Vec<_>>(),
@@ -279,7 +283,10 @@ async fn what_moves_is_left_out_where_nothing_can_halt_it() {
     let (toolbox, _) = shop.open_with("well_behaved", &[("HALT", "NULL")], "{}").await;
     let set = within(toolbox.tools()).await.unwrap();
     assert_eq!(
-        set.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
+        set.tools
+            .iter()
+            .map(|t| t.definition.name.as_str())
+            .collect::<Vec<_>>(),
         ["work"]
     );
     let dropped = set.dropped[0].to_string();
