@@ -186,21 +186,27 @@ impl Config {
             .collect();
 
         let ids: BTreeSet<&String> = self.toolboxes.keys().chain(newer.toolboxes.keys()).collect();
-        let meaning = |config: &Self, id: &str| {
-            config.toolbox(id).map(|toolbox| ToolboxConfig {
-                settings: Vec::new(),
-                ..(*toolbox).clone()
-            })
-        };
         let toolboxes = ids
             .into_iter()
-            .filter(|id| meaning(self, id) != meaning(newer, id))
+            .filter(|id| self.changes_toolbox(newer, id))
             .cloned()
             .collect();
         Changes {
             keys: differing,
             toolboxes,
         }
+    }
+
+    /// Whether a toolbox's configuration would change if `newer` came into force.
+    #[must_use]
+    pub fn changes_toolbox(&self, newer: &Self, id: &str) -> bool {
+        let meaning = |config: &Self| {
+            config.toolbox(id).map(|toolbox| ToolboxConfig {
+                settings: Vec::new(),
+                ..(*toolbox).clone()
+            })
+        };
+        meaning(self) != meaning(newer)
     }
 }
 

@@ -112,6 +112,36 @@ fn changed_files_are_read_again() {
 }
 
 #[test]
+fn a_reload_that_fails_changes_no_permission_either() {
+    let Stage {
+        scene,
+        mut client,
+        mut service,
+        _bus,
+    } = stage();
+    let calls_add = |client: &mut Client| {
+        let answer = client.invoke("add", &json!({"a": 1, "b": 2}));
+        answer["result"]["result"] == 3
+    };
+    let testbed = |section: Value| json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": section } } });
+    let broken = json!({ "tools": { "deny": ["add"] }, "refuse_open": "no device" });
+    let mended = json!({ "tools": { "deny": ["add"] } });
+    for (section, number, denied) in [(broken, 1, false), (mended, 2, true)] {
+        scene.configure(&json!({}), &testbed(section));
+        client.send("configuration.updated", &json!({}));
+        service.until("the configuration", |service| {
+            (service.output().matches("the configuration changed").count() == number).then_some(())
+        });
+        client.ask("ovos.tools.reload", &json!({}));
+        assert_eq!(calls_add(&mut client), !denied, "reload {number}");
+        assert_eq!(
+            pending(&mut client),
+            if denied { vec![] } else { vec!["testbed"] }
+        );
+    }
+}
+
+#[test]
 fn the_log_level_of_a_file_applies_at_once() {
     let Stage {
         scene,

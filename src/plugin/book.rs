@@ -150,6 +150,7 @@ impl Slot {
             dropped: self.tools.dropped.clone(),
             toolbox: instance.clone(),
             isolation: self.config.isolation,
+            reading: self.config.reading,
             restarts: health.map_or(0, |health| health.restarts),
             last_death: health.and_then(|health| health.last.clone()),
             generation: origin.generation,

@@ -24,6 +24,8 @@ pub(super) enum Finding {
         id: String,
         path: PathBuf,
         fingerprint: Fingerprint,
+        /// [`ToolboxConfig::reading`].
+        reading: u64,
     },
     /// It should be loaded.
     New(Box<Candidate>),
@@ -78,11 +80,12 @@ async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Bro
         })
     };
     let (real, fingerprint) = looked.await.map_err(|reason| (None, reason))?;
-    if let Some(id) = untouched(manager, &path, fingerprint) {
+    if let Some((id, reading)) = untouched(manager, &path, fingerprint) {
         return Ok(Finding::Same {
             id,
             path,
             fingerprint,
+            reading,
         });
     }
     let staged = {
@@ -100,14 +103,14 @@ async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Bro
     found
 }
 
-/// The toolbox that lives from this very file, when nothing about it changed.
-fn untouched(manager: &Inner, path: &Path, fingerprint: Fingerprint) -> Option<String> {
+/// The toolbox that lives from this very file, when nothing about it changed, and the newest reading of its configuration.
+fn untouched(manager: &Inner, path: &Path, fingerprint: Fingerprint) -> Option<(String, u64)> {
     let book = manager.book();
     let (id, slot) = book.at(path)?;
     let same = slot.serves() && slot.source.fingerprint == fingerprint;
     let config = (manager.settings.config)(id).ok()?;
     let pinned = check::allowed(path, &slot.source.sha256, &manager.settings.allow_sha256).is_ok();
-    (same && pinned && config.enabled && config == slot.config).then(|| id.to_owned())
+    (same && pinned && config.enabled && config.keeps(&slot.config)).then(|| (id.to_owned(), config.reading))
 }
 
 async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Finding, Broken> {
@@ -140,12 +143,13 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
     {
         let book = manager.book();
         let slot = book.slots.get(&id).filter(|slot| slot.serves());
-        if slot.is_some_and(|slot| slot.source.sha256 == staged.sha256 && slot.config == config) {
+        if slot.is_some_and(|slot| slot.source.sha256 == staged.sha256 && config.keeps(&slot.config)) {
             let fingerprint = staged.fingerprint;
             return Ok(Finding::Same {
                 id,
                 path: path.to_owned(),
                 fingerprint,
+                reading: config.reading,
             });
         }
     }

@@ -149,11 +149,13 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
                     id,
                     path,
                     fingerprint,
+                    reading,
                 },
             ) => {
                 if let Some(slot) = manager.book().slots.get_mut(&id) {
                     slot.source.path.clone_from(&path);
                     slot.source.fingerprint = fingerprint;
+                    slot.config.reading = reading;
                 }
                 owners.insert(id.clone(), path.clone());
                 report.unchanged.push(id.clone());

@@ -109,6 +109,19 @@ pub struct ToolboxConfig {
     pub confine: Option<Confine>,
     /// Added to the environment of its process.
     pub env: BTreeMap<String, String>,
+    /// Which reading of the configuration this is of: for the service, which knows what else that says. Replaces nothing.
+    pub reading: u64,
+}
+
+impl ToolboxConfig {
+    /// Whether what was opened with `other` need not be replaced.
+    pub(super) fn keeps(&self, other: &Self) -> bool {
+        let same_reading = Self {
+            reading: other.reading,
+            ..self.clone()
+        };
+        same_reading == *other
+    }
 }
 
 impl Default for ToolboxConfig {
@@ -122,6 +135,7 @@ impl Default for ToolboxConfig {
             memory_mb: None,
             confine: None,
             env: BTreeMap::new(),
+            reading: 0,
         }
     }
 }

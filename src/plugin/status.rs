@@ -73,6 +73,8 @@ pub struct LiveToolbox {
     pub toolbox: Arc<dyn Toolbox>,
     /// Where it runs.
     pub isolation: Isolation,
+    /// [`ToolboxConfig::reading`](super::ToolboxConfig::reading) of what it was opened with, or was left alone for.
+    pub reading: u64,
     /// How often its process was started again after it had died.
     pub restarts: u64,
     /// How its process died last.

@@ -81,15 +81,12 @@ impl Configuration {
         }
     }
 
-    /// Keys that were read and are not in force: a toolbox's until it is reloaded, the service's until it restarts.
-    pub(super) fn pending(&self, reloaded: &Config) -> Vec<String> {
-        let newest = self.newest();
-        let of_service = self.applied.changes(&newest).keys;
-        let of_toolboxes = reloaded.changes(&newest).toolboxes;
+    /// Keys of the service that were read and are not in force until it restarts.
+    pub(super) fn pending(&self) -> Vec<String> {
+        let of_service = self.applied.changes(&self.newest()).keys;
         of_service
             .into_iter()
             .filter(|key| !key.starts_with("logging"))
-            .chain(of_toolboxes)
             .collect()
     }
 

@@ -51,8 +51,43 @@ pub(super) struct Bridge {
     manager: OnceLock<Manager>,
     questions: Questions,
     backends: Mutex<BTreeMap<String, Value>>,
-    /// The configuration that the toolboxes were last loaded with.
-    loaded_with: Mutex<Arc<Config>>,
+    readings: Mutex<Readings>,
+}
+
+/// Which configuration is in force for which toolbox: a copy that a reload could not replace keeps the one it had.
+struct Readings {
+    number: u64,
+    newest: Arc<Config>,
+    /// Older ones that live toolboxes still have.
+    older: BTreeMap<u64, Arc<Config>>,
+}
+
+impl Readings {
+    fn new(config: Arc<Config>) -> Self {
+        Self {
+            number: 0,
+            newest: config,
+            older: BTreeMap::new(),
+        }
+    }
+
+    /// Returns its number.
+    fn add(&mut self, config: Arc<Config>) -> u64 {
+        let before = std::mem::replace(&mut self.newest, config);
+        self.older.insert(self.number, before);
+        self.number += 1;
+        self.number
+    }
+
+    fn get(&self, number: u64) -> Arc<Config> {
+        self.older.get(&number).unwrap_or(&self.newest).clone()
+    }
+
+    /// Forgets what came before a reading and is not used any more.
+    fn forget_before(&mut self, number: u64, used: &HashSet<u64>) {
+        self.older
+            .retain(|older, _| *older >= number || used.contains(older));
+    }
 }
 
 impl Bridge {
@@ -65,7 +100,7 @@ impl Bridge {
             manager: OnceLock::new(),
             questions: Questions::default(),
             backends: Mutex::default(),
-            loaded_with: Mutex::new(config.clone()),
+            readings: Mutex::new(Readings::new(config.clone())),
         });
         // The manager lives in the bridge, so what it is given points back weakly: otherwise neither would ever be freed.
         let weak = Arc::downgrade(&bridge);
@@ -98,8 +133,11 @@ impl Bridge {
         let Some(manager) = self.manager.get() else {
             return ReloadOutcome::default();
         };
-        *lock(&self.loaded_with) = self.parts.configuration.newest();
+        let reading = lock(&self.readings).add(self.parts.configuration.newest());
         let report = manager.reload().await;
+        let live = manager.live();
+        let used = live.toolboxes.iter().map(|toolbox| toolbox.reading).collect();
+        lock(&self.readings).forget_before(reading, &used);
         ReloadOutcome {
             added: report.added,
             removed: report.removed,
@@ -120,27 +158,26 @@ impl Bridge {
     /// Puts a snapshot of the plugin side into the engine and the registry, in this order: a tool that can be found can be
     /// called.
     fn publish(&self, live: &Live) {
-        let config = lock(&self.loaded_with).clone();
         let before = self.parts.registry.snapshot();
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         for toolbox in &live.toolboxes {
-            let section = config.toolbox(&toolbox.id);
+            let config = lock(&self.readings).get(toolbox.reading);
+            // It was loaded with this very section.
+            let Ok(section) = config.toolbox(&toolbox.id) else {
+                tracing::error!(
+                    toolbox = &*toolbox.id,
+                    "bug in the service: its configuration was lost"
+                );
+                continue;
+            };
             if toolbox.state == State::Ready {
-                let limits = section
-                    .as_ref()
-                    .map_or(&config.service.limits, |section| &section.limits);
-                let limits = engine_limits(limits, &config);
+                let limits = engine_limits(&section.limits, &config);
                 self.parts
                     .engine
                     .attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
             }
             let known = before.toolbox(&toolbox.id);
-            let permits = |tool: &str| match &section {
-                Ok(section) => section.tools.permits(tool),
-                // A section that has become wrong changes nothing: the copy that serves goes on with the tools it had.
-                Err(_) => known.is_some_and(|known| known.tools.iter().any(|had| had.name() == tool)),
-            };
-            entries.push(entry(toolbox, known, permits));
+            entries.push(entry(toolbox, known, |tool| section.tools.permits(tool)));
         }
         self.parts.registry.swap(Snapshot::new(entries));
         if let Some(router) = self.router.get().and_then(Weak::upgrade) {
@@ -344,8 +381,23 @@ impl Toolboxes for Bridge {
     }
 
     fn pending_config(&self) -> Vec<String> {
-        let loaded_with = lock(&self.loaded_with).clone();
-        self.parts.configuration.pending(&loaded_with)
+        let live = self.manager.get().map(Manager::live).unwrap_or_default();
+        let newest = self.parts.configuration.newest();
+        let readings = lock(&self.readings);
+        let loaded = live
+            .toolboxes
+            .iter()
+            .filter(|toolbox| {
+                readings
+                    .get(toolbox.reading)
+                    .changes_toolbox(&newest, &toolbox.id)
+            })
+            .map(|toolbox| toolbox.id.to_string());
+        let others = readings.newest.changes(&newest).toolboxes;
+        let others = others.into_iter().filter(|id| live.get(id).is_none());
+        let mut pending = self.parts.configuration.pending();
+        pending.extend(loaded.chain(others));
+        pending
     }
 
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>> {
@@ -359,9 +411,13 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
     probe.limit = service.probe;
     let (max_result_bytes, fallback) = (service.max_result_bytes, config.clone());
     let section = move |id: &str| {
-        let config = bridge
-            .upgrade()
-            .map_or_else(|| fallback.clone(), |bridge| lock(&bridge.loaded_with).clone());
+        let (config, reading) = match bridge.upgrade() {
+            Some(bridge) => {
+                let readings = lock(&bridge.readings);
+                (readings.newest.clone(), readings.number)
+            }
+            None => (fallback.clone(), 0),
+        };
         let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
         Ok(plugin::ToolboxConfig {
             enabled: section.enabled,
@@ -383,6 +439,7 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
                 devices: confine.devices,
             }),
             env: section.env.clone(),
+            reading,
         })
     };
     Ok(Settings {
