@@ -17,6 +17,7 @@ mod replay;
 use crate::bus::{Envelope, Message};
 use crate::plugin::{manifest, tools};
 use crate::registry::Tool;
+use crate::schema::Unknown;
 
 /// Takes one input and panics when something does not hold.
 pub type Body = fn(&[u8]);
@@ -81,7 +82,7 @@ fn tools(data: &[u8]) {
     let Ok(set) = tools::read(&text, true) else { return };
     assert!(set.dropped.iter().all(|tool| !tool.wrong.is_empty()));
     for tool in set.tools {
-        _ = tool.arguments.prepare(&serde_json::Map::new());
+        _ = tool.arguments.prepare(&serde_json::Map::new(), Unknown::Refuse);
         _ = tool.output.check(&serde_json::Value::Null);
         assert!(Tool::new("fuzz", 1, tool).is_ok());
     }

@@ -84,6 +84,16 @@ impl fmt::Display for Problem {
     }
 }
 
+/// What happens to arguments that are not declared where `additionalProperties` is `false`. Elsewhere they are dropped, or
+/// kept where the schema says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// They are dropped there, too.
+    Drop,
+    /// They are a problem.
+    Refuse,
+}
+
 /// The argument schema of one tool, compiled.
 #[derive(Debug)]
 pub struct ArgumentSchema {
@@ -126,16 +136,20 @@ impl ArgumentSchema {
     /// Turns the arguments of a call into what the toolbox gets: coerced, with defaults, without undeclared
     /// arguments, validated.
     ///
-    /// Undeclared arguments are dropped (also when `additionalProperties` is `false`) and kept when
-    /// `additionalProperties` is `true` or a schema. Objects inside the arguments are treated alike, except
-    /// that one whose schema has no `properties` at all is free-form and keeps everything.
+    /// Undeclared arguments are dropped, and kept when `additionalProperties` is `true` or a schema; when it is `false`,
+    /// `unknown` decides. Objects inside the arguments are treated alike, except that one whose schema has no
+    /// `properties` at all is free-form and keeps everything.
     ///
     /// # Errors
     ///
     /// At least one [`Problem`], at most [`MAX_PROBLEMS`].
-    pub fn prepare(&self, args: &Map<String, Value>) -> Result<Map<String, Value>, Vec<Problem>> {
+    pub fn prepare(
+        &self,
+        args: &Map<String, Value>,
+        unknown: Unknown,
+    ) -> Result<Map<String, Value>, Vec<Problem>> {
         let words = self.bounds.survey_map(args).map_err(|problem| vec![problem])?;
-        let coerced = Coercion::new(&self.tree).arguments(args)?;
+        let coerced = Coercion::new(&self.tree, unknown).arguments(args)?;
         self.checker.check(&coerced, words)?;
         match coerced {
             Value::Object(map) => Ok(map),

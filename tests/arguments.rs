@@ -6,20 +6,20 @@
     reason = "clippy takes helpers of tests for production code"
 )]
 
-use ovos_tools::schema::{ArgumentSchema, OutputSchema, Problem};
+use ovos_tools::schema::{ArgumentSchema, OutputSchema, Problem, Unknown};
 use serde_json::{Map, Value, json};
 
-fn prepared(schema: &Value, args: &str) -> Result<Value, Vec<String>> {
+fn prepared(schema: &Value, args: &str, unknown: Unknown) -> Result<Value, Vec<String>> {
     let args: Map<String, Value> = serde_json::from_str(args).unwrap();
     let schema = ArgumentSchema::compile(schema).unwrap();
     schema
-        .prepare(&args)
+        .prepare(&args, unknown)
         .map(Value::Object)
         .map_err(|problems| problems.iter().map(ToString::to_string).collect())
 }
 
 fn check(schema: &Value, args: &str, expected: Result<&str, &str>) {
-    let found = prepared(schema, args)
+    let found = prepared(schema, args, Unknown::Drop)
         .map(|value| value.to_string())
         .map_err(|problems| problems.join("; "));
     assert_eq!(
@@ -89,7 +89,7 @@ fn problems_name_argument_value_and_what_is_accepted() {
         check(&schema, args, Err(text));
     }
     let long = format!(r#"{{"a": "{}", "b": 1}}"#, "x".repeat(1_000_000));
-    assert!(prepared(&schema, &long).unwrap_err()[0].len() < 120);
+    assert!(prepared(&schema, &long, Unknown::Drop).unwrap_err()[0].len() < 120);
 }
 
 #[test]
@@ -231,6 +231,60 @@ fn bad_schemas_are_refused_with_a_place() {
 }
 
 #[test]
+fn unknown_arguments_are_refused_where_the_schema_is_closed() {
+    let pose =
+        json!({"type": "object", "properties": {"x": {"type": "number"}}, "additionalProperties": false});
+    let closed =
+        json!({"properties": {"speed": {"type": "number"}, "pose": pose}, "additionalProperties": false});
+    for (schema, args, expected) in [
+        (
+            &closed,
+            r#"{"speed": 1, "pose": {"x": 2}}"#,
+            Ok(r#"{"speed":1,"pose":{"x":2}}"#),
+        ),
+        (
+            &closed,
+            r#"{"sped": 1}"#,
+            Err("unknown argument 'sped'; known: speed, pose"),
+        ),
+        (
+            &closed,
+            r#"{"a": 1, "b": 2}"#,
+            Err("unknown arguments 'a', 'b'; known: speed, pose"),
+        ),
+        (
+            &closed,
+            r#"{"pose": {"z": 1}}"#,
+            Err("pose: unknown argument 'z'; known: x"),
+        ),
+        (
+            &json!({"properties": {}, "additionalProperties": false}),
+            r#"{"a": 1}"#,
+            Err("unknown argument 'a'; known: none"),
+        ),
+        (
+            &json!({"properties": {"speed": {}}}),
+            r#"{"speed": 1, "b": 2}"#,
+            Ok(r#"{"speed":1}"#),
+        ),
+    ] {
+        let found = |unknown| {
+            let found = prepared(schema, args, unknown);
+            found
+                .map(|value| value.to_string())
+                .map_err(|problems| problems.join("; "))
+        };
+        let refused = found(Unknown::Refuse);
+        assert_eq!(
+            refused.as_deref().map_err(String::as_str),
+            expected,
+            "{args} with {schema}"
+        );
+        assert!(found(Unknown::Drop).is_ok(), "{args} with {schema}");
+    }
+}
+
+#[test]
 fn outputs_are_checked_and_not_changed() {
     let schema = OutputSchema::compile(
         &json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
@@ -364,7 +418,7 @@ fn hostile_arguments_cost_little() {
         ),
     ] {
         let started = std::time::Instant::now();
-        let outcome = prepared(&schema, &args);
+        let outcome = prepared(&schema, &args, Unknown::Drop);
         assert_eq!(outcome.is_ok(), accepted, "{name}: {:?}", outcome.err());
         if let Err(problems) = outcome {
             assert!(
@@ -378,7 +432,7 @@ fn hostile_arguments_cost_little() {
     let deep = (0..500).fold(json!(1), |inner, _| json!([inner]));
     let schema = ArgumentSchema::compile(&any).unwrap();
     let problems = schema
-        .prepare(&Map::from_iter([("v".to_owned(), deep)]))
+        .prepare(&Map::from_iter([("v".to_owned(), deep)]), Unknown::Drop)
         .unwrap_err();
     assert!(problems[0].message.contains("128 levels"), "{problems:?}");
 }
@@ -403,12 +457,12 @@ fn nesting_that_is_accepted_fits_the_stack() {
         Map::from_iter([("v".to_owned(), value)])
     };
     let schema = ArgumentSchema::compile(&chain(7, list.clone())).unwrap();
-    assert_eq!(schema.prepare(&deep(126)).unwrap(), deep(126));
-    assert!(schema.prepare(&deep(127)).is_err());
+    assert_eq!(schema.prepare(&deep(126), Unknown::Drop).unwrap(), deep(126));
+    assert!(schema.prepare(&deep(127), Unknown::Drop).is_err());
     let wrong = (0..120).fold(json!("x"), |inner, _| json!([inner]));
     assert!(
         schema
-            .prepare(&Map::from_iter([("v".to_owned(), wrong)]))
+            .prepare(&Map::from_iter([("v".to_owned(), wrong)]), Unknown::Drop)
             .is_err()
     );
     assert!(

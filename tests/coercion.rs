@@ -10,7 +10,7 @@
 
 use std::sync::LazyLock;
 
-use ovos_tools::schema::ArgumentSchema;
+use ovos_tools::schema::{ArgumentSchema, Unknown};
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -53,10 +53,10 @@ fn agrees_with_pydantic() {
             ArgumentSchema::compile(&table.schema).unwrap_or_else(|error| panic!("{}: {error}", table.name));
         for (input, output) in &table.rows {
             compared += 1;
-            let ours = schema.prepare(&arguments(input.as_deref()));
+            let ours = schema.prepare(&arguments(input.as_deref()), Unknown::Drop);
             if let Ok(prepared) = &ours {
                 assert_eq!(
-                    schema.prepare(prepared).as_ref(),
+                    schema.prepare(prepared, Unknown::Refuse).as_ref(),
                     Ok(prepared),
                     "{}: prepared twice",
                     table.name
@@ -175,8 +175,8 @@ proptest! {
         });
         let args = Map::from_iter([("v".to_owned(), value)]);
         for schema in SCHEMAS.iter() {
-            match schema.prepare(&args) {
-                Ok(prepared) => prop_assert_eq!(schema.prepare(&prepared), Ok(prepared)),
+            match schema.prepare(&args, Unknown::Drop) {
+                Ok(prepared) => prop_assert_eq!(schema.prepare(&prepared, Unknown::Refuse), Ok(prepared)),
                 Err(problems) => prop_assert!(!problems.is_empty()),
             }
         }

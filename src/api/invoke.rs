@@ -18,6 +18,7 @@ use super::resolve::{Name, RELOAD_PATIENCE, python_text, unavailable};
 use super::{Api, Request};
 use crate::engine::{CallEnd, Lease, Place, Refusal};
 use crate::registry::{Found, Tool};
+use crate::schema::Unknown;
 
 /// The answer to `ovos.tools.invoke`: exactly one of `result` and `error`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -293,9 +294,14 @@ pub(super) fn prepare(tool: &Tool, args: Option<&Value>) -> Result<Object, WireE
         Some(Value::Object(args)) => args,
         Some(other) => return Err(WireError::arguments_of_type(tool.name(), other)),
     };
+    let unknown = match tool.effect() {
+        Effect::Read | Effect::Write | Effect::Motion => Unknown::Refuse,
+        // A landing is not refused for a word too many.
+        Effect::Safe | Effect::Stop | Effect::Resume => Unknown::Drop,
+    };
     tool.compiled
         .arguments
-        .prepare(args)
+        .prepare(args, unknown)
         .map_err(|problems| WireError::invalid_arguments(tool.name(), &tool.toolbox_id, &problems))
 }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::graph::Bytes;
-use crate::schema::{ArgumentSchema, OutputSchema};
+use crate::schema::{ArgumentSchema, OutputSchema, Unknown};
 
 struct Known {
     arguments: ArgumentSchema,
@@ -43,9 +43,12 @@ pub(super) fn prepare(data: &[u8]) {
 impl Known {
     fn check(&self, value: Value) {
         let args = Map::from_iter([("v".to_owned(), value)]);
-        match self.arguments.prepare(&args) {
+        match self.arguments.prepare(&args, Unknown::Drop) {
             Ok(prepared) => {
-                assert_eq!(self.arguments.prepare(&prepared).as_ref(), Ok(&prepared));
+                assert_eq!(
+                    self.arguments.prepare(&prepared, Unknown::Refuse).as_ref(),
+                    Ok(&prepared)
+                );
                 // Defaults and coercion leave nothing that the schema itself would refuse.
                 assert_eq!(self.output.check(&Value::Object(prepared)), Ok(()));
             }
@@ -65,7 +68,7 @@ fn own(lines: &[u8]) {
     let Ok(schema) = ArgumentSchema::compile(&schema) else {
         return;
     };
-    if let Err(problems) = schema.prepare(&args) {
+    if let Err(problems) = schema.prepare(&args, Unknown::Drop) {
         assert!(!problems.is_empty());
     }
 }

@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 
 use super::object::{Extra, ObjectNode};
 use super::scalar::{Exactness, Fitted, ScalarType, convert, is_oversized_float, same, same_key, tidy};
+use super::shorten::shorten_text;
 use super::tree::{ArrayNode, Node, NodeId, ScalarNode, Tree};
-use super::{MAX_PROBLEMS, Problem, shorten};
+use super::{MAX_PROBLEMS, Problem, Unknown, shorten};
 
 /// How well a value fits; what pydantic's smart unions compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,7 @@ enum Segment<'a> {
 
 pub(super) struct Coercion<'t> {
     tree: &'t Tree,
+    unknown: Unknown,
     /// Keyed by node and by the address of the value, which outlives the coercion.
     ratings: HashMap<(NodeId, *const Value), Option<Fit>>,
     path: Vec<Segment<'t>>,
@@ -62,9 +64,10 @@ pub(super) struct Coercion<'t> {
 }
 
 impl<'t> Coercion<'t> {
-    pub(super) fn new(tree: &'t Tree) -> Self {
+    pub(super) fn new(tree: &'t Tree, unknown: Unknown) -> Self {
         Self {
             tree,
+            unknown,
             ratings: HashMap::new(),
             path: Vec::new(),
             problems: Vec::new(),
@@ -78,7 +81,7 @@ impl<'t> Coercion<'t> {
             _ => {
                 // A union at the top is rare enough to pay for a copy.
                 let whole = Value::Object(args.clone());
-                let mut inner = Coercion::new(self.tree);
+                let mut inner = Coercion::new(self.tree, self.unknown);
                 let built = inner.build(self.tree.root(), &whole);
                 let problems = std::mem::take(&mut inner.problems);
                 drop(inner);
@@ -138,6 +141,9 @@ impl<'t> Coercion<'t> {
     }
 
     fn build_object(&mut self, node: &'t ObjectNode, map: &'t Map<String, Value>) -> Map<String, Value> {
+        if self.unknown == Unknown::Refuse && node.is_closed() {
+            self.refuse_unknown(node, map);
+        }
         let mut built = Map::with_capacity(node.properties.len());
         for property in &node.properties {
             let value = match (map.get(&*property.name), &property.default) {
@@ -172,6 +178,35 @@ impl<'t> Coercion<'t> {
             }
         }
         built
+    }
+
+    fn refuse_unknown(&mut self, node: &ObjectNode, map: &Map<String, Value>) {
+        let unknown: Vec<&str> = map
+            .keys()
+            .map(String::as_str)
+            .filter(|name| !node.declares(name))
+            .collect();
+        if unknown.is_empty() || self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
+        let known: Vec<&str> = node.names().collect();
+        let known = if known.is_empty() {
+            "none".to_owned()
+        } else {
+            shorten_text(&known.join(", "), 300)
+        };
+        let arguments = if unknown.len() == 1 {
+            "argument"
+        } else {
+            "arguments"
+        };
+        self.problems.push(Problem {
+            path: path_text(&self.path),
+            message: format!(
+                "unknown {arguments} '{}'; known: {known}",
+                shorten_text(&unknown.join("', '"), 100)
+            ),
+        });
     }
 
     /// JSON Schema takes `1e20` for an integer, pydantic does not; nor could a toolbox read it as one.
@@ -292,7 +327,7 @@ impl<'t> Coercion<'t> {
             }
             found += 1;
         }
-        if node.closed && matches!(node.extra, Extra::Drop) && found < map.len() {
+        if node.is_closed() && found < map.len() {
             return None;
         }
         if model {
@@ -367,5 +402,5 @@ fn path_text(path: &[Segment<'_>]) -> String {
             Segment::Index(index) => text.push_str(&format!("[{index}]")),
         }
     }
-    super::shorten::shorten_text(&text, 200)
+    shorten_text(&text, 200)
 }

@@ -31,8 +31,8 @@ pub(super) struct ObjectNode {
     /// Declared without a schema (only in `required`): passed on as they are.
     pub(super) untyped: Vec<Box<str>>,
     pub(super) extra: Extra,
-    /// `additionalProperties: false`: among alternatives, undeclared properties rule this one out.
-    pub(super) closed: bool,
+    /// It says `additionalProperties: false`.
+    closed: bool,
     pub(super) min: u64,
     pub(super) max: u64,
 }
@@ -59,6 +59,17 @@ impl ObjectNode {
 
     pub(super) fn declares(&self, name: &str) -> bool {
         self.names.contains(name)
+    }
+
+    /// Every declared property.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let typed = self.properties.iter().map(|property| &*property.name);
+        typed.chain(self.untyped.iter().map(|name| &**name))
+    }
+
+    /// Whether undeclared properties are not meant to be there: among alternatives they rule this one out.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed && matches!(self.extra, Extra::Drop)
     }
 
     pub(super) fn declare(&mut self, name: &str) {
