@@ -44,7 +44,7 @@ pub use progress::{ProgressKind, ProgressMessage};
 pub use reload::{FailedFile, ReloadOutcome};
 pub use request::{
     CallOptions, CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest,
-    ListRequest, PlanRequest, ResumeRequest, StopRequest,
+    ListRequest, PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
 };
 pub use status::{BusStatus, CallStatus, IsReady, ServiceStatus, StatusResponse, ToolboxStatus};
 pub use stop::{StopResponse, StoppedToolbox};

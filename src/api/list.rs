@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use ovos_toolbox_wire::Effect;
+use ovos_toolbox_wire::{Effect, Object};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::WireError;
-use super::request::flag;
+use super::request::{effect, flag, text};
 use super::{Api, Request};
 use crate::registry::Tool;
 
@@ -92,10 +92,12 @@ impl Listed {
     }
 }
 
-/// The answer to `ovos.tools.list`.
+/// The answer to `ovos.tools.list`: the tools, or an error.
 #[derive(Serialize)]
-pub(super) struct ListResponse {
-    tools: Vec<Listed>,
+#[serde(untagged)]
+pub(super) enum ListResponse {
+    Tools { tools: Vec<Listed> },
+    Error { error: String },
 }
 
 /// The answer to `ovos.tools.get`: the tool, or an error.
@@ -108,12 +110,24 @@ pub(super) enum GetResponse {
 
 impl Api {
     pub(super) fn list(&self, request: &Request) -> ListResponse {
-        // What cannot be read counts as absent: the published contract ignores the data of this request.
-        let detail = flag(&request.data, "detail").unwrap_or(false);
-        let snapshot = self.registry.snapshot();
-        ListResponse {
-            tools: snapshot.tools().map(|tool| Listed::new(tool, detail)).collect(),
+        match self.listed(&request.data) {
+            Ok(tools) => ListResponse::Tools { tools },
+            Err(error) => ListResponse::Error { error: error.text },
         }
+    }
+
+    fn listed(&self, data: &Object) -> Result<Vec<Listed>, WireError> {
+        // What cannot be read counts as absent: the published contract ignores the data of this request. Not so a filter:
+        // who asks for tools that read must not be shown those that move.
+        let detail = flag(data, "detail").unwrap_or(false);
+        let (toolbox_id, effect) = (text(data, "toolbox_id")?, effect(data)?);
+        let wanted = |tool: &&Arc<Tool>| {
+            toolbox_id.as_ref().is_none_or(|id| tool.toolbox_id == *id)
+                && effect.is_none_or(|effect| tool.effect() == effect)
+        };
+        let snapshot = self.registry.snapshot();
+        let tools = snapshot.tools().filter(wanted);
+        Ok(tools.map(|tool| Listed::new(tool, detail)).collect())
     }
 
     pub(super) fn get(&self, request: &Request) -> GetResponse {

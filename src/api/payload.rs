@@ -16,7 +16,7 @@ use super::progress::ProgressMessage;
 use super::reload::ReloadOutcome;
 use super::request::{
     CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest, ListRequest,
-    PlanRequest, ResumeRequest, StopRequest,
+    PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
 };
 use super::status::{IsReady, StatusResponse};
 use super::stop::StopResponse;
@@ -93,7 +93,7 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         ("ovos.tools.invoke", schema_for!(InvokeRequest)),
         ("ovos.tools.invoke.response", schema_for!(InvokeResponse)),
         ("ovos.tools.invoke.progress", schema_for!(ProgressMessage)),
-        ("ovos.tools.reload", schema_for!(ListRequest)),
+        ("ovos.tools.reload", schema_for!(ReloadRequest)),
         (
             "ovos.tools.reload.response",
             schema_for!(Either<ReloadResponseShape, ErrorResponse>),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use ovos_toolbox_wire::Object;
+use ovos_toolbox_wire::{Effect, Object};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -97,10 +97,24 @@ pub struct GetRequest {
     pub detail: bool,
 }
 
-/// `ovos.tools.list` and `ovos.tools.reload`.
+/// `ovos.tools.list`.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ListRequest {
-    /// Asks `list` for `meta` of each tool, and `reload` for what changed.
+    /// Only this toolbox's tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub toolbox_id: Option<String>,
+    /// Only tools of this effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+    /// Asks for `meta` of each tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detail: bool,
+}
+
+/// `ovos.tools.reload`.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ReloadRequest {
+    /// Asks for what changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detail: bool,
 }
@@ -178,6 +192,18 @@ pub(super) fn required_text(data: &Object, key: &str) -> Result<String, WireErro
             format!("Missing required field: '{key}'"),
         )),
     }
+}
+
+/// An effect that may be missing.
+pub(super) fn effect(data: &Object) -> Result<Option<Effect>, WireError> {
+    let Some(word) = text(data, "effect")? else {
+        return Ok(None);
+    };
+    let known = Effect::ALL.into_iter().find(|effect| effect.as_str() == word);
+    let names = Effect::ALL.map(Effect::as_str).join(", ");
+    known
+        .map(Some)
+        .ok_or_else(|| wrong("effect", &format!("one of {names}"), &Value::from(word)))
 }
 
 /// A list of strings that may be missing.

@@ -106,6 +106,10 @@ def default_session(d):
     return bool(sent) and d.ours == SESSIONS[int(sent[1])] and d.ours.get("session_id") != "default"
 
 
+def list_filtered(d):
+    return d.row == "list/data is ignored" and d.path == "data.tools" and d.ours == []
+
+
 def busy(d):
     return d.row == "busy" and d.path == "data.ping_first" and (d.reference, d.ours) == (False, True)
 
@@ -159,6 +163,7 @@ RULES = [
          owner_alias),
     Rule("default session", "replaced by the replier's own ~850-byte session | session carried through; when the request "
          'has none or `default`: `{"session_id": "default"}`', default_session),
+    Rule("list filtered", "`ovos.tools.list` takes `toolbox_id` and `effect` as filters", list_filtered),
     Rule("busy", "six slow calls | block everything | block nothing", busy),
     Rule("status topics", "`mycroft.PHAL.*` of the host process | `mycroft.<own name>.is_alive / is_ready / all_loaded` "
          '(own name `ovos_tools`), and `mycroft.PHAL.*` only with `"answer_as_phal": true`', status_topics),
