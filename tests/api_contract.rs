@@ -155,6 +155,48 @@ fn every_tool_is_listed_and_can_be_called_by_each_of_its_names() {
 }
 
 #[test]
+fn a_list_is_filtered_by_toolbox_and_effect() {
+    let (_world, mut client) = world();
+    let names = |client: &mut Client, filter: Value| -> Vec<String> {
+        let listed = client.ask("ovos.tools.list", filter);
+        let tools = listed["tools"].as_array().unwrap();
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names(&mut client, json!({"effect": "motion"})), ["assemble"]);
+    assert_eq!(
+        names(
+            &mut client,
+            json!({"toolbox_id": "testbed_dup", "effect": "read"})
+        ),
+        ["dup"]
+    );
+    assert_eq!(
+        names(
+            &mut client,
+            json!({"toolbox_id": "testbed_dup", "effect": "stop"})
+        ),
+        [""; 0]
+    );
+    assert_eq!(names(&mut client, json!({"toolbox_id": "elsewhere"})), [""; 0]);
+    for (filter, expected) in [
+        (
+            json!({"effect": "moton"}),
+            "~ValueError: 'effect' must be one of read, write, motion, safe, stop, resume, got \"moton\"",
+        ),
+        (
+            json!({"toolbox_id": 5}),
+            "~ValueError: 'toolbox_id' must be a string, got 5",
+        ),
+    ] {
+        let listed = client.ask("ovos.tools.list", filter);
+        expect("list", &json!({ "error": expected }), &listed);
+    }
+}
+
+#[test]
 fn tools_that_resume_are_for_an_operator() {
     let names = |tools: &Value| -> Vec<String> {
         let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
@@ -716,6 +758,46 @@ fn requests_that_cannot_be_read_get_an_error() {
         let n = client.last();
         expect(topic, &expected, &client.answer(n));
     }
+    // What is not nested can be read.
+    let read =
+        format!(r#"{{"name":"echo","toolbox_id":"testbed","call_id":"deep","stop_id":"s","args":{deep}}}"#);
+    let rows = [
+        (
+            INVOKE,
+            json!({"name": "echo", "call_id": "deep", "error": "~nested 2"}),
+        ),
+        ("ovos.tools.plan", json!({"name": "echo", "error": "~nested 2"})),
+        (
+            "ovos.persona.tools.call",
+            json!({"toolbox_id": "testbed", "call_id": "deep", "error": "~nested 2"}),
+        ),
+        (
+            "ovos.tools.cancel",
+            json!({"call_id": "deep", "cancelled": false, "state": "unknown", "error": "~nested 2"}),
+        ),
+        (
+            "ovos.tools.resume",
+            json!({"toolboxes": [{"toolbox_id": "testbed", "ok": false, "error": "~nested 2"}]}),
+        ),
+    ];
+    for (topic, expected) in rows {
+        let context = client.context();
+        client.say(&format!(
+            r#"{{"type":"{topic}","data":{read},"context":{context}}}"#
+        ));
+        let n = client.last();
+        expect(topic, &expected, &client.answer(n));
+    }
+    let context = client.context();
+    client.say(&format!(
+        r#"{{"type":"{INVOKE}","data":{{"name":"testbed__stop","args":{deep}}},"context":{context}}}"#
+    ));
+    let n = client.last();
+    let stopped = client.answer(n);
+    assert_eq!(
+        stopped["result"]["success"], true,
+        "a stop is not refused for its arguments: {stopped}"
+    );
     for topic in ["ovos.persona.tools.call", "ovos.persona.tools.nope.call"] {
         let context = client.context();
         client.say(&format!(

@@ -21,40 +21,13 @@ use crate::bus::Message;
 const LONGEST_ECHO: usize = 1024;
 
 impl Api {
-    /// Answers a request whose data cannot be read, so that its sender does not wait for nothing. What ignores its data
-    /// is answered as ever.
+    /// Answers a request whose data cannot be read, so that its sender does not wait for nothing. The request's data is what
+    /// of it could be read. Topics that need no data are answered as ever.
     ///
     /// # Cancel safety
     /// The answer is lost.
     pub async fn refuse(self: &Arc<Self>, topic: Topic, request: Request, reason: &str) {
-        let error = format!("the request's data cannot be read: {reason}");
-        let error = WireError::new("ValueError", error).text;
-        let head = &request.head;
         match topic {
-            Topic::Invoke | Topic::Plan => self.answer(head, &json!({ "name": "", "error": error })).await,
-            Topic::Get | Topic::Export => self.answer(head, &ErrorResponse { error }).await,
-            Topic::Cancel => {
-                let answer = CancelResponse {
-                    state: "unknown".to_owned(),
-                    error: Some(error),
-                    ..CancelResponse::default()
-                };
-                self.answer(head, &answer).await;
-            }
-            Topic::Resume => {
-                let entry = StoppedToolbox {
-                    error: Some(error),
-                    ..StoppedToolbox::default()
-                };
-                let toolboxes = vec![entry];
-                self.answer(head, &StopResponse { toolboxes }).await;
-            }
-            Topic::Call { toolbox_id: Some(id) } if self.registry.snapshot().toolbox(&id).is_some() => {
-                self.answer(head, &json!({ "error": error, "toolbox_id": id }))
-                    .await;
-            }
-            // It may be meant for a toolbox that lives elsewhere, and silence is what the contract asks for then.
-            Topic::Call { .. } => tracing::warn!(error, "dropped a call whose toolbox cannot be read"),
             Topic::List
             | Topic::Reload
             | Topic::Status
@@ -62,25 +35,29 @@ impl Api {
             | Topic::IsReady
             | Topic::ConfigurationUpdated
             | Topic::ConfigurationPatch => self.handle(topic, request).await,
+            _ => {
+                let error = format!("the request's data cannot be read: {reason}");
+                self.fail(topic, &request, WireError::new("ValueError", error).text)
+                    .await;
+            }
         }
     }
-}
 
-impl Api {
     /// Answers a request that is not served because too many are under way.
     ///
     /// # Cancel safety
     /// The answer is lost.
     pub async fn turn_away(&self, topic: Topic, request: &Request) {
-        let error = WireError::new(
-            "BusyError",
-            "far too many requests are under way; try again later",
-        )
-        .text;
+        let busy = "far too many requests are under way; try again later";
+        self.fail(topic, request, WireError::new("BusyError", busy).text)
+            .await;
+    }
+
+    async fn fail(&self, topic: Topic, request: &Request, error: String) {
         let (head, data) = (&request.head, &request.data);
-        let is_call = matches!(topic, Topic::Invoke | Topic::Call { .. });
+        let text = |key: &str| Some(data.get(key)?.as_str()?.to_owned());
         let mut answer = Object::new();
-        match topic {
+        match &topic {
             Topic::Invoke | Topic::Plan => {
                 let name = match Name::of(data) {
                     Name::Given { echo, .. } => echo,
@@ -89,14 +66,16 @@ impl Api {
                 answer.insert("name".to_owned(), name);
             }
             Topic::Call { toolbox_id } => {
-                let id = toolbox_id.or_else(|| Some(data.get("toolbox_id")?.as_str()?.to_owned()));
+                let id = toolbox_id.clone().or_else(|| text("toolbox_id"));
                 let Some(id) = id.filter(|id| self.registry.snapshot().toolbox(id).is_some()) else {
-                    return;
+                    // It may be meant for a toolbox that lives elsewhere, and silence is what the contract asks for then.
+                    return tracing::debug!(error, "dropped a call of a toolbox that is not here");
                 };
                 answer.insert("toolbox_id".to_owned(), Value::from(id));
             }
             Topic::Resume => {
                 let entry = StoppedToolbox {
+                    toolbox_id: text("toolbox_id").unwrap_or_default(),
                     error: Some(error),
                     ..StoppedToolbox::default()
                 };
@@ -105,6 +84,7 @@ impl Api {
             }
             Topic::Cancel => {
                 let answer = CancelResponse {
+                    call_id: text("call_id").unwrap_or_default(),
                     state: "unknown".to_owned(),
                     error: Some(error),
                     ..CancelResponse::default()
@@ -113,8 +93,9 @@ impl Api {
             }
             // Nobody waits for an answer, or for just one.
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::Discover => return,
-            _ => {}
+            Topic::List | Topic::Get | Topic::Reload | Topic::Export | Topic::Status | Topic::IsReady => {}
         }
+        let is_call = matches!(topic, Topic::Invoke | Topic::Call { .. });
         if let Ok(Some(call_id)) = call_id(data)
             && is_call
         {

@@ -132,9 +132,11 @@ impl Api {
         {
             return false;
         }
-        let (Some(head), data) = read(text) else {
+        let Ok(envelope) = Envelope::parse(text) else {
             return false;
         };
+        let Ok(head) = envelope.head() else { return false };
+        let data = envelope.data_map().unwrap_or_else(|_| envelope.plain_data());
         let received = Instant::now();
         let request = Request { head, data, received };
         let tools = match topic {

@@ -5,6 +5,7 @@
 //! [`MAX_DEPTH`] levels. Read [`Envelope`] first.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserializer;
@@ -156,6 +157,19 @@ impl<'a> Envelope<'a> {
     /// [`MessageError::TooDeep`], `ReservedKey`, `Unreadable`.
     pub fn data_map(&self) -> Result<Map<String, Value>, MessageError> {
         tree(self.data, Part::Data)
+    }
+
+    /// The keys of the data whose values are neither objects nor lists: what can be told of data that is nested too deep.
+    #[must_use]
+    pub fn plain_data(&self) -> Map<String, Value> {
+        let text = self.data.map_or("{}", RawValue::get);
+        let values: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+        let plain = |(key, value): (String, &RawValue)| {
+            let nested = value.get().starts_with(['{', '[']);
+            let value = (!nested).then(|| serde_json::from_str(value.get()).ok())??;
+            Some((key, value))
+        };
+        values.into_iter().filter_map(plain).collect()
     }
 
     /// The context as a tree.

@@ -77,8 +77,7 @@ impl Desk {
                 Topic::ConfigurationPatch => self.deliveries.configuration_patched(&head, &data),
                 topic => self.api.handle(topic, Request { head, data, received }).await,
             },
-            Parsed::HeadOnly { head, reason } => {
-                let data = Object::new();
+            Parsed::HeadOnly { head, data, reason } => {
                 self.api
                     .refuse(topic, Request { head, data, received }, &reason)
                     .await;
@@ -135,7 +134,7 @@ pub(super) async fn turn_away(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived
         };
         let (head, data) = match parsed {
             Parsed::Whole { head, data } => (head, data),
-            Parsed::HeadOnly { head, .. } => (head, Object::new()),
+            Parsed::HeadOnly { head, data, .. } => (head, data),
             Parsed::Unusable => continue,
         };
         if let Some(topic) = Topic::of(&head.kind, desk.answer_as_phal) {
@@ -155,8 +154,16 @@ pub(super) async fn turn_away(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived
 
 /// A request, as far as it could be read.
 pub(super) enum Parsed {
-    Whole { head: Message, data: Object },
-    HeadOnly { head: Message, reason: String },
+    Whole {
+        head: Message,
+        data: Object,
+    },
+    /// `data`: what of it is not nested.
+    HeadOnly {
+        head: Message,
+        data: Object,
+        reason: String,
+    },
     Unusable,
 }
 
@@ -179,6 +186,7 @@ pub(super) fn parse(text: &str) -> Parsed {
         Ok(data) => Parsed::Whole { head, data },
         Err(error) => Parsed::HeadOnly {
             head,
+            data: envelope.plain_data(),
             reason: error.to_string(),
         },
     }

@@ -273,7 +273,10 @@ async fn serve_stops(
                         match what {
                             What::Urgent(urgent) => api.urgent(urgent, &text, received).await,
                             What::Tool(topic) => {
-                                if let Parsed::Whole { head, data } = parse(&text) {
+                                // Whatever its arguments are, it is a stop.
+                                if let Parsed::Whole { head, data } | Parsed::HeadOnly { head, data, .. } =
+                                    parse(&text)
+                                {
                                     api.handle(topic, Request { head, data, received }).await;
                                 }
                             }
