@@ -781,6 +781,43 @@ fn two_instances_do_not_mix() {
     assert_eq!(run.wait_for(Duration::from_millis(20)), None);
 }
 
+struct Careless;
+
+impl Toolbox for Careless {
+    type Config = NoConfig;
+
+    fn manifest() -> Manifest {
+        manifest!("careless")
+    }
+
+    async fn open(_: Host, _: NoConfig) -> Result<Self, ToolError> {
+        Ok(Self)
+    }
+
+    fn tools(&self) -> Vec<Tool<Self>> {
+        vec![Tool::motion("swing", |_: Context<Self>, _: Nothing| async {
+            Ok(Done { done: true })
+        })]
+    }
+
+    no_motion!();
+}
+
+#[test]
+fn what_moves_has_a_halt() {
+    // SAFETY: the pointer is good as long as the table, which the caller has.
+    let halts = |table: &Table| unsafe { (*table.as_ptr()).halt.is_some() };
+    assert!(!halts(&Table::of::<Careless>()) && halts(&Table::of::<Probe>()));
+    let careless = Harness::open::<Careless>(json!({})).unwrap();
+    careless.halt(&["all"], true).unwrap();
+    let listed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| careless.tools().len()));
+    let said = *listed.unwrap_err().downcast::<String>().unwrap();
+    assert_eq!(
+        said,
+        "tool swing is of effect motion, and the toolbox has no halt"
+    );
+}
+
 /// Strings and pointers that only a broken host sends.
 #[test]
 fn text_that_is_not_utf8() {
