@@ -29,7 +29,16 @@ impl Vehicle {
         let booted = !self.has(Quirk::ArmingDeniedAfterBoot) || self.time >= BOOT_S;
         let critical = self.params.float("BAT_CRIT_THR") * 100.0;
         let sensors = health.gps && health.gyro && health.accel && health.mag && health.home;
-        booted && sensors && self.battery_pct > critical
+        booted && sensors && self.battery_pct > critical && self.mode_arms()
+    }
+
+    /// Whether it may be armed in the mode it is in.
+    fn mode_arms(&self) -> bool {
+        match self.mode {
+            Mode::Offboard => self.setpoint_is_fresh(),
+            Mode::Mission => !self.mission.items.is_empty(),
+            mode => !mode.prevents_arming(),
+        }
     }
 
     /// Starts the motors.
@@ -42,14 +51,6 @@ impl Vehicle {
                 severity::CRITICAL,
                 "Arming denied: Resolve system health failures first",
             );
-            return self.command("arm", Ack::Denied);
-        }
-        let silent = self.mode == Mode::Offboard && !self.setpoint_is_fresh();
-        if self.mode.prevents_arming()
-            || silent
-            || (self.mode == Mode::Mission && self.mission.items.is_empty())
-        {
-            self.say(severity::CRITICAL, "Arming denied: switch to another mode first");
             return self.command("arm", Ack::Denied);
         }
         self.armed = true;
@@ -84,6 +85,10 @@ impl Vehicle {
 
     fn stop_motors(&mut self, cause: Cause) {
         self.armed = false;
+        if self.has(Quirk::DisarmCharges) {
+            self.battery_pct = 100.0;
+            self.battery_stage = 0;
+        }
         self.log.push(self.time, What::Armed { armed: false, cause });
         self.say(
             severity::INFO,
@@ -97,7 +102,9 @@ impl Vehicle {
         } else {
             Plan::Fall
         };
-        if self.mode == Mode::Land {
+        if self.has(Quirk::ModeAfterDisarm) {
+            self.enter(self.mode_after_disarm, Cause::Completed);
+        } else if self.mode.prevents_arming() || self.mode == Mode::Offboard {
             self.enter(Mode::Hold, Cause::Completed);
         }
     }
@@ -189,7 +196,7 @@ impl Vehicle {
         }
         let at = self.body.position;
         let (north, east) = place.map_or((at[0], at[1]), |(lat, lon)| self.home.to_local(lat, lon));
-        let down = alt.map_or(at[2], |alt| self.home.alt - alt);
+        let down = alt.map_or(at[2], |alt| self.real([0.0, 0.0, self.home.alt - alt])[2]);
         if self.fence_holds() && !self.fence.allows(north, east) {
             self.say(severity::CRITICAL, "Reposition is outside geofence");
             let ack = if self.has(Quirk::GotoOutsideFenceAcked) {
@@ -202,9 +209,10 @@ impl Vehicle {
         self.enter(Mode::Hold, Cause::Command);
         self.plan = Plan::GoTo {
             place: [north, east, down.min(0.0)],
-            yaw: yaw.unwrap_or(self.body.yaw),
+            yaw,
             speeds: self.cruise(None),
         };
+        self.react();
         self.command("reposition", Ack::Accepted)
     }
 
@@ -316,7 +324,8 @@ impl Vehicle {
                 3 => Mode::Return,
                 4 => Mode::Land,
                 5 => Mode::Hold,
-                _ => Mode::Posctl,
+                _ if self.health.rc => Mode::Posctl,
+                _ => Mode::Return,
             }
         } else {
             Mode::Hold
@@ -508,9 +517,16 @@ impl Vehicle {
                 }
             }
             _ => Plan::Brake {
-                lag: self.lag(motion::BRAKE_LAG),
+                lag: self.lag(if self.has(Quirk::SlowBraking) {
+                    motion::POSITION_LAG
+                } else {
+                    motion::BRAKE_LAG
+                }),
             },
         };
+        if matches!(self.plan, Plan::Brake { .. }) {
+            self.react();
+        }
     }
 
     fn takeoff_height(&self) -> f64 {
