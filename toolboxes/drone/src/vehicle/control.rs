@@ -295,7 +295,10 @@ impl Control {
         let at_last = heard
             .mission
             .is_none_or(|seen| seen.value.current + 1 >= seen.value.total);
-        let left = pose.away_from(end.lat, end.lon).hypot(pose.alt_m - end.alt_m);
+        // Heights of a path are PX4's own.
+        let left = pose
+            .away_from(end.lat, end.lon)
+            .hypot(pose.relative_m - end.alt_m);
         at_last && left <= PATH_END_M
     }
 }
