@@ -12,12 +12,12 @@ mod paused;
 
 use ovos_toolbox_sdk::serde_json::json;
 use px4_sim::log::Cause;
-use px4_sim::{Mode, World};
+use px4_sim::{Home, Mode, Quirks, Vehicle, World};
 
-use paused::{Paused, fly};
+use paused::{Paused, fly_this};
 
 /// How a flight comes to its end on the ground.
-type End = (&'static str, fn(&mut px4_sim::Vehicle));
+type End = (&'static str, fn(&mut Vehicle));
 
 const ENDS: &[End] = &[
     ("rtl", |_| {}),
@@ -47,7 +47,11 @@ async fn fly_some(paused: &Paused, last: &str) {
             let path = json!({"waypoints": [{"lat": lat, "lon": 8.545_594, "alt_m": 5}]});
             drop(paused.ok("follow_path", path).await);
         }
-        "brake" => paused.fleet.halt(true).await.expect("it is heard"),
+        "brake" => {
+            paused.fleet.halt(true).await.expect("it is heard");
+            // A failsafe in the same second the stop would end, too.
+            paused.pass(4.0).await;
+        }
         _ => {}
     }
 }
@@ -60,7 +64,8 @@ fn every_end_on_the_ground_is_followed_by_an_arm_that_works() {
                 things: Vec::new(),
                 ..World::default()
             };
-            fly(json!({}), world, |paused| async move {
+            let vehicle = Vehicle::new(Home::default(), Quirks::all(), world);
+            fly_this(json!({}), vehicle, |paused| async move {
                 let what = format!("{last}, then {end}");
                 paused.take_off(3.0).await;
                 fly_some(&paused, last).await;

@@ -15,7 +15,9 @@ const ARRIVED_M: f64 = 1.0;
 /// Slower than this it has come to rest, metres per second: PX4's simulation hovers at up to 0.84 m/s.
 const HOVERS_MPS: f64 = 0.9;
 /// How far the heights of a path may be off at its end, metres: they are above PX4's own home, which it corrects.
-const PATH_HEIGHT_M: f64 = 3.0;
+const PATH_HEIGHT_M: f64 = 3.5;
+/// A path that has ended elsewhere is given so long to show that it is there, vehicle time.
+const ENDED: Duration = Duration::from_secs(4);
 /// Lower than this above home nobody is sent by GPS, metres.
 const LOWEST_M: f64 = 1.0;
 /// Speed of goto_local, metres per second.
@@ -349,6 +351,8 @@ fn judge_point(
 
 /// Watches a mission until its last waypoint.
 async fn fly_path(call: &Call, last: Ned, limit: Duration, words: u64) -> Result<f64, Refusal> {
+    let clock = call.vehicle.clock;
+    let mut ended_at = None;
     let ended = call
         .wait(limit, |heard| {
             let pose = heard.pose()?;
@@ -372,7 +376,14 @@ async fn fly_path(call: &Call, last: Ned, limit: Duration, words: u64) -> Result
             // Near its end at the last item: the last progress may come after the mode.
             let at_last = mission.is_none_or(|mission| mission.current + 1 >= mission.total);
             let there = near && at_last;
-            over.then_some(if there { Ok(left) } else { Err(left) })
+            if over && there {
+                return Some(Ok(left));
+            }
+            let since = *ended_at.get_or_insert_with(tokio::time::Instant::now);
+            if !over {
+                ended_at = None;
+            }
+            (over && clock.since(since) > ENDED).then_some(Err(left))
         })
         .await?;
     match ended {

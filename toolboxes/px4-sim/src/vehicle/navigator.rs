@@ -246,12 +246,30 @@ impl Vehicle {
         }
     }
 
+    /// Where a waypoint is, whose height is above the autopilot's home.
+    fn waypoint(&self, item: &mission::Item) -> Ned {
+        let (north, east) = self.home.to_local(item.lat, item.lon);
+        let below_home = self.home.alt - self.home_amsl() - item.alt.max(0.0);
+        self.real([north, east, below_home])
+    }
+
+    fn last_waypoint(&self) -> Option<Ned> {
+        let places = self.mission.items.iter().filter(|item| item.is_place());
+        places.last().map(|item| self.waypoint(item))
+    }
+
     fn fly_mission(&mut self) -> Want {
         let seq = self.mission.current;
         let Some(item) = self.mission.items.get(seq).copied() else {
             self.enter(Mode::Hold, Cause::Completed);
             self.plan_for_mode();
-            return Want::rest(self.lag(motion::BRAKE_LAG));
+            if let Some(place) = self.last_waypoint() {
+                self.plan = Plan::Stay {
+                    place,
+                    yaw: self.body.yaw,
+                };
+            }
+            return self.want();
         };
         let here = self.body.position;
         let rest = Want::rest(motion::POSITION_LAG);
@@ -281,9 +299,7 @@ impl Vehicle {
             }
             _ => {}
         }
-        let (north, east) = self.home.to_local(item.lat, item.lon);
-        let below_home = self.home.alt - self.home_amsl() - item.alt.max(0.0);
-        let place = self.real([north, east, below_home]);
+        let place = self.waypoint(&item);
         let way = difference(place, here);
         let radius = if item.params[1].is_finite() && item.params[1] > 0.0 {
             item.params[1]
