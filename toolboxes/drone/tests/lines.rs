@@ -158,7 +158,11 @@ async fn push(paused: &Paused, push: &Push) {
             break (answer, paused.time() - began);
         }
         most -= 0.1;
-        assert!(most > push.most - 9.0, "{}: it never agreed: {answer}", push.tool);
+        assert!(
+            most > push.most - 20.0,
+            "{}: it never agreed: {answer}",
+            push.tool
+        );
     };
     let args = (push.args)(most);
     let what = format!("{} {args}", push.tool);

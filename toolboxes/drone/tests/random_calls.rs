@@ -50,6 +50,7 @@ impl Flight {
         let mut vehicle = Vehicle::default();
         // What moves without a call is to be seen; random_missions.rs flies with that, too.
         vehicle.quirks.set(Quirk::HoverWanders, false);
+        vehicle.quirks.set(Quirk::GroundDrifts, false);
         vehicle.drain = 0.0;
         let fake = FakeMavsdk::start(vehicle);
         let config = json!({"fence": {"radius_m": RADIUS_M}, "flight_limits": {"max_replans": 1000}});

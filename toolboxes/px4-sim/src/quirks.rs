@@ -69,6 +69,9 @@ quirks! {
     GotoTurnsNose = "goto_turns_nose",
     /// Disarming charges the battery (SIH alone). Off: it does not.
     DisarmCharges = "disarm_charges",
+    /// A remote control that falls silent in the air makes it hold for 5 s before it does what `NAV_RCL_ACT` says (PX4 1.17).
+    /// Off: at once.
+    SticksLostHoldsFirst = "sticks_lost_holds_first",
     /// For three seconds after boot arming is denied. Off: it arms at once.
     ArmingDeniedAfterBoot = "arming_denied_after_boot",
 }

@@ -474,3 +474,19 @@ fn disarming_charges_the_battery() {
         assert_eq!(vehicle.battery_pct > 99.0, full);
     }
 }
+
+#[test]
+fn silent_sticks_make_it_hold_first() {
+    for (on, first) in [(true, Mode::Hold), (false, Mode::Return)] {
+        let mut vehicle = vehicle(Quirk::SticksLostHoldsFirst, on);
+        vehicle.health.rc = true;
+        fly_to(&mut vehicle, 5.0);
+        vehicle.set_mode(Mode::Posctl, Cause::Pilot);
+        pass(&mut vehicle, 1.0);
+        vehicle.health.rc = false;
+        pass(&mut vehicle, 4.0);
+        assert_eq!(vehicle.mode(), first);
+        pass(&mut vehicle, 2.0);
+        assert_eq!(vehicle.mode(), Mode::Return);
+    }
+}

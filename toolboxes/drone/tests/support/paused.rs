@@ -22,21 +22,18 @@ pub(crate) struct Paused {
     pub(crate) fleet: Arc<Fleet>,
 }
 
-/// Everything that real PX4 does, but that it stands still where it hovers: for what is measured to the centimetre.
-/// `random_missions.rs` flies with that, too.
+/// Everything that real PX4 does, but that it stands still where it hovers and the ground keeps its height: for what is
+/// measured to the centimetre. `random_missions.rs` flies with that, too.
 pub(crate) fn steady() -> Quirks {
     let mut quirks = Quirks::all();
     quirks.set(Quirk::HoverWanders, false);
+    quirks.set(Quirk::GroundDrifts, false);
     quirks
 }
 
 /// Runs a flight of a [`steady`] vehicle on a runtime of its own.
 pub(crate) fn fly<F: Future<Output = ()>>(config: Value, world: World, flight: impl FnOnce(Paused) -> F) {
-    fly_this(
-        config,
-        Vehicle::new(Home::default(), steady(), world),
-        flight,
-    );
+    fly_this(config, Vehicle::new(Home::default(), steady(), world), flight);
 }
 
 /// As [`fly`], with a vehicle of the caller's.

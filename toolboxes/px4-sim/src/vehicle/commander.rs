@@ -18,6 +18,8 @@ const OFFBOARD_PROOF_S: f64 = 0.5;
 const BOOT_S: f64 = 3.0;
 /// How long after an upload the mission is not yet checked, seconds.
 const SETTLE_S: f64 = 1.0;
+/// A vehicle that hears no sticks any more holds so long before it does what `NAV_RCL_ACT` says (`COM_FAIL_ACT_T`), seconds.
+const STICKS_HOLD_S: f64 = 5.0;
 /// On the ground for so long is landed, seconds.
 const LAND_DETECT_S: f64 = 0.5;
 
@@ -307,6 +309,7 @@ impl Vehicle {
     pub(super) fn supervise(&mut self) {
         self.watch_offboard();
         self.watch_station();
+        self.watch_sticks();
         self.watch_battery();
         self.watch_position();
         self.watch_fence();
@@ -348,6 +351,29 @@ impl Vehicle {
         };
         if self.mode != mode && self.mode != Mode::Land {
             self.failsafe(mode, "Failsafe activated: ground station connection lost");
+        }
+    }
+
+    /// A remote control that was heard and is not any more, in the air.
+    fn watch_sticks(&mut self) {
+        let flies = self.armed && self.landed != Landed::OnGround;
+        let heard = std::mem::replace(&mut self.sticks_heard, self.health.rc);
+        if self.health.rc || !flies {
+            self.sticks_lost = None;
+            return;
+        }
+        let mode = match self.params.int("NAV_RCL_ACT") {
+            1 => Mode::Hold,
+            2 => Mode::Return,
+            3 => Mode::Land,
+            _ => return,
+        };
+        if heard && self.has(Quirk::SticksLostHoldsFirst) {
+            self.sticks_lost = Some(self.time);
+            self.failsafe(Mode::Hold, "Failsafe activated: entering Hold for 5 seconds");
+        } else if heard || self.sticks_lost.is_some_and(|at| self.time - at > STICKS_HOLD_S) {
+            self.sticks_lost = None;
+            self.failsafe(mode, "Failsafe activated: manual control lost");
         }
     }
 
