@@ -68,9 +68,7 @@ impl Hover {
         let count = self.seen.len() as f64;
         let mut middle: Ned = [0.0; 3];
         for (_, ned) in &self.seen {
-            for axis in 0..3 {
-                middle[axis] += ned[axis] / count;
-            }
+            middle = std::array::from_fn(|axis| middle[axis] + ned[axis] / count);
         }
         let squares = self.seen.iter().map(|(_, ned)| distance(*ned, middle).powi(2));
         (count > 0.0).then(|| (squares.sum::<f64>() / count).sqrt())

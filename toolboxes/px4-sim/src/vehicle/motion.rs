@@ -122,8 +122,8 @@ impl Body {
             change[1] *= flat_most / flat;
         }
         change[2] = change[2].clamp(-most, most);
-        for axis in 0..3 {
-            self.velocity[axis] += change[axis];
+        for (axis, change) in change.into_iter().enumerate() {
+            self.velocity[axis] += change;
             self.position[axis] += self.velocity[axis] * dt;
         }
         self.yaw_rate = want.yaw_rate;

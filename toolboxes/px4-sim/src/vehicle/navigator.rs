@@ -254,8 +254,8 @@ impl Vehicle {
     }
 
     fn last_waypoint(&self) -> Option<Ned> {
-        let places = self.mission.items.iter().filter(|item| item.is_place());
-        places.last().map(|item| self.waypoint(item))
+        let mut places = self.mission.items.iter().filter(|item| item.is_place());
+        places.next_back().map(|item| self.waypoint(item))
     }
 
     fn fly_mission(&mut self) -> Want {
