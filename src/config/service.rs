@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::address::BusConfig;
 use super::error::ConfigError;
 use super::layers::Stack;
-use super::origin::Setting;
+use super::origin::{Origin, Setting};
 use super::paths::{Environment, Xdg, rooted};
 use super::section::{Section, Words, show_paths};
 use super::{OURS, Overrides};
@@ -192,6 +193,7 @@ impl ServiceConfig {
         xdg: &Xdg,
         stack: &Stack,
         overrides: &Overrides,
+        bus: &BusConfig,
     ) -> (Self, Vec<Setting>, Vec<ConfigError>) {
         let mut section = Section::new(stack, xdg, &Self::PATH);
         let it = &mut section;
@@ -271,6 +273,22 @@ impl ServiceConfig {
                 config.reconnect_max.as_millis(),
                 format!("at least reconnect_first_ms ({first})"),
             );
+        }
+        let may_open = match config.embedded_bus {
+            EmbeddedBus::Never => false,
+            EmbeddedBus::Auto => bus.is_local(),
+            EmbeddedBus::Always => true,
+        };
+        if may_open && bus.url.scheme() == "wss" {
+            let origin = match overrides.embedded_bus {
+                Some(_) => Origin::Option("--embedded-bus"),
+                None => stack.origin(&[&Self::PATH[..], &["embedded_bus"]].concat()),
+            };
+            it.errors.push(ConfigError::EmbeddedTls {
+                origin,
+                mode: config.embedded_bus.word(),
+                url: bus.url.clone(),
+            });
         }
         it.refuse_rest();
         (config, section.settings, section.errors)
