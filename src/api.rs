@@ -29,7 +29,7 @@ use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
 
-use crate::bus::Message;
+use crate::bus::{Message, OWN_KEY};
 use crate::engine::Engine;
 use crate::registry::Registry;
 
@@ -41,6 +41,7 @@ pub use list::{ToolEntry, ToolMeta};
 pub use payload::{EventMessage, schemas};
 pub use plan::{PlanErrorResponse, PlanResponse, PlannedActionEntry};
 pub use progress::{ProgressKind, ProgressMessage};
+pub(crate) use refuse::instead;
 pub use reload::{FailedFile, ReloadOutcome};
 pub use request::{
     CallOptions, CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest,
@@ -213,7 +214,9 @@ fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, s
         data: &'a T,
         context: &'a Object,
     }
-    let derived = head.reply(kind, Object::new());
+    let mut derived = head.reply(kind, Object::new());
+    // Of an answer that was sent again, to which the request replies: this one is not.
+    derived.context.shift_remove(OWN_KEY);
     serde_json::to_string(&Frame {
         r#type: kind,
         data,

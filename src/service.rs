@@ -327,6 +327,7 @@ fn bus_status(client: Option<&BusClient>, url: &Url, (turned_away, dropped): (u6
     BusStatus {
         url: url.to_string(),
         connected: client.is_some_and(|client| client.connection_now().is_up()),
+        echoes: client.is_some_and(BusClient::echoes),
         counters: rows
             .into_iter()
             .map(|(name, count)| (name.to_owned(), count))

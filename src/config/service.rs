@@ -47,10 +47,11 @@ pub struct ServiceConfig {
     pub operator_tools: bool,
     /// `answer_as_phal`: whether the `mycroft.PHAL.*` status topics are answered too. Default false.
     pub answer_as_phal: bool,
-    /// `reconnect_first_ms`: wait before the first reconnect; it doubles with every try. Default 5000, 1 to 600000.
+    /// `reconnect_first_ms`: wait before the first reconnect; it doubles with every try, and is spread by a fifth. Default
+    /// 200 for a bus on this machine (by its address) and 500 for any other, 1 to 600000.
     pub reconnect_first: Duration,
-    /// `reconnect_max_ms`: the longest wait between reconnects, at least `reconnect_first_ms`. Default 60000, 1 to
-    /// 3600000.
+    /// `reconnect_max_ms`: the longest wait between reconnects, at least `reconnect_first_ms`. Default 500 for a bus on this
+    /// machine and 2000 for any other, or `reconnect_first_ms` where that is more; 1 to 3600000.
     pub reconnect_max: Duration,
     /// `state_dir`: what must outlive a restart (latches). Default `$XDG_STATE_HOME/ovos-tools`.
     pub state_dir: PathBuf,
@@ -230,6 +231,8 @@ impl ServiceConfig {
                 .filter(|host| !host.trim().is_empty())
                 .map(str::to_owned)
         };
+        let (first, max) = if bus.is_local() { (200, 500) } else { (500, 2000) };
+        let reconnect_first = it.millis("reconnect_first_ms", Duration::from_millis(first), 1..=600_000);
         let stage_default = xdg.runtime_dir.iter().map(|dir| dir.join("ovos-tools"));
         let stage_default = stage_default
             .chain([xdg.cache_home.join("ovos-tools/stage")])
@@ -255,8 +258,12 @@ impl ServiceConfig {
             max_generations: it.count("max_generations", 64, 1..=4096),
             operator_tools: it.flag("operator_tools", false),
             answer_as_phal: it.flag("answer_as_phal", false),
-            reconnect_first: it.millis("reconnect_first_ms", Duration::from_secs(5), 1..=600_000),
-            reconnect_max: it.millis("reconnect_max_ms", Duration::from_secs(60), 1..=3_600_000),
+            reconnect_first,
+            reconnect_max: it.millis(
+                "reconnect_max_ms",
+                Duration::from_millis(max).max(reconnect_first),
+                1..=3_600_000,
+            ),
             state_dir: it.path("state_dir", xdg.state_home.join("ovos-tools")),
             stage_dirs: it.paths("stage_dir", stage_default),
             max_result_bytes: it.count("max_result_bytes", 8 << 20, 1024..=24 << 20),
