@@ -5,6 +5,7 @@
 
 mod bus_loss;
 mod bus_outbox;
+mod call_log;
 mod configuration;
 mod desk;
 #[cfg(test)]
@@ -33,6 +34,7 @@ use crate::logs::Logs;
 use crate::registry::Registry;
 
 use bus_outbox::BusOutbox;
+use call_log::CallLog;
 use configuration::Configuration;
 use moving::MovingFile;
 use own_bus::OwnBus;
@@ -186,6 +188,12 @@ impl Running {
             outbox.clone(),
             settings,
         ));
+        if config.service.log_calls {
+            match CallLog::start(&config.service.state_dir) {
+                Ok(log) => api.log_calls(Box::new(log)),
+                Err(error) => tracing::error!(%error, "calls are not logged (service.log_calls)"),
+            }
+        }
         let router = Router::start(
             api.clone(),
             bridge.clone(),

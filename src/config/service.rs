@@ -53,6 +53,9 @@ pub struct ServiceConfig {
     /// `reconnect_max_ms`: the longest wait between reconnects, at least `reconnect_first_ms`. Default 500 for a bus on this
     /// machine and 2000 for any other, or `reconnect_first_ms` where that is more; 1 to 3600000.
     pub reconnect_max: Duration,
+    /// `log_calls`: whether every call is written down, with its arguments and its outcome, in `calls.jsonl` below
+    /// `state_dir`. For debugging. Default false.
+    pub log_calls: bool,
     /// `state_dir`: what must outlive a restart (latches). Default `$XDG_STATE_HOME/ovos-tools`.
     pub state_dir: PathBuf,
     /// `stage_dir`: where private copies of plugins are made before loading; the first candidate on a filesystem
@@ -264,6 +267,7 @@ impl ServiceConfig {
                 Duration::from_millis(max).max(reconnect_first),
                 1..=3_600_000,
             ),
+            log_calls: it.flag("log_calls", false),
             state_dir: it.path("state_dir", xdg.state_home.join("ovos-tools")),
             stage_dirs: it.paths("stage_dir", stage_default),
             max_result_bytes: it.count("max_result_bytes", 8 << 20, 1024..=24 << 20),
