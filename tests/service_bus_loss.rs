@@ -113,14 +113,10 @@ fn slow_calls_survive_the_python_bus() {
 }
 
 /// The answers are written into a connection whose other end never reads them, long before that shows.
-#[test]
-fn answers_survive_a_python_bus_that_hangs_for_20_s_and_is_killed() {
-    if python().is_none() {
-        return;
-    }
+fn answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(kind: BusKind) {
     let hang = Duration::from_secs(20);
     let scene = Scene::new(&json!({}));
-    let mut bus = scene.bus(BusKind::Python);
+    let mut bus = scene.bus(kind);
     let mut client = Client::connect(scene.port);
     let service = scene.service(&mut client);
     let mut random = fastrand::Rng::with_seed(SEED);
@@ -133,7 +129,7 @@ fn answers_survive_a_python_bus_that_hangs_for_20_s_and_is_killed() {
     bus.signal(Signal::STOP);
     // Not a wait for something: the hang itself.
     std::thread::sleep(hang);
-    outage(&scene, BusKind::Python, &mut bus, &service, &mut client, || {});
+    outage(&scene, kind, &mut bus, &service, &mut client, || {});
 
     let end = Instant::now() + DEADLINE;
     let mut marks = HashMap::new();
@@ -158,6 +154,18 @@ fn answers_survive_a_python_bus_that_hangs_for_20_s_and_is_killed() {
         ),
         (&json!(200), &json!(0))
     );
+}
+
+#[test]
+fn answers_survive_an_embedded_bus_that_hangs_and_is_killed() {
+    answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(BusKind::Embedded);
+}
+
+#[test]
+fn answers_survive_a_python_bus_that_hangs_and_is_killed() {
+    if python().is_some() {
+        answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(BusKind::Python);
+    }
 }
 
 /// Several calls of `assemble`, of which one moves and the others wait for it.
