@@ -79,7 +79,7 @@ fn calls_are_written_down_with_arguments_and_outcome() {
     assert_eq!(persona["topic"], "ovos.persona.tools.call");
     assert_eq!(persona["request"]["call_id"], "c4");
     let mode = fs::metadata(&path).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600, "arguments are nobody else's business");
+    assert_eq!(mode & 0o777, 0o600, "other users can read the arguments");
 }
 
 #[test]
