@@ -5,8 +5,6 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use url::Url;
-
 use super::origin::Origin;
 
 /// One finding.
@@ -69,7 +67,7 @@ pub enum ConfigError {
         /// The value of `embedded_bus`.
         mode: &'static str,
         /// The address of the bus.
-        url: Url,
+        url: String,
     },
     /// The file given with `--config` cannot be used. (Files that are looked for by default are skipped instead.)
     #[error("--config {}: {reason}", path.display())]

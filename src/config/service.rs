@@ -298,7 +298,7 @@ impl ServiceConfig {
             it.errors.push(ConfigError::EmbeddedTls {
                 origin,
                 mode: config.embedded_bus.word(),
-                url: bus.url.clone(),
+                url: bus.url.to_string(),
             });
         }
         it.refuse_rest();

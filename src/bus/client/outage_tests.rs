@@ -99,7 +99,7 @@ impl Scene {
     }
 
     async fn accept(&mut self) -> Socket {
-        let pipe = self.accepted.recv().await.unwrap();
+        let pipe = soon(self.accepted.recv()).await.unwrap();
         WebSocketStream::from_raw_socket(pipe, Role::Server, None).await
     }
 
@@ -107,9 +107,15 @@ impl Scene {
     async fn echo_once(&mut self, bus: &mut Socket) {
         self.client.answer(&answer("first", 1)).await.unwrap();
         echo(bus).await;
-        self.heard.recv().await.unwrap();
+        soon(self.heard.recv()).await.unwrap();
         assert!(self.client.echoes());
     }
+}
+
+/// Fails after ten minutes of the test's clock, which take no time.
+async fn soon<F: Future>(future: F) -> F::Output {
+    let outcome = tokio::time::timeout(Duration::from_secs(600), future).await;
+    outcome.expect("within ten minutes")
 }
 
 fn url() -> Url {
@@ -128,7 +134,7 @@ fn answer(call_id: &str, size: usize) -> Message {
 
 async fn read(bus: &mut Socket) -> Message {
     loop {
-        if let Frame::Text(text) = bus.next().await.unwrap().unwrap() {
+        if let Frame::Text(text) = soon(bus.next()).await.unwrap().unwrap() {
             return Message::parse(&text).unwrap();
         }
     }
@@ -204,10 +210,7 @@ async fn hang(seed: u64) {
 async fn no_answer_is_lost_on_a_bus_that_hangs_for_a_minute() {
     let seeds: Vec<_> = (0..50).map(|seed| tokio::spawn(hang(seed))).collect();
     for seed in seeds {
-        tokio::time::timeout(Duration::from_secs(600), seed)
-            .await
-            .unwrap()
-            .unwrap();
+        soon(seed).await.unwrap();
     }
 }
 
@@ -259,7 +262,7 @@ async fn requests_wait_for_what_is_sent_again_and_no_longer_than_100_ms() {
         let mut bus = scene.accept().await;
         let begun = Instant::now();
         bus.send(Frame::text("request")).await.unwrap();
-        let (request, at) = scene.heard.recv().await.unwrap();
+        let (request, at) = soon(scene.heard.recv()).await.unwrap();
         assert_eq!(request, "request");
         let waited = at - begun;
         // The timer counts whole milliseconds.
@@ -292,7 +295,7 @@ async fn the_client_is_back_soon_and_asks_seldom() {
             scene.is_up.store(true, Ordering::Release);
             let back = Instant::now();
             let mut connection = scene.client.connection();
-            connection.wait_for(Connection::is_up).await.unwrap();
+            soon(connection.wait_for(Connection::is_up)).await.unwrap();
             assert!(back.elapsed() < promise, "back after {:?}", back.elapsed());
         }
         let attempts = scene.attempts.lock().unwrap();
