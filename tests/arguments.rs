@@ -240,7 +240,7 @@ fn unknown_arguments_are_refused_where_the_schema_is_closed() {
         (
             &closed,
             r#"{"speed": 1, "pose": {"x": 2}}"#,
-            Ok(r#"{"speed":1,"pose":{"x":2}}"#),
+            Ok(r#"{"speed":1.0,"pose":{"x":2.0}}"#),
         ),
         (
             &closed,
