@@ -92,6 +92,7 @@ impl Listing<'_> {
         }
         let tool = Tool::dynamic(
             name,
+            effect,
             self.with_robot(arguments),
             output_schema::<ToolOutput>(),
             run::run_value,
@@ -112,12 +113,8 @@ impl Listing<'_> {
             );
             Ok(conclude(unit, name, &report, notes, speak))
         };
-        self.tools.push(
-            tool.category(self.category)
-                .effect(effect)
-                .plan(plan)
-                .conclude(end),
-        );
+        self.tools
+            .push(tool.category(self.category).plan(plan).conclude(end));
     }
 
     /// The names of the poses that one of the robots can take, sorted.
