@@ -486,10 +486,10 @@ async fn a_tool_that_comes_later_moves_nothing_that_cannot_be_halted() {
     rig.version("hostile").await;
     rig.published_until(|live| {
         live.get("hostile")
-            .is_some_and(|toolbox| !toolbox.dropped.is_empty())
+            .is_some_and(|toolbox| !toolbox.tools.dropped.is_empty())
     })
     .await;
-    assert_eq!(rig.get("hostile").tools.len(), 1);
+    assert_eq!(rig.get("hostile").tools.tools.len(), 1);
 }
 
 #[tokio::test]
