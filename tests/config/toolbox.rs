@@ -24,7 +24,7 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
         (
             "box",
             json!({"limits": {"grace": 1}}),
-            ".box.limits.grace: unknown key (did you mean \"grace_ms\"?); accepted: default_timeout_ms",
+            ".box.limits.grace: unknown key (did you mean \"grace_ms\"?); accepted: close_ms, default_timeout_ms",
         ),
         (
             "box",
@@ -32,6 +32,7 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
             ".box.limits.close_ms: found 1, expected a whole number of milliseconds from 100",
         ),
         (
+            "box",
             json!({"limits": {"memory_mb": 1}}),
             ".box.limits.memory_mb: found 1, expected a whole number of MiB from 16",
         ),
