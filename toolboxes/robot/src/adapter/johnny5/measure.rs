@@ -45,18 +45,17 @@ impl Johnny5 {
         let mut ranges = serde_json::Map::new();
         let mut written = serde_json::Map::new();
         let mut notes = Vec::new();
+        let mut measured = Vec::with_capacity(servos.len());
         for servo in servos {
             let speed = if on.is_arm() { ARM_SPEED } else { SPEED };
             let ends = self.ends_of(servo, speed, control).await?;
-            let end =
-                |end: End| json!({"at": tenth(servo.value(end.step)), "step": end.step, "felt": end.felt});
-            ranges.insert(
-                servo.name.clone(),
-                json!({"low": end(ends[0]), "high": end(ends[1])}),
-            );
-            if !write {
-                continue;
-            }
+            let told = ends
+                .map(|end| json!({"at": tenth(servo.value(end.step)), "step": end.step, "felt": end.felt}));
+            ranges.insert(servo.name.clone(), json!({"low": told[0], "high": told[1]}));
+            measured.push((servo, ends));
+        }
+        // When all of them have been measured: a measurement that fails changes nothing.
+        for (servo, ends) in measured.into_iter().filter(|_| write) {
             match self.write_ends(servo, ends, control).await? {
                 Ok(limits) => drop(written.insert(servo.name.clone(), limits)),
                 Err(why) => notes.push(format!("{}: {why}; its limits stay as they are", servo.label())),
