@@ -1,6 +1,6 @@
 //! Joints, lift, hitch and grippers: goals, and the waiting until they are reached.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -414,6 +414,7 @@ impl Johnny5 {
     ) -> Result<(), ActionError> {
         let start = Instant::now();
         let mut closest: BTreeMap<(BusName, u8), (i64, Instant)> = BTreeMap::new();
+        let mut missed: BTreeSet<(BusName, u8)> = BTreeSet::new();
         loop {
             let mut waiting = Vec::new();
             for bus in [BusName::Left, BusName::Right] {
@@ -428,8 +429,21 @@ impl Johnny5 {
                 for goal in goals.iter().filter(|goal| goal.servo.bus == bus) {
                     let servo = goal.servo;
                     let Some((steps, alarms)) = found.get(&servo.id).copied() else {
-                        return Err(self.broken(format!("{} does not answer any more", servo.label())));
+                        // On a busy machine an answer may be late; a servo that is gone misses the next look, too.
+                        if !missed.insert((bus, servo.id)) {
+                            return Err(self.broken(format!(
+                                "{} does not answer any more; where it answers at other times, raise johnny5.answer_ms",
+                                servo.label()
+                            )));
+                        }
+                        waiting.push((
+                            goal,
+                            (servo.steps(goal.value) - last_of(moved, goal)).abs(),
+                            false,
+                        ));
+                        continue;
                     };
+                    missed.remove(&(bus, servo.id));
                     let before = moved.steps.insert((bus, servo.id), steps);
                     let still = before.is_some_and(|before| (before - steps).abs() <= 1);
                     if alarms.is_severe() {
@@ -469,7 +483,7 @@ impl Johnny5 {
                 }
                 (None, _) => {}
             }
-            if start.elapsed() > limit {
+            if missed.is_empty() && start.elapsed() > limit {
                 return Err(ActionError::Timeout {
                     robot: self.name.clone(),
                     what: format!(
@@ -484,6 +498,12 @@ impl Johnny5 {
             control.sleep(LOOK).await?;
         }
     }
+}
+
+/// Where a servo was seen last; at its goal where it was not.
+fn last_of(moved: &Moved, goal: &Goal<'_>) -> i64 {
+    let last = moved.steps.get(&(goal.servo.bus, goal.servo.id)).copied();
+    last.unwrap_or_else(|| goal.servo.steps(goal.value))
 }
 
 pub(super) fn ids_on(goals: &[Goal<'_>], bus: BusName) -> Vec<u8> {
