@@ -46,6 +46,24 @@ fn check(ended: &Ended, expected: &[&str]) {
     }
 }
 
+/// Its destructors would run beside the function that has not returned.
+#[tokio::test]
+async fn a_process_whose_toolbox_does_not_close_runs_no_destructors() {
+    let shop = Workshop::new();
+    let done = shop.path().join("done");
+    let define = format!("\"{}\"", done.display());
+    let (process, manifest) = process_of(&shop.build("close_hangs", &[("DONE", &define)])).await;
+    let mut opening = opening("{}");
+    opening.limits = real_limits();
+    let toolbox = ChildToolbox::open(process, manifest, opening, Recorder::new())
+        .await
+        .unwrap();
+    // A process that only looks at the file may end as it likes.
+    _ = std::fs::remove_file(&done);
+    assert!(!within(toolbox.close()).await, "it was closed");
+    assert!(!done.exists(), "its process was ended by exit()");
+}
+
 #[tokio::test]
 async fn a_process_that_dies_says_how_and_takes_nobody_along() {
     let shop = Workshop::new();
@@ -177,8 +195,8 @@ async fn the_process_sees_what_it_needs_and_no_more() {
         .collect();
     assert!(names.iter().any(|name| name == "ROBOT") && names.iter().any(|name| name == "PATH"));
     // The end of the file, and what a program needs to find its files and to speak the user's language.
-    let known =
-        "ROBOT HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH RUST_BACKTRACE TMPDIR TZ USER XDG_RUNTIME_DIR";
+    let known = "ROBOT HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH RUST_BACKTRACE TMPDIR TZ USER \
+                 XDG_DATA_HOME XDG_RUNTIME_DIR";
     let foreign = |name: &&String| {
         !name.is_empty() && !name.starts_with("LC_") && !known.split(' ').any(|known| known == *name)
     };

@@ -156,6 +156,8 @@ pub enum Primitive {
         /// The tool's mode: full, quick, offsets_only, center_only, wheel_test, drive_test, range_test, set_home,
         /// find_limits or home_only.
         mode: String,
+        /// What was measured is written into the motors.
+        write: bool,
     },
     /// Gives a motor another id.
     SetMotorId {
@@ -224,7 +226,7 @@ pub enum Grip {
     Open,
     /// Closes until it holds something.
     Close,
-    /// The other of both.
+    /// Opens what is closed and closes what is open.
     Toggle,
 }
 
@@ -270,7 +272,7 @@ pub enum HitchAction {
     Open,
     /// Closes.
     Close,
-    /// The other of both.
+    /// Opens what is closed and closes what is open.
     Toggle,
     /// Closes and makes sure that it holds something.
     Dock,

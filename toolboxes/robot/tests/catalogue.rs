@@ -83,6 +83,10 @@ fn the_catalogue_is_complete_and_written_for_a_model() {
         );
         assert_eq!(argument_schema["type"], "object", "{name}");
         assert!(argument_schema.get("description").is_none(), "{name}: said twice");
+        assert!(
+            !argument_schema.to_string().contains("oneOf"),
+            "{name}: words are an enum"
+        );
         for (argument, schema) in argument_schema["properties"].as_object().unwrap() {
             let described = schema["description"].as_str().unwrap_or_default();
             assert!(!described.is_empty(), "{name}.{argument} has no description");
@@ -90,6 +94,37 @@ fn the_catalogue_is_complete_and_written_for_a_model() {
                 schema.get("$ref").is_none(),
                 "{name}.{argument}: models do not follow references"
             );
+        }
+    }
+}
+
+/// A model that has to guess a pose guesses wrong.
+#[test]
+fn go_to_pose_names_the_poses_of_its_robots() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("poses.toml");
+    std::fs::write(&file, "[poses]\ngreet = { right_arm = [0, -45, 90, 45, 0, 0] }\n").unwrap();
+    let plain = json!({"sim": {}});
+    let taught = json!({"sim": {}, "poses": file});
+    let g1 = json!({"sim": {"model": "unitree_g1"}});
+    for (robots, has, has_not) in [
+        (json!({"a": plain}), "arms_up", "greet"),
+        (json!({"a": taught}), "greet", "moonwalk"),
+        (json!({"a": plain, "b": taught}), "greet", "moonwalk"),
+        (json!({"a": g1}), "arms_up", "look_up"),
+    ] {
+        let robot = Harness::open::<Robots>(json!({"robots": robots})).unwrap();
+        let tools = robot.tools();
+        let tool = tools.iter().find(|tool| tool.name == "go_to_pose").unwrap();
+        let pose = &tool.argument_schema["properties"]["pose"];
+        let poses = pose["enum"].as_array().unwrap();
+        assert!(poses.contains(&json!(has)), "{robots}: {pose}");
+        assert!(!poses.contains(&json!(has_not)), "{robots}: {pose}");
+        if robots.as_object().unwrap().len() == 1 {
+            for pose in poses {
+                let plan = robot.plan("go_to_pose", json!({"pose": pose})).unwrap();
+                assert!(!plan.unwrap().is_empty(), "{robots}: {pose} moves nothing");
+            }
         }
     }
 }
@@ -244,4 +279,69 @@ fn with_several_robots_a_call_names_one() {
         .invoke("lift", json!({"robot": "one", "action": "up"}))
         .unwrap_err();
     assert_eq!(error.to_string(), "NotSupported: not supported by one: lift");
+}
+
+#[test]
+fn degrees_are_taken_as_numbers_too() {
+    let robot = as_model("johnny5");
+    for (tool, degrees) in [
+        ("turn", json!(-45)),
+        ("turn", json!("-45")),
+        ("look_at", json!(30)),
+        ("look_at", json!("30")),
+    ] {
+        let schema = &robot.tool(tool).argument_schema["properties"]["target"];
+        assert_eq!(schema["type"], json!(["string", "number"]), "{tool}: {schema:#}");
+        assert!(schema.get("anyOf").is_none(), "{tool}: {schema:#}");
+        let done = robot.invoke(tool, json!({"target": degrees})).unwrap();
+        assert_eq!(done["success"], true, "{tool} {degrees}: {done:#}");
+    }
+    let beyond = robot.plan("turn", json!({"target": 400})).unwrap_err();
+    assert!(
+        beyond
+            .failure
+            .to_string()
+            .contains("target: expected -360 to 360")
+    );
+}
+
+#[test]
+fn a_note_outlives_what_the_call_has_changed() {
+    // It has no head to look with.
+    let robot = as_model("unitree_g1");
+    let pointed = robot.invoke("point_at_person", json!({"name": "Ada"})).unwrap();
+    assert_eq!(
+        (&pointed["success"], &pointed["data"]["notes"][0]),
+        (&json!(true), &json!("it has no gantry")),
+        "{pointed:#}"
+    );
+    let again = robot
+        .invoke("point_at_person", json!({"name": "Ada"}))
+        .unwrap_err();
+    assert_eq!(again.kind, "RateLimited");
+}
+
+#[test]
+fn what_was_not_done_is_no_success() {
+    let config = json!({"robots": {"five": {"sim": {"time_scale": 500, "cart": false}}}});
+    let robot = Harness::open::<Robots>(config).unwrap();
+    for (tool, args, reason) in [
+        (
+            "place_object",
+            json!({"location": "table"}),
+            "right_arm holds nothing",
+        ),
+        ("tow_cart", json!({}), "no cart is attached"),
+    ] {
+        let done = robot.invoke(tool, args).unwrap();
+        assert!(
+            done["success"] == false && done["message"].to_string().contains(reason),
+            "{tool}: {done:#}"
+        );
+    }
+    // It drives as without a cart: sideways, too.
+    let aside = robot
+        .invoke("move_base", json!({"direction": "left", "distance": 0.1}))
+        .unwrap();
+    assert_eq!(aside["success"], true, "{aside:#}");
 }

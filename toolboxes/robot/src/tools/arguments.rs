@@ -14,7 +14,7 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[schemars(inline)]
         pub(crate) enum $name {
-            $(#[serde(rename = $word)] #[doc = $word] $variant),+
+            $(#[serde(rename = $word)] $variant),+
         }
 
         impl Default for $name {
@@ -66,6 +66,30 @@ impl Arm {
         match self {
             Self::Left => Subsystem::LeftArm,
             Self::Right => Subsystem::RightArm,
+        }
+    }
+}
+
+/// A direction, a name, or degrees: a model that means degrees writes a number.
+#[derive(Clone, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, extend("type" = ["string", "number"]), transform = one_type)]
+pub(super) enum Target {
+    Degrees(f64),
+    Word(String),
+}
+
+/// The two types stand beside each other: models and strict modes read that better than a choice of two schemas.
+fn one_type(schema: &mut schemars::Schema) {
+    schema.remove("anyOf");
+}
+
+impl Target {
+    /// The word, or the degrees as one.
+    pub(super) fn word(&self, name: &str) -> Result<String, ToolError> {
+        match self {
+            Self::Degrees(degrees) => Ok(degrees.to_string()),
+            Self::Word(text) => word(name, text),
         }
     }
 }

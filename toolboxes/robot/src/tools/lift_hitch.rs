@@ -21,6 +21,9 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add("dock_charger", Effect::Motion, tows, dock_charger);
 }
 
+/// What `tow_cart` closes its hitch with, for the step after it.
+pub const CLOSE_HITCH: &str = "close_hitch";
+
 fn tows(robot: &Capabilities) -> bool {
     robot.hitch.is_some() && robot.base.is_some()
 }
@@ -43,7 +46,7 @@ words!(
 struct Lift {
     /// up and down move by distance_mm; home, top and bottom are heights.
     action: LiftAction,
-    /// How far up or down, in millimetres; 50 when nothing is said.
+    /// How far up or down, in millimetres; 50 when not given.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 300.0))]
     distance_mm: Option<f64>,
@@ -87,7 +90,8 @@ fn hitch_node(unit: &Unit, action: HitchAction, grip_percent: Option<f64>) -> No
     on(Subsystem::Hitch, 5.0, Step::Hitch { action, grip_percent }).lasting(seconds)
 }
 
-/// Attach a cart that stands right behind the robot, let it go, or ask whether one is attached.
+/// Attach a cart that stands right behind the robot, let it go, or ask whether one is attached. To attach it, the robot
+/// drives 0.1 m backwards without looking.
 #[derive(Deserialize, JsonSchema)]
 struct TowCart {
     /// What to do.
@@ -102,7 +106,8 @@ fn tow_cart(unit: &Unit, args: TowCart) -> Planned<'_> {
         CartAction::Attach => graph
             .wave([hitch_node(unit, HitchAction::Open, None).called("open_hitch")])
             .wave([base_move(unit, "backward", 0.1)])
-            .wave([hitch_node(unit, HitchAction::Close, None).called("close_hitch")])
+            .wave([hitch_node(unit, HitchAction::Close, None).called(CLOSE_HITCH)])
+            // Fails where the hitch has closed on nothing.
             .wave([tow(true)]),
         CartAction::Detach => graph
             .wave([hitch_node(unit, HitchAction::Open, None).called("open_hitch")])
@@ -116,7 +121,8 @@ fn status() -> Node {
     on(Subsystem::Hitch, 5.0, Step::HitchStatus {}).effect(Effect::Read)
 }
 
-/// Back into the charger that stands right behind the robot, leave it, or ask whether the robot is docked.
+/// Drive 0.3 m backwards, without looking, into the charger that stands right behind the robot; leave it; or ask whether
+/// the robot is docked.
 #[derive(Deserialize, JsonSchema)]
 struct DockCharger {
     /// What to do.

@@ -1,8 +1,9 @@
 //! Arms and head: wave, move_arm, look_at, nod, go_to_pose.
 
+use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::{Arms, half, range, word, words};
+use super::arguments::{Arms, Target, half, range, word, words};
 use super::{Listing, Planned, any_arm, arm_or_head, head};
 use crate::adapter::ActionError;
 use crate::graph::{Graph, Node, on};
@@ -19,7 +20,9 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add("move_arm", Effect::Motion, any_arm, move_arm);
     listing.add("look_at", Effect::Motion, head, look_at);
     listing.add("nod", Effect::Motion, head, nod);
-    listing.add("go_to_pose", Effect::Motion, arm_or_head, go_to_pose);
+    let mut arguments = argument_schema::<GoToPose>();
+    arguments["properties"]["pose"]["enum"] = json!(listing.poses());
+    listing.add_with("go_to_pose", Effect::Motion, arm_or_head, go_to_pose, arguments);
 }
 
 words!(
@@ -68,8 +71,8 @@ fn wave(unit: &Unit, args: Wave) -> Planned<'_> {
 struct MoveArm {
     /// Which arm to move.
     arm: Arms,
-    /// The name of a pose (home, ready, point, arms_up, ...), or the angle of every joint in degrees, from the
-    /// shoulder outwards, as in [0, -45, 90, 45, 0, 0].
+    /// The name of a pose, one of those of go_to_pose, or the angle of every joint in degrees, from the shoulder
+    /// outwards, as in [0, -45, 90, 45, 0, 0].
     position: Position,
     /// Fraction of the joints' largest speed.
     #[serde(default = "half")]
@@ -176,11 +179,11 @@ pub(super) fn unknown(argument: &str, what: &str, given: &str, known: &[&str]) -
 struct LookAt {
     /// forward, left, right, up, down or floor; or a person's or thing's name; or degrees as "pan" or "pan,tilt"
     /// (negative is left and up).
-    target: String,
+    target: Target,
 }
 
 fn look_at(unit: &Unit, args: LookAt) -> Planned<'_> {
-    let target = word("target", &args.target)?;
+    let target = args.target.word("target")?;
     Ok(Graph::new(unit).wave([look(unit, &target)]))
 }
 
@@ -224,7 +227,7 @@ fn nod(unit: &Unit, args: Nod) -> Planned<'_> {
 /// Bring the whole robot into a named pose: every part that the pose names moves at the same time.
 #[derive(Deserialize, JsonSchema)]
 struct GoToPose {
-    /// home, ready, wave, point, arms_up, arms_down, or another pose of this robot.
+    /// Which pose.
     pose: String,
 }
 

@@ -38,7 +38,8 @@ words!(
     Sensitivity, Medium: Low "low", Medium "medium", High "high"
 );
 
-/// Stop every robot at once, whatever it is doing. Nothing moves again until an operator has reset the stop.
+/// Emergency stop: every robot stops at once, whatever it is doing. Nothing moves again until an operator has reset the
+/// stop, so it is no way to pause.
 #[derive(Deserialize, JsonSchema)]
 struct Stop {}
 
@@ -62,7 +63,7 @@ impl Listing<'_> {
     }
 }
 
-/// React to a danger: stand still, look and point at it, and get a warning to speak.
+/// React to a danger: the robot stands still, looks and points at it, and the result has a warning to say aloud.
 #[derive(Deserialize, JsonSchema)]
 struct AlertHazard {
     /// What is dangerous.
@@ -99,7 +100,11 @@ fn alert_hazard(unit: &Unit, args: AlertHazard) -> Planned<'_> {
     let target = bearing.to_string();
     // Only standing still is what must go on whatever happens: the rest is motion that a stop ends.
     let look = look(unit, &target).optional().effect(Effect::Motion);
-    let point = on(arm, 5.0, Step::Point { target })
+    let point = Step::Point {
+        target,
+        nearer: false,
+    };
+    let point = on(arm, 5.0, point)
         .lasting(farthest_seconds(unit, arm, 0.6))
         .optional()
         .effect(Effect::Motion);
@@ -131,8 +136,8 @@ fn warning(hazard: Hazard, direction: Option<f64>) -> String {
     format!("Warning! {what}{side}.")
 }
 
-/// Remember whether and how to look for fire. Moves nothing: it announces the setting as the event `fire_detection`
-/// for whatever sees.
+/// Announce whether and how to watch for fire. The robot itself detects no fire: a vision program that hears the event
+/// `fire_detection` has to do it.
 #[derive(Deserialize, JsonSchema)]
 struct EnableFireDetection {
     /// On or off.
