@@ -36,7 +36,10 @@ async fn a_toolbox_that_died_comes_back_as_a_new_generation() {
     );
     assert_ne!(arm.pid(), before.pid());
     assert!(before.enter().is_none());
-    assert!(matches!(run(&*before.toolbox, 900, "go").await, Ended::NeverBegun(_)));
+    assert!(matches!(
+        run(&*before.toolbox, 900, "go").await,
+        Ended::NeverBegun(_)
+    ));
     assert_eq!((rig.get("leg").generation, rig.get("leg").pid()), (1, leg.pid()));
     rig.seen.wait_for("toolbox_restarted", 1).await;
     assert_eq!(rig.seen.count("toolbox_crashed"), 1);
