@@ -365,15 +365,17 @@ pub fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> 
     let damp = config::estop(name, config, estop)? == Estop::Damp;
     let stopped = match config.profile {
         Profile::Topics => Shout::open(&config.ros, &config.topics.velocity, Kind::Twist.type_name())
-            .and_then(|shout| shout.say(PATIENCE, || vec![Twist::default()])),
+            .and_then(|shout| shout.say(PATIENCE, AGAIN, || vec![Twist::default()])),
         Profile::BoosterRpc => Shout::open(&config.ros, REQUESTS, REQUEST)
-            .and_then(|shout| shout.say(PATIENCE, || rpc::stops(damp))),
+            .and_then(|shout| shout.say(PATIENCE, AGAIN, || rpc::stops(damp))),
     };
     stopped.map_err(|error| failed(format!("{error}; press the robot's own button")))
 }
 
 /// How long a stop from nothing looks for the robot.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Between two times that it is said.
+const AGAIN: Duration = Duration::from_millis(10);
 
 impl Adapter for BoosterK1 {
     fn capabilities(&self) -> &Capabilities {

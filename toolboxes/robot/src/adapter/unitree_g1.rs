@@ -390,7 +390,7 @@ pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> 
         stops
     };
     Shout::open(&config.ros, "/api/sport/request", REQUEST)
-        .and_then(|shout| shout.say(Duration::from_secs(3), stops))
+        .and_then(|shout| shout.say(Duration::from_secs(3), Duration::from_millis(10), stops))
         .map_err(|error| ActionError::NotConnected {
             robot: name.to_owned(),
             reason: format!("{error}; use the robot's remote control"),

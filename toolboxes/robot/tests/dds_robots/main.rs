@@ -18,6 +18,7 @@ mod arms;
 mod endings;
 mod every_tool;
 mod falls;
+mod graph;
 mod late;
 mod words;
 
@@ -56,11 +57,16 @@ pub(crate) fn domain() -> u16 {
 }
 
 pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {
+    scene_of(kind, estop, "humble")
+}
+
+/// With a robot whose ROS is of this distribution.
+pub(crate) fn scene_of(kind: &str, estop: &str, distro: &str) -> Option<Scene> {
     let domain = domain();
     let robot = Peer::start("dds_robot.py", &[kind, &domain.to_string()])?;
     robot.until("ready");
     let folder = tempfile::tempdir().unwrap();
-    let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"]});
+    let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"], "distro": distro});
     let mut own = own(kind, &ros);
     own["estop"] = json!(estop);
     let config = json!({"robots": {"hal": own}, "data_dir": folder.path(), "recognition_timeout_ms": 100});

@@ -2,8 +2,9 @@
 
 It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
 change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
-fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `quit` ends it. Arms of a robot that is
-damped or without power hang at 0.25 rad in every joint.
+fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `graph N` tells who is
+in the domain, where the ids on `ros_discovery_info` have N bytes, `quit` ends it. Arms of a robot that is damped or without
+power hang at 0.25 rad in every joint.
 """
 
 import json
@@ -13,6 +14,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription
 from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
 from cyclonedds.idl import IdlStruct
@@ -289,6 +291,51 @@ def every(seconds, what):
     threading.Thread(target=repeat, daemon=True).start()
 
 
+def graph(length):
+    """The endpoints that were discovered, and the nodes that are announced, in their own participants' words."""
+
+    @dataclass
+    class Gid(IdlStruct, typename=ros("rmw_dds_common", "Gid")):
+        data: array[uint8, length]
+
+    @dataclass
+    class NodeEntitiesInfo(IdlStruct, typename=ros("rmw_dds_common", "NodeEntitiesInfo")):
+        node_namespace: str
+        node_name: str
+        reader_gid_seq: sequence[Gid]
+        writer_gid_seq: sequence[Gid]
+
+    @dataclass
+    class ParticipantEntitiesInfo(IdlStruct, typename=ros("rmw_dds_common", "ParticipantEntitiesInfo")):
+        gid: Gid
+        node_entities_info_seq: sequence[NodeEntitiesInfo]
+
+    def text(gid):
+        return bytes(gid.data).hex()
+
+    latched = Qos(
+        Policy.Reliability.Reliable(duration(milliseconds=100)),
+        Policy.Durability.TransientLocal,
+        Policy.History.KeepLast(1),
+    )
+    topic = Topic(participant, "ros_discovery_info", ParticipantEntitiesInfo)
+    reader = DataReader(participant, topic, latched)
+    for info in reader.take_iter(timeout=duration(seconds=5)):
+        for node in info.node_entities_info_seq:
+            say(
+                topic="node",
+                participant=text(info.gid),
+                name=node.node_namespace + node.node_name,
+                readers=[text(gid) for gid in node.reader_gid_seq],
+                writers=[text(gid) for gid in node.writer_gid_seq],
+            )
+        break
+    for role, kind in (("writer", BuiltinTopicDcpsPublication), ("reader", BuiltinTopicDcpsSubscription)):
+        for found in BuiltinDataReader(participant, kind).take(N=200):
+            say(topic="endpoint", role=role, gid=found.key.hex, name=found.topic_name, type=found.type_name)
+    say(topic="graph")
+
+
 def vendor_crc(words):
     """As unitree_sdk2_python computes it, one bit at a time."""
     crc = 0xFFFFFFFF
@@ -451,6 +498,9 @@ for line in sys.stdin:
     word, *number = line.split()
     if word == "quit":
         break
+    if word == "graph":
+        graph(int(number[0]))
+        continue
     asked[word] = int(number[0]) if number else True
     say(topic="obeys", word=word)
 asked["quit"] = True
