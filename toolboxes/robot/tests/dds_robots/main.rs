@@ -15,11 +15,14 @@ mod catalogue;
 mod peers;
 
 mod arms;
+mod both_arms;
 mod endings;
 mod every_tool;
 mod falls;
+mod gestures;
 mod graph;
 mod late;
+mod readers;
 mod words;
 
 use std::net::{Ipv4Addr, UdpSocket};
@@ -85,7 +88,9 @@ pub(crate) fn scene_of(kind: &str, estop: &str, distro: &str) -> Option<Scene> {
 /// The section of a robot's configuration.
 pub(crate) fn own(kind: &str, ros: &Value) -> Value {
     match kind {
-        "k1_topics" => json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}}),
+        topics if topics.starts_with("k1_topics") => {
+            json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}})
+        }
         "k1_rpc" => {
             json!({"adapter": "booster_k1", "booster_k1": {"profile": "booster_rpc", "gripper": true, "ros": ros}})
         }
@@ -151,6 +156,32 @@ impl Scene {
                 (count, since) = (now, Instant::now());
             }
         }
+    }
+
+    /// Runs the actions of a tool's first wave at the same time, as the service does; what each of them said.
+    pub(crate) fn together(&self, tool: &str, args: Value) -> Vec<Value> {
+        let plan = self.harness.plan(tool, args).unwrap().unwrap();
+        let wave = plan.into_iter().filter(|action| action.dependencies.is_empty());
+        let runs: Vec<_> = wave
+            .map(|action| self.harness.start_action(tool, action, json!({})).unwrap())
+            .collect();
+        let said = runs
+            .into_iter()
+            .map(|run| {
+                run.wait()
+                    .result()
+                    .unwrap_or_else(|failure| panic!("{tool}: {failure:?}"))
+            })
+            .collect();
+        self.settle();
+        said
+    }
+
+    /// Starts the one action of a tool.
+    pub(crate) fn start(&self, tool: &str, args: Value) -> ovos_toolbox_sdk::testing::Run<'_> {
+        let plan = self.harness.plan(tool, args).unwrap().unwrap();
+        let action = plan.into_iter().next().unwrap();
+        self.harness.start_action(tool, action, json!({})).unwrap()
     }
 
     pub(crate) fn call(&self, tool: &str, args: Value) -> Value {
