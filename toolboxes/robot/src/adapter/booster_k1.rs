@@ -74,14 +74,14 @@ impl Sent {
 /// How it is spoken to.
 enum Speech {
     Topics(TopicsLink),
-    Rpc(RpcLink),
+    Rpc(Box<RpcLink>),
 }
 
 impl Speech {
     fn open(name: &str, config: &BoosterK1Config, notify: &Notify) -> Result<Self, RosError> {
         Ok(match config.profile {
             Profile::Topics => Self::Topics(TopicsLink::open(name, config)?),
-            Profile::BoosterRpc => Self::Rpc(RpcLink::open(name, config, notify)?),
+            Profile::BoosterRpc => Self::Rpc(Box::new(RpcLink::open(name, config, notify)?)),
         })
     }
 
