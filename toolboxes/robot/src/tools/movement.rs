@@ -65,10 +65,9 @@ fn wave(unit: &Unit, args: Wave) -> Planned<'_> {
         .each()
         .into_iter()
         .partition(|arm| unit.capabilities().waves(*arm));
-    if able.is_empty() {
-        return Err(tool_error(
-            unit.lacks("a wave with this arm: its own wave moves the other one"),
-        ));
+    if let ([], [arm, ..]) = (able.as_slice(), unable.as_slice()) {
+        let what = format!("a wave with {arm}: its own wave moves the other arm");
+        return Err(tool_error(unit.lacks(what)));
     }
     let graph = unable.iter().fold(Graph::new(unit), |graph, arm| {
         graph.note(format!(
