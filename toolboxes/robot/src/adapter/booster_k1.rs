@@ -72,16 +72,17 @@ impl Sent {
 }
 
 /// How it is spoken to.
+#[allow(clippy::large_enum_variant, reason = "there is one of it for each robot")]
 enum Speech {
     Topics(TopicsLink),
-    Rpc(Box<RpcLink>),
+    Rpc(RpcLink),
 }
 
 impl Speech {
     fn open(name: &str, config: &BoosterK1Config, notify: &Notify) -> Result<Self, RosError> {
         Ok(match config.profile {
             Profile::Topics => Self::Topics(TopicsLink::open(name, config)?),
-            Profile::BoosterRpc => Self::Rpc(Box::new(RpcLink::open(name, config, notify)?)),
+            Profile::BoosterRpc => Self::Rpc(RpcLink::open(name, config, notify)?),
         })
     }
 
