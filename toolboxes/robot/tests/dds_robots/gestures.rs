@@ -1,7 +1,5 @@
 //! The G1's own arm actions, on a robot that answers them when they are over.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use crate::{Scene, each, scene};
@@ -98,7 +96,7 @@ fn whatever_ends_an_action_the_arms_are_released() {
             frames.iter().any(|frame| frame["code"] == 7400) || end == "silent",
             "{end}: {frames:?}"
         );
-        drop(run);
+        let _ = run.wait();
     });
 }
 
@@ -194,5 +192,5 @@ fn an_action_that_outlives_its_process_is_ended_by_a_safe_stop() {
         .wait("the action", |_| (over(&scene.frames()) == [15]).then_some(()));
     scene.harness.safe_stop(scene.config.clone()).unwrap();
     released(&scene);
-    drop(run.wait_for(Duration::from_secs(20)));
+    let _ = run.wait();
 }

@@ -329,16 +329,21 @@ def graph(length):
     )
     topic = Topic(participant, "ros_discovery_info", ParticipantEntitiesInfo)
     reader = DataReader(participant, topic, latched)
-    for info in reader.take_iter(timeout=duration(seconds=5)):
-        for node in info.node_entities_info_seq:
-            say(
-                topic="node",
-                participant=text(info.gid),
-                name=node.node_namespace + node.node_name,
-                readers=[text(gid) for gid in node.reader_gid_seq],
-                writers=[text(gid) for gid in node.writer_gid_seq],
-            )
-        break
+    latest = None
+    for _ in range(10):
+        # A writer may say again what it said before: the last word counts.
+        for info in reader.take_iter(timeout=duration(seconds=1)):
+            latest = info
+        if latest:
+            break
+    for node in latest.node_entities_info_seq if latest else []:
+        say(
+            topic="node",
+            participant=text(latest.gid),
+            name=node.node_namespace + node.node_name,
+            readers=[text(gid) for gid in node.reader_gid_seq],
+            writers=[text(gid) for gid in node.writer_gid_seq],
+        )
     for role, kind in (("writer", BuiltinTopicDcpsPublication), ("reader", BuiltinTopicDcpsSubscription)):
         for found in BuiltinDataReader(participant, kind).take(N=200):
             say(topic="endpoint", role=role, gid=found.key.hex, name=found.topic_name, type=found.type_name)
