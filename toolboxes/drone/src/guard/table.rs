@@ -7,7 +7,7 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::Effect;
 
 use super::range::Range;
-use super::{Adjusted, Facts, Health, Landed, Limits, Mode, Refusal, Treatment, refuse};
+use super::{Adjusted, Facts, Health, Landed, Limits, Refusal, Treatment, refuse};
 
 /// Something that has to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
