@@ -121,6 +121,9 @@ impl Bridge {
     fn publish(&self, live: &Live) {
         let config = lock(&self.loaded_with).clone();
         let before = self.parts.registry.snapshot();
+        let loaded = live.toolboxes.iter().map(|toolbox| &*toolbox.id);
+        let starting = live.starting.iter().map(String::as_str);
+        self.parts.engine.set_installed(&loaded.chain(starting).collect());
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         for toolbox in &live.toolboxes {
             let section = config.toolbox(&toolbox.id);
