@@ -133,7 +133,8 @@ impl Engine {
         }
     }
 
-    /// Has somebody remember which toolboxes move. Once, before the first call.
+    /// Has it remembered which toolboxes move: a call that moves something starts once its record is there. Once, before
+    /// the first call.
     pub fn watch_motion(&self, watch: Box<dyn MotionWatch>) {
         self.motion.watch(watch);
     }
@@ -362,10 +363,18 @@ impl Engine {
             Some(claimed) => Some(claimed.held(control, request.observer.as_ref()).await?),
             None => None,
         };
+        let moving = plan.moves().then(|| self.motion.begin(&station.toolbox_id));
+        // What brings the machine to safety does not wait for a disk.
+        if moving.is_some() && request.effect != Effect::Safe {
+            tokio::select! {
+                biased;
+                () = control.ended().cancelled() => return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+                recorded = self.motion.recorded() => recorded?,
+            }
+        }
         if needs_open_latch && !latch.is_current(epoch) {
             return Err(Refusal::Ended(Cause::stopped(latch)));
         }
-        let moving = plan.moves().then(|| self.motion.begin(&station.toolbox_id));
         control.enter(Phase::Running);
         tracing::debug!(
             call_id = %control.call_id, toolbox = %control.toolbox_id, tool = %control.tool,

@@ -12,6 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use memory_toolbox::{
     Answer, Event, GENERATION, MemoryToolbox, OnCancel, Rig, Script, Shared, Tool, actions, outcomes,
 };
@@ -363,7 +364,10 @@ async fn the_name_of_a_removed_toolbox_stops_everything() {
         assert_eq!(told, [("robot", None)], "{target:?}");
     }
     assert_eq!(rig.toolbox.halted().len(), 2);
-    assert!(rig.engine.latched().keys().eq(["robot"]), "nothing is remembered of it");
+    assert!(
+        rig.engine.latched().keys().eq(["robot"]),
+        "nothing is remembered of it"
+    );
     // It comes back as if it had never been there: what is stopped later than its removal is not its stop.
     let arm = with_arm(&rig);
     assert_eq!((rig.engine.latch("arm"), arm.halted()), (None, vec![]));
@@ -384,7 +388,9 @@ async fn a_toolbox_that_is_removed_but_not_closed_yet_is_still_stopped() {
 async fn a_toolbox_that_is_removed_while_it_is_latched_comes_back_latched_until_its_stop_is_lifted() {
     let rig = rig();
     with_arm(&rig);
-    let first = rig.engine.stop(&StopTarget::All, "a test").await[0].stop_id.clone();
+    let first = rig.engine.stop(&StopTarget::All, "a test").await[0]
+        .stop_id
+        .clone();
     without_arm(&rig);
     let by_itself = rig.engine.resume("arm", &first).await;
     assert_eq!(by_itself, Err(ResumeError::NotInstalled("arm".into())));
@@ -400,7 +406,10 @@ async fn a_toolbox_that_is_removed_while_it_is_latched_comes_back_latched_until_
     let older = rig.engine.resume_all(&first).await.unwrap_err();
     assert_eq!(older, ResumeError::HoldsNothing(first));
     let resumed = rig.engine.resume_all(&second).await.unwrap();
-    let told: Vec<_> = resumed.iter().map(|it| (it.toolbox_id.as_str(), &it.refused)).collect();
+    let told: Vec<_> = resumed
+        .iter()
+        .map(|it| (it.toolbox_id.as_str(), &it.refused))
+        .collect();
     assert_eq!(told, [("robot", &None)], "no word of what is not there");
     assert!(rig.engine.latched().is_empty());
     with_arm(&rig);
@@ -450,7 +459,10 @@ async fn one_stop_holds_everything_that_is_loaded_until_it_is_lifted_as_such() {
     // A newer stop of everything replaces it, and so outlives the service like it.
     let newer = engine.stop(&StopTarget::All, "a test").await[0].stop_id.clone();
     assert_eq!(engine.latched()["all"].stop_id, newer);
-    assert!(engine.resume_all("stop-1").await.is_err(), "an older resume lifts nothing");
+    assert!(
+        engine.resume_all("stop-1").await.is_err(),
+        "an older resume lifts nothing"
+    );
     let base = attach("base");
     assert_eq!(engine.latch("base").unwrap().stop_id, newer);
     // A stop of one toolbox alone stays when the others are lifted.
@@ -728,13 +740,94 @@ async fn every_copy_that_is_there_has_a_say_in_a_resume() {
     rig.engine.resume("robot", &stop_id).await.unwrap();
 }
 
+/// A record of what moves, which takes its time.
 #[derive(Default)]
-struct Moving(Arc<Mutex<Vec<String>>>);
+struct Moving {
+    told: Arc<Mutex<Vec<String>>>,
+    takes: Option<Duration>,
+    fails: bool,
+}
 
 impl MotionWatch for Moving {
     fn changed(&self, moving: &[&str]) {
-        self.0.lock().unwrap().push(moving.join(" "));
+        self.told.lock().unwrap().push(moving.join(" "));
     }
+
+    fn recorded(&self) -> BoxFuture<'static, Result<(), String>> {
+        let (takes, fails) = (self.takes, self.fails);
+        Box::pin(async move {
+            match takes {
+                Some(takes) => tokio::time::sleep(takes).await,
+                None => tokio::task::yield_now().await,
+            }
+            if fails {
+                Err("the disk is full".to_owned())
+            } else {
+                Ok(())
+            }
+        })
+    }
+}
+
+/// Nothing moves that is not on record; nothing else waits for the record, and what brings to safety least of all.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_moves_waits_for_its_record_for_a_second() {
+    let record = |takes_ms: u64, fails| {
+        let rig = rig();
+        rig.engine.watch_motion(Box::new(Moving {
+            takes: Some(Duration::from_millis(takes_ms)),
+            fails,
+            ..Moving::default()
+        }));
+        for name in ["look", "go"] {
+            rig.toolbox.tool(name, actions(&[name]));
+            rig.toolbox.script(name, Script::takes(0));
+        }
+        rig
+    };
+    let rig = record(10_000, false);
+    let began = tokio::time::Instant::now();
+    for effect in [Effect::Read, Effect::Write, Effect::Safe] {
+        rig.effect("look", effect).report().await;
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let refusal = rig.motion("go").refusal().await;
+    let limit = Duration::from_secs(1);
+    assert_eq!(
+        (refusal, began.elapsed()),
+        (Refusal::RecordTooLong { limit }, limit)
+    );
+    assert_eq!(rig.toolbox.started(), ["look"; 3]);
+    assert!(
+        !*rig.engine.motion().borrow(),
+        "it does not count as moving any more"
+    );
+
+    // What ends calls ends this wait, and a stop is not behind it.
+    let call = rig.motion("go");
+    rig.toolbox
+        .until("a second plan", |log| {
+            log.iter()
+                .filter(|event| **event == Event::Planned("go".into()))
+                .count()
+                == 2
+        })
+        .await;
+    let began = tokio::time::Instant::now();
+    let stop_id = stop(&rig).await;
+    let cause = Cause::EmergencyStop {
+        stop_id,
+        reason: "a test".into(),
+    };
+    assert_eq!(call.refusal().await, Refusal::Ended(cause));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+
+    let rig = record(900, false);
+    assert_eq!(rig.motion("go").report().await.outcome, CallOutcome::Completed);
+    let rig = record(0, true);
+    let why = "the disk is full".to_owned();
+    assert_eq!(rig.motion("go").refusal().await, Refusal::NotRecorded { why });
+    assert_eq!(rig.toolbox.started(), [""; 0]);
 }
 
 /// Whoever has to remember it knows before the first start, and until the machine is at rest.
@@ -742,7 +835,10 @@ impl MotionWatch for Moving {
 async fn what_moves_is_known_from_before_its_first_start_until_it_rests() {
     let rig = rig();
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    rig.engine.watch_motion(Box::new(Moving(told.clone())));
+    rig.engine.watch_motion(Box::new(Moving {
+        told: told.clone(),
+        ..Moving::default()
+    }));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (at_start, known) = (seen.clone(), told.clone());
     rig.toolbox.hook(move |event| {

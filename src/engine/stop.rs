@@ -95,7 +95,7 @@ impl Engine {
     /// # Cancel safety
     /// Dropping the future gives up the confirmation and nothing else.
     pub fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
-        let record = new_stop(reason);
+        let record = StopRecord::new(reason);
         let (mut stations, absent): (Vec<_>, Vec<_>) =
             self.stations().into_iter().partition(|s| s.is_installed());
         let is_every = match target {
@@ -128,10 +128,14 @@ impl Engine {
             tracing::debug!(toolbox = toolbox_id, reason, "it is in emergency stop already");
             return Box::pin(std::future::ready(Vec::new()));
         }
-        self.stop_stations(&[station], &new_stop(reason))
+        self.stop_stations(&[station], &StopRecord::new(reason))
     }
 
-    fn stop_stations(&self, stations: &[Arc<Station>], record: &StopRecord) -> BoxFuture<'static, Vec<Stopped>> {
+    fn stop_stations(
+        &self,
+        stations: &[Arc<Station>],
+        record: &StopRecord,
+    ) -> BoxFuture<'static, Vec<Stopped>> {
         let StopRecord { stop_id, reason } = record;
         // Every latch, then every halt, then the calls: cancelling wakes tasks, which would compete with the halts of
         // the toolboxes that come later for the processor.
@@ -166,7 +170,10 @@ impl Engine {
     pub async fn resume(&self, toolbox_id: &str, stop_id: &str) -> Result<(), ResumeError> {
         let (station, everything) = {
             let stations = read(&self.stations);
-            (stations.by_id.get(toolbox_id).cloned(), stations.everything.clone())
+            (
+                stations.by_id.get(toolbox_id).cloned(),
+                stations.everything.clone(),
+            )
         };
         let station = station.ok_or_else(|| ResumeError::UnknownToolbox(toolbox_id.to_owned()))?;
         if let Some(everything) = everything {
@@ -273,10 +280,14 @@ impl Engine {
     }
 }
 
-fn new_stop(reason: &str) -> StopRecord {
-    StopRecord {
-        stop_id: format!("stop-{}", uuid::Uuid::now_v7()),
-        reason: reason.to_owned(),
+impl StopRecord {
+    /// A stop of its own.
+    #[must_use]
+    pub fn new(reason: &str) -> Self {
+        Self {
+            stop_id: format!("stop-{}", uuid::Uuid::now_v7()),
+            reason: reason.to_owned(),
+        }
     }
 }
 
