@@ -9,9 +9,9 @@ TOOLBOXES := toolboxes/hello toolboxes/hello_c toolboxes/math toolboxes/robot to
 OPTIONAL := toolboxes/gstreamer
 TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
 
-.PHONY: run test check bench soak proofs fuzz plugins testbed venv install setup
+.PHONY: run test check bench soak proofs fuzz plugins testbed venv mavsdk install setup
 
-run: setup plugins  ## build everything and serve, with a bus of its own where none listens
+run: setup plugins mavsdk  ## build everything and serve, with a bus of its own where none listens
 	cargo build --release --locked --package ovos-tools
 	$(TARGET)/release/ovos-tools serve --embedded-bus auto --plugins plugins
 
@@ -49,6 +49,10 @@ testbed: setup  ## the toolboxes only tests use
 venv:  ## the Python packages the tests talk to, in .venv
 	scripts/setup.sh --with-python
 	scripts/venv.sh
+
+mavsdk:  ## mavsdk_server, which the toolbox drone needs for every vehicle, in .venv-mavsdk
+	@scripts/setup.sh --with-python
+	@scripts/venv.sh mavsdk || echo "skipped: the drone's 34 tools answer \"mavsdk_server was not found\" until \`make mavsdk\` works (it needs PyPI)" >&2
 
 setup:
 	@scripts/setup.sh

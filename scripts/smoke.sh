@@ -1,5 +1,6 @@
 #!/bin/sh
-# smoke.sh: `make run` as a newcomer types it, in a home of its own, until the service has answered a call.
+# smoke.sh: `make run` as a newcomer types it, in a home of its own, until the service has answered a call and, where
+# mavsdk_server could be had, the simulated drone says how it is.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -35,3 +36,13 @@ case $answer in
     *'"result":{"result":42}'*) echo "make run: $answer" ;;
     *) cat "$home/log"; echo "make run answered: $answer" >&2; exit 1 ;;
 esac
+if [ -e .venv-mavsdk/.ready ]; then
+    tries=0
+    until health=$(HOME="$home" "${CARGO_TARGET_DIR:-target}/release/ovos-tools" --json invoke vehicle_health) &&
+        case $health in *'"ok":true'*'"simulated":true'*) true ;; *) false ;; esac; do
+        [ $tries -lt 30 ] || { cat "$home/log"; echo "the simulated drone answered: $health" >&2; exit 1; }
+        tries=$((tries + 1))
+        sleep 1
+    done
+    echo "make run: the simulated drone answers"
+fi

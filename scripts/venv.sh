@@ -1,7 +1,8 @@
 #!/bin/sh
-# Fills .venv with the Python packages the interop tests talk to, .venv-vendors with the vendors' types that exports are
-# held against, .venv-mavsdk with mavsdk_server and .venv-robots with the clients of robots' vendors (apart, because their
-# dependencies need not agree). Runs in no time when nothing changed.
+# venv.sh [mavsdk]: fills .venv with the Python packages the interop tests talk to, .venv-vendors with the vendors' types
+# that exports are held against, .venv-mavsdk with mavsdk_server and .venv-robots with the clients of robots' vendors
+# (apart, because their dependencies need not agree); with `mavsdk`, .venv-mavsdk alone. Runs in no time when nothing
+# changed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,7 +24,7 @@ fill() {
 }
 
 if ! $python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
-    echo "skipped: .venv needs Python 3.10 or newer with venv: apt-get install -y python3 python3-venv" >&2
+    echo "skipped: Python packages need Python 3.10 or newer with venv: apt-get install -y python3 python3-venv" >&2
     exit 0
 fi
 
@@ -32,6 +33,10 @@ mkdir -p .cache
 exec 9>.cache/venv.lock
 if command -v flock >/dev/null; then flock 9; fi
 
+fill .venv-mavsdk tests/python/requirements-mavsdk.txt <<END
+-r tests/python/requirements-mavsdk.txt
+END
+if [ "${1:-}" = mavsdk ]; then exit; fi
 fill .venv tests/python/requirements.txt tests/python/constraints.txt tests/python/reference_toolbox/pyproject.toml <<END
 -r tests/python/requirements.txt -c tests/python/constraints.txt
 --no-deps --no-build-isolation -e tests/python/reference_toolbox
@@ -41,7 +46,4 @@ fill .venv-robots tests/python/requirements-robots.txt <<END
 END
 fill .venv-vendors tests/python/requirements-export.txt <<END
 -r tests/python/requirements-export.txt
-END
-fill .venv-mavsdk tests/python/requirements-mavsdk.txt <<END
--r tests/python/requirements-mavsdk.txt
 END

@@ -79,7 +79,7 @@ fn manifest(data: &[u8]) {
 /// say why not.
 fn tools(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let Ok(set) = tools::read(&text) else { return };
+    let Ok(set) = tools::read(&text, true) else { return };
     assert!(set.dropped.iter().all(|tool| !tool.wrong.is_empty()));
     for definition in set.tools {
         if let Ok(tool) = Tool::new("fuzz", 1, definition) {

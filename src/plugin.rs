@@ -68,4 +68,4 @@ pub use probe::Probe;
 pub use services::{HostServices, Limits, Origin, Request};
 pub use settings::{ConfigSource, Drain, Isolation, Publish, Settings, ToolboxConfig};
 pub use status::{DisabledFile, Draining, FailedFile, Live, LiveToolbox, ReloadReport, State};
-pub use tools::{DroppedTool, ToolSet};
+pub use tools::{DroppedTool, ToolSet, UnknownKeys};

@@ -99,8 +99,17 @@ async fn an_author_is_told_everything_at_once() {
         ("well_behaved", &[][..], &["no `description`", "no `licence`"][..]),
         (
             "bad_tools",
-            &["tool `fine`: its name is taken", "tool `no good`", "tool `bare`"],
-            &["no `description`", "no `licence`"],
+            &[
+                "tool `fine`: its name is taken",
+                "tool `no good`",
+                "tool `bare`",
+                "tool `arm`: it has no `effect`; write what the tool does: \"effect\": \"read\"",
+            ],
+            &[
+                "no `description`",
+                "no `licence`",
+                "tool `arm`: unknown keys, which are ignored: `efect`",
+            ],
         ),
         ("bad_manifest", &["All Arms"], &[]),
         ("no_entry", &["has no symbol"], &["something_else"]),

@@ -366,7 +366,7 @@ impl Hosted for ChildToolbox {
                 state.conclusionless.forget();
             }
             let list: String = self.ask_in_time("tools()", |ask| Order::Tools { ask }).await?;
-            tools::read(&list)
+            tools::read(&list, self.tether.has(|f| f.halt))
         }
         .boxed()
     }

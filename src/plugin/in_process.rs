@@ -214,7 +214,7 @@ impl InProcess {
     /// # Cancel safety
     /// The answer is lost, nothing else.
     pub async fn tools(&self) -> Result<ToolSet, Failure> {
-        tools::read(&self.tool_list().await?)
+        tools::read(&self.tool_list().await?, self.library.table.has_halt())
     }
 
     /// The tools as the toolbox lists them.

@@ -176,6 +176,7 @@ async fn open(library: Arc<Library>) -> Inspection {
     match toolbox.tools().await {
         Ok(set) => {
             found.errors.extend(set.dropped.iter().map(ToString::to_string));
+            found.warnings.extend(set.unknown.iter().map(ToString::to_string));
             if set.tools.is_empty() {
                 found.warnings.push("it has no tool that can be used".to_owned());
             }

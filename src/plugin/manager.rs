@@ -320,6 +320,7 @@ async fn refresh(inner: Arc<Inner>) {
             let Some(instance) = instance else { continue };
             match instance.tools().await {
                 Ok(tools) => {
+                    reload::name_dropped(&origin, &tools);
                     let mut book = inner.book();
                     let slot = book.slots.get_mut(&*origin.toolbox_id);
                     if let Some(slot) = slot.filter(|slot| *slot.instance.origin() == origin) {

@@ -24,6 +24,7 @@ use super::services::Origin;
 use super::settings::{Isolation, ToolboxConfig};
 use super::status::{DisabledFile, FailedFile, ReloadReport, State};
 use super::supervise;
+use super::tools::ToolSet;
 
 /// Makes what lives match the folders and the configuration.
 pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
@@ -456,9 +457,7 @@ pub(super) async fn open(
     };
     match tools {
         Ok(tools) => {
-            for dropped in &tools.dropped {
-                tracing::warn!(toolbox = id, generation, "{dropped}; it is left out");
-            }
+            name_dropped(&origin, &tools);
             Ok(Slot {
                 source: source.clone(),
                 config: config.clone(),
@@ -474,6 +473,17 @@ pub(super) async fn open(
             stays.spawn(async move { rest(&*instance).await });
             Err(format!("toolbox `{id}` does not list its tools: {failure}"))
         }
+    }
+}
+
+/// Logs which tools cannot be used.
+pub(super) fn name_dropped(origin: &Origin, tools: &ToolSet) {
+    let Origin {
+        toolbox_id,
+        generation,
+    } = origin;
+    for dropped in &tools.dropped {
+        tracing::warn!(toolbox = &**toolbox_id, generation, "{dropped}; it is left out");
     }
 }
 

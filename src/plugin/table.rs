@@ -38,7 +38,7 @@ pub(super) struct Table {
     start: StartFn,
     cancel: CancelFn,
     conclude: Option<ConcludeFn>,
-    halt: HaltFn,
+    halt: Option<HaltFn>,
     resume: AskFn,
     message: Option<MessageFn>,
     on_response: Option<ResponseFn>,
@@ -53,15 +53,14 @@ impl Table {
     /// # Errors
     /// The names of those that are missing.
     pub(super) fn new(raw: &abi::Toolbox) -> Result<Self, Vec<&'static str>> {
-        let (Some(open), Some(tools), Some(start), Some(cancel), Some(halt), Some(resume), Some(close)) = (
-            raw.open, raw.tools, raw.start, raw.cancel, raw.halt, raw.resume, raw.close,
-        ) else {
+        let (Some(open), Some(tools), Some(start), Some(cancel), Some(resume), Some(close)) =
+            (raw.open, raw.tools, raw.start, raw.cancel, raw.resume, raw.close)
+        else {
             let required = [
                 ("open", raw.open.is_none()),
                 ("tools", raw.tools.is_none()),
                 ("start", raw.start.is_none()),
                 ("cancel", raw.cancel.is_none()),
-                ("halt", raw.halt.is_none()),
                 ("resume", raw.resume.is_none()),
                 ("close", raw.close.is_none()),
             ];
@@ -78,7 +77,7 @@ impl Table {
             start,
             cancel,
             conclude: raw.conclude,
-            halt,
+            halt: raw.halt,
             resume,
             message: raw.message,
             on_response: raw.on_response,
@@ -93,6 +92,7 @@ impl Table {
             plan: self.plan.is_some(),
             conclude: self.conclude.is_some(),
             message: self.message.is_some(),
+            halt: self.halt.is_some(),
             safe_stop: self.safe_stop.is_some(),
         }
     }
@@ -103,6 +103,10 @@ impl Table {
 
     pub(super) fn has_conclude(&self) -> bool {
         self.conclude.is_some()
+    }
+
+    pub(super) fn has_halt(&self) -> bool {
+        self.halt.is_some()
     }
 
     pub(super) fn has_message(&self) -> bool {
@@ -226,12 +230,15 @@ impl Instance {
         }
     }
 
-    /// Sends the command that ends motion. Any thread.
+    /// Sends the command that ends motion; without a `halt` there is none. Any thread.
     pub(super) fn halt(&self, subsystems: &str, emergency: bool) -> Result<(), Failure> {
+        let Some(halt) = self.table.halt else {
+            return Ok(());
+        };
         let mut error = EMPTY;
         // SAFETY: open instance, any thread (type docs).
         let code = unsafe {
-            (self.table.halt)(
+            halt(
                 self.instance,
                 lend(subsystems),
                 u32::from(emergency),

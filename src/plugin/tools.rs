@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use ovos_toolbox_wire::{Failure, ToolDefinition};
+use ovos_toolbox_wire::{Effect, Failure, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,7 +20,41 @@ pub struct ToolSet {
     pub tools: Vec<ToolDefinition>,
     /// Those that cannot.
     pub dropped: Vec<DroppedTool>,
+    /// Keys that mean nothing here, for the author: a misspelt key would be missed by nobody else.
+    pub unknown: Vec<UnknownKeys>,
 }
+
+/// Keys of a tool's definition that are ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKeys {
+    /// The tool's name, or its place in the list.
+    pub name: String,
+    /// In the order of the definition.
+    pub keys: Vec<String>,
+}
+
+impl std::fmt::Display for UnknownKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "tool `{}`: unknown keys, which are ignored: `{}`; known: {}",
+            self.name,
+            self.keys.join("`, `"),
+            KEYS.join(", ")
+        )
+    }
+}
+
+/// The keys of a tool's definition.
+const KEYS: [&str; 7] = [
+    "name",
+    "description",
+    "category",
+    "effect",
+    "timeout_ms",
+    "argument_schema",
+    "output_schema",
+];
 
 /// A tool that was left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,16 +71,20 @@ impl std::fmt::Display for DroppedTool {
     }
 }
 
+const EFFECTS: &str = "write what the tool does: \"effect\": \"read\" (changes nothing), \"write\" (changes something, \
+                       moves nothing), \"motion\" (moves a machine), \"safe\" (brings it to safety), \"stop\" (emergency \
+                       stop) or \"resume\" (lifts that)";
+
 #[derive(Deserialize)]
 struct List {
     tools: Vec<Value>,
 }
 
-/// Reads what `tools()` returned.
+/// Reads what `tools()` returned. `halts`: whether the toolbox has a `halt`.
 ///
 /// # Errors
 /// It is not a list of tools at all.
-pub fn read(json: &str) -> Result<ToolSet, Failure> {
+pub fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
     let list: List =
         json::read(json).map_err(|e| answer::protocol("the tool list is not {\"tools\": [...]}:", e))?;
     let mut set = ToolSet::default();
@@ -56,7 +94,12 @@ pub fn read(json: &str) -> Result<ToolSet, Failure> {
             .get("name")
             .and_then(Value::as_str)
             .map_or_else(|| format!("#{}", index + 1), str::to_owned);
-        let mut wrong = faults(&value);
+        let keys = unknown_keys(&value);
+        if !keys.is_empty() {
+            let name = name.clone();
+            set.unknown.push(UnknownKeys { name, keys });
+        }
+        let mut wrong = faults(&value, halts);
         if !seen.insert(name.clone()) {
             wrong.push("its name is taken by an earlier tool of this toolbox".to_owned());
         }
@@ -75,7 +118,14 @@ pub fn read(json: &str) -> Result<ToolSet, Failure> {
     Ok(set)
 }
 
-fn faults(tool: &Value) -> Vec<String> {
+fn unknown_keys(tool: &Value) -> Vec<String> {
+    let keys = tool.as_object().into_iter().flat_map(|tool| tool.keys());
+    keys.filter(|key| !KEYS.contains(&key.as_str()))
+        .cloned()
+        .collect()
+}
+
+fn faults(tool: &Value, halts: bool) -> Vec<String> {
     let Some(tool) = tool.as_object() else {
         return vec!["it is not an object".to_owned()];
     };
@@ -87,15 +137,7 @@ fn faults(tool: &Value) -> Vec<String> {
         )),
         None => wrong.push("it has no name".to_owned()),
     }
-    match tool.get("effect") {
-        None => {}
-        Some(effect) if serde_json::from_value::<ovos_toolbox_wire::Effect>(effect.clone()).is_ok() => {}
-        Some(effect) => {
-            wrong.push(format!(
-                "its effect is {effect}; expected read, write, motion, safe, stop or resume"
-            ));
-        }
-    }
+    wrong.extend(wrong_effect(tool.get("effect"), halts));
     for key in ["argument_schema", "output_schema"] {
         let Some(schema) = tool.get(key) else {
             wrong.push(format!("`{key}` is missing"));
@@ -110,6 +152,20 @@ fn faults(tool: &Value) -> Vec<String> {
         }
     }
     wrong
+}
+
+fn wrong_effect(effect: Option<&Value>, halts: bool) -> Option<String> {
+    let Some(effect) = effect else {
+        return Some(format!("it has no `effect`; {EFFECTS}"));
+    };
+    match serde_json::from_value::<Effect>(effect.clone()) {
+        Err(_) => Some(format!("its effect is {effect}; {EFFECTS}")),
+        Ok(effect) if effect.needs_halt() && !halts => Some(format!(
+            "its effect is {effect}, and the toolbox has no `halt` that ends its motion; write one (in the SDK: \
+             `Toolbox::halt` instead of `no_motion!`)"
+        )),
+        Ok(_) => None,
+    }
 }
 
 /// Whether the root of a schema says `object`, or leaves it open (`$ref`, `allOf`).
@@ -135,7 +191,7 @@ mod tests {
 
     #[track_caller]
     fn check(tool: &Value, expected: &[&str]) {
-        let set = read(&json!({"tools": [tool]}).to_string()).unwrap();
+        let set = read(&json!({"tools": [tool]}).to_string(), true).unwrap();
         let wrong: Vec<String> = set.dropped.into_iter().flat_map(|d| d.wrong).collect();
         assert_eq!(wrong.len(), expected.len(), "{tool}: {wrong:?}");
         for (found, expected) in wrong.iter().zip(expected) {
@@ -147,11 +203,15 @@ mod tests {
     fn a_tool_is_taken_or_left_out_with_every_reason() {
         let object = json!({"type": "object"});
         check(
-            &json!({"name": "add", "argument_schema": object, "output_schema": object}),
+            &json!({"name": "add", "effect": "read", "argument_schema": object, "output_schema": object}),
             &[],
         );
         check(
-            &json!({"name": "add", "argument_schema": {"$ref": "#/$defs/a", "$defs": {"a": object}}, "output_schema": object}),
+            &json!({"name": "add", "argument_schema": object, "output_schema": object}),
+            &["it has no `effect`; write what the tool does: \"effect\": \"read\""],
+        );
+        check(
+            &json!({"name": "add", "effect": "read", "argument_schema": {"$ref": "#/$defs/a", "$defs": {"a": object}}, "output_schema": object}),
             &[],
         );
         check(&json!("add"), &["not an object"]);
@@ -159,6 +219,7 @@ mod tests {
             &json!({}),
             &[
                 "no name",
+                "no `effect`",
                 "`argument_schema` is missing",
                 "`output_schema` is missing",
             ],
@@ -176,8 +237,41 @@ mod tests {
 
     #[test]
     fn the_first_of_two_tools_of_one_name_wins() {
-        let tool = json!({"name": "add", "argument_schema": {}, "output_schema": {}});
-        let set = read(&json!({"tools": [tool, tool]}).to_string()).unwrap();
+        let tool = json!({"name": "add", "effect": "read", "argument_schema": {}, "output_schema": {}});
+        let set = read(&json!({"tools": [tool, tool]}).to_string(), true).unwrap();
         assert_eq!((set.tools.len(), set.dropped.len()), (1, 1));
+    }
+
+    #[test]
+    fn without_a_halt_only_what_moves_nothing_is_taken() {
+        for effect in Effect::ALL {
+            let tool = json!({"name": "t", "effect": effect, "argument_schema": {}, "output_schema": {}});
+            let list = json!({"tools": [tool]}).to_string();
+            let taken = |halts| read(&list, halts).unwrap().tools.len();
+            let moves_nothing = matches!(effect, Effect::Read | Effect::Write | Effect::Resume);
+            assert_eq!((taken(true), taken(false)), (1, moves_nothing.into()), "{effect}");
+        }
+    }
+
+    #[test]
+    fn keys_that_mean_nothing_are_named() {
+        let schema = schemars::schema_for!(ToolDefinition);
+        let known: Vec<&String> = schema
+            .get("properties")
+            .unwrap()
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect();
+        assert_eq!(known, KEYS.iter().collect::<Vec<_>>());
+        let tool = json!({"name": "t", "efect": "motion", "subsystems": ["arm"]});
+        let set = read(&json!({"tools": [tool, 5]}).to_string(), true).unwrap();
+        let named: Vec<String> = set.unknown.iter().map(ToString::to_string).collect();
+        assert_eq!(named.len(), 1, "{named:?}");
+        assert!(
+            named[0].starts_with(
+                "tool `t`: unknown keys, which are ignored: `efect`, `subsystems`; known: name, "
+            )
+        );
     }
 }

@@ -1,4 +1,4 @@
 /* Its table lacks functions that are required. */
 #define START NULL
-#define HALT NULL
+#define RESUME NULL
 #include "hostile.h"

@@ -1,4 +1,7 @@
-/* Has one tool until its first action, and two from then on. */
+/* Has one tool until its first action, and two from then on. SECOND is the effect of the other one. */
+#ifndef SECOND
+#define SECOND "read"
+#endif
 #include "toolbox.h"
 static tb_status tools(void *, tb_bytes *);
 static tb_status start(void *, uint64_t, tb_str, tb_bytes *);
@@ -8,7 +11,7 @@ static tb_status start(void *, uint64_t, tb_str, tb_bytes *);
 
 static tb_status tools(void *instance, tb_bytes *out) {
     state *s = instance;
-    *out = owned(s, s->messages ? "{\"tools\":[" TOOL("one", "read") "," TOOL("two", "read") "]}"
+    *out = owned(s, s->messages ? "{\"tools\":[" TOOL("one", "read") "," TOOL("two", SECOND) "]}"
                                 : "{\"tools\":[" TOOL("one", "read") "]}");
     return TB_OK;
 }

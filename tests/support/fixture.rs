@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{
-    Action, ActionIdentity, CallIdentity, Completion, Conclusion, Event, Failure, Manifest, Object, Report,
-    Start,
+    Action, ActionIdentity, CallIdentity, Completion, Conclusion, Effect, Event, Failure, Manifest, Object,
+    Report, Start,
 };
 use ovos_tools::engine::{Ended, Halt, ProgressSink, RunId, Toolbox};
 use ovos_tools::plugin::{
@@ -297,10 +297,11 @@ pub fn action(word: &str, stop_epoch: u64) -> Start {
         action: ActionIdentity {
             id: "work".into(),
             name: "work".into(),
+            subsystems: Vec::new(),
             params: json!({word: true}).as_object().unwrap().clone(),
-            ..ActionIdentity::default()
+            effect: Effect::Read,
         },
-        ..Start::default()
+        inputs: Object::new(),
     }
 }
 

@@ -478,6 +478,21 @@ async fn tools_are_asked_again_when_they_changed() {
 }
 
 #[tokio::test]
+async fn a_tool_that_comes_later_moves_nothing_that_cannot_be_halted() {
+    let rig = Rig::new();
+    rig.shop
+        .build("tools_change", &[("HALT", "NULL"), ("SECOND", "\"motion\"")]);
+    rig.reload().await;
+    rig.version("hostile").await;
+    rig.published_until(|live| {
+        live.get("hostile")
+            .is_some_and(|toolbox| !toolbox.dropped.is_empty())
+    })
+    .await;
+    assert_eq!(rig.get("hostile").tools.len(), 1);
+}
+
+#[tokio::test]
 async fn shutdown_halts_and_closes_everything() {
     let rig = Rig::new();
     rig.add("arm", "1", &[]);

@@ -265,8 +265,29 @@ async fn tools_that_cannot_be_used_are_left_out_and_named() {
     );
     assert_eq!(
         set.dropped.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
-        ["fine", "no good", "bare"]
+        ["fine", "no good", "bare", "arm"]
     );
+    assert_eq!(
+        set.unknown.iter().map(|u| u.keys.as_slice()).collect::<Vec<_>>(),
+        [["efect"]]
+    );
+}
+
+#[tokio::test]
+async fn what_moves_is_left_out_where_nothing_can_halt_it() {
+    let shop = Workshop::new();
+    let (toolbox, _) = shop.open_with("well_behaved", &[("HALT", "NULL")], "{}").await;
+    let set = within(toolbox.tools()).await.unwrap();
+    assert_eq!(
+        set.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
+        ["work"]
+    );
+    let dropped = set.dropped[0].to_string();
+    assert!(
+        dropped.starts_with("tool `move`: its effect is motion, and the toolbox has no `halt`"),
+        "{dropped}"
+    );
+    within(toolbox.halt(all(true, 1))).await.unwrap();
 }
 
 /// Loads the files beside a good toolbox and expects a reason for each of them.
@@ -302,7 +323,7 @@ async fn files_that_are_no_toolbox_are_refused_with_the_reason() {
         ("no_entry", &["has no symbol toolbox_entry_v1"]),
         ("null_table", &["returned null"]),
         ("short_size", &["has 64 bytes", "at least 128"]),
-        ("null_pointers", &["required functions are null: start, halt"]),
+        ("null_pointers", &["required functions are null: start, resume"]),
         (
             "bad_manifest",
             &["All Arms", "`exclusive`", "ovos.tools.invoke", "config_schema"],

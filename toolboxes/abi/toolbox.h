@@ -87,7 +87,8 @@ typedef struct tb_toolbox {
     /* [host thread] Makes an instance. config: the toolbox's section as JSON. Brings the backend to rest; never arms,
      * homes, enables torque or moves. `host` lives until close has returned. Not TB_OK: *error says why. */
     tb_status (*open)(const tb_host *host, tb_str config, void **instance, tb_bytes *error);
-    /* [host thread] *out: {"tools": [...]}. Asked after open and after the event `tools_changed`. */
+    /* [host thread] *out: {"tools": [...]}. Asked after open and after the event `tools_changed`. A tool that cannot be
+     * used, such as one without an `effect`, is left out; the log and `ovos-tools check` say why. */
     tb_status (*tools)(void *instance, tb_bytes *out);
     /* [host thread] optional. *out: {"actions": [...]}, at least one; or a failure. Pure, fast, no IO: it has 1 s.
      * TB_UNKNOWN_TOOL: this tool needs no plan of its own, whatever its arguments; it is not asked again until the
@@ -105,7 +106,8 @@ typedef struct tb_toolbox {
     /* [any thread] Sends the command that ends motion of these subsystems (JSON array of names) and returns within
      * 50 ms. emergency 0: hold position with power. emergency 1: as the configuration says. After a call with
      * emergency 1 there is none with emergency 0 until resume has returned TB_OK. One that is under way when the
-     * emergency comes has its 50 ms to return; past them the emergency call comes beside it, and again after it. */
+     * emergency comes has its 50 ms to return; past them the emergency call comes beside it, and again after it.
+     * NULL where nothing moves: tools of effect motion, safe and stop are left out then. */
     tb_status (*halt)(void *instance, tb_str subsystems, uint32_t emergency, tb_bytes *error);
     /* [any thread] The latch is about to be lifted. Never moves. May refuse: *error says why. */
     tb_status (*resume)(void *instance, tb_bytes *error);

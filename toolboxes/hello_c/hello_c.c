@@ -34,15 +34,12 @@ static tb_status start(void *instance, uint64_t run, tb_str json, tb_bytes *erro
     return TB_OK;
 }
 static void cancel(void *instance, uint64_t run) { (void)instance, (void)run; }
-static tb_status halt(void *instance, tb_str subsystems, uint32_t emergency, tb_bytes *error) {
-    return (void)instance, (void)subsystems, (void)emergency, (void)error, TB_OK;
-}
 static tb_status resume(void *instance, tb_bytes *error) { return (void)instance, (void)error, TB_OK; }
 
 const tb_toolbox *toolbox_entry_v1(void) {
-    static const tb_toolbox table = {
+    static const tb_toolbox table = { /* without a halt: nothing of it moves */
         .size = sizeof(tb_toolbox), .manifest = {MANIFEST, sizeof MANIFEST - 1},
-        .open = open, .tools = tools, .start = start, .cancel = cancel, .halt = halt, .resume = resume, .close = free,
+        .open = open, .tools = tools, .start = start, .cancel = cancel, .resume = resume, .close = free,
     };
     return &table;
 }

@@ -31,6 +31,8 @@ pub(in crate::plugin) struct Functions {
     #[serde(default)]
     pub(in crate::plugin) message: bool,
     #[serde(default)]
+    pub(in crate::plugin) halt: bool,
+    #[serde(default)]
     pub(in crate::plugin) safe_stop: bool,
 }
 

@@ -186,11 +186,11 @@ fn tool(entry: &'static Entry) -> Tool<Drone> {
     };
     Tool::dynamic(
         row.tool,
+        row.effect,
         entry.argument_schema.clone(),
         entry.output_schema.clone(),
         run,
     )
-    .effect(row.effect)
     .category(row.category)
     .timeout(row.timeout())
     .plan(move |toolbox: &Drone, args: Object| Ok(vec![plan(toolbox, entry, args)]))

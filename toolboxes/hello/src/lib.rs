@@ -1,5 +1,4 @@
-//! The toolbox to copy: one tool that greets somebody.
-use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::prelude::*; // The toolbox to copy: one tool that greets somebody.
 /// Greets somebody by name.
 #[derive(Deserialize, JsonSchema)]
 struct HelloArgs {
@@ -24,7 +23,8 @@ impl Toolbox for Hello {
         Ok(Hello)
     }
     fn tools(&self) -> Vec<Tool<Self>> {
-        vec![Tool::new("hello", hello)]
+        vec![Tool::read("hello", hello)]
     }
+    no_motion!();
 }
 export_toolbox!(Hello);

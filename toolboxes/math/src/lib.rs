@@ -253,13 +253,15 @@ impl Toolbox for Math {
 
     fn tools(&self) -> Vec<Tool<Self>> {
         vec![
-            Tool::new("evaluate_expression", evaluate_expression).category("math"),
-            Tool::new("unit_convert", unit_convert).category("math"),
-            Tool::new("statistics_summary", statistics_summary).category("math"),
-            Tool::new("solve_equation", solve_equation).category("math"),
-            Tool::new("add", add).category("math"),
+            Tool::read("evaluate_expression", evaluate_expression).category("math"),
+            Tool::read("unit_convert", unit_convert).category("math"),
+            Tool::read("statistics_summary", statistics_summary).category("math"),
+            Tool::read("solve_equation", solve_equation).category("math"),
+            Tool::read("add", add).category("math"),
         ]
     }
+
+    no_motion!();
 }
 
 export_toolbox!(Math);

@@ -195,7 +195,7 @@ fn integers_have_no_limit_but_length() {
         let nines = "9".repeat(digits);
         let start = format!(
             r#"{{"call":{{"call_id":"c","toolbox_id":"math","tool":"add"}},
-                "action":{{"id":"add","name":"add","params":{{"a":{nines},"b":1}}}}}}"#
+                "action":{{"id":"add","name":"add","effect":"read","params":{{"a":{nines},"b":1}}}}}}"#
         );
         math.start_text(&start).map(|run| run.wait().text)
     };

@@ -2,9 +2,10 @@
 //!
 //! [`Vehicle`] is the machine, pure and on virtual time; [`world`] is what stands around it; [`link`] speaks MAVLink for
 //! it, message in, messages out; [`serve`] puts all of it on a UDP socket with a clock, a scene file and a control
-//! channel. Tests may use any layer without the ones after it.
+//! channel. Tests may use any layer without the ones after it. [`feeder`] lends the eyes to a vehicle that flies elsewhere.
 
 pub mod control;
+pub mod feeder;
 pub mod fence;
 pub mod geo;
 pub mod link;

@@ -1,21 +1,26 @@
-//! `px4-sim`: a simulated PX4 vehicle for mavsdk_server. Arguments and signals; the rest is in the library.
+//! `px4-sim`: a simulated PX4 vehicle for mavsdk_server, and `px4-sim scene`: eyes for one that flies in another
+//! simulation. Arguments and signals; the rest is in the library.
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 use px4_sim::{
     Home, Quirks, Vehicle, World,
-    serve::{Options, Simulator},
+    feeder::Feeder,
+    serve::{Options, ServeError, Simulator},
 };
+use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 
 /// A simulated PX4 vehicle on MAVLink, with the awkward behaviour of the real one.
 ///
 /// Prints one JSON line when it is ready, and flies until nobody needs it.
 #[derive(Debug, Parser)]
-#[command(name = "px4-sim", version)]
+#[command(name = "px4-sim", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Where mavsdk_server listens (its udpin:// address)
     #[arg(long, default_value = "127.0.0.1:14540")]
     udp: SocketAddr,
@@ -49,6 +54,28 @@ struct Arguments {
     /// A vehicle without a camera, like PX4's own simulation
     #[arg(long)]
     no_camera: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Writes what a vehicle in another simulation would see of objects you place
+    Scene(SceneArguments),
+}
+
+#[derive(Debug, Args)]
+struct SceneArguments {
+    /// Where the vehicle's pose comes in: 19410 for PX4's SIH (the truth), 14550 for any PX4 (its estimate)
+    #[arg(long, default_value = "127.0.0.1:19410")]
+    listen: SocketAddr,
+    /// The file to write, which is `scene_file` of the vehicle in the toolbox's configuration
+    #[arg(long)]
+    scene_file: PathBuf,
+    /// Objects and obstacles, JSON; see the README
+    #[arg(long)]
+    world: Option<PathBuf>,
+    /// LAT,LON,ALT that objects are placed from; where the vehicle is first heard by default
+    #[arg(long, value_parser = home)]
+    home: Option<Home>,
 }
 
 fn nonce(text: &str) -> Result<u64, String> {
@@ -89,6 +116,15 @@ fn world(path: Option<&PathBuf>) -> anyhow::Result<World> {
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let arguments = Arguments::parse();
+    let stop = CancellationToken::new();
+    if let Some(Command::Scene(arguments)) = arguments.command {
+        let feeder = Feeder::new(world(arguments.world.as_ref())?, arguments.home);
+        let socket = UdpSocket::bind(arguments.listen)
+            .await
+            .with_context(|| format!("listen for the vehicle's pose on {}", arguments.listen))?;
+        tracing::info!(listen = %arguments.listen, file = %arguments.scene_file.display(), "waiting for the vehicle's pose");
+        return until_signalled(feeder.run(socket, arguments.scene_file, stop.clone()), stop).await;
+    }
     let mut random = arguments
         .seed
         .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
@@ -108,18 +144,20 @@ async fn main() -> anyhow::Result<()> {
     };
     let simulator = Simulator::open(options, vehicle).await?;
     announce(&simulator);
-    let stop = CancellationToken::new();
-    let signalled = stop.clone();
-    let signals = async move {
-        let _ = tokio::signal::ctrl_c().await;
-        signalled.cancel();
-        std::future::pending::<()>().await;
-    };
+    until_signalled(simulator.run(stop.clone()), stop).await
+}
+
+/// Ends with what it runs, or cleanly at Ctrl-C.
+async fn until_signalled(
+    work: impl Future<Output = Result<(), ServeError>>,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    tokio::pin!(work);
     tokio::select! {
-        ended = simulator.run(stop) => ended?,
-        () = signals => {}
+        ended = &mut work => return Ok(ended?),
+        _ = tokio::signal::ctrl_c() => stop.cancel(),
     }
-    Ok(())
+    Ok(work.await?)
 }
 
 #[allow(clippy::print_stdout, reason = "the line is what the program is asked for")]

@@ -1,12 +1,16 @@
 //! The perception feed: what the camera sees now, as the JSON a vision pipeline would write.
 //!
-//! Start with [`Scene::of`].
+//! Start with [`Scene::of`] (a simulated vehicle) or [`Scene::seen`] (any pose).
 
 use std::{io::Write, path::Path};
 
 use serde::Serialize;
 
-use crate::{vehicle::Vehicle, world::Detection};
+use crate::{
+    geo::Ned,
+    vehicle::Vehicle,
+    world::{Detection, World},
+};
 
 /// Decimals of a number in the feed.
 const PRECISION: f64 = 1e4;
@@ -34,11 +38,17 @@ struct Obstacle {
 }
 
 impl Scene {
-    /// What is seen at `ts`, seconds since 1970.
+    /// What a simulated vehicle sees at `ts`, seconds since 1970.
     #[must_use]
     pub fn of(vehicle: &Vehicle, ts: f64) -> Self {
         let body = vehicle.body();
-        let mut detections = vehicle.world.detections(body.position, body.yaw);
+        Self::seen(&vehicle.world, body.position, body.yaw, "px4-sim", ts)
+    }
+
+    /// What is seen from a pose (metres from home, `yaw` in radians) at `ts`, seconds since 1970.
+    #[must_use]
+    pub fn seen(world: &World, eye: Ned, yaw: f64, source: &'static str, ts: f64) -> Self {
+        let mut detections = world.detections(eye, yaw);
         for seen in &mut detections {
             for number in [
                 &mut seen.x,
@@ -51,16 +61,16 @@ impl Scene {
                 *number = (*number * PRECISION).round() / PRECISION;
             }
         }
-        let nearest = vehicle.world.obstacle_ahead(body.position, body.yaw);
+        let nearest = world.obstacle_ahead(eye, yaw);
         Self {
             schema: 1,
             ts,
             frame: "front",
-            source: "px4-sim",
+            source,
             detections,
             obstacle: Obstacle {
                 min_dist_m: (nearest * PRECISION).round() / PRECISION,
-                fov_deg: vehicle.world.camera.fov_deg,
+                fov_deg: world.camera.fov_deg,
                 ts,
             },
         }

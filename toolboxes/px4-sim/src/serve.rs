@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// The vehicle's loops are stable up to this step, simulated seconds.
 const STEP_S: f64 = 0.01;
 /// The scene file is written so often.
-const SCENE: Duration = Duration::from_millis(100);
+pub(crate) const SCENE: Duration = Duration::from_millis(100);
 /// Requests on the control channel that may wait: each connection has one at a time.
 const REQUESTS: usize = 16;
 /// A line on the control channel may be so long.
@@ -262,7 +262,7 @@ impl Simulator {
     }
 }
 
-fn unix_now() -> f64 {
+pub(crate) fn unix_now() -> f64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0.0, |since| since.as_secs_f64())

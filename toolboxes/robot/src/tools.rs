@@ -76,6 +76,7 @@ impl Listing<'_> {
         }
         let tool = Tool::dynamic(
             name,
+            effect,
             self.with_robot(argument_schema::<A>()),
             output_schema::<ToolOutput>(),
             run::run_value,
@@ -96,12 +97,8 @@ impl Listing<'_> {
             );
             Ok(conclude(unit, name, &report, notes, speak))
         };
-        self.tools.push(
-            tool.category(self.category)
-                .effect(effect)
-                .plan(plan)
-                .conclude(end),
-        );
+        self.tools
+            .push(tool.category(self.category).plan(plan).conclude(end));
     }
 
     /// With several robots every tool asks which one.

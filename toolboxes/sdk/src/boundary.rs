@@ -48,7 +48,7 @@ impl Table {
                 start: Some(start::<T>),
                 cancel: Some(cancel::<T>),
                 conclude: Some(conclude::<T>),
-                halt: Some(halt::<T>),
+                halt: if T::HALTS { Some(halt::<T>) } else { None },
                 resume: Some(resume::<T>),
                 message: Some(message::<T>),
                 on_response: Some(on_response::<T>),

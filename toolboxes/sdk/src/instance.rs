@@ -72,7 +72,6 @@ struct ActionText {
     subsystems: Vec<String>,
     #[serde(default)]
     params: Option<Box<RawValue>>,
-    #[serde(default)]
     effect: Effect,
 }
 

@@ -35,8 +35,9 @@
 //!         Ok(Hello)
 //!     }
 //!     fn tools(&self) -> Vec<Tool<Self>> {
-//!         vec![Tool::new("hello", hello)]
+//!         vec![Tool::read("hello", hello)]
 //!     }
+//!     no_motion!();
 //! }
 //!
 //! export_toolbox!(Hello);
@@ -89,7 +90,7 @@ pub mod prelude {
     pub use crate::wire::{Action, Effect, Event, Manifest, Object, Report, Severity};
     pub use crate::{
         ActionHandler, Context, Halt, Host, NoConfig, Options, Tool, ToolError, Toolbox, export_toolbox,
-        manifest,
+        manifest, no_motion,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};
@@ -110,6 +111,20 @@ macro_rules! manifest {
             description: env!("CARGO_PKG_DESCRIPTION").to_string(),
             licence: env!("CARGO_PKG_LICENSE").to_string(),
             ..::core::default::Default::default()
+        }
+    };
+}
+
+/// Says, inside of `impl Toolbox`, that nothing of the toolbox moves: it stands for `halt`.
+///
+/// The service then refuses its tools of effect motion, safe and stop.
+#[macro_export]
+macro_rules! no_motion {
+    () => {
+        const HALTS: bool = false;
+
+        fn halt(&self, _: &$crate::Halt) -> ::core::result::Result<(), $crate::ToolError> {
+            ::core::result::Result::Ok(())
         }
     };
 }

@@ -177,7 +177,7 @@ impl Harness {
     /// The tools, asked anew.
     ///
     /// # Panics
-    /// They cannot be read.
+    /// They cannot be read, or one of them needs the `halt` that the toolbox does not have.
     #[must_use]
     pub fn tools(&self) -> Vec<ToolDefinition> {
         let tools = self.function("tools", |table| table.tools);
@@ -188,6 +188,16 @@ impl Harness {
             .unwrap_or_else(|error| panic!("tools: {error}"));
         let list: ToolList =
             serde_json::from_str(&text).unwrap_or_else(|error| panic!("tools {text}: {error}"));
+        // SAFETY: the table follows toolbox.h.
+        let halts = unsafe { (*self.table).halt }.is_some();
+        for tool in &list.tools {
+            assert!(
+                halts || !tool.effect.needs_halt(),
+                "tool {} is of effect {}, and the toolbox has no halt",
+                tool.name,
+                tool.effect
+            );
+        }
         list.tools
     }
 
@@ -344,7 +354,10 @@ impl Harness {
         if emergency {
             self.stop_epoch.fetch_add(1, Ordering::SeqCst);
         }
-        let halt = self.function("halt", |table| table.halt);
+        // SAFETY: the table follows toolbox.h.
+        let Some(halt) = (unsafe { (*self.table).halt }) else {
+            return Ok(());
+        };
         let subsystems = json!(subsystems).to_string();
         // SAFETY: toolbox.h: any thread.
         self.answer(|out| unsafe { halt(self.instance, lend(&subsystems), u32::from(emergency), out) })

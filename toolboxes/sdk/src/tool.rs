@@ -24,6 +24,27 @@ type StartFn<T> = Arc<dyn Fn(Context<T>, &str) -> Result<Job, ToolError> + Send 
 type PlanFn<T> = Arc<dyn Fn(&T, &str) -> Result<Vec<Action>, ToolError> + Send + Sync>;
 type ConcludeFn<T> = Arc<dyn Fn(&T, &str, Report) -> Result<String, ToolError> + Send + Sync>;
 
+/// One constructor for each effect, so that none can be forgotten.
+macro_rules! constructors {
+    ($($(#[$doc:meta])* $name:ident => $effect:expr;)+) => {$(
+        $(#[$doc])*
+        ///
+        /// It is one action: `handler` is an `async fn(Context<T>, Arguments) -> Result<Output, ToolError>`.
+        pub fn $name<A, O, F, R>(name: &str, handler: F) -> Self
+        where
+            A: DeserializeOwned + JsonSchema + Send + 'static,
+            O: Serialize + JsonSchema + 'static,
+            F: Fn(Context<T>, A) -> R + Send + Sync + 'static,
+            R: Future<Output = Result<O, ToolError>> + Send + 'static,
+        {
+            Self {
+                start: Some(erase(handler)),
+                ..Self::defined(name, $effect, argument_schema::<A>(), output_schema::<O>())
+            }
+        }
+    )+};
+}
+
 /// A tool: what callers see, and the functions behind it.
 ///
 /// The doc comment of the argument type is the tool's description, unless [`Tool::description`] gives one.
@@ -36,23 +57,24 @@ pub struct Tool<T> {
 }
 
 impl<T: Send + Sync + 'static> Tool<T> {
-    /// A tool that is one action: `handler` is an `async fn(Context<T>, Arguments) -> Result<Output, ToolError>`.
-    pub fn new<A, O, F, R>(name: &str, handler: F) -> Self
-    where
-        A: DeserializeOwned + JsonSchema + Send + 'static,
-        O: Serialize + JsonSchema + 'static,
-        F: Fn(Context<T>, A) -> R + Send + Sync + 'static,
-        R: Future<Output = Result<O, ToolError>> + Send + 'static,
-    {
-        Self {
-            start: Some(erase(handler)),
-            ..Self::defined(name, argument_schema::<A>(), output_schema::<O>())
-        }
+    constructors! {
+        /// A tool that changes nothing.
+        read => Effect::Read;
+        /// A tool that changes something and moves nothing.
+        write => Effect::Write;
+        /// A tool that moves a machine; its toolbox has a [`halt`](crate::Toolbox::halt).
+        motion => Effect::Motion;
+        /// A tool that brings a machine to safety: lands, holds, brakes. It goes first and is never cancelled.
+        safe => Effect::Safe;
+        /// An emergency stop: the service halts the whole toolbox, whatever the tool itself does.
+        stop => Effect::Stop;
+        /// A tool that lifts the emergency stop. For operators, not offered to models.
+        resume => Effect::Resume;
     }
 
     /// A tool of several actions. `plan` is pure, does no IO and has 1 s; each action is run by the
     /// [`ActionHandler`] of its name; `conclude` makes the tool's result from what happened, also when it went wrong.
-    pub fn planned<A, O, P, C>(name: &str, plan: P, conclude: C) -> Self
+    pub fn planned<A, O, P, C>(name: &str, effect: Effect, plan: P, conclude: C) -> Self
     where
         A: DeserializeOwned + JsonSchema + 'static,
         O: Serialize + JsonSchema + 'static,
@@ -64,23 +86,29 @@ impl<T: Send + Sync + 'static> Tool<T> {
             conclude: Some(Arc::new(move |toolbox, args, report| {
                 Ok(serde_json::to_string(&conclude(toolbox, parse(args)?, report)?)?)
             })),
-            ..Self::defined(name, argument_schema::<A>(), output_schema::<O>())
+            ..Self::defined(name, effect, argument_schema::<A>(), output_schema::<O>())
         }
     }
 
     /// A tool whose schemas are known at run time only. Both have an object at the root.
-    pub fn dynamic<F, R>(name: &str, argument_schema: Value, output_schema: Value, handler: F) -> Self
+    pub fn dynamic<F, R>(
+        name: &str,
+        effect: Effect,
+        argument_schema: Value,
+        output_schema: Value,
+        handler: F,
+    ) -> Self
     where
         F: Fn(Context<T>, Value) -> R + Send + Sync + 'static,
         R: Future<Output = Result<Value, ToolError>> + Send + 'static,
     {
         Self {
             start: Some(erase(handler)),
-            ..Self::defined(name, argument_schema, output_schema)
+            ..Self::defined(name, effect, argument_schema, output_schema)
         }
     }
 
-    fn defined(name: &str, mut argument_schema: Value, output_schema: Value) -> Self {
+    fn defined(name: &str, effect: Effect, mut argument_schema: Value, output_schema: Value) -> Self {
         // Moved, not copied: a model would read the same sentence twice.
         let description = argument_schema
             .as_object_mut()
@@ -93,9 +121,11 @@ impl<T: Send + Sync + 'static> Tool<T> {
             definition: ToolDefinition {
                 name: name.to_string(),
                 description,
+                category: None,
+                effect,
+                timeout_ms: None,
                 argument_schema,
                 output_schema,
-                ..ToolDefinition::default()
             },
             subsystems: Vec::new(),
             start: None,
@@ -108,13 +138,6 @@ impl<T: Send + Sync + 'static> Tool<T> {
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.definition.description = text.into();
-        self
-    }
-
-    /// What the tool does to the world; [`Effect::Read`] when this is not called.
-    #[must_use]
-    pub fn effect(mut self, effect: Effect) -> Self {
-        self.definition.effect = effect;
         self
     }
 
@@ -139,8 +162,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
         self
     }
 
-    /// Plans a tool made with [`Tool::new`] or [`Tool::dynamic`]: for subsystems that depend on the arguments. An
-    /// action with the tool's own name is run by the tool's handler, with the action's params as arguments.
+    /// Plans a tool that is one action, for subsystems that depend on the arguments. An action with the tool's own name is run by the tool's handler, with the action's params as arguments.
     #[must_use]
     pub fn plan<A, P>(mut self, plan: P) -> Self
     where

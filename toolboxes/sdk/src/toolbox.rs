@@ -1,7 +1,7 @@
 //! What an author implements.
 //!
-//! Owns the trait and its plain arguments. Every method has a default except the four that make a toolbox: manifest,
-//! open, tools and the type of the configuration. Read [`Toolbox`].
+//! Owns the trait and its plain arguments. Every method has a default except those that make a toolbox (manifest, open,
+//! tools and the type of the configuration) and `halt`. Read [`Toolbox`].
 
 use std::time::Duration;
 
@@ -52,12 +52,15 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
     /// thread. When it is called, the running motion actions of these subsystems have lost their right to command
     /// (see [`Context::command`](crate::Context::command)) and are being cancelled.
     ///
+    /// A toolbox in which nothing moves has [`no_motion!`](crate::no_motion) instead.
+    ///
     /// # Errors
     /// The command could not be sent.
-    fn halt(&self, halt: &Halt) -> Result<(), ToolError> {
-        let _ = halt;
-        Ok(())
-    }
+    fn halt(&self, halt: &Halt) -> Result<(), ToolError>;
+
+    /// Whether there is a `halt`; false only through [`no_motion!`](crate::no_motion).
+    #[doc(hidden)]
+    const HALTS: bool = true;
 
     /// The emergency stop is about to be lifted. Never moves. Called on any thread.
     ///

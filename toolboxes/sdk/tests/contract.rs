@@ -250,31 +250,35 @@ impl Toolbox for Probe {
     fn tools(&self) -> Vec<Tool<Self>> {
         assert!(!self.tools_panic, "no tools today");
         vec![
-            Tool::new("add", add).category("Arithmetic"),
-            Tool::new("forever", forever)
-                .effect(Effect::Motion)
-                .subsystems(["arm"]),
-            Tool::new("panics", panics),
-            Tool::new("panics_twice", panics_twice),
-            Tool::new("panics_when_dropped", panics_when_dropped),
-            Tool::new("cleans_up", cleans_up),
-            Tool::new("finishes_anyway", finishes_anyway),
-            Tool::new("watches_and_stays", watches_and_stays),
-            Tool::new("commands", commands)
-                .effect(Effect::Motion)
-                .timeout(Duration::from_secs(3)),
-            Tool::new("reports", reports),
-            Tool::new("fails_with_a_cause", fails_with_a_cause),
-            Tool::dynamic("asks", json!({"type": "object"}), json!({"type": "object"}), asks),
+            Tool::read("add", add).category("Arithmetic"),
+            Tool::motion("forever", forever).subsystems(["arm"]),
+            Tool::read("panics", panics),
+            Tool::read("panics_twice", panics_twice),
+            Tool::read("panics_when_dropped", panics_when_dropped),
+            Tool::read("cleans_up", cleans_up),
+            Tool::read("finishes_anyway", finishes_anyway),
+            Tool::read("watches_and_stays", watches_and_stays),
+            Tool::motion("commands", commands).timeout(Duration::from_secs(3)),
+            Tool::read("reports", reports),
+            Tool::read("fails_with_a_cause", fails_with_a_cause),
+            Tool::dynamic(
+                "asks",
+                Effect::Read,
+                json!({"type": "object"}),
+                json!({"type": "object"}),
+                asks,
+            ),
             Tool::dynamic(
                 "who",
+                Effect::Read,
                 json!({"type": "object"}),
                 json!({"type": "object"}),
                 |context, _| who(context, Nothing {}),
             ),
-            Tool::planned("pour", plan_pour, conclude_pour).effect(Effect::Motion),
+            Tool::planned("pour", Effect::Motion, plan_pour, conclude_pour),
             Tool::dynamic(
                 "state",
+                Effect::Read,
                 json!({"type": "object"}),
                 json!({"type": "object"}),
                 |context: Context<Self>, _| async move {
@@ -363,7 +367,7 @@ fn bad_arguments_are_refused() {
     let start = |json: &str| probe.start_text(json).map(|run| run.wait()).unwrap_err();
     let with = |tool: &str, action: &str, params: &str| {
         start(&format!(
-            r#"{{"call":{{"call_id":"c","toolbox_id":"p","tool":"{tool}"}},"action":{{"id":"x","name":"{action}","params":{params}}}}}"#
+            r#"{{"call":{{"call_id":"c","toolbox_id":"p","tool":"{tool}"}},"action":{{"id":"x","name":"{action}","effect":"read","params":{params}}}}}"#
         ))
     };
     for (refused, expected, mentions) in [
@@ -718,7 +722,7 @@ impl Toolbox for Closing {
     }
 
     fn tools(&self) -> Vec<Tool<Self>> {
-        vec![Tool::new(
+        vec![Tool::read(
             "forever",
             |context: Context<Self>, _: Nothing| async move {
                 let _blocking = tokio::task::spawn_blocking(move || {
@@ -731,6 +735,8 @@ impl Toolbox for Closing {
             },
         )]
     }
+
+    no_motion!();
 
     async fn close(&self) {
         CLOSED.store(!self.dropped.load(Ordering::SeqCst), Ordering::SeqCst);

@@ -44,6 +44,7 @@ impl Toolbox for Talker {
     fn tools(&self) -> Vec<Tool<Self>> {
         vec![Tool::dynamic(
             "talk",
+            Effect::Read,
             json!({"type": "object"}),
             json!({"type": "object"}),
             talk,

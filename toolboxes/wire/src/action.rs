@@ -79,7 +79,7 @@ pub struct CallIdentity {
 }
 
 /// The action to start, as `start()` sees it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ActionIdentity {
     /// Unique in its plan.
     pub id: String,
@@ -92,12 +92,11 @@ pub struct ActionIdentity {
     #[serde(default)]
     pub params: Object,
     /// What it does to the world.
-    #[serde(default)]
     pub effect: Effect,
 }
 
 /// What `start()` receives.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Start {
     /// Who calls.
     pub call: CallIdentity,

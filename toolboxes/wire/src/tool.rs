@@ -5,13 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What a tool or an action does to the world. It decides reservation, cancellation and the emergency stop.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+// No default: a forgotten effect would be taken for a harmless one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
     /// Nothing changes. Reserves nothing, works while latched.
-    #[default]
     Read,
     /// Changes something, moves nothing. Refused while latched.
     Write,
@@ -26,6 +24,25 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Every effect.
+    pub const ALL: [Self; 6] = [
+        Self::Read,
+        Self::Write,
+        Self::Motion,
+        Self::Safe,
+        Self::Stop,
+        Self::Resume,
+    ];
+
+    /// Whether a tool of this effect is about something that moves, which its toolbox must be able to halt.
+    #[must_use]
+    pub fn needs_halt(self) -> bool {
+        match self {
+            Self::Motion | Self::Safe | Self::Stop => true,
+            Self::Read | Self::Write | Self::Resume => false,
+        }
+    }
+
     /// The word used on the bus and in plans.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -47,7 +64,7 @@ impl std::fmt::Display for Effect {
 }
 
 /// One tool, as `tools()` returns it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolDefinition {
     /// What callers use: `[a-zA-Z_][a-zA-Z0-9_-]*`, at most 64 characters, unique in its toolbox.
     pub name: String,
@@ -57,8 +74,7 @@ pub struct ToolDefinition {
     /// A heading to group tools under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// What the tool does to the world; `read` where it is not given.
-    #[serde(default)]
+    /// What the tool does to the world.
     pub effect: Effect,
     /// How long each of its actions may take, in milliseconds, where the action does not say so itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -340,15 +340,12 @@ async fn reset_stop(context: Context<Testbed>, _: ResetStopArgs) -> Result<Reset
 
 pub(crate) fn tools() -> Vec<Tool<Testbed>> {
     vec![
-        Tool::planned("assemble", plan, conclude)
-            .effect(Effect::Motion)
-            .timeout(Duration::from_secs(15)),
-        Tool::new("brake", brake)
+        Tool::planned("assemble", Effect::Motion, plan, conclude).timeout(Duration::from_secs(15)),
+        Tool::safe("brake", brake)
             .plan(plan_brake)
-            .effect(Effect::Safe)
             .timeout(Duration::from_secs(60)),
-        Tool::new("stop", stop).effect(Effect::Stop),
-        Tool::new("reset_stop", reset_stop).effect(Effect::Resume),
+        Tool::stop("stop", stop),
+        Tool::resume("reset_stop", reset_stop),
     ]
 }
 

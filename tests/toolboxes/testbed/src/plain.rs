@@ -113,19 +113,20 @@ async fn dup(_: Context<Testbed>, _: DupArgs) -> Result<DupOutput, ToolError> {
 pub(crate) fn tools() -> Vec<Tool<Testbed>> {
     let bad_output = Tool::dynamic(
         "bad_output",
+        Effect::Read,
         ovos_toolbox_sdk::argument_schema::<BadOutputArgs>(),
         output_schema::<BadOutputOutput>(),
         bad_output,
     );
     vec![
-        Tool::new("add", add).description("Adds two integers."),
-        Tool::new("echo", echo).description("Returns its text."),
-        Tool::new("ping", ping).description("Answers."),
-        Tool::new("slow", slow)
+        Tool::read("add", add).description("Adds two integers."),
+        Tool::read("echo", echo).description("Returns its text."),
+        Tool::read("ping", ping).description("Answers."),
+        Tool::read("slow", slow)
             .description("Waits.")
             .timeout(Duration::from_secs(600)),
-        Tool::new("fail", fail).description("Fails."),
+        Tool::read("fail", fail).description("Fails."),
         bad_output.description("Returns what its schema forbids."),
-        Tool::new("dup", dup).description("Says which toolbox answered."),
+        Tool::read("dup", dup).description("Says which toolbox answered."),
     ]
 }

@@ -164,7 +164,8 @@ fn grown(number: u32) -> Tool<Testbed> {
         "required": ["number"],
     });
     let run = move |_: Context<Testbed>, _: Value| async move { Ok(json!({ "number": number })) };
-    Tool::dynamic(&format!("grown_{number}"), arguments, output, run).description("Grew on request.")
+    Tool::dynamic(&format!("grown_{number}"), Effect::Read, arguments, output, run)
+        .description("Grew on request.")
 }
 
 /// Says which build this is.
@@ -223,17 +224,15 @@ pub(crate) fn allowed(refused: &AtomicBool, reason: &str) -> Result<(), ToolErro
 
 pub(crate) fn tools(testbed: &Testbed) -> Vec<Tool<Testbed>> {
     let mut tools = vec![
-        Tool::new("set_mark", set_mark)
-            .effect(Effect::Write)
-            .subsystems(["memory"]),
-        Tool::new("count_marks", count_marks),
-        Tool::new("last_message", last_message),
-        Tool::new("ask", ask).timeout(Duration::from_secs(60)),
-        Tool::new("emit_event", emit_event),
-        Tool::new("grow", grow),
-        Tool::new("version", version),
+        Tool::write("set_mark", set_mark).subsystems(["memory"]),
+        Tool::read("count_marks", count_marks),
+        Tool::read("last_message", last_message),
+        Tool::read("ask", ask).timeout(Duration::from_secs(60)),
+        Tool::read("emit_event", emit_event),
+        Tool::read("grow", grow),
+        Tool::read("version", version),
         // Of effect read, so that it can be undone while the toolbox is latched.
-        Tool::new("configure", configure),
+        Tool::read("configure", configure),
     ];
     let number = *testbed.grown.lock().unwrap_or_else(PoisonError::into_inner);
     tools.extend((1..=number).map(grown));

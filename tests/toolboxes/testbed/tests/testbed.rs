@@ -65,7 +65,7 @@ fn integers_beyond_64_bits_survive() {
     let start = |a: &str, b: &str| {
         let text = format!(
             r#"{{"call":{{"call_id":"c","toolbox_id":"testbed","tool":"add"}},
-                "action":{{"id":"add","name":"add","params":{{"a":{a},"b":{b}}}}},"unknown":[1]}}"#
+                "action":{{"id":"add","name":"add","effect":"read","params":{{"a":{a},"b":{b}}}}},"unknown":[1]}}"#
         );
         testbed.start_text(&text).unwrap().wait().text
     };

@@ -33,8 +33,10 @@ impl Toolbox for TestbedDup {
     }
 
     fn tools(&self) -> Vec<Tool<Self>> {
-        vec![Tool::new("dup", dup)]
+        vec![Tool::read("dup", dup)]
     }
+
+    no_motion!();
 }
 
 export_toolbox!(TestbedDup);

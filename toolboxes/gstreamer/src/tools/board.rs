@@ -12,12 +12,12 @@ use crate::{Gstreamer, Machine};
 /// The tools of this family.
 pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     vec![
-        Tool::new("get_board_info", get_board_info)
+        Tool::read("get_board_info", get_board_info)
             .category("discovery")
             .timeout(Duration::from_secs(30)),
-        Tool::new("list_video_devices", list_video_devices).category("discovery"),
-        Tool::new("list_audio_devices", list_audio_devices).category("discovery"),
-        Tool::new("check_storage", check_storage).category("discovery"),
+        Tool::read("list_video_devices", list_video_devices).category("discovery"),
+        Tool::read("list_audio_devices", list_audio_devices).category("discovery"),
+        Tool::read("check_storage", check_storage).category("discovery"),
     ]
 }
 

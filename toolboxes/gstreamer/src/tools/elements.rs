@@ -11,10 +11,10 @@ use crate::catalog::{CatalogError, Found, Query, Rank, Sheet};
 /// The tools of this family.
 pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     vec![
-        Tool::new("get_gst_element_info", get_gst_element_info)
+        Tool::read("get_gst_element_info", get_gst_element_info)
             .category("discovery")
             .timeout(Duration::from_secs(30)),
-        Tool::new("search_elements", search_elements).category("discovery"),
+        Tool::read("search_elements", search_elements).category("discovery"),
     ]
 }
 

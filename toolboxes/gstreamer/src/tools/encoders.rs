@@ -10,7 +10,7 @@ use crate::catalog::{Codec, Encoder, Media};
 /// The tools of this family.
 pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     vec![
-        Tool::new("get_encoder_info", get_encoder_info)
+        Tool::read("get_encoder_info", get_encoder_info)
             .category("discovery")
             .timeout(Duration::from_secs(30)),
     ]

@@ -8,13 +8,22 @@ use crate::instance::{Ask, Changed, Phase, Said};
 
 /// The tools of this family.
 pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
-    let tool = |tool: Tool<Gstreamer>| tool.effect(Effect::Write).category("pipelines");
     vec![
-        tool(Tool::new("start_pipeline", start_pipeline)).timeout(Duration::from_secs(90)),
-        tool(Tool::new("stop_pipeline", stop_pipeline)).timeout(Duration::from_secs(75)),
-        tool(Tool::new("pause_pipeline", pause_pipeline)).timeout(Duration::from_secs(70)),
-        tool(Tool::new("resume_pipeline", resume_pipeline)).timeout(Duration::from_secs(70)),
-        tool(Tool::new("set_pipeline_property", set_pipeline_property)).timeout(Duration::from_secs(70)),
+        Tool::write("start_pipeline", start_pipeline)
+            .category("pipelines")
+            .timeout(Duration::from_secs(90)),
+        Tool::write("stop_pipeline", stop_pipeline)
+            .category("pipelines")
+            .timeout(Duration::from_secs(75)),
+        Tool::write("pause_pipeline", pause_pipeline)
+            .category("pipelines")
+            .timeout(Duration::from_secs(70)),
+        Tool::write("resume_pipeline", resume_pipeline)
+            .category("pipelines")
+            .timeout(Duration::from_secs(70)),
+        Tool::write("set_pipeline_property", set_pipeline_property)
+            .category("pipelines")
+            .timeout(Duration::from_secs(70)),
     ]
 }
 

@@ -9,7 +9,7 @@ use crate::validate::{Kind, Validation, validate};
 /// The tools of this family.
 pub(super) fn tools() -> Vec<Tool<Gstreamer>> {
     vec![
-        Tool::new("validate_pipeline", validate_pipeline)
+        Tool::read("validate_pipeline", validate_pipeline)
             .category("pipelines")
             .timeout(Duration::from_secs(30)),
     ]

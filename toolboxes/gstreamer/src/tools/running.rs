@@ -7,7 +7,7 @@ use crate::instance::Summary;
 
 /// The tools of this family.
 pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
-    vec![Tool::new("get_running_instances", get_running_instances).category("pipelines")]
+    vec![Tool::read("get_running_instances", get_running_instances).category("pipelines")]
 }
 
 /// List all running GStreamer pipeline instances and their status.

@@ -15,12 +15,11 @@ use crate::snapshot::{self, Format};
 /// The tools of this family.
 pub(crate) fn tools() -> Vec<Tool<Gstreamer>> {
     vec![
-        Tool::new("pipeline_status", pipeline_status).category("pipelines"),
-        Tool::new("take_snapshot", take_snapshot)
+        Tool::read("pipeline_status", pipeline_status).category("pipelines"),
+        Tool::write("take_snapshot", take_snapshot)
             .category("pipelines")
-            .effect(Effect::Write)
             .timeout(Duration::from_secs(40)),
-        Tool::new("pipeline_graph", pipeline_graph)
+        Tool::read("pipeline_graph", pipeline_graph)
             .category("pipelines")
             .timeout(Duration::from_secs(30)),
     ]

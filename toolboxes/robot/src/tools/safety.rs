@@ -51,12 +51,13 @@ impl Listing<'_> {
     fn add_whole<A: JsonSchema + 'static>(&mut self, name: &'static str, effect: Effect, done: &'static str) {
         let tool = Tool::dynamic(
             name,
+            effect,
             argument_schema::<A>(),
             output_schema::<ToolOutput>(),
             run::run_whole,
         );
         let end = move |robots: &Robots, _: Value, report: Report| Ok(conclude_stop(robots, done, &report));
-        let tool = tool.category(self.category).effect(effect).subsystems(["all"]);
+        let tool = tool.category(self.category).subsystems(["all"]);
         self.tools.push(tool.conclude(end));
     }
 }

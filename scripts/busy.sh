@@ -1,0 +1,55 @@
+#!/bin/sh
+# busy.sh [-n TIMES] drone|robot|service | COMMAND...: runs a command TIMES (3) beside four busy loops and says how each
+# run ended. What depends on the speed of the machine fails here.
+#
+# A COMMAND is built before, because a build beside busy loops takes long: `make testbed && cargo nextest run --no-run`.
+# A group is a suite with timers; whatever of it is not built yet is built before the loops begin.
+set -eu
+cd "$(dirname "$0")/.."
+
+times=3
+if [ "${1:-}" = -n ]; then
+    times=$2
+    shift 2
+fi
+case "${1:-}" in
+drone) tests='-p drone -p px4-sim' ;;
+robot) tests='-p robot -p feetech-sim' ;;
+service) tests='--test engine_* --test service_* --test bus_* --test plugin_* --test process_isolation --test in_process' ;;
+'') sed -n '2s/^# //p' "$0" >&2; exit 2 ;;
+*) tests= ;;
+esac
+if [ -n "$tests" ]; then
+    run=test
+    if command -v cargo-nextest >/dev/null; then run='nextest run'; fi
+    set -f # cargo reads the patterns
+    # shellcheck disable=SC2086 # words on purpose
+    set -- cargo $run --locked --no-fail-fast $tests
+    "$@" --no-run
+fi
+
+# A loop looks often whether this script is still there, so that it ends with it, however that ends.
+loop() {
+    while kill -0 $$ 2>/dev/null; do
+        turns=0
+        while [ $turns -lt 100000 ]; do turns=$((turns + 1)); done
+    done
+}
+loops=
+for _ in 1 2 3 4; do
+    loop &
+    loops="$loops $!"
+done
+# shellcheck disable=SC2086 # words on purpose
+trap 'kill $loops 2>/dev/null || true' EXIT
+
+number=0 results= failed=0
+while [ $number -lt "$times" ]; do
+    number=$((number + 1))
+    begun=$(date +%s)
+    said=passed
+    "$@" || { said="failed ($?)" failed=1; }
+    results="$results\nrun $number of $times: $said after $(($(date +%s) - begun)) s"
+done
+printf "beside four busy loops:$results\n"
+exit $failed
