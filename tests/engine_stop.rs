@@ -231,6 +231,7 @@ async fn a_stop_is_never_refused() {
         (named(&["nobody"]), &all),
         (named(&["arm", "nobody"]), &all),
         (named(&[""]), &all),
+        (named(&[]), &all),
     ];
     for (target, expected) in rows {
         let rig = rig();

@@ -18,7 +18,9 @@ Examples:
   ovos-tools resume robot stop-01a1f987-ec59-757e-bab2-6fe3f014069a
   ovos-tools resume all stop-01a1f987-ec59-757e-bab2-6fe3f014069a
 
-`all` lifts the stop wherever it holds, also from toolboxes that are not installed any more. Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
+`all` lifts the stop wherever it holds, also from toolboxes that are not installed any more.
+
+Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
 pub struct Arguments {
     /// The toolbox, or `all`
     toolbox: String,

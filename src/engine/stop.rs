@@ -21,7 +21,7 @@ use super::{Engine, Limits, read, write};
 pub enum StopTarget {
     /// Every one that is installed.
     All,
-    /// These; one that is not installed means every one, because a stop is never refused.
+    /// These; none, or one that is not installed, means every one, because a stop is never refused.
     Toolboxes(Vec<String>),
 }
 
@@ -100,7 +100,9 @@ impl Engine {
             self.stations().into_iter().partition(|s| s.is_installed());
         let is_every = match target {
             StopTarget::All => true,
-            StopTarget::Toolboxes(ids) => ids.iter().any(|id| !stations.iter().any(|s| s.toolbox_id == *id)),
+            StopTarget::Toolboxes(ids) => {
+                ids.is_empty() || ids.iter().any(|id| !stations.iter().any(|s| s.toolbox_id == *id))
+            }
         };
         if is_every {
             if let Some(everything) = &mut write(&self.stations).everything {

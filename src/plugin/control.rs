@@ -243,12 +243,11 @@ impl Control {
             return Ok(());
         }
         state.gentle += 1;
-        let stops = state.stops;
         drop(state);
         let said = halt(subsystems, false);
         let mut state = self.state.lock();
         state.gentle -= 1;
-        let overtaken = state.stops != stops;
+        let overtaken = state.stopped;
         state.wake();
         if overtaken { halt(ALL, true) } else { said }
     }
