@@ -4,6 +4,7 @@
 //! says silence); nothing here opens a socket, loads a library or runs an action. It is the only place that maps outcomes
 //! to the wire. Read [`Api::handle`].
 
+mod call_record;
 mod cancel;
 mod discover;
 mod error;
@@ -21,18 +22,19 @@ mod status;
 mod stop;
 mod topic;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
 
-use crate::bus::Message;
+use crate::bus::{Message, OWN_KEY};
 use crate::engine::Engine;
 use crate::registry::Registry;
 
+pub use call_record::CallRecord;
 pub use cancel::CancelResponse;
 pub use error::{ErrorDetail, KINDS, WireError};
 pub use export::ExportResponse;
@@ -41,6 +43,7 @@ pub use list::{ToolEntry, ToolMeta};
 pub use payload::{EventMessage, schemas};
 pub use plan::{PlanErrorResponse, PlanResponse, PlannedActionEntry};
 pub use progress::{ProgressKind, ProgressMessage};
+pub(crate) use refuse::instead;
 pub use reload::{FailedFile, ReloadOutcome};
 pub use request::{
     CallOptions, CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest,
@@ -56,6 +59,12 @@ pub trait Outbox: Send + Sync + 'static {
     fn answer(&self, frame: String) -> BoxFuture<'_, ()>;
     /// Sends something that is worth nothing later; dropped when there is no room or no bus.
     fn notify(&self, frame: String);
+}
+
+/// Where calls are written down once they are answered.
+pub trait CallLog: Send + Sync + 'static {
+    /// Takes a call. It has to return at once: threads that serve the bus and stops call it.
+    fn record(&self, call: CallRecord);
 }
 
 /// What the API needs of the plugin side.
@@ -105,6 +114,7 @@ pub struct Api {
     outbox: Arc<dyn Outbox>,
     settings: Settings,
     ready: AtomicBool,
+    call_log: OnceLock<Box<dyn CallLog>>,
     counters: Counters,
     call_ids: AtomicU64,
 }
@@ -135,8 +145,16 @@ impl Api {
             outbox,
             settings,
             ready: AtomicBool::new(false),
+            call_log: OnceLock::new(),
             counters: Counters::default(),
             call_ids: AtomicU64::new(0),
+        }
+    }
+
+    /// Hands every call to this log from now on. The first one stays.
+    pub fn log_calls(&self, log: Box<dyn CallLog>) {
+        if self.call_log.set(log).is_err() {
+            tracing::error!("calls are logged already");
         }
     }
 
@@ -158,6 +176,9 @@ impl Api {
             Topic::Invoke => {
                 let answer = self.invoke(&request).await;
                 self.answer(head, &answer).await;
+                if let Some(log) = self.call_log.get() {
+                    log.record(CallRecord::new(request, answer.result, answer.error));
+                }
             }
             Topic::Reload => {
                 let answer = self.reload(&request).await;
@@ -182,6 +203,9 @@ impl Api {
             Topic::Call { ref toolbox_id } => {
                 if let Some(answer) = self.call(&request, toolbox_id.as_deref()).await {
                     self.answer(head, &answer).await;
+                    if let Some(log) = self.call_log.get() {
+                        log.record(CallRecord::new(request, answer.result, answer.error));
+                    }
                 }
             }
             Topic::IsReady => {
@@ -214,7 +238,9 @@ fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, s
         data: &'a T,
         context: &'a Object,
     }
-    let derived = head.reply(kind, Object::new());
+    let mut derived = head.reply(kind, Object::new());
+    // Of an answer that was sent again, to which the request replies: this one is not.
+    derived.context.shift_remove(OWN_KEY);
     serde_json::to_string(&Frame {
         r#type: kind,
         data,

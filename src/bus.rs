@@ -17,6 +17,7 @@ pub use client::{
     DialError,
 };
 pub use envelope::{Envelope, MAX_DEPTH, MessageError, Part};
+pub(crate) use message::OWN_KEY;
 pub use message::{DEFAULT_SESSION_ID, Message};
 pub use server::{BindError, EmbeddedBus, ServerConfig, reachable};
 pub use tungstenite::Utf8Bytes;

@@ -112,7 +112,7 @@ impl Config {
         let logging = reader.read();
         settings.append(&mut reader.settings);
         let notices = reader.notices;
-        let (service, of_service, wrong) = ServiceConfig::read(env, &xdg, &stack, overrides);
+        let (service, of_service, wrong) = ServiceConfig::read(env, &xdg, &stack, overrides, &bus);
         settings.extend(of_service);
         errors.extend(wrong);
 

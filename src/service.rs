@@ -5,6 +5,7 @@
 
 mod bus_loss;
 mod bus_outbox;
+mod call_log;
 mod configuration;
 mod desk;
 #[cfg(test)]
@@ -32,6 +33,7 @@ use crate::logs::Logs;
 use crate::registry::Registry;
 
 use bus_outbox::BusOutbox;
+use call_log::CallLog;
 use configuration::Configuration;
 use own_bus::OwnBus;
 use router::Router;
@@ -191,6 +193,12 @@ impl Running {
             outbox.clone(),
             settings,
         ));
+        if config.service.log_calls {
+            match CallLog::start(&config.service.state_dir) {
+                Ok(log) => api.log_calls(Box::new(log)),
+                Err(error) => tracing::error!(%error, "calls are not logged (service.log_calls)"),
+            }
+        }
         let router = Router::start(
             api.clone(),
             bridge.clone(),
@@ -331,6 +339,7 @@ fn bus_status(client: Option<&BusClient>, url: &Url, (turned_away, dropped): (u6
     BusStatus {
         url: url.to_string(),
         connected: client.is_some_and(|client| client.connection_now().is_up()),
+        echoes: client.is_some_and(BusClient::echoes),
         counters: rows
             .into_iter()
             .map(|(name, count)| (name.to_owned(), count))

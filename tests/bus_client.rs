@@ -159,11 +159,20 @@ async fn an_answer_without_an_echo_is_sent_again() {
     under.client.answer(&message("later")).await.unwrap();
 
     let mut second = script.accept().await;
-    for name in ["swallowed", "swallowed_too", "later"] {
+    for (name, mark) in [
+        ("swallowed", Some(json!({"resent": 1}))),
+        ("swallowed_too", Some(json!({"resent": 1}))),
+        ("later", None),
+    ] {
         let (kind, frame) = kind(&mut second).await;
         assert_eq!(kind, name);
+        let text = frame.to_text().unwrap().to_owned();
+        assert_eq!(
+            Message::parse(&text).unwrap().context.get("ovos_tools"),
+            mark.as_ref()
+        );
         soon("echo", second.send(frame)).await.unwrap();
-        under.hearing.until(Heard::Frame(message(name).to_text())).await;
+        under.hearing.until(Heard::Frame(text)).await;
     }
     drop(second);
     let mut third = script.accept().await;

@@ -21,10 +21,13 @@ mod support {
     pub(crate) mod service;
 }
 
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::client::Client;
-use support::process::Process;
+use support::process::{DEADLINE, Process};
 use support::python::python;
 use support::scene::{Scene, assert_halted, from_first, monotonic_ns};
 use support::service::BusKind;
@@ -106,6 +109,62 @@ fn slow_calls_survive_the_embedded_bus() {
 fn slow_calls_survive_the_python_bus() {
     if python().is_some() {
         slow_calls_survive(BusKind::Python);
+    }
+}
+
+/// The answers are written into a connection whose other end never reads them, long before that shows.
+fn answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(kind: BusKind) {
+    let hang = Duration::from_secs(20);
+    let scene = Scene::new(&json!({}));
+    let mut bus = scene.bus(kind);
+    let mut client = Client::connect(scene.port);
+    let service = scene.service(&mut client);
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let calls: Vec<String> = (0..200).map(|n| format!("slow-{n}")).collect();
+    for call_id in &calls {
+        let seconds = 5.0 + 10.0 * random.f64();
+        client.call(call_id, "slow", &json!({ "seconds": seconds }));
+    }
+    client.until_phases(&[("running", 200)]);
+    bus.signal(Signal::STOP);
+    // Not a wait for something: the hang itself.
+    std::thread::sleep(hang);
+    outage(&scene, kind, &mut bus, &service, &mut client, || {});
+
+    let end = Instant::now() + DEADLINE;
+    let mut marks = HashMap::new();
+    while marks.len() < calls.len() {
+        let frame = client.next(end).expect("200 answers");
+        if frame["type"] == "ovos.tools.invoke.response" {
+            let call_id = frame["data"]["call_id"].as_str().unwrap().to_owned();
+            marks.insert(call_id, frame["context"]["ovos_tools"].clone());
+        }
+    }
+    client.invoke("ping", &json!({}));
+    for call_id in &calls {
+        assert!(client.only_answer(call_id)["result"]["seconds"].is_f64());
+        assert_eq!(marks[call_id], json!({ "call_id": call_id, "resent": 1 }));
+    }
+    let status = client.ask("ovos.tools.status", &json!({}));
+    assert_eq!(status["bus"]["echoes"], true);
+    assert_eq!(
+        (
+            &status["bus"]["counters"]["answers_resent"],
+            &status["bus"]["counters"]["answers_given_up"]
+        ),
+        (&json!(200), &json!(0))
+    );
+}
+
+#[test]
+fn answers_survive_an_embedded_bus_that_hangs_and_is_killed() {
+    answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(BusKind::Embedded);
+}
+
+#[test]
+fn answers_survive_a_python_bus_that_hangs_and_is_killed() {
+    if python().is_some() {
+        answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(BusKind::Python);
     }
 }
 

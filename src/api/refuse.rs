@@ -142,24 +142,33 @@ impl Api {
     }
 }
 
+/// A frame to send in place of an answer that was lost too often: the same message with an error for its data.
+pub(crate) fn instead(answer: &str, reason: &str) -> Option<String> {
+    let mut message = Message::parse(answer).ok()?;
+    message.data = short(message.data, reason);
+    Some(message.to_text())
+}
+
 /// What is sent in place of an answer that the bus would not take.
 pub(super) fn too_large<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Object {
+    let answer = match serde_json::to_value(answer) {
+        Ok(Value::Object(answer)) => answer,
+        _ => Object::new(),
+    };
+    let reason = format!("the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size)");
+    short(answer, &reason)
+}
+
+/// The keys that say what is answered, and an error.
+fn short(answer: Object, reason: &str) -> Object {
     let mut small = Object::new();
-    if let Ok(Value::Object(answer)) = serde_json::to_value(answer) {
-        for key in ["name", "toolbox_id", "call_id"] {
-            if let Some(value) = answer.get(key) {
-                let short = value.to_string().len() <= LONGEST_ECHO;
-                small.insert(
-                    key.to_owned(),
-                    if short { value.clone() } else { Value::from("") },
-                );
-            }
+    for (key, value) in answer {
+        if ["name", "toolbox_id", "call_id"].contains(&key.as_str()) {
+            let is_short = value.to_string().len() <= LONGEST_ECHO;
+            small.insert(key, if is_short { value } else { Value::from("") });
         }
     }
-    let error = WireError::new(
-        "RuntimeError",
-        format!("the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size)"),
-    );
+    let error = WireError::new("RuntimeError", reason);
     small.insert("error".to_owned(), Value::from(error.text));
     small
 }

@@ -61,6 +61,9 @@ pub struct BusStatus {
     pub url: String,
     /// Whether it is there.
     pub connected: bool,
+    /// Whether an answer was ever seen to come back from it, as a bus sends every message to its sender too. Without
+    /// that it cannot be known what arrives, and no answer is sent again after the bus was lost.
+    pub echoes: bool,
     /// What the client has counted since the start.
     pub counters: BTreeMap<String, u64>,
 }

@@ -10,6 +10,9 @@ mod caller;
 mod delivery;
 mod dial;
 mod link;
+#[cfg(test)]
+mod outage_tests;
+mod resend;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -29,14 +32,17 @@ pub use self::dial::DialError;
 
 use self::backoff::Backoff;
 use self::delivery::{Delivery, Limits, Unproven};
-use self::dial::Dialer;
+use self::dial::{Dial, Dialer};
 use super::message::Message;
 
-/// Bytes of answers that may wait to be written, all together.
+/// Bytes of answers that may wait to be written, all together; and of those that are written and not yet seen to arrive.
 const ANSWER_BYTES: usize = 64 << 20;
 
-/// How long before the loss an answer without an echo must have been written to be sent again.
-const RESEND_WINDOW: Duration = Duration::from_secs(5);
+/// Answers that are written and not yet seen to arrive; past it the oldest is given up.
+const UNPROVEN_ANSWERS: usize = 4096;
+
+/// How often a bus that stays away is told of as a warning.
+const REMINDER: Duration = Duration::from_secs(60);
 
 /// How to reach the bus, and the bounds of what is kept for it.
 #[derive(Debug, Clone)]
@@ -59,13 +65,13 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// The defaults for a bus at this address: retries after 5 s doubling to 60 s, frames up to 25 MiB, a
+    /// The defaults for a bus at this address: retries after 200 ms doubling to 500 ms, frames up to 25 MiB, a
     /// queue of 4096.
     pub fn new(url: Url) -> Self {
         Self {
             url,
-            first_retry: Duration::from_secs(5),
-            max_retry: Duration::from_secs(60),
+            first_retry: Duration::from_millis(200),
+            max_retry: Duration::from_millis(500),
             drop_above: 25 << 20,
             message_limit: 64 << 20,
             answer_queue: 4096,
@@ -74,8 +80,8 @@ impl ClientConfig {
     }
 }
 
-/// What the client calls while it reads. All three run on the reader and hold up everything behind them: they
-/// must not block and had better only look at the type and pass the frame on.
+/// What the client calls. It runs on the reader, or the writer, and holds up everything behind it: it must not block,
+/// and `frame` had better only look at the type and pass the frame on.
 pub trait BusHandler: Send + Sync + 'static {
     /// A text frame came, our own included: the bus relays to everybody.
     fn frame(&self, text: Utf8Bytes);
@@ -83,6 +89,9 @@ pub trait BusHandler: Send + Sync + 'static {
     fn connected(&self);
     /// The bus is gone. No frame comes until [`connected`](Self::connected) is called again.
     fn disconnected(&self, reason: &str);
+    /// A frame to send in place of an answer that cannot be sent: the same topic in the same context, with `reason` as
+    /// its error. None if that is no answer.
+    fn instead(&self, answer: &str, reason: &str) -> Option<String>;
 }
 
 /// Whether the bus is there.
@@ -131,9 +140,9 @@ pub struct ClientCounters {
     pub connections: u64,
     /// Progress and events not sent for want of room or of a bus.
     pub notices_dropped: u64,
-    /// Answers written again after a loss.
+    /// Times an answer was written again after a loss.
     pub answers_resent: u64,
-    /// Answers that were never seen to arrive and are not tried again.
+    /// Answers that were never seen to arrive and are not tried again: past the bounds, or written too often.
     pub answers_given_up: u64,
     /// Frames dropped for their size or because they were not UTF-8.
     pub frames_dropped: u64,
@@ -159,6 +168,7 @@ struct Shared {
     connections: AtomicU64,
     notices_dropped: AtomicU64,
     answers_resent: AtomicU64,
+    answers_given_up: AtomicU64,
     frames_dropped: AtomicU64,
     /// Wakes the writer for a ping.
     ping: Notify,
@@ -190,12 +200,24 @@ impl BusClient {
         tracker: &TaskTracker,
         shutdown: CancellationToken,
     ) -> BusClient {
+        let dialer = Dialer::new(config.url.clone(), config.extra_ca.clone());
+        Self::start_on(dialer, config, handler, tracker, shutdown)
+    }
+
+    /// As [`start`](Self::start), over connections of this dialer. All waits are tokio's, so a test that pauses its clock
+    /// decides the client's.
+    fn start_on(
+        dialer: impl Dial,
+        config: ClientConfig,
+        handler: Arc<dyn BusHandler>,
+        tracker: &TaskTracker,
+        shutdown: CancellationToken,
+    ) -> BusClient {
         // Bounded like the calls in flight: every one of them may owe an answer while the bus is away.
         let (queue, outgoing) = mpsc::channel(config.answer_queue.max(2));
         let limits = Limits {
-            answers: config.answer_queue.max(2),
+            answers: UNPROVEN_ANSWERS,
             bytes: ANSWER_BYTES,
-            window: RESEND_WINDOW,
         };
         let shared = Arc::new(Shared {
             connection: watch::Sender::new(Connection::Away {
@@ -208,19 +230,28 @@ impl BusClient {
             connections: AtomicU64::new(0),
             notices_dropped: AtomicU64::new(0),
             answers_resent: AtomicU64::new(0),
+            answers_given_up: AtomicU64::new(0),
             frames_dropped: AtomicU64::new(0),
             ping: Notify::new(),
             heard: Mutex::new(Instant::now()),
             config,
         });
-        let run = run(Arc::clone(&shared), handler, outgoing, tracker.clone(), shutdown);
+        let run = run(
+            dialer,
+            Arc::clone(&shared),
+            handler,
+            outgoing,
+            tracker.clone(),
+            shutdown,
+        );
         tracker.spawn(run);
         BusClient { shared, queue }
     }
 
     /// Sends a message that must arrive. Waits for room in the queue, not for the bus: while the bus is away
-    /// the message is kept, and sent after the reconnect, in order. It may arrive twice when the connection
-    /// broke before its echo came.
+    /// the message is kept, and sent after the reconnect, in order. When the connection broke before its echo came it is
+    /// sent again, with `ovos_tools: {"call_id", "resent"}` in its context; three times in all, then an error goes in its
+    /// place. On a bus that never [echoed](Self::echoes) nothing that was wholly written is sent again.
     ///
     /// # Errors
     /// [`AnswerError::TooBig`]: send a shorter one. [`AnswerError::Closed`] after the shutdown.
@@ -304,6 +335,11 @@ impl BusClient {
         *self.shared.heard()
     }
 
+    /// Whether the bus was ever seen to relay an answer back to us. Without that it cannot be known what arrives.
+    pub fn echoes(&self) -> bool {
+        self.shared.delivery(|delivery| delivery.echoes())
+    }
+
     /// The address of the bus.
     pub fn url(&self) -> &Url {
         &self.shared.config.url
@@ -333,7 +369,7 @@ impl BusClient {
             connections: shared.connections.load(Ordering::Relaxed),
             notices_dropped: shared.notices_dropped.load(Ordering::Relaxed),
             answers_resent: shared.answers_resent.load(Ordering::Relaxed),
-            answers_given_up: shared.delivery(|delivery| delivery.given_up()),
+            answers_given_up: shared.answers_given_up.load(Ordering::Relaxed),
             frames_dropped: shared.frames_dropped.load(Ordering::Relaxed),
         }
     }
@@ -395,6 +431,7 @@ impl Drop for Debt<'_> {
 
 /// Connects again and again until the shutdown.
 async fn run(
+    mut dialer: impl Dial,
     shared: Arc<Shared>,
     handler: Arc<dyn BusHandler>,
     mut outgoing: mpsc::Receiver<Outgoing>,
@@ -403,8 +440,8 @@ async fn run(
 ) {
     let config = &shared.config;
     let url = &config.url;
-    let mut dialer = Dialer::new(url.clone(), config.extra_ca.clone());
     let mut backoff = Backoff::new(config.first_retry, config.max_retry);
+    let mut told: Option<(String, Instant)> = None;
     let mut again: VecDeque<Unproven> = VecDeque::new();
     loop {
         let dialled = tokio::select! {
@@ -413,11 +450,9 @@ async fn run(
         };
         let reason = match dialled {
             Ok(line) => {
-                backoff.reset();
+                let since = Instant::now();
                 shared.connections.fetch_add(1, Ordering::AcqRel);
-                shared.connection.send_replace(Connection::Up {
-                    since: Instant::now(),
-                });
+                shared.connection.send_replace(Connection::Up { since });
                 tracing::info!(%url, "connected to the bus");
                 handler.connected();
                 let held = link::hold(
@@ -431,8 +466,12 @@ async fn run(
                 );
                 let ended = held.await;
                 let now = Instant::now();
+                // One that hangs up at once is not asked more often than one that is away.
+                if now.duration_since(since) > config.max_retry {
+                    backoff.reset();
+                }
                 shared.connection.send_replace(Connection::Away { since: now });
-                let lost = shared.delivery(|delivery| delivery.lost(now));
+                let lost = shared.delivery(Delivery::lost);
                 // In this order: a flush must not see nothing owed in between.
                 shared.owe(lost.len());
                 shared.settle(ended.unwritten);
@@ -447,7 +486,14 @@ async fn run(
             break;
         }
         let wait = backoff.wait(fastrand::f64());
-        tracing::warn!(%url, reason, wait_ms = wait.as_millis() as u64, "the bus is away: connecting again later");
+        let now = Instant::now();
+        let is_new = told
+            .as_ref()
+            .is_none_or(|(last, at)| *last != reason || now.duration_since(*at) > REMINDER);
+        if is_new {
+            tracing::warn!(%url, reason, "the bus is away: connecting again until it is back");
+            told = Some((reason, now));
+        }
         tokio::select! {
             () = shutdown.cancelled() => break,
             () = sleep(wait) => {}

@@ -12,6 +12,9 @@ use super::envelope::{Envelope, MessageError};
 /// The session id that stands for the device itself.
 pub const DEFAULT_SESSION_ID: &str = "default";
 
+/// The key of a context that is this service's own: it marks an answer that is sent again.
+pub(crate) const OWN_KEY: &str = "ovos_tools";
+
 /// One message of the bus: a type, a payload and the context it travels in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Message {

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use url::Url;
+use url::{Host, Url};
 
 use super::error::ConfigError;
 use super::layers::Stack;
@@ -20,13 +20,22 @@ pub struct BusConfig {
     pub url: Url,
     /// `ssl_cert`: the certificate of a `wss` bus, PEM; to be trusted beside the system's. Default none.
     pub ssl_cert: Option<PathBuf>,
-    /// `ssl_key`: the private key of that certificate; only an embedded bus needs it. Default none.
-    pub ssl_key: Option<PathBuf>,
     /// `max_msg_size`: the largest frame the bus passes, in bytes (written in MB of 2^20). Default 25 MB.
     pub max_message_bytes: usize,
 }
 
 impl BusConfig {
+    /// Whether it is a bus of this machine, by its address.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self.url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
+            Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unspecified(),
+            None => false,
+        }
+    }
+
     /// Reads the section. Keys that are not ours are left alone: they belong to other services.
     pub(super) fn read(
         xdg: &Xdg,
@@ -61,7 +70,6 @@ impl BusConfig {
         );
         let ssl = it.flag("ssl", false);
         let ssl_cert = it.optional_path("ssl_cert");
-        let ssl_key = it.optional_path("ssl_key");
         let size = |value: &Value| value.as_f64().filter(|mb| (0.0625..=1024.0).contains(mb));
         let megabytes = it.take(
             "max_msg_size",
@@ -126,7 +134,6 @@ impl BusConfig {
             Self {
                 url,
                 ssl_cert,
-                ssl_key,
                 max_message_bytes,
             },
             settings,

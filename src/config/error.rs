@@ -56,6 +56,19 @@ pub enum ConfigError {
         /// Where it was written.
         origin: Origin,
     },
+    /// A bus of the service's own is asked for where the bus is to speak TLS, which ours does not.
+    #[error(
+        "{origin}: embedded_bus: {mode:?} opens a bus without TLS, and {url} asks for one with it; set embedded_bus to \
+         \"never\" and run a bus that speaks TLS, or set websocket.ssl to false (--bus to a ws:// address)"
+    )]
+    EmbeddedTls {
+        /// Where the embedded bus was asked for.
+        origin: Origin,
+        /// The value of `embedded_bus`.
+        mode: &'static str,
+        /// The address of the bus.
+        url: String,
+    },
     /// The file given with `--config` cannot be used. (Files that are looked for by default are skipped instead.)
     #[error("--config {}: {reason}", path.display())]
     Unusable {

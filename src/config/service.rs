@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::address::BusConfig;
 use super::error::ConfigError;
 use super::layers::Stack;
-use super::origin::Setting;
+use super::origin::{Origin, Setting};
 use super::paths::{Environment, Xdg, rooted};
 use super::section::{Section, Words, show_paths};
 use super::{OURS, Overrides};
@@ -46,11 +47,15 @@ pub struct ServiceConfig {
     pub operator_tools: bool,
     /// `answer_as_phal`: whether the `mycroft.PHAL.*` status topics are answered too. Default false.
     pub answer_as_phal: bool,
-    /// `reconnect_first_ms`: wait before the first reconnect; it doubles with every try. Default 5000, 1 to 600000.
+    /// `reconnect_first_ms`: wait before the first reconnect; it doubles with every try, and is spread by a fifth. Default
+    /// 200 for a bus on this machine (by its address) and 500 for any other, 1 to 600000.
     pub reconnect_first: Duration,
-    /// `reconnect_max_ms`: the longest wait between reconnects, at least `reconnect_first_ms`. Default 60000, 1 to
-    /// 3600000.
+    /// `reconnect_max_ms`: the longest wait between reconnects, at least `reconnect_first_ms`. Default 500 for a bus on this
+    /// machine and 2000 for any other, or `reconnect_first_ms` where that is more; 1 to 3600000.
     pub reconnect_max: Duration,
+    /// `log_calls`: whether every call is written down, with its arguments and its outcome, in `calls.jsonl` below
+    /// `state_dir`. For debugging. Default false.
+    pub log_calls: bool,
     /// `state_dir`: what must outlive a restart (latches). Default `$XDG_STATE_HOME/ovos-tools`.
     pub state_dir: PathBuf,
     /// `stage_dir`: where private copies of plugins are made before loading; the first candidate on a filesystem
@@ -192,6 +197,7 @@ impl ServiceConfig {
         xdg: &Xdg,
         stack: &Stack,
         overrides: &Overrides,
+        bus: &BusConfig,
     ) -> (Self, Vec<Setting>, Vec<ConfigError>) {
         let mut section = Section::new(stack, xdg, &Self::PATH);
         let it = &mut section;
@@ -228,6 +234,8 @@ impl ServiceConfig {
                 .filter(|host| !host.trim().is_empty())
                 .map(str::to_owned)
         };
+        let (first, max) = if bus.is_local() { (200, 500) } else { (500, 2000) };
+        let reconnect_first = it.millis("reconnect_first_ms", Duration::from_millis(first), 1..=600_000);
         let stage_default = xdg.runtime_dir.iter().map(|dir| dir.join("ovos-tools"));
         let stage_default = stage_default
             .chain([xdg.cache_home.join("ovos-tools/stage")])
@@ -253,8 +261,13 @@ impl ServiceConfig {
             max_generations: it.count("max_generations", 64, 1..=4096),
             operator_tools: it.flag("operator_tools", false),
             answer_as_phal: it.flag("answer_as_phal", false),
-            reconnect_first: it.millis("reconnect_first_ms", Duration::from_secs(5), 1..=600_000),
-            reconnect_max: it.millis("reconnect_max_ms", Duration::from_secs(60), 1..=3_600_000),
+            reconnect_first,
+            reconnect_max: it.millis(
+                "reconnect_max_ms",
+                Duration::from_millis(max).max(reconnect_first),
+                1..=3_600_000,
+            ),
+            log_calls: it.flag("log_calls", false),
             state_dir: it.path("state_dir", xdg.state_home.join("ovos-tools")),
             stage_dirs: it.paths("stage_dir", stage_default),
             max_result_bytes: it.count("max_result_bytes", 8 << 20, 1024..=24 << 20),
@@ -271,6 +284,22 @@ impl ServiceConfig {
                 config.reconnect_max.as_millis(),
                 format!("at least reconnect_first_ms ({first})"),
             );
+        }
+        let may_open = match config.embedded_bus {
+            EmbeddedBus::Never => false,
+            EmbeddedBus::Auto => bus.is_local(),
+            EmbeddedBus::Always => true,
+        };
+        if may_open && bus.url.scheme() == "wss" {
+            let origin = match overrides.embedded_bus {
+                Some(_) => Origin::Option("--embedded-bus"),
+                None => stack.origin(&[&Self::PATH[..], &["embedded_bus"]].concat()),
+            };
+            it.errors.push(ConfigError::EmbeddedTls {
+                origin,
+                mode: config.embedded_bus.word(),
+                url: bus.url.to_string(),
+            });
         }
         it.refuse_rest();
         (config, section.settings, section.errors)

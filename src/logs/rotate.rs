@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// See the module.
@@ -14,6 +15,8 @@ pub struct RotatingFile {
     size: u64,
     max_bytes: u64,
     backups: u32,
+    /// The permissions of a new file, before the umask.
+    mode: u32,
 }
 
 impl RotatingFile {
@@ -23,7 +26,19 @@ impl RotatingFile {
     /// # Errors
     /// When the file cannot be opened for writing.
     pub fn open(path: &Path, max_bytes: u64, backups: u32) -> io::Result<Self> {
-        let file = append(path)?;
+        Self::with_mode(path, max_bytes, backups, 0o666)
+    }
+
+    /// As [`open`](Self::open), for a file that its owner alone may read.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn private(path: &Path, max_bytes: u64, backups: u32) -> io::Result<Self> {
+        Self::with_mode(path, max_bytes, backups, 0o600)
+    }
+
+    fn with_mode(path: &Path, max_bytes: u64, backups: u32, mode: u32) -> io::Result<Self> {
+        let file = append(path, mode)?;
         let size = file.metadata()?.len();
         Ok(Self {
             path: path.to_owned(),
@@ -31,6 +46,7 @@ impl RotatingFile {
             size,
             max_bytes,
             backups,
+            mode,
         })
     }
 
@@ -39,7 +55,7 @@ impl RotatingFile {
             rename(&self.numbered(number), &self.numbered(number + 1))?;
         }
         rename(&self.path, &self.numbered(1))?;
-        self.file = append(&self.path)?;
+        self.file = append(&self.path, self.mode)?;
         self.size = 0;
         Ok(())
     }
@@ -51,8 +67,8 @@ impl RotatingFile {
     }
 }
 
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+fn append(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(mode).open(path)
 }
 
 /// Renames, where a file that is not there is as good as renamed.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
-use url::Url;
 
 use crate::bus::{BindError, EmbeddedBus, ServerConfig, reachable};
 use crate::config::{Config, EmbeddedBus as Mode};
@@ -58,11 +57,10 @@ impl OwnBus {
 }
 
 async fn is_wanted(config: &Config) -> bool {
-    let url = &config.bus.url;
     match config.service.embedded_bus {
         Mode::Never => false,
         Mode::Always => true,
-        Mode::Auto => is_local(url) && !reachable(url).await,
+        Mode::Auto => config.bus.is_local() && !reachable(&config.bus.url).await,
     }
 }
 
@@ -74,14 +72,5 @@ fn server_config(config: &Config) -> ServerConfig {
         route: url.path().to_owned(),
         max_message: config.bus.max_message_bytes,
         ..ServerConfig::default()
-    }
-}
-
-fn is_local(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback() || address.is_unspecified(),
-        None => false,
     }
 }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::desk::{Arrived, Desk, LARGE, Parsed, parse, serve_requests, turn_away};
-use crate::api::{Api, Request, Topic, Urgent};
+use crate::api::{self, Api, Request, Topic, Urgent};
 use crate::bus::{BusHandler, Envelope, Message};
 use crate::engine::StopTarget;
 
@@ -239,6 +239,10 @@ impl BusHandler for Router {
         } else {
             tracing::warn!(reason, "the bus is away");
         }
+    }
+
+    fn instead(&self, answer: &str, reason: &str) -> Option<String> {
+        api::instead(answer, reason)
     }
 }
 

@@ -38,7 +38,7 @@ fn without_files_everything_has_its_default() {
         (service.drain, service.limits.grace),
         (Duration::from_secs(10), Duration::from_millis(500))
     );
-    assert!(!service.operator_tools && !service.answer_as_phal);
+    assert!(!service.operator_tools && !service.answer_as_phal && !service.log_calls);
     assert_eq!(config.logging.level, LogLevel::Info);
     assert_eq!(
         config.logging.dir,
@@ -265,4 +265,82 @@ fn the_bus_address_comes_from_websocket_or_the_command_line() {
             (found, expected) => panic!("{websocket}: {found:?} instead of {expected:?}"),
         }
     }
+}
+
+#[test]
+fn a_bus_on_this_machine_is_tried_more_often() {
+    let rows = [
+        (json!({}), json!({}), (200, 500)),
+        (json!({"host": "localhost"}), json!({}), (200, 500)),
+        (json!({"host": "::1"}), json!({}), (200, 500)),
+        (json!({"host": "bus.local"}), json!({}), (500, 2000)),
+        (
+            json!({"host": "192.168.1.2"}),
+            json!({"reconnect_max_ms": 9000}),
+            (500, 9000),
+        ),
+        // The longest wait is no shorter than the first.
+        (json!({}), json!({"reconnect_first_ms": 9000}), (9000, 9000)),
+    ];
+    for (websocket, service, expected) in rows {
+        let machine = Machine::new(&[(USER, &bus_and_service(&websocket, &service))], &[]);
+        let config = machine.load().unwrap();
+        let (first, max) = (config.service.reconnect_first, config.service.reconnect_max);
+        assert_eq!(
+            (first.as_millis(), max.as_millis()),
+            expected,
+            "{websocket} {service}"
+        );
+    }
+}
+
+#[test]
+fn an_embedded_bus_with_tls_is_refused() {
+    let tls = json!({"ssl": true});
+    let elsewhere = json!({"ssl": true, "host": "bus.local"});
+    // websocket, embedded_bus, --embedded-bus, --bus, where the error says it was asked for
+    let rows = [
+        (&tls, "always", None, None, Some(USER)),
+        (&tls, "auto", None, None, Some(USER)),
+        (&elsewhere, "always", None, None, Some(USER)),
+        (
+            &tls,
+            "never",
+            Some(EmbeddedBus::Auto),
+            None,
+            Some("--embedded-bus"),
+        ),
+        (&json!({}), "auto", None, Some("wss://127.0.0.1/core"), Some(USER)),
+        (&tls, "never", None, None, None),
+        (&tls, "always", Some(EmbeddedBus::Never), None, None),
+        (&tls, "always", None, Some("ws://127.0.0.1:8181/core"), None),
+        // None is opened for a bus that is elsewhere.
+        (&elsewhere, "auto", None, None, None),
+    ];
+    for (websocket, written, embedded_bus, bus, refused) in rows {
+        let conf = bus_and_service(websocket, &json!({ "embedded_bus": written }));
+        let machine = Machine::new(&[(USER, &conf)], &[]);
+        let overrides = Overrides {
+            embedded_bus,
+            bus: bus.map(str::to_owned),
+            ..Overrides::default()
+        };
+        let told = Config::load(&machine, &overrides, None)
+            .err()
+            .map(|errors| machine.plain(&errors));
+        match (&told, refused) {
+            (None, None) => {}
+            (Some(told), Some(place)) if told.starts_with(&format!("{place}: embedded_bus: ")) => {
+                for part in ["without TLS", "wss://", "\"never\"", "websocket.ssl to false"] {
+                    assert!(told.contains(part), "{told}");
+                }
+            }
+            _ => panic!("{conf} {overrides:?}: {told:?}"),
+        }
+    }
+}
+
+fn bus_and_service(websocket: &serde_json::Value, service: &serde_json::Value) -> String {
+    json!({ "websocket": websocket, "PHAL": { "ovos-phal-plugin-tools": { "service": service } } })
+        .to_string()
 }

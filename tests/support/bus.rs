@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use ovos_tools::bus::{BusHandler, EmbeddedBus, ServerConfig, Utf8Bytes};
+use ovos_tools::bus::{BusHandler, EmbeddedBus, Message, ServerConfig, Utf8Bytes};
+use serde_json::Map;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -140,6 +141,12 @@ impl BusHandler for Recorder {
 
     fn disconnected(&self, _reason: &str) {
         let _ = self.0.send(Heard::Disconnected);
+    }
+
+    fn instead(&self, answer: &str, reason: &str) -> Option<String> {
+        let mut message = Message::parse(answer).ok()?;
+        message.data = Map::from_iter([("error".to_owned(), reason.into())]);
+        Some(message.to_text())
     }
 }
 

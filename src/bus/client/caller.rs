@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::dial::{DialError, Dialer};
+use super::dial::{Dial, DialError, Dialer};
 use crate::bus::envelope::Envelope;
 use crate::bus::message::Message;
 use crate::bus::websocket::frame::{self, End, Event, FrameError, FrameReader, Opcode};

@@ -1,5 +1,6 @@
 //! One attempt to reach the bus: TCP, TLS for `wss`, websocket handshake.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,10 @@ use crate::bus::websocket::socket::{Duplex, QuickAck};
 
 /// Longest time for all of it: a bus on the same machine takes a millisecond.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest time for TCP to connect to one address. A machine that is away loses the first packet, and the kernel sends
+/// another one after a second and the third after three: a new attempt finds a machine that is back sooner.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// How long the bus may leave what was sent without an acknowledgement: as long as it takes to notice an idle peer is gone.
 #[cfg(target_os = "linux")]
@@ -45,7 +50,7 @@ pub enum DialError {
         /// The bus.
         url: Url,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// It took longer than ten seconds.
     #[error("no bus at {0}: no answer within {DIAL_TIMEOUT:?}")]
@@ -69,7 +74,7 @@ pub enum DialError {
         /// The bus.
         url: Url,
         /// Why; an untrusted certificate is said here.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Something listens there, but it is not a bus.
     #[error("no bus at {url}: {cause}")]
@@ -79,6 +84,24 @@ pub enum DialError {
         /// What it did instead.
         cause: String,
     },
+}
+
+/// Where connections come from.
+pub(super) trait Dial: Send + 'static {
+    /// Opens one.
+    ///
+    /// # Cancel safety
+    /// Safe: a dropped attempt leaves nothing behind.
+    fn dial(&mut self) -> impl Future<Output = Result<Line, DialError>> + Send;
+}
+
+impl Dial for Dialer {
+    async fn dial(&mut self) -> Result<Line, DialError> {
+        match timeout(DIAL_TIMEOUT, self.attempt()).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(DialError::TimedOut(self.url.clone())),
+        }
+    }
 }
 
 /// Opens websockets to one address; keeps what TLS needs between attempts.
@@ -98,15 +121,6 @@ impl Dialer {
         }
     }
 
-    /// # Cancel safety
-    /// Safe: a dropped attempt leaves nothing behind.
-    pub(super) async fn dial(&mut self) -> Result<Line, DialError> {
-        match timeout(DIAL_TIMEOUT, self.attempt()).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(DialError::TimedOut(self.url.clone())),
-        }
-    }
-
     async fn attempt(&mut self) -> Result<Line, DialError> {
         let url = self.url.clone();
         let secure = match url.scheme() {
@@ -122,7 +136,7 @@ impl Dialer {
             Host::Ipv4(address) => address.to_string(),
             Host::Ipv6(address) => address.to_string(),
         };
-        let socket = TcpStream::connect((name.as_str(), port))
+        let socket = connect(&name, port)
             .await
             .map_err(|source| DialError::Unreachable {
                 url: url.clone(),
@@ -172,7 +186,7 @@ impl Dialer {
             .with_safe_default_protocol_versions()
             .map_err(|error| DialError::Tls {
                 url: self.url.clone(),
-                source: std::io::Error::other(error),
+                source: io::Error::other(error),
             })?
             .with_root_certificates(roots)
             .with_no_client_auth();
@@ -198,6 +212,19 @@ impl Dialer {
             Ok(roots)
         }
     }
+}
+
+/// Connects to the first address of a name that answers.
+async fn connect(name: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in tokio::net::lookup_host((name, port)).await? {
+        match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+            Ok(Ok(socket)) => return Ok(socket),
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::ErrorKind::TimedOut.into(),
+        }
+    }
+    Err(last)
 }
 
 fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {

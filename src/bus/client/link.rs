@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tungstenite::Utf8Bytes;
 
-use super::delivery::Unproven;
+use super::delivery::{Delivery, Unproven};
 use super::dial::Line;
-use super::{BusHandler, Outgoing, OutgoingKind, Shared};
+use super::{BusHandler, Outgoing, OutgoingKind, Shared, resend};
 use crate::bus::websocket::frame::{self, End, Event, FrameReader, Opcode};
 use crate::bus::websocket::socket::Duplex;
 
@@ -25,6 +25,10 @@ const BATCH: usize = 256 * 1024;
 
 /// How long the bus may take to say goodbye, or to take what is written at the shutdown.
 const FAREWELL: Duration = Duration::from_millis(500);
+
+/// How long what comes from the bus waits for the answers that are sent again. They are with the kernel in a millisecond;
+/// a bus that does not take them must not keep a stop waiting.
+const AGAIN_FIRST: Duration = Duration::from_millis(100);
 
 /// How a connection ended.
 pub(super) struct Ended {
@@ -44,7 +48,7 @@ pub(super) async fn hold(
     shutdown: &CancellationToken,
 ) -> Ended {
     let (reading, writing) = tokio::io::split(line.stream);
-    let over = CancellationToken::new();
+    let (over, sent_again) = (CancellationToken::new(), CancellationToken::new());
     // Pongs owed: when the writer is stuck, more of them help nobody.
     let (pongs, pongs_owed) = mpsc::channel(8);
     let reader = Reader {
@@ -54,14 +58,16 @@ pub(super) async fn hold(
         pongs,
     };
     let reader = {
-        let over = over.clone();
+        let (over, sent_again) = (over.clone(), sent_again.clone());
         tracker.spawn(async move {
             let _over = over.clone().drop_guard();
+            let _ = timeout(AGAIN_FIRST, sent_again.cancelled()).await;
             reader.run(reading, over).await
         })
     };
     let mut writer = Writer {
         shared,
+        handler: handler.as_ref(),
         stream: writing,
         connection: shared.connections.load(Ordering::Acquire),
         out: Vec::new(),
@@ -70,7 +76,7 @@ pub(super) async fn hold(
     let written = tokio::select! {
         biased;
         () = over.cancelled() => Ok(()),
-        written = writer.run(outgoing, again, pongs_owed, shutdown) => written,
+        written = writer.run(outgoing, again, &sent_again, pongs_owed, shutdown) => written,
         // A bus that takes nothing must not hold up the shutdown.
         () = overdue(shutdown) => Err(io::ErrorKind::TimedOut.into()),
     };
@@ -166,6 +172,7 @@ impl Reader {
 
 struct Writer<'a> {
     shared: &'a Shared,
+    handler: &'a dyn BusHandler,
     stream: WriteHalf<Box<dyn Duplex>>,
     /// The number of this connection.
     connection: u64,
@@ -180,22 +187,13 @@ impl Writer<'_> {
         &mut self,
         outgoing: &mut mpsc::Receiver<Outgoing>,
         again: &mut VecDeque<Unproven>,
+        sent_again: &CancellationToken,
         mut pongs: mpsc::Receiver<Bytes>,
         shutdown: &CancellationToken,
     ) -> io::Result<()> {
-        if !again.is_empty() {
-            tracing::info!(
-                answers = again.len(),
-                "sending answers again that may not have arrived"
-            );
-        }
-        while let Some(answer) = again.pop_front() {
-            self.shared.answers_resent.fetch_add(1, Ordering::Relaxed);
-            self.put_answer(answer);
-            if self.out.len() >= BATCH || again.is_empty() {
-                self.write().await?;
-            }
-        }
+        let sent = self.send_again(again).await;
+        sent_again.cancel();
+        sent?;
         loop {
             tokio::select! {
                 biased;
@@ -221,11 +219,39 @@ impl Writer<'_> {
         }
     }
 
+    async fn send_again(&mut self, again: &mut VecDeque<Unproven>) -> io::Result<()> {
+        if !again.is_empty() {
+            tracing::warn!(
+                answers = again.len(),
+                "sending answers again that may not have arrived"
+            );
+        }
+        while let Some(answer) = again.pop_front() {
+            let was_error = answer.is_error;
+            let next = resend::next(answer, self.handler, self.shared.config.drop_above);
+            if !was_error && next.as_ref().is_none_or(|next| next.is_error) {
+                self.shared.answers_given_up.fetch_add(1, Ordering::Relaxed);
+            }
+            match next {
+                Some(answer) => {
+                    self.shared.answers_resent.fetch_add(1, Ordering::Relaxed);
+                    self.put_answer(answer);
+                }
+                None => self.shared.settle(1),
+            }
+            if self.out.len() >= BATCH || again.is_empty() {
+                self.write().await?;
+            }
+        }
+        Ok(())
+    }
+
     fn put(&mut self, message: Outgoing) {
         match message.kind {
             OutgoingKind::Answer => self.put_answer(Unproven {
                 text: message.text,
                 writes: 0,
+                is_error: false,
             }),
             OutgoingKind::Notice { connection } if connection == self.connection => {
                 frame::encode(
@@ -249,13 +275,25 @@ impl Writer<'_> {
             frame::draw_mask(),
         );
         self.answers += 1;
-        self.shared.delivery(|delivery| delivery.writing(answer));
+        let given_up = self.shared.delivery(|delivery| delivery.writing(answer));
+        if given_up > 0 {
+            let total = self
+                .shared
+                .answers_given_up
+                .fetch_add(given_up, Ordering::Relaxed)
+                + given_up;
+            tracing::error!(
+                given_up,
+                total,
+                "an answer is given up: too many are on their way to a bus that relays none"
+            );
+        }
     }
 
     async fn write(&mut self) -> io::Result<()> {
         self.stream.write_all(&self.out).await?;
         self.stream.flush().await?;
-        self.shared.delivery(|delivery| delivery.written(Instant::now()));
+        self.shared.delivery(Delivery::written);
         self.shared.settle(std::mem::take(&mut self.answers));
         self.out.clear();
         if self.out.capacity() > 4 * BATCH {

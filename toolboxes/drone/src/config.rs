@@ -26,7 +26,7 @@ pub enum Backend {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Estop {
-    /// Brake and hold; land when that does not bring it to rest within 3 s.
+    /// Brake and hold; land only when the vehicle does not hold, or swings on for 10 s more without becoming slower.
     #[default]
     Hold,
     /// Brake and land.

@@ -192,14 +192,14 @@ impl Fleet {
         let braked: Vec<Braked> = self
             .vehicles
             .iter()
-            .map(|vehicle| vehicle.brake(emergency))
+            .map(|vehicle| vehicle.brake(emergency, "halt"))
             .collect();
         let mut result = Ok(());
         for one in braked {
             let one = match one {
                 Braked::Nothing(_) | Braked::Foreign(_) => Ok(()),
                 Braked::Unreachable(why) => Err(why),
-                Braked::Sent(told) => told
+                Braked::Sent(_, told) => told
                     .await
                     .unwrap_or_else(|_| Err("the toolbox closes".to_string())),
             };

@@ -4,6 +4,7 @@
 //! targets are here; geometry is in [`fence`]. Nothing here can be switched off by a call: limits come from the
 //! configuration, and what is not known counts as unsafe. Read [`Refusal`] and [`Facts`].
 
+mod braking;
 mod facts;
 mod fence;
 mod leg;
@@ -13,6 +14,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use braking::Braking;
 pub(crate) use facts::{Facts, Health, Home, Landed, Mode, Pose};
 pub use fence::Fence;
 pub(crate) use fence::Global;
@@ -68,7 +70,7 @@ pub(crate) fn way(facts: &Facts, limits: &Limits, fence: &Fence, leg: &Leg) -> R
             "the home position is not known, so the fence cannot be checked: wait for GPS",
         );
     };
-    let rests = leg.rests();
+    let rests = leg.rests(limits.braking);
     limits
         .altitude(altitude(home, leg.from), altitude(home, rests))
         .and_then(|()| fence.contains_way(home, limits.fence_margin_m, leg.from, rests))
@@ -197,8 +199,8 @@ pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
 /// to stop at both ends where the vehicle has to climb or descend to them.
 pub(crate) fn band(limits: &Limits, pace: Pace, now_m: f64) -> (f64, f64) {
     let now_m = now_m.clamp(limits.min_alt_m, limits.max_alt_m);
-    let lowest = (limits.min_alt_m + pace.above_floor()).min(now_m);
-    let highest = (limits.max_alt_m - pace.below_ceiling()).max(now_m);
+    let lowest = (limits.min_alt_m + pace.above_floor(limits.braking)).min(now_m);
+    let highest = (limits.max_alt_m - pace.below_ceiling(limits.braking)).max(now_m);
     (lowest, highest)
 }
 
@@ -209,6 +211,6 @@ pub(crate) fn takeoff_band(row: &Row, limits: &Limits) -> Range {
         .iter()
         .find(|range| range.arg == "alt_m")
         .map_or((1.0, 30.0), |range| (range.min, range.max));
-    let highest = limits.max_alt_m - Pace::TAKEOFF.below_ceiling();
+    let highest = limits.max_alt_m - Pace::TAKEOFF.below_ceiling(limits.braking);
     Range::clamping("alt_m", min, highest.clamp(min, max))
 }

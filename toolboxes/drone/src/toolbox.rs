@@ -80,7 +80,7 @@ impl Toolbox for Drone {
             .vehicles()
             .iter()
             .filter(named)
-            .map(|vehicle| vehicle.brake(halt.emergency))
+            .map(|vehicle| vehicle.brake(halt.emergency, "halt"))
             .collect();
         let until = Instant::now() + ACKNOWLEDGE;
         let mut result = Ok(());
@@ -89,7 +89,7 @@ impl Toolbox for Drone {
                 Braked::Nothing(_) | Braked::Foreign(_) => {}
                 Braked::Unreachable(why) => result = Err(ToolError::msg(why)),
                 // On its way; a late acknowledgement is watched by the brake itself.
-                Braked::Sent(told) => result = result.and(acknowledged(told, until)),
+                Braked::Sent(_, told) => result = result.and(acknowledged(told, until)),
             }
         }
         result
@@ -161,7 +161,7 @@ async fn rest_from_nothing(config: Config) -> Result<(), String> {
         let config = &config;
         async move {
             let one = match &own.address {
-                Some(address) => stop_from_nothing(address).await,
+                Some(address) => stop_from_nothing(address, config.flight_limits.braking).await,
                 None => crate::vehicle::stop_through_own_server(config, &own).await,
             };
             one.map_err(|why| format!("{}: {why}", own.id))

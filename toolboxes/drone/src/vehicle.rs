@@ -9,6 +9,7 @@ mod call;
 mod command;
 mod control;
 mod flying;
+mod hover;
 mod link;
 mod orphan;
 mod prepare;
@@ -88,6 +89,10 @@ pub(crate) enum Reach {
     Given(Channel),
 }
 
+/// How near to its target a move has to come that is judged by how the vehicle hovers, metres.
+const LEAST_ARRIVE_M: f64 = 0.5;
+const MOST_ARRIVE_M: f64 = 1.0;
+
 /// Vehicles tell of a battery every two seconds, over a slow radio more seldom.
 const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
 
@@ -108,6 +113,7 @@ pub(crate) struct Vehicle {
     channel: Mutex<Option<Channel>>,
     control: Mutex<Control>,
     flight: Mutex<Flight>,
+    hover: Mutex<hover::Hover>,
     under_way: watch::Sender<usize>,
     braking: Arc<tokio::sync::Mutex<()>>,
     /// How many brakes there were: only the last one judges whether the vehicle is unstable.
@@ -149,6 +155,7 @@ impl Vehicle {
             channel: Mutex::default(),
             control: Mutex::default(),
             flight: Mutex::default(),
+            hover: Mutex::default(),
             under_way: watch::Sender::new(0),
             braking: Arc::default(),
             brakes: std::sync::atomic::AtomicU64::new(0),
@@ -318,12 +325,22 @@ impl Vehicle {
             write(heard);
             self.record(before, heard);
             heard.heard = Some(tokio::time::Instant::now());
+            lock(&self.hover).hear(heard, |time| self.clock.wall(time));
             // Before anybody who waits for telemetry sees it: a call must not act on somebody else's mode.
             taken = lock(&self.control).observe(heard);
         });
         if let Some(taken) = taken {
             self.taken_over(&taken);
         }
+    }
+
+    /// How near to its target a move has to come, metres.
+    fn arrive_m(&self) -> f64 {
+        let scatter = || {
+            let rms_m = lock(&self.hover).rms_m().unwrap_or_default();
+            (2.0 * rms_m).clamp(LEAST_ARRIVE_M, MOST_ARRIVE_M)
+        };
+        self.config.flight_limits.arrive_m.unwrap_or_else(scatter)
     }
 
     fn taken_over(&self, taken: &Takeover) {
@@ -392,7 +409,7 @@ impl Vehicle {
         self.spawn(async move {
             let guard = guard;
             let done = command.clone().perform(channel).await;
-            vehicle.record_answer(&call_id, &command, &done);
+            vehicle.record_answer(record::Asker::Call(&call_id), &command, &done);
             drop(guard);
             // Nobody waits for it any more when its call was dropped.
             let _ = tell.send(done);

@@ -64,7 +64,8 @@ fn lifecycle() {
 fn small_moves_are_closed_loop() {
     let Some(rig) = Rig::airborne(
         5.0,
-        json!({"flight_limits": {"max_forward_m": 9.0, "max_rotation_deg": 1000}}),
+        json!({"flight_limits": {"max_forward_m": 9.0, "max_rotation_deg": 1000},
+               "simulator": {"quirks": "all,-hover_wanders,-ground_drifts"}}),
     ) else {
         return;
     };
@@ -134,7 +135,10 @@ fn small_moves_are_closed_loop() {
 
 #[test]
 fn flights_to_places() {
-    let Some(rig) = Rig::airborne(5.0, json!({})) else {
+    let Some(rig) = Rig::airborne(
+        5.0,
+        json!({"simulator": {"quirks": "all,-hover_wanders,-ground_drifts"}}),
+    ) else {
         return;
     };
     rig.ok(

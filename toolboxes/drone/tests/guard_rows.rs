@@ -212,7 +212,7 @@ fn takeoffs() {
         (5.0, 30.0, Ok),
         (0.2, 30.0, Clamped("alt_m", 1.0)),
         (31.0, 120.0, Clamped("alt_m", 30.0)),
-        (30.0, 30.0, Clamped("alt_m", 29.4)),
+        (30.0, 30.0, Clamped("alt_m", 29.24)),
         (20.0, 8.0, Refused("altitude_ceiling")),
     ] {
         let config = json!({"flight_limits": {"max_alt_m": ceiling}});
@@ -305,8 +305,8 @@ fn in_the_air() {
         Row("hold", json!({"ms": 60_000}), well, Clamped("ms", 5000.0)),
         // Places.
         Row("goto_gps", gps(8.0, 6.0), well, Ok),
-        Row("goto_gps", gps(0.0, 500.0), well, Clamped("alt_m", 28.8)),
-        Row("goto_gps", gps(0.0, -3.0), well, Clamped("alt_m", 1.1)),
+        Row("goto_gps", gps(0.0, 500.0), well, Clamped("alt_m", 27.53)),
+        Row("goto_gps", gps(0.0, -3.0), well, Clamped("alt_m", 1.26)),
         Row("goto_gps", json!({"lat": 91, "lon": LON, "alt_m": 5}), well, Refused("out_of_range")),
         Row("goto_gps", json!({"lat": LAT, "lon": -180.5, "alt_m": 5}), well, Refused("out_of_range")),
         Row("goto_gps", json!({"lat": 0, "lon": 0, "alt_m": 5}), well, Refused("out_of_range")),
@@ -315,8 +315,8 @@ fn in_the_air() {
         Row("goto_gps", json!({"lat": LAT, "lon": LON, "alt_m": 6, "yaw_deg": 400}), well, Clamped("yaw_deg", 180.0)),
         Row("goto_gps", gps(80.0, 6.0), |sim| sim.vehicle.battery_pct = 30.0, Refused("battery_low")),
         Row("goto_local", local(4.0, -6.0), well, Ok),
-        Row("goto_local", local(0.0, -50.0), well, Clamped("down_m", -29.4)),
-        Row("goto_local", local(0.0, 3.0), well, Clamped("down_m", -1.1)),
+        Row("goto_local", local(0.0, -50.0), well, Clamped("down_m", -29.24)),
+        Row("goto_local", local(0.0, 3.0), well, Clamped("down_m", -1.26)),
         Row("goto_local", local(98.0, -6.0), well, Refused("fence")),
         Row("goto_local", local(101.0, -6.0), well, Refused("too_far")),
         Row("goto_local", local(80.0, -6.0), |sim| sim.vehicle.battery_pct = 30.0, Refused("battery_low")),

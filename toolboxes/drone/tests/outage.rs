@@ -123,6 +123,8 @@ fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
     }
     let foreign = Foreign::start();
     let rig = open(foreign.config(), foreign.control);
+    // With a remote control PX4 stops in position mode; without one it returns.
+    rig.sim(json!({"cmd": "set_health", "rc": true}));
     rig.take_off(5.0);
     let run = rig
         .harness

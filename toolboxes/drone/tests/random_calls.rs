@@ -25,7 +25,7 @@ use px4_sim::control::Truth;
 use px4_sim::geo::{difference, length};
 use px4_sim::log::{Cause, What};
 use px4_sim::scene::Scene;
-use px4_sim::{Landed, Vehicle};
+use px4_sim::{Landed, Quirk, Vehicle};
 
 use fake_mavsdk::FakeMavsdk;
 use hostile::{Caller, READS, happened, shown};
@@ -48,6 +48,9 @@ struct Flight {
 impl Flight {
     async fn begin(seed: u64) -> Self {
         let mut vehicle = Vehicle::default();
+        // What moves without a call is to be seen; random_missions.rs flies with that, too.
+        vehicle.quirks.set(Quirk::HoverWanders, false);
+        vehicle.quirks.set(Quirk::GroundDrifts, false);
         vehicle.drain = 0.0;
         let fake = FakeMavsdk::start(vehicle);
         let config = json!({"fence": {"radius_m": RADIUS_M}, "flight_limits": {"max_replans": 1000}});

@@ -34,7 +34,8 @@ fn check(seed: u64) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seed = number("DRONE_SEED").unwrap_or(seed);
     let calls = number("DRONE_CALLS").unwrap_or(100);
-    let config = json!({"fence": {"radius_m": RADIUS_M}, "flight_limits": {"max_replans": 1000}});
+    let config = json!({"fence": {"radius_m": RADIUS_M}, "flight_limits": {"max_replans": 1000},
+        "simulator": {"quirks": "all,-hover_wanders,-ground_drifts"}});
     let Some(rig) = Rig::open(config) else { return };
     rig.sim(json!({"cmd": "set_drain", "pct_per_s": 0.0}));
     let mut caller = Caller::new(seed);

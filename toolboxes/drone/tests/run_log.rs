@@ -145,3 +145,53 @@ fn what_the_service_answers_for_a_call_that_it_ended_is_written() {
         assert_eq!(count(&told, kind, &fields), 1, "{kind} {fields:?}: {told:#?}");
     }
 }
+
+#[test]
+fn what_a_brake_sends_is_written_and_every_command_names_who_asked_for_it() {
+    for (estop, command, mode) in [("hold", "Hold", "HOLD"), ("land", "Land", "LAND")] {
+        let folder = tempfile::tempdir().unwrap();
+        let config = json!({"run_log": folder.path(), "estop": estop});
+        fly(config, World::default(), |paused| async move {
+            paused.take_off(5.0).await;
+            let far = json!({"north_m": -30, "east_m": 0, "down_m": -6});
+            let dropped = paused.fleet.call("goto_local", far);
+            let early = tokio::time::timeout(Duration::from_secs(4), dropped).await;
+            assert!(early.is_err(), "{early:?}");
+            paused.fleet.halt(true).await.unwrap();
+            paused.pass(5.0).await;
+            paused.fleet.close().await;
+        });
+        let told = lines(folder.path());
+        for (kind, fields) in [
+            (
+                "brake",
+                vec![
+                    ("/brake", json!(1)),
+                    ("/asked_by", json!("halt")),
+                    ("/emergency", json!(true)),
+                ],
+            ),
+            (
+                "command",
+                vec![("/brake", json!(1)), ("/command", json!(command))],
+            ),
+            (
+                "ack",
+                vec![
+                    ("/brake", json!(1)),
+                    ("/command", json!(estop)),
+                    ("/ack", json!("done")),
+                ],
+            ),
+            (
+                "mode",
+                vec![("/before", json!("OFFBOARD")), ("/mode", json!(mode))],
+            ),
+        ] {
+            assert_eq!(count(&told, kind, &fields), 1, "{kind} {fields:?}: {told:#?}");
+        }
+        let nameless =
+            |line: &&Value| line["kind"] == "command" && line["call_id"].is_null() && line["brake"].is_null();
+        assert_eq!(told.iter().find(nameless), None);
+    }
+}

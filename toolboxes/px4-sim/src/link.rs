@@ -273,7 +273,7 @@ fn global_setpoint(
     let height = if above_sea {
         f64::from(t.alt) - vehicle.home.alt
     } else {
-        f64::from(t.alt)
+        f64::from(t.alt) + vehicle.home_amsl() - vehicle.home.alt
     };
     let yaw = (t.type_mask.bits() & ignore::YAW == 0 && t.yaw.is_finite()).then(|| f64::from(t.yaw));
     let place = [north, east, -height];

@@ -42,7 +42,7 @@ struct Arguments {
     /// Ends when it stands on the ground and nobody has talked to it for so many seconds
     #[arg(long, value_name = "SECONDS")]
     exit_when_idle: Option<f64>,
-    /// Seed of what is left to chance: the nonce
+    /// Seed of what is left to chance: the nonce, and how the vehicle wanders; random by default
     #[arg(long)]
     seed: Option<u64>,
     /// Objects and obstacles, JSON; see the README
@@ -132,7 +132,8 @@ async fn main() -> anyhow::Result<()> {
         arguments.home.unwrap_or_default(),
         arguments.quirks,
         world(arguments.world.as_ref())?,
-    );
+    )
+    .seeded(random.u64(..));
     vehicle.payload.present = !arguments.no_camera;
     let options = Options {
         udp: arguments.udp,

@@ -47,10 +47,31 @@ quirks! {
     SlowStreams = "slow_streams",
     /// Return climbs to `RTL_RETURN_ALT` first. Off: it returns at the altitude it has.
     ReturnClimbs = "return_climbs",
-    /// Loss of set points drops OFFBOARD to what `COM_OBL_RC_ACT` says, by default position control. Off: hold.
+    /// Loss of set points drops OFFBOARD to what `COM_OBL_RC_ACT` says, by default position control, or a return where
+    /// there is no remote control (PX4 1.17). Off: hold.
     OffboardLossPosctl = "offboard_loss_posctl",
     /// Hold asked for in hold is accepted and changes nothing: a reposition, which flies in hold, goes on. Off: it stops.
     HoldKeepsReposition = "hold_keeps_reposition",
+    /// Disarming goes back to the last mode that was asked for and allows arming, which may be OFFBOARD; without set points
+    /// that arms no more (PX4 1.17, `UserModeIntention.cpp`; flown). Off: hold.
+    ModeAfterDisarm = "mode_after_disarm",
+    /// It hovers within half a metre or so of where it is told to be, at 0.2 to 0.5 m/s (PX4 1.17 SIH). Off: it stands.
+    HoverWanders = "hover_wanders",
+    /// It begins to brake 0.35 s after it was told to, with 1.65 m/s²: 6.5 m from 4 m/s, 0.7 m from 0.95 m/s, and it flies
+    /// back to a place that was too near (PX4 1.17 SIH). Off: as `sluggish_velocity` says.
+    SlowBraking = "slow_braking",
+    /// For 120 s after a take-off the height of home is corrected by up to 1.5 m every two seconds, and with it what the
+    /// vehicle calls its height (PX4 since mid-2025, `HomePosition.cpp`; flown). Off: it stays as it was when it armed.
+    HomeMovesInFlight = "home_moves_in_flight",
+    /// The same spot on the ground has another height half an hour later, by up to 2 m (PX4 1.17 SIH). Off: it does not.
+    GroundDrifts = "ground_drifts",
+    /// A reposition without a heading turns the nose to the place (`MPC_YAW_MODE`). Off: the heading is kept.
+    GotoTurnsNose = "goto_turns_nose",
+    /// Disarming charges the battery (SIH alone). Off: it does not.
+    DisarmCharges = "disarm_charges",
+    /// A remote control that falls silent in the air makes it hold for 5 s before it does what `NAV_RCL_ACT` says (PX4 1.17).
+    /// Off: at once.
+    SticksLostHoldsFirst = "sticks_lost_holds_first",
     /// For three seconds after boot arming is denied. Off: it arms at once.
     ArmingDeniedAfterBoot = "arming_denied_after_boot",
 }

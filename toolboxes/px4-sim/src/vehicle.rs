@@ -1,17 +1,19 @@
 //! The vehicle: a point-mass quadrotor with PX4's modes, arming rules and failsafes, on virtual time.
 //!
-//! Pure: no clock, no sockets, no randomness. Commands change what it wants, [`Vehicle::step`] lets time pass. The MAVLink
+//! Pure: no clock, no sockets, and of chance only what follows from its seed. Commands change what it wants, [`Vehicle::step`] lets time pass. The MAVLink
 //! side is [`crate::link`]. Read [`Vehicle`] first, then `commander` (what is allowed) and `navigator` (where to fly).
 
 mod commander;
 mod motion;
 mod navigator;
+mod noise;
 mod payload;
 
 use serde::Serialize;
 
 pub use motion::Body;
 use motion::Speeds;
+use noise::Noise;
 pub use payload::{Payload, Photo};
 
 use crate::{
@@ -116,7 +118,12 @@ enum Plan {
     /// Be there.
     Stay { place: Ned, yaw: f64 },
     /// Fly there and stay.
-    GoTo { place: Ned, yaw: f64, speeds: Speeds },
+    GoTo {
+        place: Ned,
+        /// As it is on the way, when there is none.
+        yaw: Option<f64>,
+        speeds: Speeds,
+    },
     /// Climb to this height (down coordinate).
     Takeoff { place: Ned, since: f64 },
     /// Descend until the ground.
@@ -222,6 +229,8 @@ pub struct Vehicle {
     time: f64,
     body: Body,
     mode: Mode,
+    /// The last mode that was asked for and allows arming: PX4 goes back to it when it disarms.
+    mode_after_disarm: Mode,
     plan: Plan,
     armed: bool,
     armed_at: f64,
@@ -232,6 +241,8 @@ pub struct Vehicle {
     setpoint: Option<(Setpoint, f64)>,
     station_heard: Option<f64>,
     station_lost: bool,
+    sticks_heard: bool,
+    sticks_lost: Option<f64>,
     battery_stage: u8,
     fence: Fence,
     fence_valid: bool,
@@ -239,9 +250,19 @@ pub struct Vehicle {
     colliding: bool,
     mission: Mission,
     notices: Vec<Notice>,
+    noise: Noise,
+    /// Until then it goes on as it moved: it has just been told something else.
+    reacts_at: f64,
+    /// When it left the ground.
+    took_off: Option<f64>,
+    /// Metres above the sea from which it counts its height, as the autopilot believes.
+    home_amsl: f64,
     excursions: Excursions,
     high: bool,
 }
+
+/// PX4 corrects the height of home for so long after a take-off, seconds.
+const HOME_MOVES_S: f64 = 120.0;
 
 /// Notices kept until somebody takes them; a vehicle nobody listens to must not grow.
 const NOTICES: usize = 256;
@@ -271,6 +292,7 @@ impl Vehicle {
             time: 0.0,
             body: Body::default(),
             mode: Mode::Hold,
+            mode_after_disarm: Mode::Hold,
             plan: Plan::Idle,
             armed: false,
             armed_at: 0.0,
@@ -281,6 +303,8 @@ impl Vehicle {
             setpoint: None,
             station_heard: None,
             station_lost: false,
+            sticks_heard: false,
+            sticks_lost: None,
             battery_stage: 0,
             fence: Fence::default(),
             fence_valid: true,
@@ -288,9 +312,20 @@ impl Vehicle {
             colliding: false,
             mission: Mission::default(),
             notices: Vec::new(),
+            noise: Noise::new(0),
+            reacts_at: 0.0,
+            took_off: None,
+            home_amsl: home.alt,
             excursions: Excursions::default(),
             high: false,
         }
+    }
+
+    /// The same with another seed for what is left to chance; it is 0 otherwise.
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.noise = Noise::new(seed);
+        self
     }
 
     /// Lets `dt` seconds pass; steps of at most 0.02 s keep the loops stable.
@@ -300,6 +335,7 @@ impl Vehicle {
         self.supervise();
         self.fly(dt);
         self.notice_ground();
+        self.settle_home();
         if self.armed {
             let load = 1.0 + length(self.body.velocity) * 0.02;
             let share = if self.landed == Landed::OnGround {
@@ -378,6 +414,53 @@ impl Vehicle {
         (lat, lon, self.home.alt - self.body.position[2])
     }
 
+    /// Where the estimator believes it to be, metres north, east, down of where it began.
+    #[must_use]
+    pub fn believed(&self) -> Ned {
+        let [north, east, down] = self.body.position;
+        [north, east, down + self.ground_drift()]
+    }
+
+    /// Metres above the sea, as the estimator believes.
+    #[must_use]
+    pub fn believed_amsl(&self) -> f64 {
+        self.home.alt - self.believed()[2]
+    }
+
+    /// Metres above the sea of the autopilot's home position, from which it counts its relative height.
+    #[must_use]
+    pub fn home_amsl(&self) -> f64 {
+        self.home_amsl
+    }
+
+    /// What the estimator believes, as a place.
+    fn real(&self, believed: Ned) -> Ned {
+        [believed[0], believed[1], believed[2] - self.ground_drift()]
+    }
+
+    fn ground_drift(&self) -> f64 {
+        if self.has(Quirk::GroundDrifts) {
+            self.noise.ground(self.time)
+        } else {
+            0.0
+        }
+    }
+
+    /// Works out what its height is counted from.
+    fn settle_home(&mut self) {
+        if !self.armed {
+            self.home_amsl = self.believed_amsl();
+        }
+        if self.landed == Landed::OnGround {
+            self.took_off = None;
+            return;
+        }
+        let since = self.time - *self.took_off.get_or_insert(self.time);
+        if since < HOME_MOVES_S && self.has(Quirk::HomeMovesInFlight) {
+            self.home_amsl = self.home.alt - self.ground_drift() + self.noise.home(self.time);
+        }
+    }
+
     /// Height above the ground in metres.
     #[must_use]
     pub fn height(&self) -> f64 {
@@ -422,6 +505,10 @@ impl Vehicle {
     }
 
     fn enter(&mut self, mode: Mode, cause: Cause) {
+        // A failsafe overrides what was asked for and does not replace it.
+        if cause != Cause::Failsafe && !mode.prevents_arming() {
+            self.mode_after_disarm = mode;
+        }
         if self.mode != mode {
             let from = self.mode;
             self.mode = mode;

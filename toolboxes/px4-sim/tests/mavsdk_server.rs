@@ -49,7 +49,11 @@ fn server(python: &Path) -> String {
     String::from_utf8(out.stdout).unwrap().trim().to_owned()
 }
 
+/// What is measured here to the centimetre keeps still: `tests/quirks.rs` has how it wanders.
+const STEADY: &str = "all,-hover_wanders,-home_moves_in_flight,-ground_drifts";
+
 fn check(flight: &str, quirks: &str) {
+    let quirks = &quirks.replacen("all", STEADY, 1);
     let Some(python) = python() else { return };
     let out = Command::new(python)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/flights.py"))
@@ -90,7 +94,7 @@ flights! {
     arming_is_denied_after_boot: "arming_after_boot" "all",
     arming_works_at_once: "arming_after_boot" "none",
     velocities_lag: "open_loop_velocity" "all",
-    velocities_are_obeyed_at_once: "open_loop_velocity" "all,-sluggish_velocity",
+    velocities_are_obeyed_at_once: "open_loop_velocity" "all,-sluggish_velocity,-slow_braking",
     a_camera_takes_photos_and_videos: "camera" "all",
     without_a_camera_there_are_none: "no_camera" "all",
     a_killed_server_ends_offboard_in_posctl: "server_killed" "all",

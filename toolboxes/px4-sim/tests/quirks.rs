@@ -247,15 +247,17 @@ fn return_climbs_first() {
 }
 
 #[test]
-fn silence_in_offboard_ends_in_position_control() {
+fn silence_in_offboard_ends_in_what_the_parameter_says() {
     let rows = [
-        (true, 0, Mode::Posctl),
-        (true, 3, Mode::Return),
-        (true, 5, Mode::Hold),
-        (false, 0, Mode::Hold),
+        (true, true, 0, Mode::Posctl),
+        (true, false, 0, Mode::Return),
+        (true, true, 3, Mode::Return),
+        (true, true, 5, Mode::Hold),
+        (false, true, 0, Mode::Hold),
     ];
-    for (on, parameter, mode) in rows {
+    for (on, sticks, parameter, mode) in rows {
         let mut vehicle = vehicle(Quirk::OffboardLossPosctl, on);
+        vehicle.health.rc = sticks;
         vehicle
             .params
             .set("COM_OBL_RC_ACT", Param::Int(parameter))
@@ -312,5 +314,179 @@ fn arming_is_denied_right_after_boot() {
         );
         pass(&mut vehicle, 4.0);
         assert_eq!(vehicle.arm(), Ack::Accepted);
+    }
+}
+
+/// Flies north in offboard at a speed, or in hold to a place far away, until it has that speed.
+fn fast(vehicle: &mut Vehicle, speed: f64) {
+    let far = vehicle.home.to_global(200.0, 0.0);
+    vehicle
+        .params
+        .set("MPC_XY_CRUISE", Param::Float(speed as f32))
+        .unwrap();
+    assert_eq!(vehicle.reposition(Some(far), None, None), Ack::Accepted);
+    let quick = |v: &Vehicle| v.body().velocity[0] > speed - 0.05;
+    assert!(until(vehicle, 60.0, quick), "{:?}", vehicle.body());
+}
+
+#[test]
+fn it_brakes_over_the_measured_metres() {
+    // The recorded ones: 6.3 to 6.8 m from about 4 m/s, 2.9 m from 2.5 m/s, 0.5 to 1.0 m from 0.95 m/s.
+    for (speed, metres) in [(0.95, 0.5..1.0), (2.5, 2.5..3.4), (4.0, 6.0..6.9)] {
+        let mut vehicle = vehicle(Quirk::SlowBraking, true);
+        vehicle.quirks.set(Quirk::SluggishVelocity, true);
+        fly_to(&mut vehicle, 5.0);
+        fast(&mut vehicle, speed);
+        let from = vehicle.body().position[0];
+        vehicle.set_mode(Mode::Hold, Cause::Command);
+        let mut farthest: f64 = 0.0;
+        for _ in 0..1500 {
+            vehicle.step(STEP);
+            farthest = farthest.max(vehicle.body().position[0] - from);
+        }
+        assert!(metres.contains(&farthest), "{speed} m/s: {farthest} m");
+    }
+}
+
+#[test]
+fn it_flies_back_to_a_place_that_was_too_near_to_stop_at() {
+    let mut vehicle = vehicle(Quirk::SlowBraking, true);
+    fly_to(&mut vehicle, 5.0);
+    fast(&mut vehicle, 4.0);
+    let from = vehicle.body().position[0];
+    let near = vehicle.home.to_global(from + 4.0, 0.0);
+    vehicle.reposition(Some(near), None, None);
+    let turned = |v: &Vehicle| v.body().velocity[0] < 0.0;
+    assert!(until(&mut vehicle, 5.0, turned), "{:?}", vehicle.body());
+    let farthest = vehicle.body().position[0] - from;
+    assert!((5.5..7.0).contains(&farthest), "{farthest}");
+    let back = |v: &Vehicle| v.body().velocity[0] < -0.7;
+    assert!(until(&mut vehicle, 5.0, back), "{:?}", vehicle.body());
+}
+
+#[test]
+fn it_wanders_where_it_hovers_as_recorded() {
+    // Recorded in HOLD and OFFBOARD: 0.34 and 0.63 m from the set point on average, 0.2 to 0.5 m/s.
+    let (mut away, mut speed, mut steps) = (0.0, 0.0, 0.0);
+    for seed in 0..10 {
+        let mut vehicle = vehicle(Quirk::HoverWanders, true).seeded(seed);
+        fly_to(&mut vehicle, 5.0);
+        let place = [0.0, 0.0, -5.0];
+        let mut farthest: f64 = 0.0;
+        for _ in 0..12_000 {
+            vehicle.step(STEP);
+            let left = length(px4_sim::geo::difference(vehicle.body().position, place));
+            farthest = farthest.max(left);
+            away += left;
+            speed += length(vehicle.body().velocity);
+            steps += 1.0;
+        }
+        assert!(farthest < 1.3, "seed {seed}: {farthest}");
+    }
+    assert!((0.3..0.65).contains(&(away / steps)), "{}", away / steps);
+    assert!((0.2..0.5).contains(&(speed / steps)), "{}", speed / steps);
+}
+
+#[test]
+fn the_same_seed_wanders_the_same_way() {
+    let fly = |seed: u64| {
+        let mut vehicle = vehicle(Quirk::HoverWanders, true).seeded(seed);
+        fly_to(&mut vehicle, 5.0);
+        pass(&mut vehicle, 20.0);
+        vehicle.body().position
+    };
+    assert_eq!(fly(7), fly(7));
+    assert_ne!(fly(7), fly(8));
+}
+
+#[test]
+fn home_moves_for_two_minutes_after_a_takeoff_and_the_vehicle_does_not() {
+    for (on, moves) in [(true, 0.8..3.1), (false, 0.0..1e-9)] {
+        let mut vehicle = vehicle(Quirk::HomeMovesInFlight, on);
+        fly_to(&mut vehicle, 5.0);
+        let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
+        for _ in 0..10_000 {
+            vehicle.step(STEP);
+            lowest = lowest.min(vehicle.home_amsl());
+            highest = highest.max(vehicle.home_amsl());
+        }
+        assert!((vehicle.height() - 5.0).abs() < 0.2, "{}", vehicle.height());
+        assert!(moves.contains(&(highest - lowest)), "{on}: {lowest} to {highest}");
+        pass(&mut vehicle, 30.0);
+        let then = vehicle.home_amsl();
+        pass(&mut vehicle, 60.0);
+        assert_eq!(vehicle.home_amsl(), then);
+    }
+}
+
+#[test]
+fn the_same_spot_has_another_height_later() {
+    for on in [true, false] {
+        let mut vehicle = vehicle(Quirk::GroundDrifts, on).seeded(3);
+        let before = vehicle.believed()[2];
+        let mut most: f64 = 0.0;
+        for _ in 0..3600 {
+            pass(&mut vehicle, 1.0);
+            most = most.max((vehicle.believed()[2] - before).abs());
+        }
+        assert_eq!(most > 0.9, on, "{most}");
+        assert!(vehicle.height().abs() < 1e-9, "it stands");
+    }
+}
+
+#[test]
+fn disarming_goes_back_to_the_last_mode_that_arms() {
+    for (on, mode, ack) in [
+        (true, Mode::Offboard, Ack::Denied),
+        (false, Mode::Hold, Ack::Accepted),
+    ] {
+        let mut vehicle = vehicle(Quirk::ModeAfterDisarm, on);
+        fly_to(&mut vehicle, 3.0);
+        velocity(&mut vehicle, [0.5, 0.0, 0.0], 2.0);
+        vehicle.land();
+        assert!(until(&mut vehicle, 60.0, |v| !v.armed()), "never landed");
+        assert_eq!((vehicle.mode(), vehicle.arm()), (mode, ack));
+        vehicle.set_mode(Mode::Hold, Cause::Command);
+        assert_eq!(vehicle.arm(), Ack::Accepted);
+    }
+}
+
+#[test]
+fn a_goto_without_a_heading_turns_the_nose() {
+    for (on, degrees) in [(true, 90.0), (false, 0.0)] {
+        let mut vehicle = vehicle(Quirk::GotoTurnsNose, on);
+        fly_to(&mut vehicle, 5.0);
+        let east = vehicle.home.to_global(0.0, 20.0);
+        vehicle.reposition(Some(east), None, None);
+        pass(&mut vehicle, 20.0);
+        let yaw = vehicle.body().yaw.to_degrees();
+        assert!((yaw - degrees).abs() < 5.0, "{on}: {yaw}");
+    }
+}
+
+#[test]
+fn disarming_charges_the_battery() {
+    for (on, full) in [(true, true), (false, false)] {
+        let mut vehicle = vehicle(Quirk::DisarmCharges, on);
+        vehicle.battery_pct = 60.0;
+        vehicle.arm();
+        vehicle.disarm(false, Cause::Command);
+        assert_eq!(vehicle.battery_pct > 99.0, full);
+    }
+}
+
+#[test]
+fn silent_sticks_make_it_hold_first() {
+    for (on, first) in [(true, Mode::Hold), (false, Mode::Return)] {
+        let mut vehicle = vehicle(Quirk::SticksLostHoldsFirst, on);
+        vehicle.health.rc = true;
+        fly_to(&mut vehicle, 5.0);
+        vehicle.set_mode(Mode::Posctl, Cause::Pilot);
+        pass(&mut vehicle, 1.0);
+        vehicle.health.rc = false;
+        pass(&mut vehicle, 4.0);
+        assert_eq!(vehicle.mode(), first);
+        pass(&mut vehicle, 2.0);
+        assert_eq!(vehicle.mode(), Mode::Return);
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Pose {
     pub(crate) yaw_deg: f64,
     /// Above home.
     pub(crate) alt_m: f64,
+    /// What the vehicle calls its height: PX4 corrects what it counts it from in flight.
+    pub(crate) relative_m: f64,
     /// Above the sea.
     pub(crate) amsl_m: f64,
     pub(crate) lat: f64,
@@ -69,9 +71,8 @@ pub(crate) struct Home {
     pub(crate) origin: Origin,
     pub(crate) north_m: f64,
     pub(crate) east_m: f64,
-    /// What the vehicle counts its height from, in the local frame and above the sea.
+    /// What heights are counted from, in the local frame.
     pub(crate) down_m: f64,
-    pub(crate) amsl_m: f64,
     /// Where the vehicle stood when it was first heard, north and east: the centre of a round fence. Home moves to where
     /// the vehicle is armed; a fence that moved along could be carried anywhere by landing and taking off.
     pub(crate) centre: [f64; 2],
@@ -170,6 +171,11 @@ impl Mode {
             self,
             Self::Manual | Self::Altctl | Self::Posctl | Self::Acro | Self::Stabilized | Self::Rattitude
         )
+    }
+
+    /// It stands or hovers and waits.
+    pub(crate) fn is_calm(self) -> bool {
+        matches!(self, Self::Hold | Self::Ready)
     }
 
     pub(crate) fn name(self) -> &'static str {

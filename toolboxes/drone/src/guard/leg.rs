@@ -3,15 +3,9 @@
 //! A stop may come at any instant, also just before the target while the vehicle is still fast, and braking takes metres.
 //! The guards judge a way with that room at its end, so that no stop carries the vehicle over a line. Read [`Leg::rests`].
 
+use super::Braking;
+use super::braking::reached;
 use crate::geo::Ned;
-
-/// A braking vehicle comes to rest within so many seconds of its speed: 2.9 m from 2.5 m/s in Hold, as measured on PX4.
-const BRAKING_S: f64 = 1.2;
-/// A vehicle that slows down for its target and is told to hold at the worst instant comes to rest so many seconds of
-/// its speed beyond the target: 0.37 with PX4's position gain (0.95 a second) and the measured braking.
-const PAST_S: f64 = 0.4;
-/// The same as a part of a way that is too short to reach that speed from rest: 0.24.
-const PAST_PART: f64 = 0.25;
 
 /// How fast it goes, metres per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,13 +35,13 @@ impl Pace {
     }
 
     /// Metres to leave between the highest target of a climb and a ceiling.
-    pub(crate) fn below_ceiling(self) -> f64 {
-        PAST_S * self.up
+    pub(crate) fn below_ceiling(self, braking: Braking) -> f64 {
+        braking.beyond_target(self.up)
     }
 
     /// Metres to leave between the lowest target of a descent and a floor.
-    pub(crate) fn above_floor(self) -> f64 {
-        PAST_S * self.down
+    pub(crate) fn above_floor(self, braking: Braking) -> f64 {
+        braking.beyond_target(self.down)
     }
 }
 
@@ -89,30 +83,38 @@ impl Leg {
     }
 
     /// The place farthest along where a stop may leave the vehicle.
-    pub(crate) fn rests(&self) -> Ned {
+    pub(crate) fn rests(&self, braking: Braking) -> Ned {
         let way: Ned = std::array::from_fn(|axis| self.to[axis] - self.from[axis]);
         let mut rests = self.to;
         let flat = way[0].hypot(way[1]);
         if flat > 0.0 {
             let towards = [way[0] / flat, way[1] / flat];
             let already = self.velocity[0] * towards[0] + self.velocity[1] * towards[1];
-            let past = past(self.pace.flat, flat, self.run_up[0], already);
+            let past = past(braking, self.pace.flat, flat, self.run_up[0], already);
             rests[0] += towards[0] * past;
             rests[1] += towards[1] * past;
         }
         if way[2] != 0.0 {
             let sign = way[2].signum();
             let pace = if sign > 0.0 { self.pace.down } else { self.pace.up };
-            rests[2] += sign * past(pace, way[2].abs(), self.run_up[1], self.velocity[2] * sign);
+            rests[2] += sign
+                * past(
+                    braking,
+                    pace,
+                    way[2].abs(),
+                    self.run_up[1],
+                    self.velocity[2] * sign,
+                );
         }
         rests
     }
 }
 
 /// Metres beyond the end of `length` metres at `pace`, after `run_up` metres and begun at the speed `already`.
-fn past(pace: f64, length: f64, run_up: f64, already: f64) -> f64 {
-    (PAST_S * pace)
-        .min(PAST_PART * (length + run_up))
-        .max(PAST_S * already)
-        .max(BRAKING_S * already - length)
+fn past(braking: Braking, pace: f64, length: f64, run_up: f64, already: f64) -> f64 {
+    let already = already.max(0.0);
+    let fastest = pace.min(reached(length + run_up)).max(already);
+    braking
+        .beyond_target(fastest)
+        .max(braking.guarded(already) - length)
 }

@@ -2,7 +2,7 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{Refusal, refuse};
+use super::{Braking, Refusal, refuse};
 
 /// The numbers of the guards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +36,11 @@ pub struct Limits {
     pub cruise_mps: f64,
     /// Speed of small moves, metres per second, 0.2 to 3.
     pub step_mps: f64,
+    /// How a vehicle comes to rest: where a stop sends it, and the room that the guards keep for it.
+    pub braking: Braking,
+    /// Within so many metres of its target a move has arrived, 0.2 to 3. When it is missing: twice the scatter (RMS) with
+    /// which the vehicle has hovered for the last 10 s, at least 0.5 m and at most 1.0 m.
+    pub arrive_m: Option<f64>,
 }
 
 impl Default for Limits {
@@ -55,6 +60,8 @@ impl Default for Limits {
             endurance_s: 900.0,
             cruise_mps: 3.0,
             step_mps: 1.0,
+            braking: Braking::default(),
+            arrive_m: None,
         }
     }
 }
@@ -78,13 +85,14 @@ impl Limits {
             ("endurance_s", self.endurance_s, 60.0, 36_000.0),
             ("cruise_mps", self.cruise_mps, 0.5, 8.0),
             ("step_mps", self.step_mps, 0.2, 3.0),
+            ("arrive_m", self.arrive_m.unwrap_or(1.0), 0.2, 3.0),
         ];
         for (key, value, min, max) in ranges {
             if !value.is_finite() || !(min..=max).contains(&value) {
                 return Err(format!("flight_limits.{key} {value}: expected {min} to {max}"));
             }
         }
-        Ok(())
+        self.braking.check()
     }
 
     /// Checks a move from one height to another: into the band, or back towards it.

@@ -17,7 +17,6 @@ const HOME: Home = Home {
     north_m: 0.0,
     east_m: 0.0,
     down_m: 0.0,
-    amsl_m: 488.0,
     centre: [0.0, 0.0],
 };
 
@@ -33,6 +32,7 @@ fn flying() -> Facts {
             yaw_deg: 0.0,
             alt_m: 5.0,
             amsl_m: 493.0,
+            relative_m: 5.0,
             lat: 47.397_742,
             lon: 8.545_594,
         }),

@@ -9,8 +9,9 @@ use crate::answer::Reply;
 use crate::guard::{self, Health, Leg, Mode, Pace, Refusal, Row, refuse};
 use crate::vehicle::{Braked, Call, Command, Telemetry};
 
-/// Below this, a vehicle that came to rest after a take-off has not arrived, metres: PX4 settles low.
-const SETTLES_LOW_M: f64 = 0.5;
+/// Below this, a vehicle that came to rest after a take-off has not arrived, metres: PX4 counts a
+/// take-off as done 0.8 m below its height.
+const SETTLES_LOW_M: f64 = 0.9;
 
 pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     if call.vehicle.telemetry().armed == Some(true) {
@@ -18,8 +19,11 @@ pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     }
     // Armed in a mode that flies by itself it takes off at once: somebody may have asked for a take-off, and
     // mavsdk_server repeats an old set point for as long as the mode is offboard.
-    let calm = |mode: Mode| matches!(mode, Mode::Hold | Mode::Ready) || mode.is_manual();
-    if !call.vehicle.telemetry().mode.is_some_and(calm) {
+    // A mode of sticks is left only where the vehicle does not arm in it.
+    let heard = call.vehicle.telemetry();
+    let armable = heard.health.is_some_and(|health| health.armable);
+    let stays = |mode: Mode| mode.is_calm() || mode.is_manual() && armable;
+    if !heard.mode.is_some_and(stays) {
         call.change_mode(Command::Hold, 3).await?;
     }
     let words = call.vehicle.telemetry().texts_so_far;
@@ -141,7 +145,7 @@ async fn rise(call: &Call, from: f64, alt_m: f64, words: u64) -> Result<f64, Ref
             call.progress((pose.alt_m - from).max(0.0) / alt_m, "climbing");
             let there = pose.alt_m >= alt_m - SETTLES_LOW_M && heard.in_air == Some(true);
             let fell = heard.armed == Some(false);
-            (there && heard.mode != Some(Mode::Takeoff) && pose.speed() < 0.5 || fell).then_some(!fell)
+            (there && heard.mode != Some(Mode::Takeoff) && pose.speed() < 0.9 || fell).then_some(!fell)
         })
         .await?;
     let height = call.vehicle.telemetry().pose().map(|pose| pose.alt_m);
@@ -251,11 +255,11 @@ fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Out
 
 /// The service stops the toolbox for this tool by itself; this is for callers without a service.
 pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome {
-    match call.vehicle.brake(true) {
+    match call.vehicle.brake(true, &call.id) {
         Braked::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),
         Braked::Foreign(how) => refuse("pilot_override", how),
         Braked::Unreachable(why) => refuse("link_down", why),
-        Braked::Sent(told) => match told.await {
+        Braked::Sent(_, told) => match told.await {
             Ok(Ok(())) => Ok(Reply::done("the vehicle has acknowledged the brake")),
             Ok(Err(why)) => refuse("unconfirmed", why),
             Err(_) => refuse("closed", "the toolbox closes"),

@@ -11,7 +11,7 @@ use crate::guard::{self, Adjusted, Leg, Mode, Pace, Refusal, Row, refuse, whole}
 use crate::vehicle::{Call, Command, Flying, Target};
 
 /// Slower than this a vehicle is held, metres per second.
-const HELD_MPS: f64 = 0.5;
+const HELD_MPS: f64 = 0.9;
 /// How long a vehicle may take to come to rest, vehicle time: from 2.5 m/s PX4's simulation took 6.2 s to 0.2 m/s.
 const COMES_TO_REST: Duration = Duration::from_secs(6);
 
@@ -128,7 +128,9 @@ fn count_turn(call: &Call, from: f64, deg: f64, made: bool) {
 pub(crate) async fn move_forward(call: &Call, row: &Row, args: MoveArgs) -> Outcome {
     let mut adjusted = Vec::new();
     let metres = row.number("cm", args.cm, &mut adjusted)? / 100.0;
-    let (moved, left) = forward(call, metres, guard::AHEAD_MARGIN_M).await?;
+    let limits = &call.vehicle.config.flight_limits;
+    let margin_m = guard::AHEAD_MARGIN_M.max(limits.braking.beyond_target(limits.step_mps));
+    let (moved, left) = forward(call, metres, margin_m).await?;
     Ok(Reply::done(format!("moved {moved:.2} m forward, {left:.2} m off the target")).clamped(adjusted))
 }
 

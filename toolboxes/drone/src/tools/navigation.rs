@@ -12,6 +12,12 @@ use crate::vehicle::{Call, Command, Flying, Target, Waypoint};
 
 /// Where a flight to a place counts as arrived, metres.
 const ARRIVED_M: f64 = 1.0;
+/// Slower than this it has come to rest, metres per second: PX4's simulation hovers at up to 0.84 m/s.
+const HOVERS_MPS: f64 = 0.9;
+/// How far the heights of a path may be off at its end, metres: they are above PX4's own home, which it corrects.
+const PATH_HEIGHT_M: f64 = 3.5;
+/// A path that has ended elsewhere is given so long to show that it is there, vehicle time.
+const ENDED: Duration = Duration::from_secs(4);
 /// Lower than this above home nobody is sent by GPS, metres.
 const LOWEST_M: f64 = 1.0;
 /// Speed of goto_local, metres per second.
@@ -117,8 +123,8 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     call.judged("battery", guard::battery_for(&facts, limits, pose.ned, target))?;
     vehicle.change_flight(|flight| flight.goal = Some(format!("go to {:.6}, {:.6}", args.lat, args.lon)));
     let words = vehicle.telemetry().texts_so_far;
-    // Heights above the sea are MAVSDK's: confusing the two has crashed vehicles.
-    // Both of one message, so that the difference is what the vehicle itself counts heights from.
+    // Heights above the sea are MAVSDK's: confusing the two has crashed vehicles. Sent is the present one and the
+    // difference to it, so that PX4's corrections of its home do not matter.
     let amsl_m = pose.amsl_m - pose.alt_m + alt_m;
     let goto = Command::Goto {
         lat: args.lat,
@@ -168,7 +174,7 @@ async fn approach(
             let left = distance(pose.ned, target);
             let off = yaw_deg.map_or(0.0, |yaw| wrap_deg(yaw - pose.yaw_deg).abs());
             call.progress(1.0 - left.min(whole) / whole, "on the way");
-            if left < ARRIVED_M && off < 5.0 && pose.speed() < 0.4 {
+            if left < ARRIVED_M && off < 5.0 && pose.speed() < HOVERS_MPS {
                 return Some(Ok(left));
             }
             let score = left + off / 30.0;
@@ -288,7 +294,8 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
         path.push(Waypoint {
             lat: point.lat,
             lon: point.lon,
-            alt_m: point.alt_m,
+            // What PX4 counts heights from has moved since it armed; a path is sent with PX4's.
+            alt_m: point.alt_m + pose.relative_m - pose.alt_m,
             speed_mps: cruise,
             last: index + 1 == args.waypoints.len(),
         });
@@ -344,10 +351,14 @@ fn judge_point(
 
 /// Watches a mission until its last waypoint.
 async fn fly_path(call: &Call, last: Ned, limit: Duration, words: u64) -> Result<f64, Refusal> {
+    let clock = call.vehicle.clock;
+    let mut ended_at = None;
     let ended = call
         .wait(limit, |heard| {
             let pose = heard.pose()?;
             let left = distance(pose.ned, last);
+            let flat = (pose.ned[0] - last[0]).hypot(pose.ned[1] - last[1]);
+            let near = flat < ARRIVED_M * 1.5 && (pose.ned[2] - last[2]).abs() < PATH_HEIGHT_M;
             let mission = heard.mission.map(|seen| seen.value);
             if let Some(mission) = mission.filter(|mission| mission.total > 0) {
                 let part = f64::from(mission.current) / f64::from(mission.total);
@@ -357,15 +368,22 @@ async fn fly_path(call: &Call, last: Ned, limit: Duration, words: u64) -> Result
                 );
             }
             let through = mission.is_none_or(|mission| mission.current >= mission.total);
-            if left < ARRIVED_M * 1.5 && pose.speed() < 0.5 && through {
+            if near && pose.speed() < HOVERS_MPS && through {
                 return Some(Ok(left));
             }
             // The vehicle ends a mission by itself in Hold: then it is where it will stay.
-            let over = heard.mode == Some(Mode::Hold) && pose.speed() < 0.2;
+            let over = heard.mode == Some(Mode::Hold) && pose.speed() < HOVERS_MPS;
             // Near its end at the last item: the last progress may come after the mode.
             let at_last = mission.is_none_or(|mission| mission.current + 1 >= mission.total);
-            let there = left < ARRIVED_M * 1.5 && at_last;
-            over.then_some(if there { Ok(left) } else { Err(left) })
+            let there = near && at_last;
+            if over && there {
+                return Some(Ok(left));
+            }
+            let since = *ended_at.get_or_insert_with(tokio::time::Instant::now);
+            if !over {
+                ended_at = None;
+            }
+            (over && clock.since(since) > ENDED).then_some(Err(left))
         })
         .await?;
     match ended {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tonic::transport::Channel;
 
-use super::rest::{Flight, Seen, slows};
+use super::rest::{Flight, SLOWING, Seen};
 use super::{Command, Ended, Vehicle, lock};
 use crate::config::Estop;
 use crate::guard::Mode;
@@ -25,14 +25,23 @@ const REPEATS: u32 = 4;
 /// After so long, vehicle time, an emergency judges whether it has any.
 const STABLE_WITHIN: Duration = Duration::from_secs(3);
 
+/// A mode is heard so late at most, vehicle time.
+const MODE_HEARD: Duration = Duration::from_millis(1500);
+/// A vehicle that has stopped swings about its place with this period at most, vehicle time: PX4's simulation flew on for
+/// 2.5 s, was back 2 s later, and at rest after 13 s at the latest.
+const SWING: Duration = Duration::from_secs(5);
+/// Faster than this, a vehicle that was told to hold is not just wandering about its place: PX4's simulation hovers at up
+/// to 0.84 m/s, and came back to a stop place with 1.1 m/s.
+const UNSTABLE_MPS: f64 = 1.5;
+
 /// What a brake could do at once.
 pub(crate) enum Braked {
     /// Nothing moves, or it is not ours to stop.
     Nothing(&'static str),
     /// Somebody else has taken over, and how: nothing was sent.
     Foreign(String),
-    /// The commands are on their way; resolves when they were acknowledged.
-    Sent(oneshot::Receiver<Result<(), String>>),
+    /// The commands are on their way, those of the brake with this number; resolves when they were acknowledged.
+    Sent(u64, oneshot::Receiver<Result<(), String>>),
     /// There is no way to the vehicle.
     Unreachable(String),
 }
@@ -49,9 +58,11 @@ struct Brake {
 
 impl Vehicle {
     /// Ends every motion call and sends what brings the vehicle to rest. Returns at once.
-    pub(crate) fn brake(self: &Arc<Self>, emergency: bool) -> Braked {
+    ///
+    /// `asked_by` is the id of a call, or what else asked for it, for the run log.
+    pub(crate) fn brake(self: &Arc<Self>, emergency: bool, asked_by: &str) -> Braked {
         let braked = self.begin_brake(emergency);
-        self.record_brake(emergency, &braked);
+        self.record_brake(emergency, asked_by, &braked);
         braked
     }
 
@@ -92,21 +103,18 @@ impl Vehicle {
         *lock(&self.braked_at_mps) = heard.pose().map(|pose| pose.speed());
         let channel = self.channel();
         let reachable = channel.is_some();
-        self.log.write(
-            "brake",
-            || ovos_toolbox_sdk::serde_json::json!({"vehicle": self.id, "emergency": emergency}),
-        );
         let (tell, told) = oneshot::channel();
         let vehicle = Arc::clone(self);
+        let number = self.brakes.fetch_add(1, Ordering::SeqCst) + 1;
         let brake = Brake {
             emergency,
             rest: self.rest(emergency),
-            number: self.brakes.fetch_add(1, Ordering::SeqCst) + 1,
+            number,
             commands,
         };
         self.spawn(async move { vehicle.come_to_rest(channel, flight, brake, tell).await });
         if reachable {
-            Braked::Sent(told)
+            Braked::Sent(number, told)
         } else {
             Braked::Unreachable(format!(
                 "{}: there is no connection to the vehicle; it is braked when it is heard again",
@@ -131,7 +139,7 @@ impl Vehicle {
         tell: oneshot::Sender<Result<(), String>>,
     ) {
         if let Some(channel) = channel {
-            let first = self.command_rest(channel, brake.rest, flight).await;
+            let first = self.command_rest(channel, brake.number, brake.rest, flight).await;
             flight.stubborn = first.is_ok();
             let _ = tell.send(first.map_err(|trouble| trouble.to_string()));
         }
@@ -179,11 +187,11 @@ impl Vehicle {
                             // Nothing came through so far.
                             began = tokio::time::Instant::now();
                         }
-                        let again = self.command_rest(channel, brake.rest, flight).await;
+                        let again = self.command_rest(channel, brake.number, brake.rest, flight).await;
                         tracing::warn!(vehicle = self.id, ?again, "the brake was repeated");
                         self.log.write(
                             "brake",
-                            || ovos_toolbox_sdk::serde_json::json!({"vehicle": self.id, "repeated": again.is_ok()}),
+                            || ovos_toolbox_sdk::serde_json::json!({"vehicle": self.id, "brake": brake.number, "repeated": again.is_ok()}),
                         );
                         flight.stubborn |= again.is_ok();
                     }
@@ -224,25 +232,30 @@ impl Vehicle {
             || self.mode_commands.load(Ordering::SeqCst) != brake.commands
     }
 
+    /// Lands a vehicle that does not hold, or that is as fast in a second swing about its stop as in the first.
     async fn land_if_unstable(&self, began: tokio::time::Instant, brake: &Brake) {
-        let until = began + self.clock.wall(STABLE_WITHIN);
-        tokio::time::sleep_until(until).await;
-        // Coming to rest takes a fast vehicle longer than 3 s; what counts is that it slows down.
-        let before = self.speed();
-        self.clock.sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep_until(began + self.clock.wall(STABLE_WITHIN)).await;
+        // The mode is heard once a second.
+        self.clock.sleep(MODE_HEARD).await;
+        let holds = self.telemetry().mode == Some(Mode::Hold);
+        if holds {
+            let first = self.fastest_within(SWING).await;
+            let second = self.fastest_within(SWING).await;
+            if second < UNSTABLE_MPS || second < first * SLOWING {
+                return;
+            }
+        }
         let heard = self.telemetry();
         if heard.armed == Some(false) || heard.on_ground() || self.overridden().is_some() {
             return;
         }
-        let slowing = before.is_some() && slows(before, self.speed());
-        let holds = heard.mode == Some(Mode::Hold);
         // A call since then knows better: land, rtl, or motion after an operator has lifted the latch.
         let others = {
             let control = lock(&self.control);
-            control.safe_calls > 0 || control.motion_calls > 0 || !control.still_wants(Mode::Hold)
+            control.safe_calls > 0 || control.motion_calls > 0
         };
         // This one would take what a later brake is just ending for instability.
-        if (holds && slowing) || others || self.superseded(brake) {
+        if others || self.knows_better(brake) || self.superseded(brake) {
             return;
         }
         let Some(channel) = self.channel() else {
@@ -250,8 +263,19 @@ impl Vehicle {
         };
         tracing::warn!(vehicle = self.id, "hold does not bring it to rest: it lands");
         lock(&self.control).want(Mode::Land);
-        if let Err(trouble) = Command::Land.perform(channel).await {
+        if let Err(trouble) = self.tell(brake.number, Command::Land, channel).await {
             tracing::error!(vehicle = self.id, %trouble, "land after an emergency brake");
         }
+    }
+
+    /// The greatest speed in so much of the vehicle's time, metres per second; infinite where it is not known.
+    async fn fastest_within(&self, time: Duration) -> f64 {
+        let until = self.clock.after(time);
+        let mut fastest: f64 = 0.0;
+        while tokio::time::Instant::now() < until {
+            fastest = fastest.max(self.speed().unwrap_or(f64::INFINITY));
+            self.clock.sleep(HEARD_POLL).await;
+        }
+        fastest
     }
 }

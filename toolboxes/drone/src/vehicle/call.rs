@@ -8,6 +8,7 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 
 use super::control::Right;
+use super::record::Asker;
 use super::{Braked, Command, Ended, Gate, Link, Telemetry, Vehicle, lock};
 use crate::guard::{Mode, Refusal, refuse};
 
@@ -99,10 +100,7 @@ impl Call {
         let Some(answer) = sent else {
             return refuse("cancelled", "the call was cancelled");
         };
-        self.vehicle.log.write(
-            "command",
-            || json!({"call_id": self.id, "vehicle": self.vehicle.id, "command": format!("{command:?}")}),
-        );
+        self.vehicle.record_command(Asker::Call(&self.id), &command);
         tokio::select! {
             biased;
             why = self.right.withdrawn() => Err(ended(&why)),
@@ -236,8 +234,8 @@ impl Call {
         if matches!(why.code, "pilot_override" | "stopped" | "cancelled" | "closed") {
             return;
         }
-        let braked = self.vehicle.brake(false);
-        if let Braked::Sent(told) = braked
+        let braked = self.vehicle.brake(false, &self.id);
+        if let Braked::Sent(_, told) = braked
             && self.heard_still().is_ok()
         {
             // The next call must not be overtaken by the brake of this one; what went wrong is the brake's to repeat.

@@ -59,8 +59,10 @@ impl Right {
 
 /// PX4 counts a take-off as done 0.8 m below its height and holds then; half a metre more is what its height wanders.
 const RISEN_M: f64 = 1.3;
-/// PX4 ends a path within a metre of its last waypoint; the mode is heard up to a second later.
+/// PX4 ends a path within a metre of its last waypoint; the mode is heard up to a second later, in which PX4 may have moved
+/// the home that it counts heights from.
 const PATH_END_M: f64 = 3.0;
+const PATH_END_HEIGHT_M: f64 = 4.5;
 
 /// What we asked for last.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -295,8 +297,10 @@ impl Control {
         let at_last = heard
             .mission
             .is_none_or(|seen| seen.value.current + 1 >= seen.value.total);
-        let left = pose.away_from(end.lat, end.lon).hypot(pose.alt_m - end.alt_m);
-        at_last && left <= PATH_END_M
+        // Heights of a path are PX4's own.
+        let flat = pose.away_from(end.lat, end.lon);
+        let height = (pose.relative_m - end.alt_m).abs();
+        at_last && flat <= PATH_END_M && height <= PATH_END_HEIGHT_M
     }
 }
 

@@ -16,13 +16,18 @@ const LEAD_M: f64 = 1.2;
 const STEP: Duration = Duration::from_millis(50);
 /// PX4 turns at most 45 degrees a second by itself.
 const YAW_RATE_DPS: f64 = 45.0;
-/// Where a move counts as done.
+/// Where a move counts as done at once.
 const NEAR_M: f64 = 0.15;
 const NEAR_DEG: f64 = 3.0;
 const SLOW_MPS: f64 = 0.15;
-/// What still counts when the time is up.
-const CLOSE_M: f64 = 0.3;
+/// A vehicle that does not stand so still counts as arrived when its set point has been at the target for so long, vehicle
+/// time, and it is within what [`Vehicle::arrive_m`](super::Vehicle) says, and slower than this.
+const SETTLES: Duration = Duration::from_secs(2);
+const HOVERS_MPS: f64 = 0.9;
+/// What a heading may be off then.
 const CLOSE_DEG: f64 = 5.0;
+/// Shorter than this a way is a turn on the spot, metres: its heading alone is judged.
+const SPOT_M: f64 = 0.01;
 /// Nothing comes nearer for so long: it will not arrive.
 const STUCK: Duration = Duration::from_secs(5);
 /// How far inside the guarded place a vehicle may drift while it flies, metres: the fence's own margin is larger.
@@ -100,7 +105,10 @@ impl<'a> Flying<'a> {
     /// Dropped, the vehicle stops within [`LEAD_M`] at the last setpoint; a brake stops it at once.
     pub(crate) async fn to(&self, target: Target) -> Result<Pose, Refusal> {
         let start = self.take_over().await?;
-        let arrived = self.follow(start, target).await;
+        let arrived = {
+            let _moving = Moving::begin(self.call);
+            self.follow(start, target).await
+        };
         if let Err(refusal) = &arrived
             && !matches!(
                 refusal.code,
@@ -116,7 +124,9 @@ impl<'a> Flying<'a> {
     pub(crate) async fn stay(&self) {
         if let Ok(pose) = self.pose() {
             // A bit ahead, where it can stop: a setpoint behind it would make it come back.
-            let ned = std::array::from_fn(|axis| pose.ned[axis] + pose.velocity[axis] * 0.5);
+            let braking = self.call.vehicle.config.flight_limits.braking;
+            let lead_s = braking.metres(pose.speed()) / pose.speed().max(0.01);
+            let ned = std::array::from_fn(|axis| pose.ned[axis] + pose.velocity[axis] * lead_s);
             let _ = self
                 .call
                 .send(Command::Position {
@@ -131,10 +141,13 @@ impl<'a> Flying<'a> {
         let clock = self.call.vehicle.clock;
         let length = distance(start.ned, target.ned);
         let turn = wrap_deg(target.yaw_deg - start.yaw_deg).abs();
-        let limit = Duration::from_secs_f64(5.0 + length / 0.3_f64.min(self.speed_mps) + turn / 30.0);
+        let limit = Duration::from_secs_f64(8.0 + length / 0.3_f64.min(self.speed_mps) + turn / 30.0);
         let began = tokio::time::Instant::now();
         let mut carrot = start.ned;
         let mut heading = start.yaw_deg;
+        let on_the_spot = length < SPOT_M;
+        // When the set point came to the target.
+        let mut led = None;
         let mut nearest = (f64::INFINITY, began);
         let mut last = began;
         loop {
@@ -142,20 +155,37 @@ impl<'a> Flying<'a> {
             self.step_allowed(pose, target)?;
             let left = distance(pose.ned, target.ned);
             let off = wrap_deg(target.yaw_deg - pose.yaw_deg).abs();
-            if left < NEAR_M && off < NEAR_DEG && pose.speed() < SLOW_MPS {
+            let there =
+                distance(carrot, target.ned) < SPOT_M && wrap_deg(heading - target.yaw_deg).abs() < 0.1;
+            if !there {
+                led = None;
+            } else if led.is_none() {
+                led = Some(tokio::time::Instant::now());
+                super::lock(&self.call.vehicle.hover).moves(false);
+            }
+            let exact = (on_the_spot || left < NEAR_M && pose.speed() < SLOW_MPS) && off < NEAR_DEG;
+            let settled = led.is_some_and(|at| clock.since(at) > SETTLES);
+            let arrive_m = self.call.vehicle.arrive_m();
+            let close = (on_the_spot || left < arrive_m) && off < CLOSE_DEG;
+            if there && exact || settled && close && pose.speed() < HOVERS_MPS {
                 return Ok(pose);
             }
             let score = left + off / 30.0;
             if score < nearest.0 - 0.05 {
                 nearest = (score, tokio::time::Instant::now());
             }
-            if clock.since(began) > limit || clock.since(nearest.1) > STUCK {
-                if left < CLOSE_M && off < CLOSE_DEG {
+            // One that is near wanders about its target, and is given its time.
+            let stuck = clock.since(nearest.1) > STUCK && !(left < 2.0 * arrive_m && off < CLOSE_DEG);
+            if clock.since(began) > limit || stuck {
+                if close {
                     return Ok(pose);
                 }
                 return refuse(
                     "not_reached",
-                    format!("stopped {left:.2} m and {off:.0} deg before the target: it came no nearer"),
+                    format!(
+                        "stopped {left:.2} m and {off:.0} deg before the target; within {arrive_m:.2} m and {CLOSE_DEG:.0} deg \
+                         it would have arrived"
+                    ),
                 );
             }
             let passed = clock.since(last).as_secs_f64().min(0.5);
@@ -236,6 +266,22 @@ impl<'a> Flying<'a> {
         // What is left of the way counts, so that the vehicle stops before something that came into it.
         let left = distance(pose.ned, target.ned);
         guard::ahead(facts, left.min(LEAD_M), keep.min(guard::AHEAD_MARGIN_M)).map(drop)
+    }
+}
+
+/// While a set point leads the vehicle somewhere, where it is says nothing about how it hovers.
+struct Moving<'a>(&'a Call);
+
+impl<'a> Moving<'a> {
+    fn begin(call: &'a Call) -> Self {
+        super::lock(&call.vehicle.hover).moves(true);
+        Self(call)
+    }
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        super::lock(&self.0.vehicle.hover).moves(false);
     }
 }
 

@@ -211,7 +211,7 @@ pub(crate) async fn stop_through_own_server(config: &Config, own: &VehicleConfig
     let stopped = async {
         let mut last = String::new();
         for _ in 0..60 {
-            match super::stop_from_nothing(&address).await {
+            match super::stop_from_nothing(&address, config.flight_limits.braking).await {
                 Ok(()) => return Ok(()),
                 Err(why) => last = why,
             }

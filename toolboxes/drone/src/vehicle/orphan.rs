@@ -9,9 +9,9 @@ use futures_util::StreamExt as _;
 use tonic::transport::{Channel, Endpoint};
 
 use super::Command;
-use super::rest::{LEAD_S, stop_place};
+use super::rest::stop_place;
 use crate::geo::{Ned, length};
-use crate::guard::Mode;
+use crate::guard::{Braking, Mode};
 use crate::mavsdk::telemetry;
 use crate::mavsdk::telemetry::telemetry_service_client::TelemetryServiceClient;
 
@@ -37,7 +37,7 @@ struct Seen {
 ///
 /// # Cancel safety
 /// Dropped, the commands may or may not have been sent.
-pub(crate) async fn stop_from_nothing(address: &str) -> Result<(), String> {
+pub(crate) async fn stop_from_nothing(address: &str, braking: Braking) -> Result<(), String> {
     let endpoint =
         Endpoint::from_shared(address.to_string()).map_err(|error| format!("{address}: {error}"))?;
     let channel = endpoint
@@ -58,7 +58,7 @@ pub(crate) async fn stop_from_nothing(address: &str) -> Result<(), String> {
         }
     };
     let stop = async {
-        match seen.stop() {
+        match seen.stop(braking) {
             Some(stop) => stop.perform(channel.clone()).await,
             None => Ok(()),
         }
@@ -88,10 +88,10 @@ impl Seen {
     }
 
     /// What ends a flight to a place in mode Hold, where another Hold changes nothing.
-    fn stop(&self) -> Option<Command> {
+    fn stop(&self, braking: Braking) -> Option<Command> {
         let (place, velocity) = (self.place?, self.velocity?);
         let in_hold = self.mode.is_none_or(|mode| mode == Mode::Hold);
-        (in_hold && length(velocity) > STILL_MPS).then(|| stop_place(place, velocity, LEAD_S))
+        (in_hold && length(velocity) > STILL_MPS).then(|| stop_place(place, velocity, braking))
     }
 }
 

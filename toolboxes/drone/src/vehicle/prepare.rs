@@ -35,7 +35,7 @@ pub(super) async fn prepare(vehicle: Arc<Vehicle>, channel: Channel) -> Option<S
         return None;
     }
     let limits = &vehicle.config.flight_limits;
-    let height = RETURN_M.min(limits.max_alt_m - Pace::PX4.below_ceiling());
+    let height = RETURN_M.min(limits.max_alt_m - Pace::PX4.below_ceiling(limits.braking));
     for _ in 0..TRIES {
         let request = SetReturnToLaunchAltitudeRequest {
             relative_altitude_m: height as f32,

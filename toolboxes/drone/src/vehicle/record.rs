@@ -17,6 +17,25 @@ const SCENE_EVERY: Duration = Duration::from_millis(100);
 /// Sources that are remembered for that; more of them are written down more often.
 const SOURCES: usize = 16;
 
+/// Who asked for a command.
+#[derive(Clone, Copy)]
+pub(super) enum Asker<'a> {
+    /// A call, by its id.
+    Call(&'a str),
+    /// A brake, by its number.
+    Brake(u64),
+}
+
+impl Asker<'_> {
+    fn line(self, mut line: Value) -> Value {
+        match self {
+            Self::Call(id) => line["call_id"] = json!(id),
+            Self::Brake(number) => line["brake"] = json!(number),
+        }
+        line
+    }
+}
+
 /// What the vehicle showed, for comparison.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Shown {
@@ -65,30 +84,45 @@ impl Vehicle {
         });
     }
 
+    /// Writes a command, and who asked for it.
+    pub(super) fn record_command(&self, by: Asker<'_>, command: &Command) {
+        self.log.write("command", || {
+            by.line(json!({"vehicle": self.id, "command": format!("{command:?}")}))
+        });
+    }
+
     /// Writes what came of a command. Set points come twenty times a second and are written when they fail.
-    pub(super) fn record_answer(&self, call_id: &str, command: &Command, done: &Result<(), Trouble>) {
+    pub(super) fn record_answer(&self, by: Asker<'_>, command: &Command, done: &Result<(), Trouble>) {
         if done.is_ok() && matches!(command, Command::Position { .. } | Command::Standstill) {
             return;
         }
         self.log.write("ack", || {
-            json!({"call_id": call_id, "vehicle": self.id, "command": command.what(), "ack": match done {
-                Ok(()) => json!("done"),
-                Err(trouble) => json!({"failed": trouble.code(), "why": trouble.to_string()}),
-            }})
+            by.line(
+                json!({"vehicle": self.id, "command": command.what(), "ack": match done {
+                    Ok(()) => json!("done"),
+                    Err(trouble) => json!({"failed": trouble.code(), "why": trouble.to_string()}),
+                }}),
+            )
         });
     }
 
-    /// Writes that a brake sent nothing. One that sends writes that itself.
-    pub(super) fn record_brake(&self, emergency: bool, braked: &Braked) {
-        let why = match braked {
-            Braked::Sent(_) => return,
-            Braked::Nothing(why) => (*why).to_string(),
-            Braked::Unreachable(why) | Braked::Foreign(why) => why.clone(),
+    /// Writes who asked for a brake, and why nothing was sent where that is so.
+    pub(super) fn record_brake(&self, emergency: bool, asked_by: &str, braked: &Braked) {
+        let (number, why) = match braked {
+            Braked::Sent(number, _) => (Some(*number), None),
+            Braked::Nothing(why) => (None, Some((*why).to_string())),
+            Braked::Unreachable(why) | Braked::Foreign(why) => (None, Some(why.clone())),
         };
-        self.log.write(
-            "brake",
-            || json!({"vehicle": self.id, "emergency": emergency, "nothing_sent": why}),
-        );
+        self.log.write("brake", || {
+            let mut line = json!({"vehicle": self.id, "emergency": emergency, "asked_by": asked_by});
+            if let Some(number) = number {
+                line["brake"] = json!(number);
+            }
+            if let Some(why) = why {
+                line["nothing_sent"] = json!(why);
+            }
+            line
+        });
     }
 
     /// Takes a scene.

@@ -9,17 +9,17 @@ use std::time::Duration;
 use tonic::transport::Channel;
 
 use super::command::Trouble;
+use super::record::Asker;
 use super::{Command, Telemetry, Vehicle, lock};
 use crate::geo::{Ned, Origin};
-use crate::guard::{Mode, Pose};
+use crate::guard::{Braking, Mode, Pose};
 
-/// Slower than this a vehicle counts as at rest, metres per second.
-pub(super) const SLOW_MPS: f64 = 0.5;
-/// How far ahead a vehicle is told to stop, seconds of its speed. PX4's simulation took 1.16 s; a vehicle that flies to a
-/// place of ours is never faster than so much of the way that is left.
-pub(super) const LEAD_S: f64 = 1.0;
+/// Slower than this a vehicle counts as at rest, metres per second: PX4's simulation hovers at up to 0.84 m/s.
+const SLOW_MPS: f64 = 0.9;
+/// Faster than this in mode Hold, a vehicle may fly to a place, metres per second.
+const FLIES_MPS: f64 = 0.5;
 /// A vehicle slows down when its speed falls to this part.
-const SLOWING: f64 = 0.9;
+pub(super) const SLOWING: f64 = 0.9;
 /// How long a brake watches before it judges, vehicle time.
 const WATCH: Duration = Duration::from_millis(1500);
 /// How long a vehicle has to stay slow, vehicle time: one that only turns around or sets out is slow, too.
@@ -56,13 +56,15 @@ pub(super) struct Flight {
     pub(super) stubborn: bool,
 }
 
-/// The place where a vehicle can stop that is told so now, at the height it has.
-fn stop_point(pose: &Pose, lead_s: f64) -> Command {
-    stop_place((pose.lat, pose.lon, pose.amsl_m), pose.velocity, lead_s)
+/// The place where a vehicle can stop that is told so now, at the height it has. A nearer one it would pass and fly back to.
+fn stop_point(pose: &Pose, braking: Braking) -> Command {
+    stop_place((pose.lat, pose.lon, pose.amsl_m), pose.velocity, braking)
 }
 
 /// The same from latitude, longitude and metres above the sea.
-pub(super) fn stop_place((lat, lon, amsl_m): (f64, f64, f64), velocity: Ned, lead_s: f64) -> Command {
+pub(super) fn stop_place((lat, lon, amsl_m): (f64, f64, f64), velocity: Ned, braking: Braking) -> Command {
+    let flat_mps = velocity[0].hypot(velocity[1]);
+    let lead_s = braking.metres(flat_mps) / flat_mps.max(0.01);
     let (lat, lon) = Origin { lat, lon }.global(velocity[0] * lead_s, velocity[1] * lead_s);
     Command::Goto {
         lat,
@@ -91,13 +93,14 @@ impl Vehicle {
 
     /// Whether it may fly to a place in mode Hold, where another Hold changes nothing. It may be somebody else's place.
     pub(crate) fn flies_in_hold(&self, heard: &Telemetry) -> bool {
-        let fast = heard.pose().is_some_and(|pose| pose.speed() > SLOW_MPS);
+        let fast = heard.pose().is_some_and(|pose| pose.speed() > FLIES_MPS);
         self.repositioning.load(Ordering::SeqCst) || heard.mode == Some(Mode::Hold) && fast
     }
 
     /// Where a vehicle that flies to a place in mode Hold is told to stop instead, if it is known where it is.
     pub(crate) fn stop_here(&self) -> Option<Command> {
-        self.heard.borrow().pose().map(|pose| stop_point(&pose, LEAD_S))
+        let braking = self.config.flight_limits.braking;
+        self.heard.borrow().pose().map(|pose| stop_point(&pose, braking))
     }
 
     /// Sends what brings it to rest, past every right to command.
@@ -110,37 +113,58 @@ impl Vehicle {
     pub(super) async fn command_rest(
         &self,
         channel: Channel,
+        brake: u64,
         rest: Mode,
         flight: Flight,
     ) -> Result<(), Trouble> {
         if rest == Mode::Land {
-            let zero = self.zero(channel.clone(), flight);
-            return tokio::join!(Command::Land.perform(channel), zero).0;
+            let zero = self.zero(channel.clone(), brake, flight);
+            return tokio::join!(self.tell(brake, Command::Land, channel), zero).0;
         }
         let stop = async {
             if !flight.reposition {
                 return Ok(());
             }
-            let lead_s = if flight.stubborn { 0.0 } else { LEAD_S };
+            let braking = self.config.flight_limits.braking;
             let pose = self.heard.borrow().pose();
+            // A stubborn one is told to stop where it is.
+            let pose = pose.map(|pose| Pose {
+                velocity: if flight.stubborn { [0.0; 3] } else { pose.velocity },
+                ..pose
+            });
             match pose {
-                Some(pose) => stop_point(&pose, lead_s).perform(channel.clone()).await,
+                Some(pose) => {
+                    self.tell(brake, stop_point(&pose, braking), channel.clone())
+                        .await
+                }
                 None => Err(Trouble::Unconfirmed {
                     what: "stop the flight to a place",
                     answer: "it is not known where the vehicle is".to_string(),
                 }),
             }
         };
-        let hold = Command::Hold.perform(channel.clone());
-        let (held, (), stopped) = tokio::join!(hold, self.zero(channel.clone(), flight), stop);
+        let hold = self.tell(brake, Command::Hold, channel.clone());
+        let (held, (), stopped) = tokio::join!(hold, self.zero(channel.clone(), brake, flight), stop);
         held.and(stopped)
     }
 
-    async fn zero(&self, channel: Channel, flight: Flight) {
+    async fn zero(&self, channel: Channel, brake: u64, flight: Flight) {
         if flight.offboard {
             // Without an answer the mode follows all the same.
-            let _ = Command::Standstill.perform(channel).await;
+            let _ = self.tell(brake, Command::Standstill, channel).await;
         }
+    }
+
+    /// Sends a command of a brake, past every right to command, and writes that into the run log.
+    ///
+    /// # Errors
+    /// As [`Command::perform`].
+    pub(super) async fn tell(&self, brake: u64, command: Command, channel: Channel) -> Result<(), Trouble> {
+        let by = Asker::Brake(brake);
+        self.record_command(by, &command);
+        let done = command.clone().perform(channel).await;
+        self.record_answer(by, &command, &done);
+        done
     }
 
     pub(super) fn speed(&self) -> Option<f64> {
@@ -193,7 +217,7 @@ impl Vehicle {
 }
 
 /// Whether a vehicle is slow, or has become slower.
-pub(super) fn slows(before: Option<f64>, now: Option<f64>) -> bool {
+fn slows(before: Option<f64>, now: Option<f64>) -> bool {
     match (before, now) {
         (_, Some(now)) if now < SLOW_MPS => true,
         (Some(before), Some(now)) => now < before * SLOWING,

@@ -104,11 +104,6 @@ const TEXTS: usize = 16;
 /// The vehicle is lost after this silence: MAVSDK's own limit for heartbeats.
 const LOST: Duration = Duration::from_secs(3);
 
-/// Two messages of this age are of one instant, for a vehicle that keeps its height.
-const TOGETHER: Duration = Duration::from_millis(500);
-/// A vehicle keeps its height below this, metres per second.
-const LEVEL_MPS: f64 = 0.2;
-
 impl Telemetry {
     /// Whether the vehicle is heard.
     pub(crate) fn link_ok(&self) -> bool {
@@ -142,7 +137,10 @@ impl Telemetry {
             ned,
             velocity,
             yaw_deg: yaw.value,
-            alt_m: place.value.relative_m,
+            alt_m: self
+                .home
+                .map_or(place.value.relative_m, |home| home.down_m - ned[2]),
+            relative_m: place.value.relative_m,
             amsl_m: place.value.amsl_m,
             lat: place.value.lat,
             lon: place.value.lon,
@@ -208,9 +206,10 @@ impl Telemetry {
         self.texts.back().map(|text| text.text.to_string())
     }
 
-    /// Works out where home is. Before arming it is where the vehicle stands; in the air its place is not touched. Where
-    /// the vehicle was found in the air, it is the origin of its local frame. Its height follows PX4's, which takes a new
-    /// one when it arms and when it takes off: what the vehicle calls its height is above that.
+    /// Works out where home is. While the vehicle is disarmed it is where it stands; then its place and its height stay for
+    /// the whole flight: PX4 corrects its own home for two minutes after a take-off, by a metre and more, and what it calls
+    /// its height jumps with it. Where the vehicle was found in the air, it is the origin of its local frame, at the height
+    /// that the vehicle counts from.
     pub(crate) fn settle_home(&mut self) {
         let (Some(place), Some(local)) = (self.place, self.local) else {
             return;
@@ -223,38 +222,22 @@ impl Telemetry {
         let Some(origin) = self.origin else {
             return;
         };
-        let down_m = ned[2] + place.value.relative_m;
-        let amsl_m = place.value.amsl_m - place.value.relative_m;
-        let anchor = &mut self.anchor;
-        let mut home = |north_m, east_m| {
-            let (lat, lon) = *anchor.get_or_insert_with(|| origin.global(north_m, east_m));
-            Home {
-                origin,
-                north_m,
-                east_m,
-                down_m,
-                amsl_m,
-                centre: origin.local(lat, lon),
-            }
-        };
-        if self.armed == Some(false) || self.home.is_none() && self.in_air == Some(false) {
+        let before_flight = self.armed == Some(false) || self.home.is_none() && self.in_air == Some(false);
+        if before_flight {
             self.launch = Some((place.value.lat, place.value.lon));
         }
-        match (self.armed, self.home) {
-            (Some(false), _) => self.home = Some(home(ned[0], ned[1])),
-            (Some(true), None) if self.in_air == Some(false) => self.home = Some(home(ned[0], ned[1])),
-            (Some(true), None) if self.in_air == Some(true) => self.home = Some(home(0.0, 0.0)),
-            (_, Some(home)) => {
-                // Both heights are of one message, the one in the local frame is of another: while it climbs or sinks
-                // they are of different instants.
-                let same = local.at.elapsed() < TOGETHER && velocity[2].abs() < LEVEL_MPS;
-                self.home = Some(Home {
-                    amsl_m,
-                    down_m: if same { down_m } else { home.down_m },
-                    ..home
-                });
-            }
-            _ => {}
-        }
+        let [north_m, east_m, down_m] = match (before_flight, self.home, self.in_air) {
+            (true, ..) => ned,
+            (false, None, Some(true)) => [0.0, 0.0, ned[2] + place.value.relative_m],
+            _ => return,
+        };
+        let (lat, lon) = *self.anchor.get_or_insert_with(|| origin.global(north_m, east_m));
+        self.home = Some(Home {
+            origin,
+            north_m,
+            east_m,
+            down_m,
+            centre: origin.local(lat, lon),
+        });
     }
 }

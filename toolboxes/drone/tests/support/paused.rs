@@ -11,7 +11,7 @@ use ovos_toolbox_sdk::serde_json::{Value, json};
 use px4_sim::control::Truth;
 use px4_sim::log::What;
 use px4_sim::scene::Scene;
-use px4_sim::{Home, Mode, Quirks, Vehicle, World};
+use px4_sim::{Home, Mode, Quirk, Quirks, Vehicle, World};
 
 use crate::fake_mavsdk::{FakeMavsdk, Sim};
 
@@ -22,13 +22,18 @@ pub(crate) struct Paused {
     pub(crate) fleet: Arc<Fleet>,
 }
 
-/// Runs a flight on a runtime of its own.
+/// Everything that real PX4 does, but that it stands still where it hovers and the ground keeps its height: for what is
+/// measured to the centimetre. `random_missions.rs` flies with that, too.
+pub(crate) fn steady() -> Quirks {
+    let mut quirks = Quirks::all();
+    quirks.set(Quirk::HoverWanders, false);
+    quirks.set(Quirk::GroundDrifts, false);
+    quirks
+}
+
+/// Runs a flight of a [`steady`] vehicle on a runtime of its own.
 pub(crate) fn fly<F: Future<Output = ()>>(config: Value, world: World, flight: impl FnOnce(Paused) -> F) {
-    fly_this(
-        config,
-        Vehicle::new(Home::default(), Quirks::all(), world),
-        flight,
-    );
+    fly_this(config, Vehicle::new(Home::default(), steady(), world), flight);
 }
 
 /// As [`fly`], with a vehicle of the caller's.

@@ -230,7 +230,7 @@ fn quaternion(vehicle: &Vehicle) -> MavMessage {
 }
 
 fn local(vehicle: &Vehicle) -> MavMessage {
-    let [x, y, z] = vehicle.body().position.map(|v| v as f32);
+    let [x, y, z] = vehicle.believed().map(|v| v as f32);
     let [vx, vy, vz] = vehicle.body().velocity.map(|v| v as f32);
     MavMessage::LOCAL_POSITION_NED(LOCAL_POSITION_NED_DATA {
         time_boot_ms: boot_ms(vehicle),
@@ -244,7 +244,8 @@ fn local(vehicle: &Vehicle) -> MavMessage {
 }
 
 fn global(vehicle: &Vehicle) -> MavMessage {
-    let (lat, lon, alt) = vehicle.global();
+    let (lat, lon, _) = vehicle.global();
+    let alt = vehicle.believed_amsl();
     let [vx, vy, vz] = vehicle.body().velocity.map(|v| (v * 100.0) as i16);
     let heading = vehicle.body().yaw.to_degrees().rem_euclid(360.0);
     MavMessage::GLOBAL_POSITION_INT(GLOBAL_POSITION_INT_DATA {
@@ -252,7 +253,7 @@ fn global(vehicle: &Vehicle) -> MavMessage {
         lat: (lat * 1e7).round() as i32,
         lon: (lon * 1e7).round() as i32,
         alt: (alt * 1e3).round() as i32,
-        relative_alt: (vehicle.height() * 1e3).round() as i32,
+        relative_alt: ((alt - vehicle.home_amsl()) * 1e3).round() as i32,
         vx,
         vy,
         vz,
@@ -295,7 +296,7 @@ fn hud(vehicle: &Vehicle) -> MavMessage {
     MavMessage::VFR_HUD(VFR_HUD_DATA {
         airspeed: horizontal(body.velocity) as f32,
         groundspeed: horizontal(body.velocity) as f32,
-        alt: vehicle.global().2 as f32,
+        alt: vehicle.believed_amsl() as f32,
         climb: -body.velocity[2] as f32,
         heading: body.yaw.to_degrees().rem_euclid(360.0) as i16,
         throttle: if vehicle.armed() { 50 } else { 0 },
@@ -333,13 +334,13 @@ fn range_below(vehicle: &Vehicle) -> MavMessage {
 
 fn altitude(vehicle: &Vehicle) -> MavMessage {
     let height = vehicle.height() as f32;
-    let above_sea = vehicle.global().2 as f32;
+    let above_sea = vehicle.believed_amsl() as f32;
     MavMessage::ALTITUDE(ALTITUDE_DATA {
         time_usec: (vehicle.time() * 1e6) as u64,
         altitude_monotonic: above_sea,
         altitude_amsl: above_sea,
-        altitude_local: height,
-        altitude_relative: height,
+        altitude_local: -vehicle.believed()[2] as f32,
+        altitude_relative: (vehicle.believed_amsl() - vehicle.home_amsl()) as f32,
         altitude_terrain: f32::NAN,
         bottom_clearance: height,
     })
@@ -378,7 +379,7 @@ fn home(vehicle: &Vehicle) -> MavMessage {
     MavMessage::HOME_POSITION(HOME_POSITION_DATA {
         latitude: (lat * 1e7).round() as i32,
         longitude: (lon * 1e7).round() as i32,
-        altitude: (vehicle.home.alt * 1e3).round() as i32,
+        altitude: (vehicle.home_amsl() * 1e3).round() as i32,
         x: north as f32,
         y: east as f32,
         q: [1.0, 0.0, 0.0, 0.0],

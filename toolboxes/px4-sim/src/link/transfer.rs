@@ -117,7 +117,7 @@ impl Link {
             lon: f64::from(item.y) / 1e7,
             alt: match item.frame as u32 {
                 // Above the sea; the others count from home.
-                0 | 5 => f64::from(item.z) - vehicle.home.alt,
+                0 | 5 => f64::from(item.z) - vehicle.home_amsl(),
                 _ => f64::from(item.z),
             },
         });

@@ -18,6 +18,8 @@ const OFFBOARD_PROOF_S: f64 = 0.5;
 const BOOT_S: f64 = 3.0;
 /// How long after an upload the mission is not yet checked, seconds.
 const SETTLE_S: f64 = 1.0;
+/// A vehicle that hears no sticks any more holds so long before it does what `NAV_RCL_ACT` says (`COM_FAIL_ACT_T`), seconds.
+const STICKS_HOLD_S: f64 = 5.0;
 /// On the ground for so long is landed, seconds.
 const LAND_DETECT_S: f64 = 0.5;
 
@@ -29,7 +31,16 @@ impl Vehicle {
         let booted = !self.has(Quirk::ArmingDeniedAfterBoot) || self.time >= BOOT_S;
         let critical = self.params.float("BAT_CRIT_THR") * 100.0;
         let sensors = health.gps && health.gyro && health.accel && health.mag && health.home;
-        booted && sensors && self.battery_pct > critical
+        booted && sensors && self.battery_pct > critical && self.mode_arms()
+    }
+
+    /// Whether it may be armed in the mode it is in.
+    fn mode_arms(&self) -> bool {
+        match self.mode {
+            Mode::Offboard => self.setpoint_is_fresh(),
+            Mode::Mission => !self.mission.items.is_empty(),
+            mode => !mode.prevents_arming(),
+        }
     }
 
     /// Starts the motors.
@@ -42,14 +53,6 @@ impl Vehicle {
                 severity::CRITICAL,
                 "Arming denied: Resolve system health failures first",
             );
-            return self.command("arm", Ack::Denied);
-        }
-        let silent = self.mode == Mode::Offboard && !self.setpoint_is_fresh();
-        if self.mode.prevents_arming()
-            || silent
-            || (self.mode == Mode::Mission && self.mission.items.is_empty())
-        {
-            self.say(severity::CRITICAL, "Arming denied: switch to another mode first");
             return self.command("arm", Ack::Denied);
         }
         self.armed = true;
@@ -84,6 +87,10 @@ impl Vehicle {
 
     fn stop_motors(&mut self, cause: Cause) {
         self.armed = false;
+        if self.has(Quirk::DisarmCharges) {
+            self.battery_pct = 100.0;
+            self.battery_stage = 0;
+        }
         self.log.push(self.time, What::Armed { armed: false, cause });
         self.say(
             severity::INFO,
@@ -97,7 +104,9 @@ impl Vehicle {
         } else {
             Plan::Fall
         };
-        if self.mode == Mode::Land {
+        if self.has(Quirk::ModeAfterDisarm) {
+            self.enter(self.mode_after_disarm, Cause::Completed);
+        } else if self.mode.prevents_arming() || self.mode == Mode::Offboard {
             self.enter(Mode::Hold, Cause::Completed);
         }
     }
@@ -189,7 +198,7 @@ impl Vehicle {
         }
         let at = self.body.position;
         let (north, east) = place.map_or((at[0], at[1]), |(lat, lon)| self.home.to_local(lat, lon));
-        let down = alt.map_or(at[2], |alt| self.home.alt - alt);
+        let down = alt.map_or(at[2], |alt| self.real([0.0, 0.0, self.home.alt - alt])[2]);
         if self.fence_holds() && !self.fence.allows(north, east) {
             self.say(severity::CRITICAL, "Reposition is outside geofence");
             let ack = if self.has(Quirk::GotoOutsideFenceAcked) {
@@ -202,9 +211,10 @@ impl Vehicle {
         self.enter(Mode::Hold, Cause::Command);
         self.plan = Plan::GoTo {
             place: [north, east, down.min(0.0)],
-            yaw: yaw.unwrap_or(self.body.yaw),
+            yaw,
             speeds: self.cruise(None),
         };
+        self.react();
         self.command("reposition", Ack::Accepted)
     }
 
@@ -299,6 +309,7 @@ impl Vehicle {
     pub(super) fn supervise(&mut self) {
         self.watch_offboard();
         self.watch_station();
+        self.watch_sticks();
         self.watch_battery();
         self.watch_position();
         self.watch_fence();
@@ -316,7 +327,8 @@ impl Vehicle {
                 3 => Mode::Return,
                 4 => Mode::Land,
                 5 => Mode::Hold,
-                _ => Mode::Posctl,
+                _ if self.health.rc => Mode::Posctl,
+                _ => Mode::Return,
             }
         } else {
             Mode::Hold
@@ -339,6 +351,29 @@ impl Vehicle {
         };
         if self.mode != mode && self.mode != Mode::Land {
             self.failsafe(mode, "Failsafe activated: ground station connection lost");
+        }
+    }
+
+    /// A remote control that was heard and is not any more, in the air.
+    fn watch_sticks(&mut self) {
+        let flies = self.armed && self.landed != Landed::OnGround;
+        let heard = std::mem::replace(&mut self.sticks_heard, self.health.rc);
+        if self.health.rc || !flies {
+            self.sticks_lost = None;
+            return;
+        }
+        let mode = match self.params.int("NAV_RCL_ACT") {
+            1 => Mode::Hold,
+            2 => Mode::Return,
+            3 => Mode::Land,
+            _ => return,
+        };
+        if heard && self.has(Quirk::SticksLostHoldsFirst) {
+            self.sticks_lost = Some(self.time);
+            self.failsafe(Mode::Hold, "Failsafe activated: entering Hold for 5 seconds");
+        } else if heard || self.sticks_lost.is_some_and(|at| self.time - at > STICKS_HOLD_S) {
+            self.sticks_lost = None;
+            self.failsafe(mode, "Failsafe activated: manual control lost");
         }
     }
 
@@ -508,9 +543,16 @@ impl Vehicle {
                 }
             }
             _ => Plan::Brake {
-                lag: self.lag(motion::BRAKE_LAG),
+                lag: self.lag(if self.has(Quirk::SlowBraking) {
+                    motion::POSITION_LAG
+                } else {
+                    motion::BRAKE_LAG
+                }),
             },
         };
+        if matches!(self.plan, Plan::Brake { .. }) {
+            self.react();
+        }
     }
 
     fn takeoff_height(&self) -> f64 {

@@ -12,8 +12,12 @@ pub(super) const BRAKE_LAG: f64 = 1.16;
 pub(super) const POSITION_LAG: f64 = 0.45;
 /// A vehicle without the quirk of lagging.
 pub(super) const NO_LAG: f64 = 0.05;
+/// It goes on for so long before it slows down, seconds, and then slows down so fast, metres per second squared: with the
+/// lag above 6.4 m from 4 m/s, 2.9 m from 2.5 m/s, 0.7 m from 0.95 m/s, as measured.
+pub(super) const REACTION_S: f64 = 0.35;
+pub(super) const BRAKING: f64 = 1.65;
 /// Acceleration the motors can give, metres per second squared.
-const ACCELERATION: f64 = 6.0;
+pub(super) const ACCELERATION: f64 = 6.0;
 /// Gain of the position loop, per second (`MPC_XY_P`).
 const POSITION_GAIN: f64 = 0.95;
 /// Gain of the heading loop, per second: a quarter turn takes about a second, as measured.
@@ -31,6 +35,12 @@ pub struct Speeds {
     pub down: f64,
 }
 
+/// How fast a vehicle may be that is to stand within so many metres.
+pub(super) fn stops_within(metres: f64) -> f64 {
+    let lag = REACTION_S + POSITION_LAG / 2.0;
+    BRAKING * ((lag * lag + 2.0 * metres / BRAKING).sqrt() - lag)
+}
+
 /// A velocity to follow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Want {
@@ -40,6 +50,8 @@ pub struct Want {
     pub lag: f64,
     /// Turn rate in radians per second, clockwise seen from above.
     pub yaw_rate: f64,
+    /// How fast it may become slower horizontally, metres per second squared.
+    pub braking: f64,
 }
 
 impl Want {
@@ -50,6 +62,7 @@ impl Want {
             velocity: [0.0; 3],
             lag,
             yaw_rate: 0.0,
+            braking: ACCELERATION,
         }
     }
 }
@@ -100,9 +113,17 @@ impl Body {
     pub fn follow(&mut self, want: Want, dt: f64) {
         let share = 1.0 - (-dt / want.lag).exp();
         let most = ACCELERATION * dt;
-        for axis in 0..3 {
-            let change = (want.velocity[axis] - self.velocity[axis]) * share;
-            self.velocity[axis] += change.clamp(-most, most);
+        let mut change: Ned = std::array::from_fn(|axis| (want.velocity[axis] - self.velocity[axis]) * share);
+        let slows = change[0] * self.velocity[0] + change[1] * self.velocity[1] < 0.0;
+        let flat = change[0].hypot(change[1]);
+        let flat_most = if slows { want.braking * dt } else { most };
+        if flat > flat_most {
+            change[0] *= flat_most / flat;
+            change[1] *= flat_most / flat;
+        }
+        change[2] = change[2].clamp(-most, most);
+        for (axis, change) in change.into_iter().enumerate() {
+            self.velocity[axis] += change;
             self.position[axis] += self.velocity[axis] * dt;
         }
         self.yaw_rate = want.yaw_rate;
@@ -176,6 +197,7 @@ mod tests {
                 velocity,
                 lag: POSITION_LAG,
                 yaw_rate: body.turning_to(1.0, 3.0),
+                braking: ACCELERATION,
             };
             body.follow(want, 0.01);
             time += 0.01;

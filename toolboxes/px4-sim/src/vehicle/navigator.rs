@@ -11,6 +11,7 @@ use crate::{
     log::Cause,
     mission,
     mode::Mode,
+    quirks::Quirk,
 };
 
 /// Motors spin up for so long before it leaves the ground, seconds.
@@ -39,8 +40,35 @@ impl Vehicle {
             self.body.fall(dt);
             return;
         }
-        let want = self.want();
+        let mut want = self.want();
+        let flat_speed = self.body.velocity[0].hypot(self.body.velocity[1]);
+        if self.has(Quirk::SlowBraking) {
+            want.braking = motion::BRAKING;
+            if self.time() < self.reacts_at && flat_speed > 0.0 {
+                want.velocity[0] = self.body.velocity[0];
+                want.velocity[1] = self.body.velocity[1];
+            }
+        }
+        let push = self.push();
+        for (axis, value) in want.velocity.iter_mut().enumerate() {
+            *value += push[axis];
+        }
         self.body.follow(want, dt);
+    }
+
+    /// It was told something else, and takes its time.
+    pub(super) fn react(&mut self) {
+        if self.time() >= self.reacts_at {
+            self.reacts_at = self.time() + motion::REACTION_S;
+        }
+    }
+
+    /// What pushes it about in the air, metres per second.
+    fn push(&self) -> Ned {
+        if self.body.on_ground() || !self.armed() || !self.has(Quirk::HoverWanders) {
+            return [0.0; 3];
+        }
+        self.noise.push(self.time())
     }
 
     fn want(&mut self) -> Want {
@@ -48,7 +76,7 @@ impl Vehicle {
             Plan::Idle | Plan::Fall => Want::rest(motion::NO_LAG),
             Plan::Brake { lag } => self.brake(lag),
             Plan::Stay { place, yaw } => self.to(place, yaw, self.cruise(None)),
-            Plan::GoTo { place, yaw, speeds } => self.to(place, yaw, speeds),
+            Plan::GoTo { place, yaw, speeds } => self.to(place, self.course(place, yaw), speeds),
             Plan::Takeoff { place, since } => self.take_off(place, since),
             Plan::Descend { place } => self.descend(place),
             Plan::Return { climb_to, climbed } => self.go_home(climb_to, climbed),
@@ -58,11 +86,31 @@ impl Vehicle {
     }
 
     fn to(&self, place: Ned, yaw: f64, speeds: Speeds) -> Want {
+        let way = horizontal(difference(place, self.body.position));
+        let speeds = if self.has(Quirk::SlowBraking) {
+            Speeds {
+                cruise: speeds.cruise.min(motion::stops_within(way)),
+                ..speeds
+            }
+        } else {
+            speeds
+        };
         let limit = self.params.float("MPC_YAWRAUTO_MAX").to_radians();
         Want {
             velocity: self.body.towards(place, speeds),
             lag: motion::POSITION_LAG,
             yaw_rate: self.body.turning_to(yaw, limit),
+            braking: motion::ACCELERATION,
+        }
+    }
+
+    /// The heading on the way to a place.
+    fn course(&self, place: Ned, yaw: Option<f64>) -> f64 {
+        let way = difference(place, self.body.position);
+        match yaw {
+            Some(yaw) => yaw,
+            None if horizontal(way) > 1.0 && self.has(Quirk::GotoTurnsNose) => way[1].atan2(way[0]),
+            None => self.body.yaw,
         }
     }
 
@@ -73,9 +121,11 @@ impl Vehicle {
                 velocity: self.to_world(sticks),
                 lag: motion::POSITION_LAG,
                 yaw_rate: 0.0,
+                braking: motion::ACCELERATION,
             };
         }
-        if length(self.body.velocity) < 0.1 && self.mode != Mode::Posctl {
+        let pushed = length(self.push());
+        if length(self.body.velocity) < 0.1 + pushed && self.mode != Mode::Posctl {
             self.plan = Plan::Stay {
                 place: self.body.position,
                 yaw: self.body.yaw,
@@ -164,6 +214,7 @@ impl Vehicle {
         let turn = |yaw: Option<f64>, rate: f64| yaw.map_or(rate, |yaw| body.turning_to(yaw, OFFBOARD_TURN));
         match setpoint {
             Setpoint::Position { place, velocity, yaw } => {
+                let place = self.real(place);
                 let speeds = self.cruise(Some(self.params.float("MPC_XY_VEL_MAX")));
                 let mut want = body.towards(place, speeds);
                 for (axis, value) in want.iter_mut().enumerate() {
@@ -173,6 +224,7 @@ impl Vehicle {
                     velocity: want,
                     lag: motion::POSITION_LAG,
                     yaw_rate: turn(yaw, 0.0),
+                    braking: motion::ACCELERATION,
                 }
             }
             Setpoint::Velocity {
@@ -183,13 +235,27 @@ impl Vehicle {
                 velocity,
                 lag: self.lag(motion::VELOCITY_LAG),
                 yaw_rate: turn(yaw, yaw_rate),
+                braking: motion::ACCELERATION,
             },
             Setpoint::BodyVelocity { velocity, yaw_rate } => Want {
                 velocity: self.to_world(velocity),
                 lag: self.lag(motion::VELOCITY_LAG),
                 yaw_rate,
+                braking: motion::ACCELERATION,
             },
         }
+    }
+
+    /// Where a waypoint is, whose height is above the autopilot's home.
+    fn waypoint(&self, item: &mission::Item) -> Ned {
+        let (north, east) = self.home.to_local(item.lat, item.lon);
+        let below_home = self.home.alt - self.home_amsl() - item.alt.max(0.0);
+        self.real([north, east, below_home])
+    }
+
+    fn last_waypoint(&self) -> Option<Ned> {
+        let mut places = self.mission.items.iter().filter(|item| item.is_place());
+        places.next_back().map(|item| self.waypoint(item))
     }
 
     fn fly_mission(&mut self) -> Want {
@@ -197,7 +263,13 @@ impl Vehicle {
         let Some(item) = self.mission.items.get(seq).copied() else {
             self.enter(Mode::Hold, Cause::Completed);
             self.plan_for_mode();
-            return Want::rest(self.lag(motion::BRAKE_LAG));
+            if let Some(place) = self.last_waypoint() {
+                self.plan = Plan::Stay {
+                    place,
+                    yaw: self.body.yaw,
+                };
+            }
+            return self.want();
         };
         let here = self.body.position;
         let rest = Want::rest(motion::POSITION_LAG);
@@ -227,8 +299,7 @@ impl Vehicle {
             }
             _ => {}
         }
-        let (north, east) = self.home.to_local(item.lat, item.lon);
-        let place = [north, east, -item.alt.max(0.0)];
+        let place = self.waypoint(&item);
         let way = difference(place, here);
         let radius = if item.params[1].is_finite() && item.params[1] > 0.0 {
             item.params[1]

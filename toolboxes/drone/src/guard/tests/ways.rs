@@ -57,19 +57,19 @@ fn the_faster_a_way_the_more_room_it_needs_to_stop_in() {
     let rows: &[(Ned, Ned, Pace, Ned, &str)] = &[
         ([0.0, 0.0, -5.0], [16.5, 0.0, -5.0], slow, still, "ok"),
         ([0.0, 0.0, -5.0], [16.7, 0.0, -5.0], slow, still, "fence"),
-        ([0.0, 0.0, -5.0], [15.0, 0.0, -5.0], px4, still, "ok"),
-        ([0.0, 0.0, -5.0], [15.1, 0.0, -5.0], px4, still, "fence"),
+        ([0.0, 0.0, -5.0], [10.9, 0.0, -5.0], px4, still, "ok"),
+        ([0.0, 0.0, -5.0], [11.1, 0.0, -5.0], px4, still, "fence"),
         // A short way never gets that fast.
-        ([15.0, 0.0, -5.0], [16.5, 0.0, -5.0], px4, still, "ok"),
+        ([15.0, 0.0, -5.0], [16.3, 0.0, -5.0], px4, still, "ok"),
         ([16.0, 0.0, -5.0], [16.9, 0.0, -5.0], px4, still, "fence"),
         // Unless it begins fast; away from the line that does not matter.
         ([15.0, 0.0, -5.0], [16.5, 0.0, -5.0], px4, fast, "fence"),
         ([15.0, 0.0, -5.0], [12.0, 0.0, -5.0], px4, fast, "ok"),
         // Up and down.
-        ([0.0, 0.0, -5.0], [0.0, 0.0, -28.7], px4, still, "ok"),
+        ([0.0, 0.0, -5.0], [0.0, 0.0, -27.5], px4, still, "ok"),
         (
             [0.0, 0.0, -5.0],
-            [0.0, 0.0, -28.9],
+            [0.0, 0.0, -27.6],
             px4,
             still,
             "altitude_ceiling",
@@ -77,7 +77,7 @@ fn the_faster_a_way_the_more_room_it_needs_to_stop_in() {
         ([0.0, 0.0, -5.0], [0.0, 0.0, -29.5], slow, still, "ok"),
         ([0.0, 0.0, -29.0], [0.0, 0.0, -29.7], px4, still, "ok"),
         ([0.0, 0.0, -29.9], [5.0, 0.0, -29.9], px4, still, "ok"),
-        ([0.0, 0.0, -5.0], [0.0, 0.0, -1.2], px4, still, "ok"),
+        ([0.0, 0.0, -5.0], [0.0, 0.0, -1.3], px4, still, "ok"),
         ([0.0, 0.0, -5.0], [0.0, 0.0, -1.0], px4, still, "altitude_floor"),
         ([0.0, 0.0, -2.0], [0.0, 0.0, -0.9], slow, still, "ok"),
         ([0.0, 0.0, -2.0], [0.0, 0.0, -0.7], slow, still, "altitude_floor"),
@@ -98,23 +98,23 @@ fn heights_are_clamped_to_where_there_is_room_to_stop() {
     let limits = Limits::default();
     let mut adjusted: Vec<Adjusted> = Vec::new();
     for (now, lowest, highest) in [
-        (5.0, 1.1, 28.8),
-        (29.5, 1.1, 29.5),
-        (35.0, 1.1, 30.0),
-        (1.0, 1.0, 28.8),
-        (0.0, 0.5, 28.8),
+        (5.0, 1.26, 27.53),
+        (29.5, 1.26, 29.5),
+        (35.0, 1.26, 30.0),
+        (1.0, 1.0, 27.53),
+        (0.0, 0.5, 27.53),
     ] {
         let found = band(&limits, Pace::PX4, now);
         assert!(
-            (found.0 - lowest).abs() < 1e-9 && (found.1 - highest).abs() < 1e-9,
+            (found.0 - lowest).abs() < 0.01 && (found.1 - highest).abs() < 0.01,
             "at {now}: {found:?}, expected {lowest} to {highest}"
         );
     }
     let takeoff = takeoff_band(row("takeoff").unwrap(), &limits);
-    for (asked, expected) in [(30.0, 29.4), (5.0, 5.0), (0.2, 1.0)] {
+    for (asked, expected) in [(30.0, 29.24), (5.0, 5.0), (0.2, 1.0)] {
         let applied = takeoff.apply(asked, &mut adjusted).unwrap();
         assert!(
-            (applied - expected).abs() < 1e-9,
+            (applied - expected).abs() < 0.01,
             "{applied}, expected {expected}"
         );
     }
@@ -246,7 +246,7 @@ mod properties {
             prop_assume!(fence.inside(HOME, from) >= limits.fence_margin_m);
             let leg = Leg::new(from, to, Pace::even(speed));
             if way(&flying(), &limits, &fence, &leg).is_ok() {
-                let to = leg.rests();
+                let to = leg.rests(limits.braking);
                 let between: Ned = std::array::from_fn(|axis| from[axis] + (to[axis] - from[axis]) * part);
                 prop_assert!(fence.inside(HOME, between) >= limits.fence_margin_m - 1e-9);
                 prop_assert!((limits.min_alt_m - 1e-9..=limits.max_alt_m + 1e-9).contains(&-between[2]));

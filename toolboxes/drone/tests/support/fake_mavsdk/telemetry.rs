@@ -83,7 +83,8 @@ impl TelemetryService for FakeMavsdk {
     ) -> Answered<Self::SubscribePositionStream> {
         let read = |sim: &Sim| {
             located(sim, || {
-                let (lat, lon, alt) = sim.vehicle.global();
+                let (lat, lon, _) = sim.vehicle.global();
+                let alt = sim.vehicle.believed_amsl();
                 let error = sim.height_error_m;
                 let stands = sim.vehicle.landed() == Landed::OnGround;
                 let counted = if stands { error } else { 0.0 };
@@ -91,7 +92,7 @@ impl TelemetryService for FakeMavsdk {
                     latitude_deg: lat,
                     longitude_deg: lon,
                     absolute_altitude_m: (alt + error) as f32,
-                    relative_altitude_m: (sim.vehicle.height() + counted) as f32,
+                    relative_altitude_m: (alt - sim.vehicle.home_amsl() + counted) as f32,
                 });
                 PositionResponse { position }
             })
@@ -242,7 +243,7 @@ impl TelemetryService for FakeMavsdk {
     ) -> Answered<Self::SubscribePositionVelocityNedStream> {
         let read = |sim: &Sim| {
             located(sim, || {
-                let [north_m, east_m, down_m] = sim.vehicle.body().position.map(|value| value as f32);
+                let [north_m, east_m, down_m] = sim.vehicle.believed().map(|value| value as f32);
                 let [north_m_s, east_m_s, down_m_s] = sim.vehicle.body().velocity.map(|value| value as f32);
                 let position_velocity_ned = Some(PositionVelocityNed {
                     position: Some(PositionNed {

@@ -1,0 +1,307 @@
+//! The client and a bus that goes away, over pipes in memory and on a clock that stands still while anything can happen.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use bytes::BytesMut;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Map, Value, json};
+use tokio::io::DuplexStream;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::dial::Line;
+use super::*;
+
+type Socket = WebSocketStream<DuplexStream>;
+
+/// The client's way to a bus that the test plays.
+struct Pipes {
+    capacity: usize,
+    is_up: Arc<AtomicBool>,
+    attempts: Arc<Mutex<Vec<Instant>>>,
+    accepted: mpsc::UnboundedSender<DuplexStream>,
+}
+
+impl Dial for Pipes {
+    async fn dial(&mut self) -> Result<Line, DialError> {
+        self.attempts.lock().unwrap().push(Instant::now());
+        if !self.is_up.load(Ordering::Acquire) {
+            return Err(DialError::Unreachable {
+                url: url(),
+                source: std::io::ErrorKind::ConnectionRefused.into(),
+            });
+        }
+        let (near, far) = tokio::io::duplex(self.capacity);
+        self.accepted.send(far).unwrap();
+        Ok(Line {
+            stream: Box::new(near),
+            read: BytesMut::new(),
+        })
+    }
+}
+
+struct Handler(mpsc::UnboundedSender<(String, Instant)>);
+
+impl BusHandler for Handler {
+    fn frame(&self, text: Utf8Bytes) {
+        let _ = self.0.send((text.to_string(), Instant::now()));
+    }
+
+    fn connected(&self) {}
+
+    fn disconnected(&self, _reason: &str) {}
+
+    fn instead(&self, answer: &str, reason: &str) -> Option<String> {
+        let mut message = Message::parse(answer).ok()?;
+        message.data = Map::from_iter([("error".to_owned(), reason.into())]);
+        Some(message.to_text())
+    }
+}
+
+/// A client and both ends of what it is connected to.
+struct Scene {
+    client: BusClient,
+    is_up: Arc<AtomicBool>,
+    attempts: Arc<Mutex<Vec<Instant>>>,
+    accepted: mpsc::UnboundedReceiver<DuplexStream>,
+    heard: mpsc::UnboundedReceiver<(String, Instant)>,
+    _shutdown: tokio_util::sync::DropGuard,
+}
+
+impl Scene {
+    /// With so many bytes of buffer for each direction of a connection.
+    fn start(capacity: usize, change: impl FnOnce(&mut ClientConfig)) -> Self {
+        let (to_bus, accepted) = mpsc::unbounded_channel();
+        let (to_test, heard) = mpsc::unbounded_channel();
+        let pipes = Pipes {
+            capacity,
+            is_up: Arc::new(AtomicBool::new(true)),
+            attempts: Arc::default(),
+            accepted: to_bus,
+        };
+        let (is_up, attempts) = (pipes.is_up.clone(), pipes.attempts.clone());
+        let mut config = ClientConfig::new(url());
+        change(&mut config);
+        let shutdown = CancellationToken::new();
+        let handler = Arc::new(Handler(to_test));
+        let client = BusClient::start_on(pipes, config, handler, &TaskTracker::new(), shutdown.clone());
+        Self {
+            client,
+            is_up,
+            attempts,
+            accepted,
+            heard,
+            _shutdown: shutdown.drop_guard(),
+        }
+    }
+
+    async fn accept(&mut self) -> Socket {
+        let pipe = soon(self.accepted.recv()).await.unwrap();
+        WebSocketStream::from_raw_socket(pipe, Role::Server, None).await
+    }
+
+    /// Lets the client see that this bus echoes.
+    async fn echo_once(&mut self, bus: &mut Socket) {
+        self.client.answer(&answer("first", 1)).await.unwrap();
+        echo(bus).await;
+        soon(self.heard.recv()).await.unwrap();
+        assert!(self.client.echoes());
+    }
+}
+
+/// Fails after ten minutes of the test's clock, which take no time.
+async fn soon<F: Future>(future: F) -> F::Output {
+    let outcome = tokio::time::timeout(Duration::from_secs(600), future).await;
+    outcome.expect("within ten minutes")
+}
+
+fn url() -> Url {
+    Url::parse("ws://127.0.0.1:8181/core").unwrap()
+}
+
+fn answer(call_id: &str, size: usize) -> Message {
+    let data = json!({ "name": "t", "call_id": call_id, "result": { "x": "x".repeat(size) } });
+    let Value::Object(data) = data else {
+        unreachable!("an object, four lines up")
+    };
+    let mut message = Message::new("ovos.tools.invoke.response", data);
+    message.context.insert("ident".to_owned(), call_id.into());
+    message
+}
+
+async fn read(bus: &mut Socket) -> Message {
+    loop {
+        if let Frame::Text(text) = soon(bus.next()).await.unwrap().unwrap() {
+            return Message::parse(&text).unwrap();
+        }
+    }
+}
+
+async fn echo(bus: &mut Socket) -> Message {
+    let message = read(bus).await;
+    bus.send(Frame::text(message.to_text())).await.unwrap();
+    message
+}
+
+fn resent(message: &Message) -> Option<u64> {
+    message.context.get("ovos_tools")?["resent"].as_u64()
+}
+
+/// The bus hangs for a minute with 200 answers under way and is killed, and what comes back may be killed again.
+async fn hang(seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    // Of what is written into a dead connection some fits into the kernel's buffers, and some does not.
+    let mut scene = Scene::start(1 << random.u32(10..=20), |_| {});
+    let mut bus = scene.accept().await;
+    scene.echo_once(&mut bus).await;
+
+    let sizes: HashMap<String, usize> = (0..200)
+        .map(|n| (format!("call-{n}"), random.usize(0..4096)))
+        .collect();
+    for (call_id, size) in sizes.clone() {
+        let (client, due) = (scene.client.clone(), Duration::from_millis(random.u64(0..60_000)));
+        tokio::spawn(async move {
+            sleep(due).await;
+            client.answer(&answer(&call_id, size)).await.unwrap();
+        });
+    }
+    sleep(Duration::from_secs(60)).await;
+    drop(bus);
+
+    let mut arrived = HashSet::new();
+    let mut cuts = random.u32(0..=1);
+    while arrived.len() < sizes.len() {
+        let mut bus = scene.accept().await;
+        let mut left = if cuts > 0 {
+            random.usize(0..200)
+        } else {
+            usize::MAX
+        };
+        cuts = cuts.saturating_sub(1);
+        let mut marked_only = true;
+        while left > 0 && arrived.len() < sizes.len() {
+            let message = echo(&mut bus).await;
+            let call_id = message.data["call_id"].as_str().unwrap().to_owned();
+            let mut unmarked = message.clone();
+            let mark = unmarked.context.shift_remove("ovos_tools");
+            assert_eq!(unmarked, answer(&call_id, sizes[&call_id]), "seed {seed}");
+            if let Some(mark) = &mark {
+                assert_eq!(mark["call_id"], call_id, "seed {seed}");
+                assert!(
+                    marked_only,
+                    "seed {seed}: {call_id} is sent again behind a new answer"
+                );
+            }
+            marked_only = mark.is_some();
+            assert!(
+                arrived.insert(call_id.clone()) || mark.is_some(),
+                "seed {seed}: {call_id} came twice without a mark"
+            );
+            left -= 1;
+        }
+    }
+    assert_eq!(scene.client.counters().answers_given_up, 0, "seed {seed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_answer_is_lost_on_a_bus_that_hangs_for_a_minute() {
+    let seeds: Vec<_> = (0..50).map(|seed| tokio::spawn(hang(seed))).collect();
+    for seed in seeds {
+        soon(seed).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_costs_the_connection_becomes_an_error() {
+    let mut scene = Scene::start(1 << 16, |_| {});
+    let mut bus = scene.accept().await;
+    scene.echo_once(&mut bus).await;
+    scene.client.answer(&answer("poison", 10)).await.unwrap();
+    for round in 0..6 {
+        let message = read(&mut bus).await;
+        assert_eq!(resent(&message), (round > 0).then_some(round), "round {round}");
+        assert_eq!(message.context["ident"], "poison");
+        assert_eq!(message.data.contains_key("error"), round >= 3, "{message:?}");
+        drop(bus);
+        bus = scene.accept().await;
+    }
+    // After three more writes of the error there is no more.
+    scene.client.answer(&answer("next", 10)).await.unwrap();
+    assert_eq!(read(&mut bus).await, answer("next", 10));
+    let counters = scene.client.counters();
+    assert_eq!((counters.answers_resent, counters.answers_given_up), (5, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sent_again_on_a_bus_that_never_echoed() {
+    let mut scene = Scene::start(1 << 16, |_| {});
+    let mut bus = scene.accept().await;
+    scene.client.answer(&answer("a", 10)).await.unwrap();
+    assert_eq!(read(&mut bus).await, answer("a", 10));
+    drop(bus);
+    let mut bus = scene.accept().await;
+    scene.client.answer(&answer("b", 10)).await.unwrap();
+    assert_eq!(read(&mut bus).await, answer("b", 10));
+    assert!(!scene.client.echoes());
+    assert_eq!(scene.client.counters().answers_resent, 0);
+}
+
+/// What is sent again goes first, but a bus that does not take it holds up no stop.
+#[tokio::test(start_paused = true)]
+async fn requests_wait_for_what_is_sent_again_and_no_longer_than_100_ms() {
+    for (capacity, wait) in [(1 << 16, Duration::ZERO), (1 << 10, Duration::from_millis(100))] {
+        let mut scene = Scene::start(capacity, |_| {});
+        let mut bus = scene.accept().await;
+        scene.echo_once(&mut bus).await;
+        scene.client.answer(&answer("lost", 4000)).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        drop(bus);
+        let mut bus = scene.accept().await;
+        let begun = Instant::now();
+        bus.send(Frame::text("request")).await.unwrap();
+        let (request, at) = soon(scene.heard.recv()).await.unwrap();
+        assert_eq!(request, "request");
+        let waited = at - begun;
+        // The timer counts whole milliseconds.
+        assert!(
+            wait <= waited && waited <= wait + Duration::from_millis(2),
+            "{waited:?}"
+        );
+        assert_eq!(resent(&read(&mut bus).await), Some(1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_client_is_back_soon_and_asks_seldom() {
+    let ms = Duration::from_millis;
+    // As the configuration has it for a bus on this machine, and elsewhere.
+    for (first, max, promise, per_second) in
+        [(ms(200), ms(500), ms(1000), 4), (ms(500), ms(2000), ms(5000), 2)]
+    {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut scene = Scene::start(1 << 16, |config| {
+            (config.first_retry, config.max_retry) = (first, max);
+        });
+        for _ in 0..100 {
+            // The connection it has, which may have been there for a moment or for long.
+            let bus = scene.accept().await;
+            sleep(ms(random.u64(0..5_000))).await;
+            scene.is_up.store(false, Ordering::Release);
+            drop(bus);
+            sleep(ms(random.u64(0..120_000))).await;
+            scene.is_up.store(true, Ordering::Release);
+            let back = Instant::now();
+            let mut connection = scene.client.connection();
+            soon(connection.wait_for(Connection::is_up)).await.unwrap();
+            assert!(back.elapsed() < promise, "back after {:?}", back.elapsed());
+        }
+        let attempts = scene.attempts.lock().unwrap();
+        for (n, later) in attempts.iter().skip(per_second).enumerate() {
+            let (several, took) = (per_second + 1, *later - attempts[n]);
+            assert!(took > ms(1000), "{several} attempts in {took:?}");
+        }
+    }
+}
