@@ -199,7 +199,11 @@ fn sample(random: &mut fastrand::Rng, schema: &Value) -> Value {
         return sample(random, option);
     }
     let bound = |key: &str, other: f64| schema[key].as_f64().unwrap_or(other);
-    match schema["type"].as_str() {
+    let kind = match &schema["type"] {
+        Value::Array(kinds) => kinds[random.usize(..kinds.len())].as_str(),
+        kind => kind.as_str(),
+    };
+    match kind {
         Some("object") => {
             let required = schema["required"].as_array().cloned().unwrap_or_default();
             let properties = schema["properties"].as_object().unwrap();

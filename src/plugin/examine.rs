@@ -3,6 +3,7 @@
 //! Owns the way from a path to a decision: check, compare, stage, probe, configuration. Loads nothing into this process
 //! and changes nothing but the stage. Read [`Finding`] first.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -126,7 +127,8 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
             whole
                 .await
                 .map_err(|e| (None, format!("{} {e}", path.display())))?;
-            let probed = manager.settings.probe.run(&staged.path, path).await;
+            let probe = manager.settings.probe.with_env(probe_environment(manager, path));
+            let probed = probe.run(&staged.path, path).await;
             Arc::new(probed.map_err(|e| (None, e.to_string()))?)
         }
     };
@@ -159,6 +161,19 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
         code: code.filter(|code| code.isolation() == config.isolation),
         config,
     })))
+}
+
+/// The `env` of the section that a file is for. Its id is in the manifest, which the probe is about to read: until then
+/// it is the one that lives from this path, or the file's name.
+fn probe_environment(manager: &Inner, path: &Path) -> BTreeMap<String, String> {
+    let known = manager.book().at(path).map(|(id, _)| id.to_owned());
+    let stem = || Some(path.file_stem()?.to_str()?.to_owned());
+    let config = known.or_else(stem).map(|id| (manager.settings.config)(&id));
+    // What is wrong with a section is said when the id is known.
+    config
+        .and_then(Result::ok)
+        .map(|config| config.env)
+        .unwrap_or_default()
 }
 
 /// Checks a toolbox's section by its own schema.

@@ -3,6 +3,7 @@
 //! Owns what `ovos-tools check FILE.so` tells an author. The file is loaded and opened in child processes only.
 //! Read [`inspect`] first.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -81,7 +82,7 @@ pub async fn inspect(path: &Path, program: impl Into<OsString>) -> Inspection {
         "--inspect".into(),
         path.clone().into_os_string(),
     ];
-    match probe::ask::<Answer<Inspection>>(&program, &arguments, LIMIT, &path).await {
+    match probe::ask::<Answer<Inspection>>((&program, &arguments), &BTreeMap::new(), LIMIT, &path).await {
         Ok(Answer::Ok(more)) => {
             found.tools = more.tools;
             found.errors.extend(more.errors);

@@ -4,6 +4,7 @@
 //! the child with it and not the service. The child prints the manifest; nothing else it prints matters.
 //! Read [`Probe`] first.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -83,6 +84,8 @@ pub struct Probe {
     pub command: Vec<OsString>,
     /// How long the child has. Default 5 s.
     pub limit: Duration,
+    /// Added to what the child sees of the service's environment.
+    pub env: BTreeMap<String, String>,
 }
 
 impl Probe {
@@ -107,7 +110,14 @@ impl Probe {
         Self {
             command: vec![program.into(), "toolbox-host".into(), "--probe".into()],
             limit: Duration::from_secs(5),
+            env: BTreeMap::new(),
         }
+    }
+
+    /// The same with these variables in the child's environment: the linker may need one to find what a file needs.
+    #[must_use]
+    pub fn with_env(&self, env: BTreeMap<String, String>) -> Self {
+        Self { env, ..self.clone() }
     }
 
     /// The program that is run.
@@ -126,7 +136,7 @@ impl Probe {
         let arguments = self.command.iter().skip(1).cloned();
         let arguments: Vec<OsString> = arguments.chain([file.into()]).collect();
         let program = self.command.first().cloned().unwrap_or_default();
-        let answer: Answer<String> = ask(&program, &arguments, self.limit, shown).await?;
+        let answer: Answer<String> = ask((&program, &arguments), &self.env, self.limit, shown).await?;
         let refused = |text: String| {
             ProbeError::Refused(text.replace(&file.display().to_string(), &shown.display().to_string()))
         };
@@ -148,8 +158,8 @@ pub(super) enum Answer<T> {
 
 /// Runs a child that answers one line. The child is gone when this returns.
 pub(super) async fn ask<T: DeserializeOwned>(
-    program: &OsString,
-    arguments: &[OsString],
+    (program, arguments): (&OsString, &[OsString]),
+    env: &BTreeMap<String, String>,
     limit: Duration,
     shown: &Path,
 ) -> Result<T, ProbeError> {
@@ -157,6 +167,7 @@ pub(super) async fn ask<T: DeserializeOwned>(
         .args(arguments)
         .env_clear()
         .envs(allowed_environment())
+        .envs(env)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

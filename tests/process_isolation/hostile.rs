@@ -177,8 +177,8 @@ async fn the_process_sees_what_it_needs_and_no_more() {
         .collect();
     assert!(names.iter().any(|name| name == "ROBOT") && names.iter().any(|name| name == "PATH"));
     // The end of the file, and what a program needs to find its files and to speak the user's language.
-    let known =
-        "ROBOT HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH RUST_BACKTRACE TMPDIR TZ USER XDG_RUNTIME_DIR";
+    let known = "ROBOT HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH RUST_BACKTRACE TMPDIR TZ USER \
+                 XDG_DATA_HOME XDG_RUNTIME_DIR";
     let foreign = |name: &&String| {
         !name.is_empty() && !name.starts_with("LC_") && !known.split(' ').any(|known| known == *name)
     };

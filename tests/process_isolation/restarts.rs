@@ -46,6 +46,34 @@ async fn a_toolbox_that_died_comes_back_as_a_new_generation() {
 }
 
 #[tokio::test]
+async fn the_environment_of_a_section_reaches_every_process_that_loads_the_file() {
+    let rig = Rig::with(|settings| settings.first_restart = Duration::from_millis(10));
+    let id = [("ID", "\"needy\"")];
+    rig.shop.build_as("needy", "needs_environment", &id);
+    let refused = rig.reload().await;
+    let reason = &refused.broken[0].reason;
+    assert!(
+        reason.contains("exit code 3") && reason.contains("where is ROS"),
+        "{reason}"
+    );
+    let config = ToolboxConfig {
+        env: [("AMENT_PREFIX_PATH".to_owned(), "/opt/ros/humble".to_owned())].into(),
+        ..ToolboxConfig::default()
+    };
+    rig.configs.lock().unwrap().insert("needy".to_owned(), config);
+    rig.reload().await;
+    let needy = rig.get("needy");
+    assert_eq!(needy.state, State::Ready);
+    // Its next process, too.
+    signal_live(&needy, Signal::KILL);
+    rig.published_until(|live| {
+        live.get("needy")
+            .is_some_and(|needy| needy.generation == 2 && needy.state == State::Ready)
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_toolbox_that_dies_too_often_is_left_alone_until_a_reload() {
     let rig = Rig::with(|settings| {
         settings.first_restart = Duration::from_millis(10);

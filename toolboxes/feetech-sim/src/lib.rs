@@ -1,7 +1,7 @@
 //! A serial bus of simulated Feetech STS3215 servos on a pseudo terminal.
 //!
-//! Owns the wire format, each servo's register table and a plain model of its motion: full speed at once, no load, no
-//! gravity. It writes down every instruction it hears, and it fails on demand. It never helps a client: a servo whose
+//! Owns the wire format, each servo's register table and a plain model of its motion: full speed at once, a load
+//! only where something is in the way, no gravity. It writes down every instruction it hears, and it fails on demand. It never helps a client: a servo whose
 //! torque goes on moves to whatever stands in its goal register, as the real one does. Read [`Line`].
 //!
 //! ```

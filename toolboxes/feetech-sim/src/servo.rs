@@ -13,6 +13,7 @@ pub mod register {
     pub const MIN_POSITION: u8 = 9;
     pub const MAX_POSITION: u8 = 11;
     pub const MAX_TEMPERATURE: u8 = 13;
+    pub const MAX_TORQUE: u8 = 16;
     pub const OFFSET: u8 = 31;
     pub const MODE: u8 = 33;
     pub const TORQUE_ENABLE: u8 = 40;
@@ -41,6 +42,18 @@ const TURN: f64 = 4096.0;
 const FULL_SPEED: f64 = 3400.0;
 
 /// A simulated STS3215. Angles are steps: 4096 a turn, 2048 in the middle.
+///
+/// What it does as the real one does, by the vendor's memory table of the STS series and by what LeRobot 0.4 writes into
+/// the servos of an SO-101 (`src/lerobot/motors/feetech/feetech.py`):
+///
+/// - Registers 9 and 11 bound every goal, in the steps that a client reads. A horn that stands at such a limit does not
+///   press: its load is 0. Where both are 0 there is no limit.
+/// - Register 31 is taken off the position of the horn; its sign is bit 11.
+/// - Registers below 40 outlive the power only if lock (55) was 0 when they were written.
+/// - The torque limit (48) is a copy of the largest torque (16) until a client writes it; a new servo has 1000 in 16,
+///   LeRobot leaves 500 in that of a gripper.
+/// - The load (60) is the share of the largest torque in thousandths, with its sign in bit 10: what presses on something
+///   presses with its torque limit.
 #[derive(Clone, Debug)]
 pub struct Servo {
     table: [u8; 256],
@@ -48,6 +61,8 @@ pub struct Servo {
     /// Where the horn is, before the homing offset.
     horn: f64,
     speed: f64,
+    /// It presses on what is in its way, in this direction.
+    presses: f64,
     staged: Option<(u8, Vec<u8>)>,
     /// What the horn cannot go below and above.
     stops: (f64, f64),
@@ -71,6 +86,7 @@ impl Servo {
             kept: [0; KEPT],
             horn: 2048.0,
             speed: 0.0,
+            presses: 0.0,
             staged: None,
             stops: (f64::NEG_INFINITY, f64::INFINITY),
             fault: Fault::None,
@@ -79,6 +95,7 @@ impl Servo {
         servo.set_word(r::MODEL, 777);
         servo.set_word(r::MAX_POSITION, 4095);
         servo.set_word(r::GOAL_POSITION, 2048);
+        servo.set_word(r::MAX_TORQUE, 1000);
         servo.set_word(r::TORQUE_LIMIT, 1000);
         servo.kept.copy_from_slice(&servo.table[..KEPT]);
         servo
@@ -168,7 +185,25 @@ impl Servo {
             ..fresh
         };
         self.table[..KEPT].copy_from_slice(&kept);
+        self.set_word(r::TORQUE_LIMIT, self.word(r::MAX_TORQUE));
         self.kept = kept;
+    }
+
+    /// What LeRobot's calibration leaves in a servo: its limits and its homing offset.
+    #[must_use]
+    pub fn calibrated(mut self, low: u16, high: u16, offset: i16) -> Self {
+        self.set_word(r::MIN_POSITION, low);
+        self.set_word(r::MAX_POSITION, high);
+        self.set_word(r::OFFSET, sign_magnitude(f64::from(offset), 11));
+        self.kept.copy_from_slice(&self.table[..KEPT]);
+        self
+    }
+
+    /// What it keeps of its calibration: the lower limit, the upper limit and the homing offset.
+    #[must_use]
+    pub fn calibration(&self) -> (u16, u16, i32) {
+        let offset = signed(self.word(r::OFFSET), 11);
+        (self.word(r::MIN_POSITION), self.word(r::MAX_POSITION), offset)
     }
 
     pub(crate) fn read(&mut self, address: u8, length: u8) -> Vec<u8> {
@@ -215,7 +250,10 @@ impl Servo {
         let (low, high) = self.stops;
         // What already lies beyond a stop that was put there later may only come back.
         let stopped = self.horn.clamp(low.min(from), high.max(from));
-        if (stopped - self.horn).abs() > 0.0 {
+        let pushes = (self.horn >= high && self.speed > 0.0) || (self.horn <= low && self.speed < 0.0);
+        self.presses = 0.0;
+        if (stopped - self.horn).abs() > 0.0 || pushes {
+            self.presses = self.speed.signum();
             (self.horn, self.speed) = (stopped, 0.0);
         }
         let (mut position, speed) = (self.position(), self.speed);
@@ -226,8 +264,10 @@ impl Servo {
         self.set_word(r::PRESENT_POSITION, sign_magnitude(position, 15));
         self.set_word(r::PRESENT_SPEED, sign_magnitude(speed, 15));
         self.set_byte(r::MOVING, u8::from(speed != 0.0));
-        self.set_word(r::PRESENT_LOAD, sign_magnitude(speed / FULL_SPEED * 200.0, 10));
-        self.set_word(r::CURRENT, u16::from(speed != 0.0) * 20);
+        let limit = f64::from(self.word(r::TORQUE_LIMIT).min(1000));
+        let load = (speed / FULL_SPEED * 200.0).clamp(-limit, limit) + self.presses * limit;
+        self.set_word(r::PRESENT_LOAD, sign_magnitude(load, 10));
+        self.set_word(r::CURRENT, u16::from(load != 0.0) * 20);
         if let Fault::Error(bits) = self.fault {
             self.set_byte(r::STATUS, bits);
         } else {
@@ -334,8 +374,37 @@ mod tests {
         servo.set_byte(r::TORQUE_ENABLE, 1);
         assert!((after(&mut servo, 1000) - 1900.0).abs() < 1e-9);
         assert_eq!(servo.byte(r::MOVING), 0);
+        assert_eq!(servo.word(r::PRESENT_LOAD), 1000 | 0x400);
+        servo.set_word(r::TORQUE_LIMIT, 300);
+        let _ = after(&mut servo, 1);
+        assert_eq!(servo.word(r::PRESENT_LOAD), 300 | 0x400);
         servo.block(f64::NEG_INFINITY, f64::INFINITY);
         assert!((after(&mut servo, 1000) - 1000.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn its_own_limits_end_its_way_without_a_load() {
+        // As LeRobot leaves a gripper: offset 100, limits in the steps that a client reads.
+        let mut servo = Servo::new(6).at(2600).calibrated(2031, 3476, 100);
+        assert!((servo.position() - 2500.0).abs() < 1e-9);
+        for (goal, end) in [(1000, 2031.0), (4000, 3476.0)] {
+            servo.set_word(r::GOAL_POSITION, goal);
+            servo.set_byte(r::TORQUE_ENABLE, 1);
+            assert!((after(&mut servo, 3000) - end).abs() < 1e-9, "{goal}");
+            assert_eq!(servo.word(r::PRESENT_LOAD), 0, "{goal}");
+        }
+        servo.power_cycle();
+        assert_eq!(servo.calibration(), (2031, 3476, 100));
+    }
+
+    #[test]
+    fn its_torque_limit_comes_from_its_memory_with_the_power() {
+        let mut servo = Servo::new(6);
+        servo.write(r::LOCK, &[0]);
+        servo.write(r::MAX_TORQUE, &500u16.to_le_bytes());
+        servo.write(r::TORQUE_LIMIT, &900u16.to_le_bytes());
+        servo.power_cycle();
+        assert_eq!(servo.word(r::TORQUE_LIMIT), 500);
     }
 
     #[test]

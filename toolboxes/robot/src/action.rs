@@ -156,6 +156,8 @@ pub enum Primitive {
         /// The tool's mode: full, quick, offsets_only, center_only, wheel_test, drive_test, range_test, set_home,
         /// find_limits or home_only.
         mode: String,
+        /// What was measured is written into the motors.
+        write: bool,
     },
     /// Gives a motor another id.
     SetMotorId {

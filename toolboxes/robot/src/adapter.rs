@@ -90,6 +90,12 @@ pub trait Adapter: Send + Sync {
         None
     }
 
+    /// Whether a hand holds something, where that is known.
+    fn holds(&self, arm: Subsystem) -> Option<bool> {
+        let _ = arm;
+        None
+    }
+
     /// Answers a recognition question where nobody on the bus does. Only the simulator's people can.
     fn recognise(&self, tool: &str, args: &Value) -> Option<Value> {
         let _ = (tool, args);

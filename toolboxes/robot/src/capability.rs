@@ -162,6 +162,8 @@ pub struct Services {
     pub torque: bool,
     /// `calibrate_*` of these.
     pub calibrate: Vec<Subsystem>,
+    /// Calibration may write into the motors.
+    pub calibration_write: bool,
     /// `set_home_position` of these.
     pub set_home: Vec<Subsystem>,
     /// `self_test` of these.

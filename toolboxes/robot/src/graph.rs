@@ -19,6 +19,7 @@ pub struct Graph<'a> {
     waves: Vec<Vec<Node>>,
     notes: Vec<String>,
     speak: Option<String>,
+    refusal: Option<ToolError>,
 }
 
 /// One action of a graph.
@@ -127,7 +128,16 @@ impl<'a> Graph<'a> {
             waves: Vec::new(),
             notes: Vec::new(),
             speak: None,
+            refusal: None,
         }
+    }
+
+    /// Refuses the plan for now, where there is an error. What depends on time or on what the robot has just done is said
+    /// here and not by an error of the tool's function: the graph is made once more when the call has ended, for its notes.
+    #[must_use]
+    pub fn refused(mut self, why: Option<ToolError>) -> Self {
+        self.refusal = self.refusal.or(why);
+        self
     }
 
     /// Adds actions that run together, after all of the wave before.
@@ -179,11 +189,18 @@ impl<'a> Graph<'a> {
     /// The actions of the plan.
     ///
     /// # Errors
-    /// The robot lacks a subsystem that the call cannot do without, or all of them.
+    /// It is refused, or the robot lacks a subsystem that the call cannot do without, or all of them.
     pub fn actions(self) -> Result<Vec<Action>, ToolError> {
         let Self {
-            unit, waves, notes, ..
+            unit,
+            waves,
+            notes,
+            refusal,
+            ..
         } = self;
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
         let lacks = |what: String| {
             tool_error(ActionError::NotSupported {
                 robot: unit.name.clone(),

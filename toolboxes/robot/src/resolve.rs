@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::action::{Action, DriveKind, LiftTarget, Primitive, Routine, Stage, Velocity};
 use crate::adapter::{ActionError, Sighting};
 use crate::model::{Intensity, Kind, Rounds};
-use crate::step::{LiftStep, Step, Where};
+use crate::step::{Heading, LiftStep, Step, Where};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 pub use pace::{
@@ -42,7 +42,8 @@ pub struct Resolved {
 pub fn sought<'s>(unit: &Unit, step: &'s Step) -> Option<&'s str> {
     match step {
         Step::LookAt { target } if direction(unit, target).is_none() => Some(target),
-        Step::Point { target } if target.trim().parse::<f64>().is_err() => Some(target),
+        Step::Point { target, .. } if target.trim().parse::<f64>().is_err() => Some(target),
+        Step::BaseRotate(Heading::To { target, .. }) => Some(target),
         _ => None,
     }
 }
@@ -89,7 +90,7 @@ pub fn resolve(
             };
             played(unit, on, Kind::Dance, style, Rounds::For(duration), routine)?
         }
-        Step::Point { target } => point(unit, on, target, seen, &mut notes)?,
+        Step::Point { target, .. } => point(unit, on, target, seen, &mut notes)?,
         Step::LookAt { target } => look(unit, on, target, seen, &mut notes)?,
         Step::MoveToPose { pose, speed } => {
             let positions = unit
@@ -133,17 +134,11 @@ pub fn resolve(
             let velocity = velocity(unit, direction, *speed, &mut notes)?;
             driven(DriveKind::Walk, velocity, *duration)
         }
-        Step::BaseRotate { degrees, speed } => {
-            let turn = turn_speed(unit, *speed).copysign(*degrees);
-            let velocity = Velocity {
-                turn,
-                ..Velocity::default()
-            };
-            driven(
-                DriveKind::Rotate,
-                velocity,
-                rotation_seconds(unit, *degrees, *speed),
-            )
+        Step::BaseRotate(Heading::By { degrees, speed }) => rotation(unit, *degrees, *speed),
+        Step::BaseRotate(Heading::To { target, speed }) => {
+            // The base counts the other way round than what is seen.
+            let bearing = seen.ok_or_else(|| nowhere(unit, target))?.bearing;
+            rotation(unit, -bearing, *speed)
         }
         Step::Lift(LiftStep::Lift {
             action,
@@ -195,11 +190,11 @@ fn plain(step: &Step) -> Result<(Primitive, f64), ActionError> {
             missing: missing_servos,
             go_on: continue_anyway,
         },
-        Step::Calibrate { mode }
-        | Step::CalibrateGantry { mode }
+        Step::Calibrate { mode, write } => Primitive::Calibrate { mode, write },
+        Step::CalibrateGantry { mode }
         | Step::CalibrateLift { mode }
         | Step::CalibrateBase { mode }
-        | Step::CalibrateHitch { mode } => Primitive::Calibrate { mode },
+        | Step::CalibrateHitch { mode } => Primitive::Calibrate { mode, write: false },
         Step::SetMotorId {
             bus,
             current_id,
@@ -393,6 +388,18 @@ fn lift(
         (None, _) => LiftTarget::To(lift.home),
     };
     Ok((Primitive::Lift { to }, lift_seconds(unit)))
+}
+
+fn rotation(unit: &Unit, degrees: f64, speed: f64) -> (Primitive, f64) {
+    let velocity = Velocity {
+        turn: turn_speed(unit, speed).copysign(degrees),
+        ..Velocity::default()
+    };
+    driven(
+        DriveKind::Rotate,
+        velocity,
+        rotation_seconds(unit, degrees, speed),
+    )
 }
 
 fn driven(kind: DriveKind, velocity: Velocity, seconds: f64) -> (Primitive, f64) {

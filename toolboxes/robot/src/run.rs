@@ -16,6 +16,8 @@ use crate::robots::Robots;
 use crate::step::Step;
 use crate::store;
 use crate::subsystem::Subsystem;
+use crate::tools::expression::nearer_arm;
+use crate::tools::lift_hitch::CLOSE_HITCH;
 use crate::unit::Unit;
 
 /// How sure the direction of a voice has to be, from 0 to 1.
@@ -140,29 +142,108 @@ async fn perform(
         }
         _ => {}
     }
+    let doubt = check_held(context, unit, on, &step)?;
     let seen = find(context, unit, &step).await?;
     let control = Control::new(Arc::new(Rightful {
         context: context.clone(),
     }));
+    // Both arms are held: the one on the side where the person is points.
+    let nearer = matches!(step, Step::Point { nearer: true, .. });
+    let on = match seen {
+        Some(seen) if nearer => nearer_arm(unit, seen.bearing),
+        _ => on,
+    };
+    let backup = match step.writes_calibration() {
+        true => Some(store::backup(context, unit, on, &control).await?),
+        false => None,
+    };
     let output = match &step {
         Step::LoadConfig { name } => store::load(context, unit, name, &control).await?,
         _ => {
             let resolved = resolve(unit, on, &step, seen).map_err(tool_error)?;
-            let mut output = unit
-                .execute(&resolved.action, &control)
-                .await
-                .map_err(tool_error)?;
+            let done = unit.execute(&resolved.action, &control).await;
+            let mut output = done.map_err(|error| with_backup(tool_error(error), backup.as_ref()))?;
             output.notes.extend(resolved.notes);
-            output
+            if matches!(step, Step::Grasp { .. }) && !output.data.contains_key("holding") {
+                let doubt = format!("{} cannot tell whether {on} holds anything", unit.name);
+                output.notes.push(doubt);
+            }
+            match &backup {
+                Some((name, path)) => output
+                    .with("backup", path.clone())
+                    .with("restore", format!("load_config name={name}")),
+                None => output,
+            }
         }
     };
-    let output = remember(context, unit, &step, output).await?;
+    let mut output = remember(context, unit, &step, output).await?;
+    output.notes.extend(doubt);
+    if nearer {
+        let home = Step::MoveToPose {
+            pose: "home".to_string(),
+            speed: 0.5,
+        };
+        let lowered = resolve(unit, on, &home, None).map_err(tool_error)?;
+        let lowered = unit
+            .execute(&lowered.action, &control)
+            .await
+            .map_err(tool_error)?;
+        output.notes.extend(lowered.notes);
+        output = output.with("arm", on.to_string());
+    }
     Ok(Done {
         message: output.message,
         data: output.data,
         notes: output.notes,
         ..Done::default()
     })
+}
+
+/// Refuses a step that needs something in the hand or in the hitch where there is nothing; a note where that is not known.
+fn check_held(
+    context: &Context<Robots>,
+    unit: &Unit,
+    on: Subsystem,
+    step: &Step,
+) -> Result<Option<String>, ToolError> {
+    match step {
+        Step::Lower { .. } => match unit.adapter.holds(on) {
+            Some(true) => Ok(None),
+            Some(false) => Err(ToolError::new(
+                "RobotError",
+                format!("{on} holds nothing that could be put down"),
+            )),
+            None => Ok(Some(format!(
+                "{} cannot tell whether {on} held anything",
+                unit.name
+            ))),
+        },
+        Step::SetTowMode { towing: true } if context.input_ids().contains(&CLOSE_HITCH) => {
+            let closed: Done = context.input(CLOSE_HITCH)?;
+            match closed.data.get("holding") {
+                Some(Value::Null | Value::Bool(false)) => Err(ToolError::new(
+                    "RobotError",
+                    "the hitch closed all the way: it holds nothing, no cart is attached",
+                )),
+                _ => Ok(None),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+/// An error after which part of the settings may be new says where the old ones are.
+fn with_backup(error: ToolError, backup: Option<&(String, String)>) -> ToolError {
+    match backup {
+        Some((name, path)) if !error.is_cancelled() => ToolError::new(
+            error.kind(),
+            format!(
+                "{}; what the motors kept before is in {path}, load_config name={name} writes it back",
+                error.message()
+            ),
+        ),
+        _ => error,
+    }
 }
 
 /// What a step that was done leaves behind.
@@ -174,7 +255,7 @@ async fn remember(
 ) -> Result<ActionOutput, ToolError> {
     match step {
         Step::SetTowMode { towing } => unit.memory().towing = *towing,
-        Step::Point { target } if target.trim().parse::<f64>().is_err() => {
+        Step::Point { target, .. } if target.trim().parse::<f64>().is_err() => {
             unit.memory()
                 .pointed
                 .insert(target.to_lowercase(), Instant::now());

@@ -8,7 +8,9 @@ mod owner;
 mod wire;
 
 pub(crate) use owner::{Changed, Sender, ServoBus, Then, Urgency};
-pub(crate) use wire::{Health, Wire};
+pub(crate) use wire::{Calibration, Health, Wire};
+
+use std::time::Duration;
 
 /// Why a servo did not do what it was told.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -31,8 +33,11 @@ pub(crate) enum ServoError {
         reason: String,
     },
     /// No answer in time.
-    #[error("servo {id} on bus {bus} does not answer; check its cable, its power and its id")]
-    Silent { bus: String, id: u8 },
+    #[error(
+        "servo {id} on bus {bus} does not answer within {waited:?}, asked three times; check its cable, its power and its \
+         id; where it answers at other times, raise johnny5.answer_ms"
+    )]
+    Silent { bus: String, id: u8, waited: Duration },
     /// An answer that cannot be understood, as often as it was asked.
     #[error(
         "servo {id} on bus {bus} answers garbled ({reason}); check its cable and that no other servo has this id"

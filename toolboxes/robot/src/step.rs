@@ -32,8 +32,12 @@ pub enum Step {
     ArmsGesture { emotion: String, intensity: String },
     /// Shows an emotion with the head.
     HeadGesture { emotion: String, intensity: String },
-    /// Points an arm at a person or at degrees.
-    Point { target: String },
+    /// Points an arm at a person or at degrees; with `nearer` the arm on that side, which goes home afterwards.
+    Point {
+        target: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        nearer: bool,
+    },
     /// Opens or closes a gripper.
     Gripper { action: Grip },
     /// Moves the hand to the thing.
@@ -54,8 +58,8 @@ pub enum Step {
         speed: f64,
         duration: f64,
     },
-    /// Turns on the spot: degrees, counterclockwise is positive.
-    BaseRotate { degrees: f64, speed: f64 },
+    /// Turns on the spot.
+    BaseRotate(Heading),
     /// An arm's part of a dance.
     DanceSequence { style: String, duration: f64 },
     /// The head's part of a dance.
@@ -110,8 +114,12 @@ pub enum Step {
         missing_servos: Vec<String>,
         continue_anyway: bool,
     },
-    /// Finds limits and middles.
-    Calibrate { mode: String },
+    /// Reads or finds limits and middles, and writes what it found where that is asked for.
+    Calibrate {
+        mode: String,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        write: bool,
+    },
     /// As `calibrate`, in the setup.
     CalibrateGantry { mode: String },
     /// As `calibrate`, in the setup.
@@ -137,6 +145,17 @@ pub enum Step {
     },
     /// Reads settings from a file.
     LoadConfig { name: String },
+}
+
+/// How far the base turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[allow(missing_docs, reason = "as for the steps")]
+pub enum Heading {
+    /// By degrees; counterclockwise is positive.
+    By { degrees: f64, speed: f64 },
+    /// Towards somebody or something that is looked for when it turns.
+    To { target: String, speed: f64 },
 }
 
 /// Where joints go.
@@ -223,6 +242,16 @@ impl Step {
     pub fn name(&self) -> String {
         // Serialising a variant's name alone would need serde's help; the params are small.
         self.clone().into_parts().0
+    }
+
+    /// Whether it changes what the motors keep of their calibration.
+    #[must_use]
+    pub fn writes_calibration(&self) -> bool {
+        match self {
+            Self::Calibrate { mode, write } => *write || mode == "set_home",
+            Self::SetHomePosition {} => true,
+            _ => false,
+        }
     }
 
     /// The action's name and params.

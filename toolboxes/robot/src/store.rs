@@ -2,6 +2,7 @@
 //!
 //! Owns where they are and what is around the adapter's own value: the kind of robot it is for. Read [`save`].
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ovos_toolbox_sdk::prelude::*;
@@ -51,13 +52,44 @@ pub async fn save(
     Ok(output.with("file", path.display().to_string()))
 }
 
+/// Saves what the motors of a part keep under a new name, before it is changed; returns the name and the path.
+///
+/// # Errors
+/// It cannot be read or saved.
+///
+/// # Cancel safety
+/// As [`save`].
+pub async fn backup(
+    context: &Context<Robots>,
+    unit: &Unit,
+    on: Subsystem,
+    control: &Control,
+) -> Result<(String, String), ToolError> {
+    let action = Action {
+        subsystem: on,
+        primitive: Primitive::SaveConfig {
+            subsystems: on.each(),
+        },
+        expected: Duration::ZERO,
+    };
+    let output = unit.execute(&action, control).await.map_err(tool_error)?;
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let name = format!("before-{on}-{}", since.unwrap_or_default().as_millis());
+    let saved = save(context, unit, &name, output).await?;
+    let path = saved.data.get("file").and_then(Value::as_str).unwrap_or_default();
+    Ok((name, path.to_string()))
+}
+
 /// Written beside and renamed.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
     let beside = path.with_extension("json.new");
-    std::fs::write(&beside, text)?;
+    let mut file = std::fs::File::create(&beside)?;
+    file.write_all(text.as_bytes())?;
+    // What it saves may be gone from the motors in a moment.
+    file.sync_all()?;
     std::fs::rename(beside, path)
 }
 

@@ -90,7 +90,7 @@ impl Listing<'_> {
         };
         let end = move |robots: &Robots, args: Object, report: Report| {
             let (unit, args) = robots.unit_of::<A>(args)?;
-            // Made once more, for what it had to leave out: the same arguments give the same graph.
+            // Made once more, for what it had to leave out: what is refused by now (`Graph::refused`) has notes, too.
             let (notes, speak) = graph(unit, args).map_or_else(
                 |_| (Vec::new(), None),
                 |graph| (graph.notes().to_vec(), graph.spoken().map(str::to_owned)),

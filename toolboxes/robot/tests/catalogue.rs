@@ -245,3 +245,68 @@ fn with_several_robots_a_call_names_one() {
         .unwrap_err();
     assert_eq!(error.to_string(), "NotSupported: not supported by one: lift");
 }
+
+#[test]
+fn degrees_are_taken_as_numbers_too() {
+    let robot = as_model("johnny5");
+    for (tool, degrees) in [
+        ("turn", json!(-45)),
+        ("turn", json!("-45")),
+        ("look_at", json!(30)),
+        ("look_at", json!("30")),
+    ] {
+        let schema = &robot.tool(tool).argument_schema["properties"]["target"];
+        assert_eq!(schema["type"], json!(["string", "number"]), "{tool}: {schema:#}");
+        assert!(schema.get("anyOf").is_none(), "{tool}: {schema:#}");
+        let done = robot.invoke(tool, json!({"target": degrees})).unwrap();
+        assert_eq!(done["success"], true, "{tool} {degrees}: {done:#}");
+    }
+    let beyond = robot.plan("turn", json!({"target": 400})).unwrap_err();
+    assert!(
+        beyond
+            .failure
+            .to_string()
+            .contains("target: expected -360 to 360")
+    );
+}
+
+#[test]
+fn a_note_outlives_what_the_call_has_changed() {
+    // It has no head to look with.
+    let robot = as_model("unitree_g1");
+    let pointed = robot.invoke("point_at_person", json!({"name": "Ada"})).unwrap();
+    assert_eq!(
+        (&pointed["success"], &pointed["data"]["notes"][0]),
+        (&json!(true), &json!("it has no gantry")),
+        "{pointed:#}"
+    );
+    let again = robot
+        .invoke("point_at_person", json!({"name": "Ada"}))
+        .unwrap_err();
+    assert_eq!(again.kind, "RateLimited");
+}
+
+#[test]
+fn what_was_not_done_is_no_success() {
+    let config = json!({"robots": {"five": {"sim": {"time_scale": 500, "cart": false}}}});
+    let robot = Harness::open::<Robots>(config).unwrap();
+    for (tool, args, reason) in [
+        (
+            "place_object",
+            json!({"location": "table"}),
+            "right_arm holds nothing",
+        ),
+        ("tow_cart", json!({}), "no cart is attached"),
+    ] {
+        let done = robot.invoke(tool, args).unwrap();
+        assert!(
+            done["success"] == false && done["message"].to_string().contains(reason),
+            "{tool}: {done:#}"
+        );
+    }
+    // It drives as without a cart: sideways, too.
+    let aside = robot
+        .invoke("move_base", json!({"direction": "left", "distance": 0.1}))
+        .unwrap();
+    assert_eq!(aside["success"], true, "{aside:#}");
+}

@@ -192,7 +192,7 @@ fn numbers_have_ranges() {
         json!({"missing_servos": ["left:99"]}),
         "expected a servo of this robot",
     );
-    check("turn", json!({"target": "the moon"}), "somebody who is seen");
+    check("turn", json!({"target": "-361"}), "target: expected -360 to 360");
     check("wave", json!({"arm": "middle"}), "unknown variant `middle`");
     check("self_test", json!({"subsystems": []}), "expected at least one");
 }

@@ -130,6 +130,13 @@ impl Link for Speech {
         }
     }
 
+    fn is_silent(&self) -> bool {
+        match self {
+            Self::Topics(link) => link.is_silent(),
+            Self::Rpc(link) => link.is_silent(),
+        }
+    }
+
     fn unfit(&self) -> Option<String> {
         match self {
             // No topic of this profile says it.

@@ -8,7 +8,10 @@
 mod calibration;
 mod drive;
 mod health;
+mod kept;
 mod layout;
+mod lerobot;
+mod measure;
 mod motion;
 mod rest;
 mod settings;
@@ -18,8 +21,9 @@ mod upkeep;
 mod wheels;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -34,7 +38,7 @@ pub use self::layout::{LayoutKind, MotorConfig};
 pub use self::rest::safe_stop;
 pub use self::wheels::BaseSize;
 use super::{ActionError, ActionOutput, Adapter, Control, Notice, Notify};
-use crate::action::{Action, BusName, Primitive};
+use crate::action::{Action, BusName, Primitive, Stage};
 use crate::capability::Capabilities;
 use crate::config::Estop;
 use crate::model::{Model, ModelError};
@@ -58,6 +62,12 @@ pub struct Johnny5Config {
     pub motors: BTreeMap<String, MotorConfig>,
     /// The size of the base.
     pub base: BaseSize,
+    /// LeRobot's calibration file of an arm, by subsystem: `{"right_arm": "/home/me/.../so_follower/mine.json"}`. It says
+    /// where the joints' zeros and ends are. It is read, never written.
+    pub calibration: BTreeMap<Subsystem, PathBuf>,
+    /// Whether calibration may write into the servos: `calibrate_arm` with `write`, `set_home_position`,
+    /// `calibrate_hitch` with `set_home`. What was there before is saved first.
+    pub allow_calibration_write: bool,
 }
 
 impl Default for Johnny5Config {
@@ -69,6 +79,8 @@ impl Default for Johnny5Config {
             answer_ms: 20,
             motors: BTreeMap::new(),
             base: BaseSize::default(),
+            calibration: BTreeMap::new(),
+            allow_calibration_write: false,
         }
     }
 }
@@ -99,6 +111,16 @@ impl Johnny5Config {
         Ok(layout)
     }
 
+    /// The layout with its calibration files; a stop from nothing needs none.
+    fn calibrated(&self) -> Result<Layout, ActionError> {
+        let mut layout = self.layout()?;
+        for (arm, path) in &self.calibration {
+            lerobot::load(&mut layout, *arm, path)?;
+        }
+        layout.check()?;
+        Ok(layout)
+    }
+
     fn port(&self, bus: BusName) -> String {
         match bus {
             BusName::Left => self.ports.left.clone(),
@@ -117,11 +139,13 @@ pub fn model(config: &Johnny5Config) -> Result<Model, ModelError> {
         name: "of the configuration".to_owned(),
         message: error.to_string(),
     };
-    let layout = config.layout().map_err(|error| wrong(&error))?;
+    Layout::widen(config.layout, &mut model.capabilities);
+    let layout = config.calibrated().map_err(|error| wrong(&error))?;
     layout
         .check_within(&model.capabilities)
         .map_err(|error| wrong(&error))?;
-    let capabilities = layout.capabilities(model.capabilities.clone(), |bus| config.port(bus));
+    let mut capabilities = layout.capabilities(model.capabilities.clone(), |bus| config.port(bus));
+    capabilities.services.calibration_write = config.allow_calibration_write;
     let dropped = model.narrow(capabilities);
     if !dropped.is_empty() {
         tracing::info!(poses = ?dropped, "left out: beyond the limits of the motors");
@@ -150,9 +174,12 @@ struct Known {
     missing: BTreeSet<(BusName, u8)>,
     /// Whether a tool that needs one of them is done without it.
     go_on: bool,
-    /// The hands that hold something, and how far closed: degrees of the gripper.
-    holding: BTreeMap<Subsystem, f64>,
+    /// What a hand was last found to hold: nothing, or something at so many degrees of the gripper. Missing where that
+    /// is not known.
+    hands: BTreeMap<Subsystem, Option<f64>>,
     towing: bool,
+    /// Servos that press gently for a measurement, and the torque limit that they had.
+    gentle: BTreeMap<(BusName, u8), i64>,
 }
 
 impl Johnny5 {
@@ -167,10 +194,11 @@ impl Johnny5 {
         estop: Option<Estop>,
         notify: Notify,
     ) -> Result<Self, ActionError> {
-        let mut layout = config.layout()?;
+        let mut layout = config.calibrated()?;
         layout.narrow(&capabilities);
         let estop = rest::estop(name, estop)?;
         let mut buses = BTreeMap::new();
+        let ports = PortStates::default();
         for bus in [BusName::Left, BusName::Right] {
             if layout.motors(bus).is_empty() {
                 continue;
@@ -183,7 +211,7 @@ impl Johnny5 {
                 .map(|wheel| wheel.id)
                 .collect();
             let timeout = Duration::from_millis(config.answer_ms.clamp(2, 500));
-            let changed = changed(bus, path.clone(), notify.clone());
+            let changed = changed(bus, path.clone(), &ports, notify.clone());
             let started = ServoBus::start(bus.as_str(), (&path, config.baud), timeout, wheels, changed);
             let started = started.map_err(|error| ActionError::Hardware {
                 robot: name.to_owned(),
@@ -345,9 +373,26 @@ impl Johnny5 {
 
     async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         let on = action.subsystem;
+        if action.primitive.moves() {
+            // Before anything is read for it.
+            if self.stopped.load(Ordering::SeqCst) {
+                return Err(ActionError::Stopped);
+            }
+            self.end_gentle(on, control).await?;
+        }
         if let Some((positions, speed)) = action.primitive.joints() {
             let hand_too = !matches!(action.primitive, Primitive::Reach { .. });
-            return self.to_positions(on, positions, speed, hand_too, control).await;
+            let moved = self.to_positions(on, positions, speed, hand_too, control).await?;
+            if matches!(
+                action.primitive,
+                Primitive::Reach {
+                    stage: Stage::Lifted,
+                    ..
+                }
+            ) {
+                self.still_holds(on, control).await?;
+            }
+            return Ok(moved);
         }
         match &action.primitive {
             Primitive::Gripper { action, force } => self.grip(on, *action, *force, control).await,
@@ -367,16 +412,25 @@ impl Johnny5 {
     }
 }
 
-/// What a bus's thread calls when its port came or went.
-fn changed(bus: BusName, path: String, notify: Notify) -> crate::servo::Changed {
+/// What is known of the ports: by bus, whether it is open, and what to say of it.
+type PortStates = Arc<Mutex<BTreeMap<BusName, (bool, String)>>>;
+
+/// What a bus's thread calls when its port came or went. The notice is about all of them: only the last one is shown.
+fn changed(bus: BusName, path: String, ports: &PortStates, notify: Notify) -> crate::servo::Changed {
+    let ports = Arc::clone(ports);
     Box::new(move |connected| {
-        let (state, reason) = match connected {
-            Ok(()) => ("connected", format!("bus {}: {path} is open", bus.as_str())),
-            Err(error) => ("lost", error.to_string()),
+        let told = match connected {
+            Ok(()) => (true, format!("bus {}: {path} is open", bus.as_str())),
+            Err(error) => (false, error.to_string()),
         };
+        // Held while it is told: of two changes the later one is told last.
+        let mut ports = ports.lock().unwrap_or_else(PoisonError::into_inner);
+        ports.insert(bus, told);
+        let all_open = ports.values().all(|(open, _)| *open);
+        let reasons: Vec<&str> = ports.values().map(|(_, reason)| reason.as_str()).collect();
         notify(Notice::Backend {
-            state: state.to_owned(),
-            reason,
+            state: if all_open { "connected" } else { "lost" }.to_owned(),
+            reason: reasons.join("; "),
         });
     })
 }
@@ -450,6 +504,10 @@ impl Adapter for Johnny5 {
             .map(|(bus, id)| format!("{}:{id}", bus.as_str()))
             .collect();
         json!({"positions": positions, "connected": connected, "towing": known.towing, "missing": missing})
+    }
+
+    fn holds(&self, arm: Subsystem) -> Option<bool> {
+        self.known().hands.get(&arm).map(Option::is_some)
     }
 
     fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {

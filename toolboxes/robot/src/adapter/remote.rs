@@ -29,6 +29,10 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Between two looks whether it is still there, and on its feet, while it does something.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// What is said of such a robot.
+const SILENT: &str = "the robot is silent: it has not said where its joints are for a second; check its power, and that what \
+                      publishes its state runs and does so more than once a second";
+
 /// What speaks to one robot. Nothing here blocks.
 pub(super) trait Link: Send + Sync + 'static {
     /// How often a velocity is said while an action runs.
@@ -44,6 +48,11 @@ pub(super) trait Link: Send + Sync + 'static {
 
     /// Whether the robot is there.
     fn is_there(&self) -> bool;
+
+    /// It still hears by the network's word, and has stopped saying anything of itself.
+    fn is_silent(&self) -> bool {
+        false
+    }
 
     /// Why the robot cannot move now, where it says so.
     fn unfit(&self) -> Option<String> {
@@ -141,8 +150,10 @@ impl<L: Link> Watched for Shared<L> {
             (false, Some(link)) => link.left(),
             (_, None) => {}
         }
+        let silent = self.link.get().is_some_and(Link::is_silent);
         let (state, reason) = match there {
             true => ("connected", "the robot hears"),
+            false if silent => ("lost", SILENT),
             false => (
                 "lost",
                 "the robot does not hear any more; check its power and the network",
@@ -358,9 +369,9 @@ impl<L: Link> Remote<L> {
             control.sleep(left.min(L::AGAIN)).await?;
         };
         // Also after a failure: the last word is a stop. Without the right to command the halt says it.
+        let seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let stopped = self.stand(control).await;
         driven.and(stopped)?;
-        let seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         Ok(ActionOutput::said(format!("walked for {seconds} s")).with("duration_s", seconds))
     }
 
@@ -452,6 +463,7 @@ impl<L: Link> Remote<L> {
     fn deaf(&self) -> ActionError {
         match self.shared.refusal() {
             Some(refusal) => self.failed(refusal),
+            None if self.link().is_some_and(Link::is_silent) => self.away(SILENT),
             None => self
                 .away("the robot does not hear; check its power, the network, ros.domain and ros.interfaces"),
         }

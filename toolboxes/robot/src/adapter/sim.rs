@@ -291,6 +291,10 @@ impl Adapter for Sim {
         Box::pin(async {})
     }
 
+    fn holds(&self, arm: Subsystem) -> Option<bool> {
+        Some(self.world().held.contains_key(&arm))
+    }
+
     fn locate(&self, what: &str) -> Option<Sighting> {
         let world = self.world();
         let thing = world.thing(what).map(|thing| Sighting {

@@ -131,6 +131,10 @@ impl Link for Services {
         self.sport.requests().is_ready() && !self.arms.is_silent()
     }
 
+    fn is_silent(&self) -> bool {
+        self.sport.requests().is_ready() && self.arms.is_silent()
+    }
+
     fn left(&self) {
         self.arms.left();
     }

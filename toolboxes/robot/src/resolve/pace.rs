@@ -15,8 +15,6 @@ const TOWING: f64 = 0.5;
 const SWEEP: f64 = 0.5;
 /// And how fast it goes home, and how fast what is tested moves.
 const CAREFUL: f64 = 0.3;
-/// How far a calibration turns each joint of an arm, there and back: 5 degrees to either side.
-const LITTLE: f64 = 20.0;
 /// How fast a wheel turns in a test, degrees per second.
 const WHEEL: f64 = 26.0;
 
@@ -175,13 +173,14 @@ pub fn calibration_seconds(unit: &Unit, part: Subsystem, mode: &str) -> f64 {
         .iter()
         .map(|axis| axis.range / (axis.speed * CAREFUL))
         .fold(0.0, f64::max);
-    // To both ends and back to where it was: whatever that is, twice the range.
-    let way = |axis: &Axis<'_>| if part.is_arm() { LITTLE } else { 2.0 * axis.range };
+    // Of an arm every joint may hit something: it looks for its ends carefully.
+    let sweep = if part.is_arm() { CAREFUL } else { SWEEP };
     match mode {
         "center_only" | "home_only" => home,
         "full" | "find_limits" | "range_test" => {
             axes.iter()
-                .map(|axis| way(axis) / (axis.speed * SWEEP))
+                // To both ends and back to where it was: whatever that is, twice the range.
+                .map(|axis| 2.0 * axis.range / (axis.speed * sweep))
                 .sum::<f64>()
                 + home
         }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustypot::servo::feetech::sts3215;
 use rustypot::{CommunicationErrorKind, DynamixelProtocolHandler, SyncReadError};
@@ -16,6 +16,8 @@ use super::ServoError;
 
 /// How often an instruction is tried before its servo counts as silent.
 const TRIES: usize = 3;
+/// How often the line is looked at while an answer is late.
+const LATE_LOOK: Duration = Duration::from_millis(1);
 
 /// A serial bus, opened when it is needed and opened again when it was lost.
 pub(crate) struct Wire {
@@ -27,6 +29,8 @@ pub(crate) struct Wire {
     handler: DynamixelProtocolHandler,
     /// Set while a stop waits: a servo that does not answer is not asked again then.
     hurry: Arc<AtomicBool>,
+    /// An answer did not come in time and may still come.
+    late: bool,
 }
 
 /// What a servo says about itself.
@@ -68,6 +72,37 @@ impl Mode {
     }
 }
 
+/// What a servo keeps of its calibration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Calibration {
+    /// The smallest goal it takes, in steps as it reads its position.
+    pub(crate) min: i64,
+    /// The largest.
+    pub(crate) max: i64,
+    /// What it takes off the position of its horn, in steps.
+    pub(crate) offset: i64,
+}
+
+impl Calibration {
+    fn of(block: &[u8]) -> Self {
+        let word = |register: u8| {
+            let at = usize::from(register - MIN_POSITION);
+            let byte = |at: usize| block.get(at).copied().unwrap_or(0);
+            u16::from_le_bytes([byte(at), byte(at + 1)])
+        };
+        Self {
+            min: i64::from(word(MIN_POSITION)),
+            max: i64::from(word(MAX_POSITION)),
+            offset: signed(word(HOMING_OFFSET), 11),
+        }
+    }
+
+    /// Its limits; none where it goes to any step.
+    pub(crate) fn limits(self) -> Option<(i64, i64)> {
+        (self.min < self.max).then_some((self.min, self.max))
+    }
+}
+
 impl Wire {
     pub(crate) fn new(bus: &str, path: &str, baud: u32, timeout: Duration, hurry: Arc<AtomicBool>) -> Self {
         Self {
@@ -78,6 +113,7 @@ impl Wire {
             port: None,
             handler: DynamixelProtocolHandler::v1(),
             hurry,
+            late: false,
         }
     }
 
@@ -182,29 +218,44 @@ impl Wire {
 
     /// How several servos are set, in one instruction; those that did not answer are missing.
     pub(crate) fn modes(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, Mode>, ServoError> {
+        let blocks = self.blocks(ids, OPERATING_MODE, MODES)?;
+        Ok(blocks
+            .into_iter()
+            .map(|(id, block)| (id, Mode::of(&block)))
+            .collect())
+    }
+
+    /// What several servos keep of their calibration, in one instruction; those that did not answer are missing.
+    pub(crate) fn calibrations(&mut self, ids: &[u8]) -> Result<BTreeMap<u8, Calibration>, ServoError> {
+        let blocks = self.blocks(ids, MIN_POSITION, CALIBRATION)?;
+        Ok(blocks
+            .into_iter()
+            .map(|(id, block)| (id, Calibration::of(&block)))
+            .collect())
+    }
+
+    /// The same registers of several servos in one instruction; those that did not answer are missing.
+    fn blocks(&mut self, ids: &[u8], address: u8, length: u8) -> Result<BTreeMap<u8, Vec<u8>>, ServoError> {
         let Some(&first) = ids.first() else {
             return Ok(BTreeMap::new());
         };
         let together = self.ask(first, |handler, port| {
-            handler.sync_read(port, ids, OPERATING_MODE, MODES)
+            handler.sync_read(port, ids, address, length)
         });
         match together {
-            Ok(blocks) => {
-                let modes = blocks.iter().map(|block| Mode::of(block));
-                return Ok(ids.iter().copied().zip(modes).collect());
-            }
+            Ok(blocks) => return Ok(ids.iter().copied().zip(blocks).collect()),
             Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
             Err(error) => return Err(error),
         }
-        let mut modes = BTreeMap::new();
+        let mut found = BTreeMap::new();
         for &id in ids {
-            match self.ask(id, |handler, port| handler.read(port, id, OPERATING_MODE, MODES)) {
-                Ok(block) => drop(modes.insert(id, Mode::of(&block))),
+            match self.ask(id, |handler, port| handler.read(port, id, address, length)) {
+                Ok(block) => drop(found.insert(id, block)),
                 Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(modes)
+        Ok(found)
     }
 
     /// One register of several servos in one instruction, which no servo answers.
@@ -218,7 +269,7 @@ impl Wire {
             return Ok(());
         };
         let (ids, values): (Vec<u8>, Vec<i64>) = values.iter().copied().unzip();
-        self.ask(first, |handler, port| {
+        self.send(first, |handler, port| {
             sts3215::DEFINITION.sync_write_register(handler, port, &ids, register, &values)
         })
     }
@@ -242,7 +293,7 @@ impl Wire {
             block.extend(speed.to_le_bytes());
             blocks.push(block);
         }
-        self.ask(first, |handler, port| {
+        self.send(first, |handler, port| {
             handler.sync_write(port, &ids, GOAL_POSITION, &blocks)
         })
     }
@@ -319,6 +370,7 @@ impl Wire {
         }
     }
 
+    /// Sends an instruction and waits for the answer.
     fn ask<R>(
         &mut self,
         id: u8,
@@ -327,14 +379,42 @@ impl Wire {
             &mut dyn SerialPort,
         ) -> Result<R, Box<dyn std::error::Error>>,
     ) -> Result<R, ServoError> {
+        self.attempt(id, true, instruction)
+    }
+
+    /// Sends an instruction that is not answered: a late answer to another one does not hold it up.
+    fn send(
+        &mut self,
+        id: u8,
+        instruction: impl Fn(
+            &DynamixelProtocolHandler,
+            &mut dyn SerialPort,
+        ) -> Result<(), Box<dyn std::error::Error>>,
+    ) -> Result<(), ServoError> {
+        self.attempt(id, false, instruction)
+    }
+
+    fn attempt<R>(
+        &mut self,
+        id: u8,
+        is_answered: bool,
+        instruction: impl Fn(
+            &DynamixelProtocolHandler,
+            &mut dyn SerialPort,
+        ) -> Result<R, Box<dyn std::error::Error>>,
+    ) -> Result<R, ServoError> {
         self.connect()?;
         let mut failed = None;
         for _ in 0..TRIES {
+            if is_answered {
+                self.clear_late();
+            }
             let Some(port) = self.port.as_mut() else { break };
             match instruction(&self.handler, port.as_mut()) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => failed = Some(error),
             }
+            self.late |= is_answered;
             // The library reports a lost port like a silent servo; the device itself knows better.
             if let Some(Err(lost)) = self.port.as_ref().map(|port| port.bytes_to_read()) {
                 self.port = None;
@@ -356,6 +436,37 @@ impl Wire {
         Err(self.explain(id, error.as_ref()))
     }
 
+    /// Waits for the answer that did not come in time, and drops it: it would be taken for the answer to the next
+    /// question. It has as long again as it had; a stop does not wait for it.
+    fn clear_late(&mut self) {
+        let Some(port) = self.port.as_mut().filter(|_| self.late) else {
+            return;
+        };
+        let end = Instant::now() + self.timeout;
+        while Instant::now() < end {
+            if self.hurry.load(Ordering::SeqCst) {
+                // It is waited for before the next question after the stop.
+                return;
+            }
+            match port.bytes_to_read() {
+                Ok(0) => std::thread::sleep(LATE_LOOK),
+                Ok(_) | Err(_) => break,
+            }
+        }
+        // The rest of it follows within a millisecond at 1 Mbit/s.
+        std::thread::sleep(LATE_LOOK);
+        let _ = port.clear(serialport::ClearBuffer::Input);
+        self.late = false;
+    }
+
+    fn silent(&self, id: u8) -> ServoError {
+        ServoError::Silent {
+            bus: self.bus.clone(),
+            id,
+            waited: self.timeout,
+        }
+    }
+
     fn explain(&self, id: u8, error: &(dyn std::error::Error + 'static)) -> ServoError {
         if let Some(one) = error.downcast_ref::<SyncReadError>() {
             return self.explain(one.id, one.cause.as_ref());
@@ -363,7 +474,7 @@ impl Wire {
         let bus = self.bus.clone();
         if let Some(io) = error.downcast_ref::<std::io::Error>() {
             return match io.kind() {
-                std::io::ErrorKind::TimedOut => ServoError::Silent { bus, id },
+                std::io::ErrorKind::TimedOut => self.silent(id),
                 _ => ServoError::Garbled {
                     bus,
                     id,
@@ -372,7 +483,7 @@ impl Wire {
             };
         }
         match error.downcast_ref::<CommunicationErrorKind>() {
-            Some(CommunicationErrorKind::TimeoutError) => ServoError::Silent { bus, id },
+            Some(CommunicationErrorKind::TimeoutError) => self.silent(id),
             Some(kind) => ServoError::Garbled {
                 bus,
                 id,
@@ -390,6 +501,11 @@ impl Wire {
 /// The mode stands here, and seven bytes on whether the torque is on.
 const OPERATING_MODE: u8 = 33;
 const MODES: u8 = 8;
+/// The limits and the homing offset stand within 24 bytes.
+const MIN_POSITION: u8 = 9;
+const MAX_POSITION: u8 = 11;
+const HOMING_OFFSET: u8 = 31;
+const CALIBRATION: u8 = 24;
 const GOAL_POSITION: u8 = 42;
 const PRESENT_POSITION: u8 = 56;
 

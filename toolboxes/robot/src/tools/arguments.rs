@@ -70,6 +70,30 @@ impl Arm {
     }
 }
 
+/// A direction, a name, or degrees: a model that means degrees writes a number.
+#[derive(Clone, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, extend("type" = ["string", "number"]), transform = one_type)]
+pub(super) enum Target {
+    Degrees(f64),
+    Word(String),
+}
+
+/// The two types stand beside each other: models and strict modes read that better than a choice of two schemas.
+fn one_type(schema: &mut schemars::Schema) {
+    schema.remove("anyOf");
+}
+
+impl Target {
+    /// The word, or the degrees as one.
+    pub(super) fn word(&self, name: &str) -> Result<String, ToolError> {
+        match self {
+            Self::Degrees(degrees) => Ok(degrees.to_string()),
+            Self::Word(text) => word(name, text),
+        }
+    }
+}
+
 /// Checks that a number is in its range.
 pub(super) fn range(name: &str, value: f64, min: f64, max: f64) -> Result<f64, ToolError> {
     if value >= min && value <= max {

@@ -124,7 +124,7 @@ fn calibrate(unit: &Unit, part: Subsystem, seconds: f64, step: Step) -> Result<N
 /// A calibration, with the time that its movements need.
 fn calibrating(unit: &Unit, part: Subsystem, seconds: f64, step: Step) -> Node {
     let expected = match &step {
-        Step::Calibrate { mode }
+        Step::Calibrate { mode, .. }
         | Step::CalibrateGantry { mode }
         | Step::CalibrateLift { mode }
         | Step::CalibrateBase { mode }
@@ -137,20 +137,49 @@ fn calibrating(unit: &Unit, part: Subsystem, seconds: f64, step: Step) -> Node {
 /// By how much each joint is moved in a test, in degrees; the lift in millimetres.
 const TEST: f64 = 5.0;
 
-/// Calibrate an arm. It moves: keep clear of it.
+/// Check an arm's calibration: what its motors keep is read and compared, and nothing is changed. Mode full measures the
+/// ends of every joint by pushing gently: it moves, keep clear of it.
 #[derive(Deserialize, JsonSchema)]
 struct CalibrateArm {
     /// Which arm.
     arm: Arm,
-    /// How thoroughly; offsets_only moves nothing.
+    /// quick reads the limits and offsets, offsets_only reads how far the arm is from home; both move nothing. full moves
+    /// every joint to both ends.
     #[serde(default)]
     mode: ArmMode,
+    /// Write what was found into the motors: with full the ends that were felt, with offsets_only that the arm is at home
+    /// now. Only when the operator asks for it; what was there is saved first. The arm lets go for a moment.
+    #[serde(default)]
+    write: bool,
 }
 
 fn calibrate_arm(unit: &Unit, args: CalibrateArm) -> Planned<'_> {
-    let mode = args.mode.as_str().to_string();
-    let node = calibrate(unit, args.arm.subsystem(), 60.0, Step::Calibrate { mode })?;
-    Ok(Graph::new(unit).wave([node]))
+    if args.write && args.mode == ArmMode::Quick {
+        return Err(ToolError::bad_args(
+            "write: mode quick measures nothing; expected mode full or offsets_only",
+        ));
+    }
+    let step = Step::Calibrate {
+        mode: args.mode.as_str().to_string(),
+        write: args.write,
+    };
+    let allowed = may_write(unit, &step);
+    let node = calibrate(unit, args.arm.subsystem(), 60.0, step)?;
+    Ok(Graph::new(unit).refused(allowed.err()).wave([node]))
+}
+
+/// Whether a step may change what the motors keep.
+fn may_write(unit: &Unit, step: &Step) -> Result<(), ToolError> {
+    if unit.capabilities().services.calibration_write || !step.writes_calibration() {
+        return Ok(());
+    }
+    Err(ToolError::new(
+        "PermissionError",
+        format!(
+            "this writes into the motors of {0}, and robots.{0}.johnny5.allow_calibration_write is not true",
+            unit.name
+        ),
+    ))
 }
 
 /// Calibrate the head: its middle, or its whole range. It moves.
@@ -163,11 +192,16 @@ struct CalibrateGantry {
 
 fn calibrate_gantry(unit: &Unit, args: CalibrateGantry) -> Planned<'_> {
     let mode = args.mode.as_str().to_string();
-    let node = calibrate(unit, Subsystem::Gantry, 30.0, Step::Calibrate { mode })?;
+    let node = calibrate(
+        unit,
+        Subsystem::Gantry,
+        30.0,
+        Step::Calibrate { mode, write: false },
+    )?;
     Ok(Graph::new(unit).wave([node]))
 }
 
-/// Calibrate the lift: drive it to its ends, or only home it. It moves.
+/// Measure the lift's ends by driving to them gently, then home it; or only home it. It moves.
 #[derive(Deserialize, JsonSchema)]
 struct CalibrateLift {
     /// Whether to drive to both ends to find them.
@@ -182,7 +216,12 @@ fn calibrate_lift(unit: &Unit, args: CalibrateLift) -> Planned<'_> {
         "home_only"
     }
     .to_string();
-    let node = calibrate(unit, Subsystem::Lift, 30.0, Step::Calibrate { mode })?;
+    let node = calibrate(
+        unit,
+        Subsystem::Lift,
+        30.0,
+        Step::Calibrate { mode, write: false },
+    )?;
     Ok(Graph::new(unit).wave([node]))
 }
 
@@ -196,11 +235,16 @@ struct CalibrateBase {
 
 fn calibrate_base(unit: &Unit, args: CalibrateBase) -> Planned<'_> {
     let mode = args.mode.as_str().to_string();
-    let node = calibrate(unit, Subsystem::Base, 30.0, Step::Calibrate { mode })?;
+    let node = calibrate(
+        unit,
+        Subsystem::Base,
+        30.0,
+        Step::Calibrate { mode, write: false },
+    )?;
     Ok(Graph::new(unit).wave([node]))
 }
 
-/// Calibrate the hitch: its range, or what is its home. It moves.
+/// Measure the hitch's range by closing and opening it; or, with set_home, write into its motor that it is at home now.
 #[derive(Deserialize, JsonSchema)]
 struct CalibrateHitch {
     /// What to calibrate.
@@ -210,8 +254,10 @@ struct CalibrateHitch {
 
 fn calibrate_hitch(unit: &Unit, args: CalibrateHitch) -> Planned<'_> {
     let mode = args.mode.as_str().to_string();
-    let node = calibrate(unit, Subsystem::Hitch, 30.0, Step::Calibrate { mode })?;
-    Ok(Graph::new(unit).wave([node]))
+    let step = Step::Calibrate { mode, write: false };
+    let allowed = may_write(unit, &step);
+    let node = calibrate(unit, Subsystem::Hitch, 30.0, step)?;
+    Ok(Graph::new(unit).refused(allowed.err()).wave([node]))
 }
 
 /// Give a servo another id, while it is the only one with its present id on the bus.
@@ -238,7 +284,8 @@ fn set_motor_id(unit: &Unit, args: SetMotorId) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on_bus(bus_of(unit, args.bus)?, 5.0, step)]))
 }
 
-/// Make the present position of a part its home.
+/// Write into the motors of a part that its present position is home. Only when the operator asks for it; what was there
+/// is saved first. The part has to be without power.
 #[derive(Deserialize, JsonSchema)]
 struct SetHomePosition {
     /// Which part of the robot.
@@ -250,11 +297,15 @@ fn set_home_position(unit: &Unit, args: SetHomePosition) -> Planned<'_> {
     if !unit.capabilities().services.set_home.contains(&part) {
         return Err(tool_error(unit.lacks(format!("a home of {part}"))));
     }
-    Ok(Graph::new(unit).wave([on(part, 5.0, Step::SetHomePosition {})]))
+    let step = Step::SetHomePosition {};
+    let allowed = may_write(unit, &step);
+    Ok(Graph::new(unit)
+        .refused(allowed.err())
+        .wave([on(part, 5.0, step)]))
 }
 
-/// Set up the robot after it was built or repaired: scan the motors, calibrate the parts, test everything. Takes
-/// minutes and moves: keep clear of it.
+/// Check the robot after it was built or repaired: scan the motors, check and measure the parts, test everything. Writes
+/// nothing into the motors. Takes minutes and moves: keep clear of it.
 #[derive(Deserialize, JsonSchema)]
 struct SetupRobot {
     /// What to do; always in this order.
@@ -324,7 +375,10 @@ fn calibration(step: SetupStep) -> Option<(&'static [Subsystem], f64, Step)> {
     Some(match step {
         SetupStep::Scan | SetupStep::TestAll => return None,
         SetupStep::CalibrateArms => {
-            let step = Step::Calibrate { mode: mode("quick") };
+            let step = Step::Calibrate {
+                mode: mode("quick"),
+                write: false,
+            };
             (&[Subsystem::LeftArm, Subsystem::RightArm], 60.0, step)
         }
         SetupStep::CalibrateGantry => {
@@ -433,7 +487,8 @@ fn save_config(unit: &Unit, args: SaveConfig) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(Subsystem::All, 5.0, Step::SaveConfig { name, subsystems })]))
 }
 
-/// Load calibration and homes that were saved under a name. Moves nothing.
+/// Write the limits and homes that were saved under a name into the motors again. Moves nothing; the parts have to be
+/// without power.
 #[derive(Deserialize, JsonSchema)]
 struct LoadConfig {
     /// The name they were saved under.

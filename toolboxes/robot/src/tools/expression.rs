@@ -115,25 +115,46 @@ struct PointAtPerson {
 
 fn point_at_person(unit: &Unit, args: PointAtPerson) -> Planned<'_> {
     let name = word("name", &args.name)?;
-    if args.context != PointContext::Clarification {
-        not_again(unit, &name)?;
-    }
+    let again = match args.context {
+        PointContext::Clarification => None,
+        _ => not_again(unit, &name).err(),
+    };
+    let graph = Graph::new(unit)
+        .refused(again)
+        .wave([look(unit, &name).optional()]);
     let arm = match args.arm {
         AutoArm::Left => Subsystem::LeftArm,
         AutoArm::Right => Subsystem::RightArm,
-        AutoArm::Auto => {
-            let bearing = unit.adapter.locate(&name).map_or(0.0, |seen| seen.bearing);
-            nearer_arm(unit, bearing)
-        }
+        AutoArm::Auto => match unit.adapter.locate(&name) {
+            Some(seen) => nearer_arm(unit, seen.bearing),
+            // Which side is known when it points: both arms are held, and the one that pointed goes home in the same action.
+            None => {
+                let arms = [Subsystem::LeftArm, Subsystem::RightArm];
+                let arms = arms.into_iter().filter(|arm| unit.capabilities().has(*arm));
+                let step = Step::Point {
+                    target: name,
+                    nearer: true,
+                };
+                let first = nearer_arm(unit, 0.0);
+                let seconds = arms
+                    .clone()
+                    .map(|arm| farthest_seconds(unit, arm, 0.5))
+                    .fold(0.0, f64::max);
+                return Ok(graph.wave([on(first, 25.0, step).holding(arms).lasting(2.0 * seconds)]));
+            }
+        },
     };
     let home = Step::MoveToPose {
         pose: "home".to_string(),
         speed: 0.5,
     };
+    let point = Step::Point {
+        target: name,
+        nearer: false,
+    };
     let seconds = farthest_seconds(unit, arm, 0.5);
-    Ok(Graph::new(unit)
-        .wave([look(unit, &name).optional()])
-        .wave([on(arm, 10.0, Step::Point { target: name }).lasting(seconds)])
+    Ok(graph
+        .wave([on(arm, 10.0, point).lasting(seconds)])
         .wave([on(arm, 15.0, home).lasting(seconds)]))
 }
 
@@ -158,7 +179,7 @@ fn not_again(unit: &Unit, name: &str) -> Result<(), ToolError> {
 }
 
 /// The arm on the side of a bearing, or the one there is.
-pub(super) fn nearer_arm(unit: &Unit, bearing: f64) -> Subsystem {
+pub(crate) fn nearer_arm(unit: &Unit, bearing: f64) -> Subsystem {
     let has = |arm| unit.capabilities().has(arm);
     if (bearing < 0.0 || !has(Subsystem::RightArm)) && has(Subsystem::LeftArm) {
         Subsystem::LeftArm

@@ -21,6 +21,9 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add("dock_charger", Effect::Motion, tows, dock_charger);
 }
 
+/// What `tow_cart` closes its hitch with, for the step after it.
+pub const CLOSE_HITCH: &str = "close_hitch";
+
 fn tows(robot: &Capabilities) -> bool {
     robot.hitch.is_some() && robot.base.is_some()
 }
@@ -102,7 +105,8 @@ fn tow_cart(unit: &Unit, args: TowCart) -> Planned<'_> {
         CartAction::Attach => graph
             .wave([hitch_node(unit, HitchAction::Open, None).called("open_hitch")])
             .wave([base_move(unit, "backward", 0.1)])
-            .wave([hitch_node(unit, HitchAction::Close, None).called("close_hitch")])
+            .wave([hitch_node(unit, HitchAction::Close, None).called(CLOSE_HITCH)])
+            // Fails where the hitch has closed on nothing.
             .wave([tow(true)]),
         CartAction::Detach => graph
             .wave([hitch_node(unit, HitchAction::Open, None).called("open_hitch")])

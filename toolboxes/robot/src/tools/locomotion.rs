@@ -2,13 +2,13 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::{Direction, half, range, words};
+use super::arguments::{Direction, Target, half, range, words};
 use super::movement::look;
 use super::{Listing, Planned, arm_or_head, base};
 use crate::graph::{Graph, Node, allow, on};
 use crate::model::{Kind, Rounds};
 use crate::resolve::{rotation_seconds, routine_seconds, straight_seconds};
-use crate::step::Step;
+use crate::step::{Heading, Step};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
@@ -120,15 +120,15 @@ fn spin(unit: &Unit, args: SpinArgs) -> Planned<'_> {
 }
 
 fn base_rotate(unit: &Unit, degrees: f64, speed: f64, seconds: f64) -> Node {
-    on(Subsystem::Base, seconds, Step::BaseRotate { degrees, speed })
-        .lasting(rotation_seconds(unit, degrees, speed))
+    let step = Step::BaseRotate(Heading::By { degrees, speed });
+    on(Subsystem::Base, seconds, step).lasting(rotation_seconds(unit, degrees, speed))
 }
 
 /// Turn the robot towards a side or a person, looking there first.
 #[derive(Deserialize, JsonSchema)]
 struct Turn {
     /// left, right, around, behind, degrees (positive is left), or the name of somebody or something that is seen.
-    target: String,
+    target: Target,
     /// Fraction of 90 degrees per second.
     #[serde(default = "half")]
     #[schemars(range(min = 0.1, max = 1.0))]
@@ -136,35 +136,36 @@ struct Turn {
 }
 
 fn turn(unit: &Unit, args: Turn) -> Planned<'_> {
-    let target = super::arguments::word("target", &args.target)?;
+    let target = args.target.word("target")?;
     let speed = range("speed", args.speed, 0.1, 1.0)?;
     let degrees = match target.to_lowercase().as_str() {
-        "left" => 90.0,
-        "right" => -90.0,
-        "around" | "behind" | "back" => 180.0,
+        "left" => Some(90.0),
+        "right" => Some(-90.0),
+        "around" | "behind" | "back" => Some(180.0),
         other => match other.parse::<f64>() {
-            Ok(degrees) => range("target", degrees, -360.0, 360.0)?,
-            Err(_) => bearing_of(unit, &target)?,
+            Ok(degrees) => Some(range("target", degrees, -360.0, 360.0)?),
+            // Degrees to the left at which it is seen. What the robot itself does not see is asked for when it turns.
+            Err(_) => unit.adapter.locate(&target).map(|seen| -seen.bearing),
         },
     };
     // The head looks where the base turns to, and straight ahead again when the base has arrived there.
-    let look_there = format!("{}", (-degrees).clamp(-90.0, 90.0));
-    Ok(Graph::new(unit)
-        .wave([
+    let (rotate, look_there) = match degrees {
+        Some(degrees) => (
             base_rotate(unit, degrees, speed, 15.0),
-            look(unit, &look_there).optional(),
-        ])
+            format!("{}", (-degrees).clamp(-90.0, 90.0)),
+        ),
+        None => {
+            let step = Step::BaseRotate(Heading::To {
+                target: target.clone(),
+                speed,
+            });
+            let half_turn = rotation_seconds(unit, 180.0, speed);
+            (on(Subsystem::Base, 15.0, step).lasting(half_turn), target)
+        }
+    };
+    Ok(Graph::new(unit)
+        .wave([rotate, look(unit, &look_there).optional()])
         .wave([look(unit, "forward").optional().called("look_ahead")]))
-}
-
-/// Degrees to the left at which something is seen.
-fn bearing_of(unit: &Unit, target: &str) -> Result<f64, ToolError> {
-    let seen = unit.adapter.locate(target).ok_or_else(|| {
-        ToolError::bad_args(format!(
-            "target: expected left, right, around, behind, degrees or somebody who is seen, got {target:?}"
-        ))
-    })?;
-    Ok(-seen.bearing)
 }
 
 /// Dance for a few seconds with arms and head, on the spot.

@@ -2,7 +2,7 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::arguments::{Arms, half, range, word, words};
+use super::arguments::{Arms, Target, half, range, word, words};
 use super::{Listing, Planned, any_arm, arm_or_head, head};
 use crate::adapter::ActionError;
 use crate::graph::{Graph, Node, on};
@@ -176,11 +176,11 @@ pub(super) fn unknown(argument: &str, what: &str, given: &str, known: &[&str]) -
 struct LookAt {
     /// forward, left, right, up, down or floor; or a person's or thing's name; or degrees as "pan" or "pan,tilt"
     /// (negative is left and up).
-    target: String,
+    target: Target,
 }
 
 fn look_at(unit: &Unit, args: LookAt) -> Planned<'_> {
-    let target = word("target", &args.target)?;
+    let target = args.target.word("target")?;
     Ok(Graph::new(unit).wave([look(unit, &target)]))
 }
 

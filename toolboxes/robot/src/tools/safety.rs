@@ -99,7 +99,11 @@ fn alert_hazard(unit: &Unit, args: AlertHazard) -> Planned<'_> {
     let target = bearing.to_string();
     // Only standing still is what must go on whatever happens: the rest is motion that a stop ends.
     let look = look(unit, &target).optional().effect(Effect::Motion);
-    let point = on(arm, 5.0, Step::Point { target })
+    let point = Step::Point {
+        target,
+        nearer: false,
+    };
+    let point = on(arm, 5.0, point)
         .lasting(farthest_seconds(unit, arm, 0.6))
         .optional()
         .effect(Effect::Motion);

@@ -88,3 +88,58 @@ async fn a_grasp_that_closes_on_nothing_says_so() {
     run(&robot, ARM, grip(Grip::Open, None)).await.unwrap();
     run(&robot, ARM, grip(Grip::Close, None)).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_hand_that_its_own_limit_stops_holds_nothing() {
+    let body = Body::new();
+    // Where LeRobot's calibration typically ends a gripper; the layout would close it at 1593.
+    let of_hand = |servo: &mut feetech_sim::Servo| *servo = servo.clone().calibrated(2031, 3476, 0);
+    body.right.servo(6, of_hand).unwrap();
+    let robot = robot(&body);
+    robot.connect().await.unwrap();
+    run(&robot, ARM, grip(Grip::Open, None)).await.unwrap();
+    let nothing = run(&robot, ARM, grip(Grip::Close, Some(0.5))).await;
+    assert_eq!(
+        nothing,
+        Err(ActionError::Refused("right_arm has closed on nothing".to_owned()))
+    );
+    assert_eq!(robot.holds(ARM), Some(false));
+    let goals = goals(&body);
+    assert!(goals.iter().all(|goal| *goal >= 1906), "{goals:?}");
+}
+
+#[tokio::test]
+async fn a_thing_that_slips_out_on_the_way_up_is_missed() {
+    let body = Body::new();
+    let robot = open_hand(&body).await;
+    body.right.servo(6, |servo| servo.block(THING, f64::INFINITY));
+    run(&robot, ARM, grip(Grip::Close, Some(0.5))).await.unwrap();
+    assert_eq!(robot.holds(ARM), Some(true));
+    body.right
+        .servo(6, |servo| servo.block(f64::NEG_INFINITY, f64::INFINITY));
+    let closed = |body: &Body| {
+        let at = body.right.servo(6, |servo| servo.position()).unwrap();
+        (at < 1600.0).then_some(())
+    };
+    crate::servos::within("empty hand", || closed(&body));
+    let Primitive::Reach {
+        target,
+        positions,
+        speed,
+        ..
+    } = reach()
+    else {
+        unreachable!("it reaches")
+    };
+    let lifted = Primitive::Reach {
+        target,
+        stage: Stage::Lifted,
+        positions,
+        speed,
+    };
+    let lost = run(&robot, ARM, lifted).await;
+    assert_eq!(
+        lost,
+        Err(ActionError::Refused("right_arm has lost what it held".to_owned()))
+    );
+}

@@ -6,8 +6,10 @@
 #[path = "../support/servos.rs"]
 mod servos;
 
+mod calibration;
 mod hand;
 mod movement;
+mod people;
 mod rest;
 mod trouble;
 mod upkeep;

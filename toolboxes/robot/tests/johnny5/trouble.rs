@@ -3,7 +3,7 @@
 use feetech_sim::{Fault, Line, Servo, register as r};
 use robot::action::{BusName, LiftTarget, Primitive, Recovery};
 use robot::adapter::johnny5::{Johnny5, Johnny5Config};
-use robot::adapter::{ActionError, Adapter, Control};
+use robot::adapter::{ActionError, Adapter, Control, Notice};
 use robot::config::Estop;
 use robot::subsystem::Subsystem;
 use serde_json::json;
@@ -321,4 +321,131 @@ async fn a_base_without_all_of_its_wheels_makes_none_of_them_a_wheel() {
         );
     }
     assert!(!body.moves());
+}
+
+#[tokio::test]
+async fn a_late_answer_is_not_taken_for_the_next_one_and_ends_no_movement() {
+    let body = Body::new();
+    let mut section = body.section();
+    section["answer_ms"] = json!(60);
+    let config: Johnny5Config = serde_json::from_value(section).unwrap();
+    let (robot, _) = robot_of(&config, None);
+    robot.connect().await.unwrap();
+    let look = |pan: f64| Primitive::LookAt {
+        target: "left".to_owned(),
+        pan,
+        tilt: 0.0,
+        speed: 1.0,
+    };
+    for (round, late) in (1..).zip([1, 2, 2]) {
+        // Twice in a row, each after its time and before the next question's.
+        body.right.delay(late, Duration::from_millis(90));
+        let pan = if round % 2 == 0 { 20.0 } else { -20.0 };
+        run(&robot, Subsystem::Gantry, look(pan))
+            .await
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let there = body.right.servo(7, |servo| servo.position()).unwrap();
+        let wanted = 2048.0 + pan * 4096.0 / 360.0;
+        assert!(
+            (there - wanted).abs() < 13.0,
+            "round {round}: {there}, expected {wanted}"
+        );
+        body.right.delay(1, Duration::from_millis(90));
+        let status = run(
+            &robot,
+            Subsystem::Gantry,
+            Primitive::MotorStatus { motor_id: Some(8) },
+        )
+        .await
+        .unwrap();
+        let motor = &status.data["motors"]["right:8"];
+        assert_eq!(
+            (&motor["temperature"], &motor["torque"], &motor["voltage"]),
+            (&json!(31), &json!(true), &json!(7.4)),
+            "{status:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn one_bus_that_is_away_does_not_hide_the_other() {
+    let body = Body::new();
+    let (robot, notices) = robot_of(&body.config(), None);
+    robot.connect().await.unwrap();
+    let last = || match notices
+        .all()
+        .into_iter()
+        .rev()
+        .find(|notice| matches!(notice, Notice::Backend { .. }))
+    {
+        Some(Notice::Backend { state, reason }) => (state, reason),
+        other => panic!("{other:?}"),
+    };
+    let (state, reason) = last();
+    assert!(
+        state == "connected" && reason.contains("bus left: ") && reason.contains("bus right: "),
+        "{state}: {reason}"
+    );
+    body.left.unplug();
+    notices.wait("lost", 1);
+    let (state, reason) = last();
+    assert!(
+        state == "lost" && reason.contains("bus left: ") && reason.contains("bus right: "),
+        "{state}: {reason}"
+    );
+}
+
+#[tokio::test]
+async fn what_only_writes_lets_no_arm_fall() {
+    let body = Body::new();
+    let mut section = body.section();
+    section["allow_calibration_write"] = json!(true);
+    let config: Johnny5Config = serde_json::from_value(section).unwrap();
+    let (robot, _) = robot_of(&config, None);
+    robot.connect().await.unwrap();
+    let saved = Primitive::SaveConfig {
+        subsystems: vec![Subsystem::RightArm],
+    };
+    let saved = run(&robot, Subsystem::All, saved).await.unwrap();
+    let power = Primitive::EnableTorque { enable: true };
+    run(&robot, Subsystem::RightArm, power).await.unwrap();
+    let _ = body.right.take_frames();
+    let recover = |action| Primitive::ServoRecover {
+        bus: BusName::Right,
+        motor_id: 3,
+        action,
+    };
+    for (on, primitive) in [
+        (Subsystem::All, recover(Recovery::ResetError)),
+        (Subsystem::All, recover(Recovery::Reboot)),
+        (Subsystem::All, recover(Recovery::Reconfigure)),
+        (Subsystem::RightArm, Primitive::SetHome),
+        (
+            Subsystem::All,
+            Primitive::LoadConfig {
+                config: saved.data["config"].clone(),
+            },
+        ),
+        (
+            Subsystem::All,
+            Primitive::SetMotorId {
+                bus: BusName::Right,
+                current_id: 3,
+                new_id: 12,
+            },
+        ),
+    ] {
+        let refused = run(&robot, on, primitive.clone()).await.unwrap_err().to_string();
+        assert!(refused.contains("would let go"), "{primitive:?}: {refused}");
+    }
+    for id in 1..=6 {
+        assert_eq!(
+            crate::bytes(&body.right.frames(), id, r::TORQUE_ENABLE),
+            [0u8; 0],
+            "servo {id}"
+        );
+    }
+    run(&robot, Subsystem::All, recover(Recovery::Ping))
+        .await
+        .unwrap();
 }

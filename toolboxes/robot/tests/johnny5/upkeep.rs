@@ -6,7 +6,7 @@ use robot::adapter::{Adapter, Control};
 use robot::subsystem::Subsystem;
 use serde_json::json;
 
-use crate::servos::{Body, action, robot, run};
+use crate::servos::{Body, action, robot, robot_of, run};
 use crate::words;
 
 #[tokio::test]
@@ -109,10 +109,10 @@ async fn upkeep_reads_and_writes_what_it_says() {
         (Subsystem::Gantry, "center_only"),
         (Subsystem::Lift, "home_only"),
         (Subsystem::Base, "full"),
-        (Subsystem::RightArm, "full"),
     ] {
         let calibrate = Primitive::Calibrate {
             mode: mode.to_owned(),
+            write: false,
         };
         run(&robot, on, calibrate)
             .await
@@ -124,7 +124,9 @@ async fn upkeep_reads_and_writes_what_it_says() {
 #[tokio::test]
 async fn ids_homes_and_settings_outlive_the_power() {
     let body = Body::new();
-    let robot = robot(&body);
+    let mut section = body.section();
+    section["allow_calibration_write"] = json!(true);
+    let (robot, _) = robot_of(&serde_json::from_value(section).unwrap(), None);
     robot.connect().await.unwrap();
     let set = |current_id, new_id| Primitive::SetMotorId {
         bus: BusName::Right,

@@ -45,6 +45,8 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ("check_torque", json!({"subsystem": "right_arm"})),
         ("enable_torque", json!({"subsystem": "right_arm", "enable": true})),
         ("check_servos", json!({})),
+        // What writes into servos needs them without power.
+        ("enable_torque", json!({"subsystem": "all", "enable": false})),
         (
             "recover_servo",
             json!({"bus": "left", "motor_id": 3, "action": "reset_error"}),
@@ -57,6 +59,7 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ("calibrate_lift", json!({"find_limits": false})),
         ("calibrate_base", json!({"mode": "wheel_test"})),
         ("calibrate_hitch", json!({"mode": "set_home"})),
+        ("enable_torque", json!({"subsystem": "all", "enable": false})),
         (
             "set_motor_id",
             json!({"bus": "right", "current_id": 6, "new_id": 20}),
@@ -69,6 +72,7 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ("setup_robot", json!({"steps": ["scan", "calibrate_gantry"]})),
         ("self_test", json!({"subsystems": ["right_arm"], "verbose": true})),
         ("save_config", json!({"name": "usual", "subsystems": ["all"]})),
+        ("enable_torque", json!({"subsystem": "all", "enable": false})),
         ("load_config", json!({"name": "usual"})),
         ("get_visible_people", json!({})),
         ("identify_person", json!({"position": "left"})),

@@ -185,6 +185,10 @@ impl RpcLink {
         }
     }
 
+    pub(super) fn is_silent(&self) -> bool {
+        self.rpc.requests().is_ready() && self.last_word.is_silent()
+    }
+
     pub(super) fn is_there(&self) -> bool {
         self.rpc.requests().is_ready() && !self.last_word.is_silent()
     }

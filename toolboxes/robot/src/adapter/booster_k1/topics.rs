@@ -95,6 +95,10 @@ impl TopicsLink {
         self.backend.is_heard(&self.topics.velocity) && !self.last_word.is_silent()
     }
 
+    pub(super) fn is_silent(&self) -> bool {
+        self.backend.is_heard(&self.topics.velocity) && self.last_word.is_silent()
+    }
+
     /// What the robot says of an arm or the head, where its names are those of the model (`left_arm_elbow`) .
     pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
         let joints = self.capabilities.joints(on)?;

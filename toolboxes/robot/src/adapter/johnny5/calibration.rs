@@ -1,106 +1,81 @@
-//! Calibration: ends, homes, and what of them the servos keep.
+//! Calibration: what the servos keep is read and checked, ends are measured, homes are made.
+//!
+//! Owns what writes into the servos: only a limit that was measured and only where the configuration allows it. Read
+//! [`Johnny5::calibrate`].
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::layout::Servo;
 use super::motion::{Blocked, Goal};
-use super::settings::{configure, home_here};
+use super::settings::home_here;
 use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::subsystem::Subsystem;
 
 impl Johnny5 {
+    /// Reads, measures or, with `write`, also writes.
     pub(super) async fn calibrate(
         &self,
         on: Subsystem,
         mode: &str,
+        write: bool,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        let servos = self.layout.of(on);
-        let (servos, notes) = self.present(servos)?;
-        let output = match (on, mode) {
+        if write || mode == "set_home" {
+            self.may_write()?;
+        }
+        let (servos, notes) = self.present(self.layout.of(on))?;
+        let mut output = match (on, mode) {
             (Subsystem::Base, mode) => self.calibrate_base(mode, control).await?,
+            (_, "offsets_only") if !write => self.check_calibration(on, &servos, control).await?,
             (_, "offsets_only" | "set_home") => self.set_home(on, control).await?,
             (Subsystem::Gantry, "center_only") | (_, "home_only") => {
                 self.homes(&servos, control).await?;
                 ActionOutput::said(format!("{on} is at home"))
             }
-            (Subsystem::LeftArm | Subsystem::RightArm, "quick") => {
-                self.write_settings(&servos, control).await?;
-                ActionOutput::said(format!("the limits of {on} are in its servos"))
+            (on, "quick") if on.is_arm() && write => {
+                return Err(ActionError::Refused(
+                    "write: only measured limits are written: use it with mode full".to_owned(),
+                ));
             }
+            (on, "quick") if on.is_arm() => self.check_calibration(on, &servos, control).await?,
             (_, "find_limits" | "range_test" | "full") => {
-                let ranges = self.ranges(&servos, on.is_arm(), control).await?;
-                self.write_settings(&servos, control).await?;
-                self.homes(&servos, control).await?;
-                ActionOutput::said(format!("{on} went through its range")).with("ranges", json!(ranges))
+                let output = self.measure_all(on, &servos, write, control).await?;
+                if !on.is_arm() {
+                    self.homes(&servos, control).await?;
+                }
+                output
             }
             (_, mode) => return Err(self.lacks(format!("calibration {mode} of {on}"))),
         };
-        Ok(ActionOutput { notes, ..output })
+        output.notes.extend(notes);
+        Ok(output)
+    }
+
+    /// # Errors
+    /// The configuration does not let calibration write.
+    pub(super) fn may_write(&self) -> Result<(), ActionError> {
+        if self.capabilities.services.calibration_write {
+            return Ok(());
+        }
+        Err(ActionError::Refused(format!(
+            "robots.{}.johnny5.allow_calibration_write is not true: nothing was written",
+            self.name
+        )))
     }
 
     async fn homes(&self, servos: &[&Servo], control: &Control) -> Result<(), ActionError> {
-        let goals: Vec<Goal<'_>> = servos
-            .iter()
-            .map(|servo| Goal {
+        let mut goals = Vec::with_capacity(servos.len());
+        for servo in servos {
+            let (min, max) = self.range(servo, control).await?;
+            goals.push(Goal {
                 servo,
-                value: servo.home,
-            })
-            .collect();
+                value: servo.home.clamp(min, max),
+            });
+        }
         self.go(&goals, 0.3, Blocked::Fails, control).await.map(drop)
-    }
-
-    /// Moves each servo, one after the other, from end to end (arms: a little way about where they are, because their
-    /// ends may hit the robot), and returns how far each came.
-    async fn ranges(
-        &self,
-        servos: &[&Servo],
-        little: bool,
-        control: &Control,
-    ) -> Result<BTreeMap<String, [f64; 2]>, ActionError> {
-        let mut ranges = BTreeMap::new();
-        for servo in servos {
-            let start = self.where_is(servo, control).await?.clamp(servo.min, servo.max);
-            let (low, high) = match little {
-                true => ((start - 5.0).max(servo.min), (start + 5.0).min(servo.max)),
-                false => (servo.min, servo.max),
-            };
-            let mut reached = [0.0; 2];
-            for (end, value) in reached.iter_mut().zip([low, high]) {
-                let moved = self
-                    .go(&[Goal { servo, value }], 0.5, Blocked::Holds, control)
-                    .await?;
-                let steps = moved
-                    .steps
-                    .get(&(servo.bus, servo.id))
-                    .copied()
-                    .unwrap_or_default();
-                *end = tenth(servo.value(steps));
-            }
-            self.go(&[Goal { servo, value: start }], 0.5, Blocked::Fails, control)
-                .await?;
-            ranges.insert(servo.name.clone(), reached);
-        }
-        Ok(ranges)
-    }
-
-    pub(super) async fn write_settings(
-        &self,
-        servos: &[&Servo],
-        control: &Control,
-    ) -> Result<(), ActionError> {
-        for servo in servos {
-            let (id, servo) = (servo.id, (*servo).clone());
-            self.tell(servo.bus, vec![id], control, move |wire| {
-                configure(wire, id, Some(&servo), false)
-            })
-            .await?;
-        }
-        Ok(())
     }
 
     pub(super) async fn calibrate_base(
@@ -123,14 +98,16 @@ impl Johnny5 {
             output = output.with("wheels_turned_degrees", turned);
         }
         if matches!(mode, "drive_test" | "full") {
-            for x in [0.05, -0.05] {
+            for (way, x) in [("drove_forward", 0.05), ("drove_back", -0.05)] {
                 let velocity = crate::action::Velocity {
                     x,
                     ..Default::default()
                 };
-                self.drive(velocity, Duration::from_millis(600), control).await?;
+                let mut driven = self.drive(velocity, Duration::from_millis(600), control).await?;
+                // As the wheels measured it.
+                output = output.with(way, driven.data.shift_remove("measured").unwrap_or_default());
+                output.notes.extend(driven.notes);
             }
-            output = output.with("drove_m", 0.03);
         }
         match mode {
             "wheel_test" | "drive_test" | "full" => Ok(output),

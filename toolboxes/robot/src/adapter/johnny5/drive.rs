@@ -71,10 +71,11 @@ impl Johnny5 {
                 Err(error) => break Err(error),
             }
         };
+        let seconds = start.elapsed().as_secs_f64();
         let stopped = self.stand_still(bus, &ids, control).await;
         driven.and(stopped)?;
-        let output = ActionOutput::said(format!("drove for {:.1} s", start.elapsed().as_secs_f64()))
-            .with("duration_s", tenth(start.elapsed().as_secs_f64()))
+        let output = ActionOutput::said(format!("drove for {seconds:.1} s"))
+            .with("duration_s", tenth(seconds))
             .with(
                 "measured",
                 json!({

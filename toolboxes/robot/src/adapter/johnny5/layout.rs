@@ -69,6 +69,10 @@ pub(crate) struct Servo {
     pub(crate) zero: f64,
     /// Steps of a degree or millimetre; negative where it turns the other way round.
     pub(crate) scale: f64,
+    /// The position that stands in the middle of its turn, in degrees or millimetres.
+    pub(crate) middle: f64,
+    /// The homing offset that the servo has to have, where a calibration file says so.
+    pub(crate) offset: Option<i64>,
 }
 
 /// One wheel.
@@ -141,6 +145,7 @@ pub(crate) fn exact(steps: i64) -> f64 {
 /// A joint of degrees whose range has its middle in the middle of the servo's turn.
 fn joint(subsystem: Subsystem, bus: BusName, id: u8, name: &str, (min, max): (f64, f64), home: f64) -> Servo {
     let scale = TURN / 360.0;
+    let middle = f64::midpoint(min, max);
     Servo {
         subsystem,
         name: name.to_owned(),
@@ -150,8 +155,10 @@ fn joint(subsystem: Subsystem, bus: BusName, id: u8, name: &str, (min, max): (f6
         max,
         home,
         speed: ARM_SPEED,
-        zero: MIDDLE - scale * f64::midpoint(min, max),
+        zero: MIDDLE - scale * middle,
         scale,
+        middle,
+        offset: None,
     }
 }
 
@@ -163,6 +170,26 @@ fn arm(subsystem: Subsystem, bus: BusName) -> Vec<Servo> {
         joint(subsystem, bus, 4, "wrist_pitch", (-90.0, 90.0), 45.0),
         joint(subsystem, bus, 5, "wrist_roll", (-180.0, 180.0), 0.0),
         joint(subsystem, bus, 6, "gripper", (0.0, 80.0), 0.0),
+    ]
+}
+
+/// The arm of an SO-101 and of a LeKiwi, with the ranges of its published URDF (`so101_new_calib.urdf`, in degrees about
+/// the middle of each joint's way: ±110, ±100, ±96.8, ±95, -157 to 163, and 110 of the gripper), in the angles of Johnny
+/// Five's arm, whose elbow counts from 0 stretched to 180 folded and whose closed gripper is at 0.
+fn so101(subsystem: Subsystem, bus: BusName) -> Vec<Servo> {
+    let roll = joint(subsystem, bus, 5, "wrist_roll", (-180.0, 180.0), 0.0);
+    vec![
+        joint(subsystem, bus, 1, "base", (-110.0, 110.0), 0.0),
+        joint(subsystem, bus, 2, "shoulder", (-100.0, 100.0), -45.0),
+        joint(subsystem, bus, 3, "elbow", (-6.8, 186.8), 90.0),
+        joint(subsystem, bus, 4, "wrist_pitch", (-95.0, 95.0), 45.0),
+        // Its zero is in the middle of the servo's turn, and not in the middle of its range.
+        Servo {
+            min: -157.0,
+            max: 163.0,
+            ..roll
+        },
+        joint(subsystem, bus, 6, "gripper", (0.0, 110.0), 0.0),
     ]
 }
 
@@ -220,13 +247,13 @@ impl Layout {
             }
             LayoutKind::So101 => Self {
                 model: "so101",
-                servos: arm(Subsystem::RightArm, Right),
+                servos: so101(Subsystem::RightArm, Right),
                 wheels: Vec::new(),
                 geometry: Wheels::new([]),
             },
             LayoutKind::Lekiwi => Self {
                 model: "lekiwi",
-                servos: arm(Subsystem::RightArm, Right),
+                servos: so101(Subsystem::RightArm, Right),
                 wheels: wheels(Right, ["left", "back", "right"]),
                 geometry: Wheels::new([60.0, 180.0, 300.0]),
             },
@@ -256,16 +283,14 @@ impl Layout {
         };
         servo.id = change.id.unwrap_or(servo.id);
         servo.bus = change.bus.unwrap_or(servo.bus);
-        // Of the layout's range: where its zero is does not depend on how far the joint may go.
-        let middle = f64::midpoint(servo.min, servo.max);
         servo.min = change.min.unwrap_or(servo.min);
         servo.max = change.max.unwrap_or(servo.max);
         servo.home = servo
             .home
             .clamp(servo.min.min(servo.max), servo.max.max(servo.min));
         if change.reversed {
-            // About that middle, so that the layout's range stays where it was.
-            servo.zero += 2.0 * servo.scale * middle;
+            // About the middle of the layout's range, so that it stays where it was, however far the joint may go.
+            servo.zero += 2.0 * servo.scale * servo.middle;
             servo.scale = -servo.scale;
         }
         servo.zero = change.zero_step.unwrap_or(servo.zero);
@@ -281,7 +306,9 @@ impl Layout {
         servos.chain(wheels).collect()
     }
 
-    fn check(&self) -> Result<(), ActionError> {
+    /// # Errors
+    /// Two motors share an id, or a servo has no range or one beyond what it counts to.
+    pub(super) fn check(&self) -> Result<(), ActionError> {
         let mut taken: BTreeMap<(BusName, u8), String> = BTreeMap::new();
         for motor in [BusName::Left, BusName::Right]
             .into_iter()
@@ -393,6 +420,25 @@ impl Layout {
             }
         }
         Ok(())
+    }
+
+    /// Makes the ranges of Johnny Five's joints those of this layout as it was built, whatever a configuration changes.
+    pub(crate) fn widen(kind: LayoutKind, capabilities: &mut Capabilities) {
+        let layout = Self::built_in(kind);
+        for (subsystem, at, servo) in layout.in_order() {
+            if let Some(joint) = joint_of(capabilities, subsystem, at) {
+                (joint.min, joint.max) = (servo.min, servo.max);
+            }
+            let arm = match subsystem {
+                Subsystem::LeftArm => capabilities.left_arm.as_mut(),
+                Subsystem::RightArm => capabilities.right_arm.as_mut(),
+                _ => None,
+            };
+            let hand = arm.and_then(|arm| arm.gripper.as_mut());
+            if let Some(hand) = hand.filter(|hand| hand.joint == Some(at)) {
+                (hand.closed, hand.open) = (servo.min, servo.max);
+            }
+        }
     }
 
     /// What of a Johnny Five's parts such a robot has. `port` names the device of a bus.

@@ -1,6 +1,6 @@
 //! Joints, lift, hitch and grippers: goals, and the waiting until they are reached.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -17,13 +17,13 @@ use crate::subsystem::Subsystem;
 /// Between two looks at where the servos are.
 const LOOK: Duration = Duration::from_millis(25);
 /// A servo is there when it is this close, in steps: about one degree.
-const THERE: i64 = 12;
+pub(super) const THERE: i64 = 12;
 /// And a loaded one that has come to rest is there when it is this close: about four degrees.
 const NEARLY: i64 = 45;
 /// A servo that has not come closer for so long is blocked.
 const BLOCKED: Duration = Duration::from_millis(400);
 /// What a gripper and the hitch press with, of the servo's whole torque, where nobody says.
-const USUAL_FORCE: f64 = 0.5;
+pub(super) const USUAL_FORCE: f64 = 0.5;
 
 /// One servo and where it goes, in degrees or millimetres.
 #[derive(Clone, Copy)]
@@ -71,6 +71,11 @@ impl Johnny5 {
             if values.get(&servo.id).is_some_and(stays) {
                 values.remove(&servo.id);
                 servos.retain(|other| other.id != servo.id);
+            }
+            // Closed and open are words for a hand: as far as it goes.
+            if values.contains_key(&servo.id) && !self.is_missing(servo) {
+                let (min, max) = self.range(servo, control).await?;
+                values.entry(servo.id).and_modify(|to| *to = to.clamp(min, max));
             }
         }
         let (there, notes) = self.present(servos)?;
@@ -137,14 +142,38 @@ impl Johnny5 {
     /// Whether a pose may turn a gripper: a hand that holds something does not close further; one that opens lets go.
     fn may_turn(&self, on: Subsystem, gripper: &Gripper, to: f64) -> bool {
         let mut known = self.known();
-        let Some(at) = known.holding.get(&on) else {
+        let Some(at) = known.hands.get(&on).copied().flatten() else {
             return true;
         };
         let opens = (to - gripper.closed).abs() > (at - gripper.closed).abs();
         if opens {
-            known.holding.remove(&on);
+            known.hands.insert(on, None);
         }
         opens
+    }
+
+    fn is_missing(&self, servo: &Servo) -> bool {
+        self.known().missing.contains(&(servo.bus, servo.id))
+    }
+
+    /// Makes sure that a hand which was closed on something still holds it.
+    ///
+    /// # Errors
+    /// It has closed further since.
+    pub(super) async fn still_holds(&self, on: Subsystem, control: &Control) -> Result<(), ActionError> {
+        let Some((gripper, servo)) = self.hand(on) else {
+            return Ok(());
+        };
+        let Some(at) = self.known().hands.get(&on).copied().flatten() else {
+            return Ok(());
+        };
+        let now = self.where_is(servo, control).await?;
+        let slipped = exact(NEARLY) / servo.scale.abs();
+        if (now - gripper.closed).abs() + slipped >= (at - gripper.closed).abs() {
+            return Ok(());
+        }
+        self.known().hands.insert(on, None);
+        Err(ActionError::Refused(format!("{on} has lost what it held")))
     }
 
     /// Opens or closes a hand. One that is to press with a force is to hold something.
@@ -169,20 +198,25 @@ impl Johnny5 {
             Grip::Close => true,
             Grip::Toggle => is_open,
         };
-        self.press(servo, force, control).await?;
+        let (min, max) = self.range(servo, control).await?;
+        let to = if close { gripper.closed } else { gripper.open };
         let goal = Goal {
             servo,
-            value: if close { gripper.closed } else { gripper.open },
+            value: to.clamp(min, max),
         };
-        self.known().holding.remove(&on);
+        let kept = self.still_holds(on, control).await;
+        self.press(servo, force, control).await?;
+        self.known().hands.remove(&on);
         let moved = self.go(&[goal], 1.0, Blocked::Holds, control).await?;
-        if close && moved.blocked {
-            let at = moved.steps.get(&(servo.bus, servo.id));
-            let at = at.map_or(gripper.closed, |steps| servo.value(*steps));
-            self.known().holding.insert(on, at);
-        } else if close && force.is_some() {
+        let at = moved.steps.get(&(servo.bus, servo.id));
+        let at = at.map_or(gripper.closed, |steps| servo.value(*steps));
+        let holds = close && moved.blocked;
+        self.known().hands.insert(on, holds.then_some(at));
+        if close && force.is_some() && !holds {
             return Err(ActionError::Refused(format!("{on} has closed on nothing")));
         }
+        let mut notes = notes;
+        notes.extend(kept.err().map(|lost| lost.to_string()));
         let word = match (close, moved.blocked) {
             (true, true) => "closed and holds something",
             (true, false) => "closed",
@@ -199,7 +233,12 @@ impl Johnny5 {
     }
 
     /// Limits the torque of a servo that presses on something.
-    async fn press(&self, servo: &Servo, force: Option<f64>, control: &Control) -> Result<(), ActionError> {
+    pub(super) async fn press(
+        &self,
+        servo: &Servo,
+        force: Option<f64>,
+        control: &Control,
+    ) -> Result<(), ActionError> {
         let limit = super::layout::round((force.unwrap_or(USUAL_FORCE).clamp(0.05, 1.0)) * 1000.0);
         let id = servo.id;
         self.tell(servo.bus, vec![id], control, move |wire| {
@@ -229,7 +268,8 @@ impl Johnny5 {
             LiftTarget::To(height) => height,
             LiftTarget::By(by) => self.where_is(servo, control).await? + by,
         };
-        let value = wanted.clamp(servo.min, servo.max);
+        let (min, max) = self.range(servo, control).await?;
+        let value = wanted.clamp(min, max);
         let moved = self
             .go(&[Goal { servo, value }], 1.0, Blocked::Fails, control)
             .await?;
@@ -268,8 +308,9 @@ impl Johnny5 {
         };
         let usual = if close { 100.0 } else { 0.0 };
         let percent = grip_percent.unwrap_or(usual).clamp(0.0, 100.0);
+        let (min, max) = self.range(servo, control).await?;
         self.press(servo, None, control).await?;
-        let value = servo.min + (servo.max - servo.min) * percent / 100.0;
+        let value = (servo.min + (servo.max - servo.min) * percent / 100.0).clamp(min, max);
         let moved = self
             .go(&[Goal { servo, value }], 1.0, Blocked::Holds, control)
             .await?;
@@ -305,6 +346,8 @@ impl Johnny5 {
         blocked: Blocked,
         control: &Control,
     ) -> Result<Moved, ActionError> {
+        // Before there is power on them.
+        self.check_kept(goals, control).await?;
         let mut moved = Moved::default();
         let mut longest = Duration::ZERO;
         let mut starts = BTreeMap::new();
@@ -371,6 +414,7 @@ impl Johnny5 {
     ) -> Result<(), ActionError> {
         let start = Instant::now();
         let mut closest: BTreeMap<(BusName, u8), (i64, Instant)> = BTreeMap::new();
+        let mut missed: BTreeSet<(BusName, u8)> = BTreeSet::new();
         loop {
             let mut waiting = Vec::new();
             for bus in [BusName::Left, BusName::Right] {
@@ -385,8 +429,21 @@ impl Johnny5 {
                 for goal in goals.iter().filter(|goal| goal.servo.bus == bus) {
                     let servo = goal.servo;
                     let Some((steps, alarms)) = found.get(&servo.id).copied() else {
-                        return Err(self.broken(format!("{} does not answer any more", servo.label())));
+                        // On a busy machine an answer may be late; a servo that is gone misses the next look, too.
+                        if !missed.insert((bus, servo.id)) {
+                            return Err(self.broken(format!(
+                                "{} does not answer any more; where it answers at other times, raise johnny5.answer_ms",
+                                servo.label()
+                            )));
+                        }
+                        waiting.push((
+                            goal,
+                            (servo.steps(goal.value) - last_of(moved, goal)).abs(),
+                            false,
+                        ));
+                        continue;
                     };
+                    missed.remove(&(bus, servo.id));
                     let before = moved.steps.insert((bus, servo.id), steps);
                     let still = before.is_some_and(|before| (before - steps).abs() <= 1);
                     if alarms.is_severe() {
@@ -426,7 +483,7 @@ impl Johnny5 {
                 }
                 (None, _) => {}
             }
-            if start.elapsed() > limit {
+            if missed.is_empty() && start.elapsed() > limit {
                 return Err(ActionError::Timeout {
                     robot: self.name.clone(),
                     what: format!(
@@ -441,6 +498,12 @@ impl Johnny5 {
             control.sleep(LOOK).await?;
         }
     }
+}
+
+/// Where a servo was seen last; at its goal where it was not.
+fn last_of(moved: &Moved, goal: &Goal<'_>) -> i64 {
+    let last = moved.steps.get(&(goal.servo.bus, goal.servo.id)).copied();
+    last.unwrap_or_else(|| goal.servo.steps(goal.value))
 }
 
 pub(super) fn ids_on(goals: &[Goal<'_>], bus: BusName) -> Vec<u8> {

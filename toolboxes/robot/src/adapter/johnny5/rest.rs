@@ -34,7 +34,7 @@ impl Johnny5 {
         if emergency {
             self.stopped.store(true, Ordering::SeqCst);
             if self.estop == Estop::TorqueOff {
-                self.known().holding.clear();
+                self.known().hands.clear();
             }
         }
         let deadline = Instant::now() + PATIENCE;

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Johnny5;
-use super::layout::{Servo, round};
+use super::kept::{in_words, offset_for};
+use super::layout::Servo;
 use super::torque::with_torque_off;
 use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
@@ -43,6 +44,9 @@ impl Johnny5 {
             }
             (true, false) => {}
         }
+        if let Some(servo) = self.layout.servo(bus, current) {
+            self.refuse_powered(&[servo], control).await?;
+        }
         self.tell(bus, vec![current, new], control, move |wire| {
             wire.change_id(current, new)
         })
@@ -72,18 +76,13 @@ impl Johnny5 {
             .servos
             .iter()
             .filter(|servo| each.contains(&servo.subsystem));
+        let concerned: Vec<&Servo> = concerned.collect();
+        let kept = self.calibrations(&concerned, control).await?;
         for servo in concerned {
-            let id = servo.id;
-            let read = self
-                .ask(servo.bus, control, move |wire| {
-                    Ok(json!({
-                        "homing_offset": wire.read(id, "homing_offset")?,
-                        "min_position": wire.read(id, "min_position_limit")?,
-                        "max_position": wire.read(id, "max_position_limit")?,
-                    }))
-                })
-                .await?;
-            saved.insert(format!("{}.{}", servo.subsystem, servo.name), read);
+            let Some(kept) = kept.get(&(servo.bus, servo.id)) else {
+                return Err(self.broken(format!("{} does not answer", servo.label())));
+            };
+            saved.insert(format!("{}.{}", servo.subsystem, servo.name), in_words(*kept));
         }
         let count = saved.len();
         Ok(ActionOutput::said(format!("the settings of {count} servos"))
@@ -125,6 +124,8 @@ impl Johnny5 {
                 ],
             ));
         }
+        let concerned: Vec<&Servo> = writes.iter().map(|(servo, _)| *servo).collect();
+        self.refuse_powered(&concerned, control).await?;
         for (servo, settings) in &writes {
             let (id, settings) = (servo.id, *settings);
             self.tell(servo.bus, vec![id], control, move |wire| {
@@ -143,37 +144,29 @@ impl Johnny5 {
     }
 }
 
-/// The settings a servo of this robot keeps.
-pub(super) fn configure(
-    wire: &mut Wire,
-    id: u8,
-    servo: Option<&Servo>,
-    is_wheel: bool,
-) -> Result<(), ServoError> {
+/// Makes a servo a joint or a wheel again, with all the torque that its own memory allows. Its calibration stays.
+pub(super) fn configure(wire: &mut Wire, id: u8, is_wheel: bool) -> Result<(), ServoError> {
     with_torque_off(wire, id, is_wheel, |wire| {
         if is_wheel {
             wire.write(id, "goal_speed", 0)?;
         }
         wire.keep(id, "operating_mode", i64::from(is_wheel))?;
-        if let Some(servo) = servo {
-            let (a, b) = (servo.steps(servo.min), servo.steps(servo.max));
-            wire.keep(id, "min_position_limit", a.min(b))?;
-            wire.keep(id, "max_position_limit", a.max(b))?;
-        }
-        wire.write(id, "torque_limit", 1000)
+        let most = wire.read(id, "max_torque_limit")?;
+        wire.write(id, "torque_limit", most)
     })
 }
 
 /// Makes the present position of a servo read as `home`; the new offset, or nothing where it does not fit.
 pub(super) fn home_here(wire: &mut Wire, id: u8, home: i64) -> Result<Option<i64>, ServoError> {
     let present = wire.read(id, "present_position")?;
-    // A servo reads its horn less its offset.
-    let offset = wire.read(id, "homing_offset")? + present - home;
-    let turn = round(4096.0);
-    let offset = (offset + turn / 2).rem_euclid(turn) - turn / 2;
-    if offset.abs() > 2047 {
+    let Some(kept) = wire.calibrations(&[id])?.remove(&id) else {
+        // It did not answer: asked alone, it says why.
+        wire.read(id, "homing_offset")?;
         return Ok(None);
-    }
+    };
+    let Some(offset) = offset_for(kept, present, home) else {
+        return Ok(None);
+    };
     with_torque_off(wire, id, false, |wire| wire.keep(id, "homing_offset", offset))?;
     Ok(Some(offset))
 }

@@ -34,13 +34,17 @@ impl Johnny5 {
                 action,
             } => self.recover(*bus, *motor_id, *action, control).await,
             Primitive::ReadHealth { bus, temps, loads } => self.health(*bus, *temps, *loads, control).await,
-            Primitive::Calibrate { mode } => self.calibrate(on, mode, control).await,
+            Primitive::Calibrate { mode, write } => self.calibrate(on, mode, *write, control).await,
             Primitive::SetMotorId {
                 bus,
                 current_id,
                 new_id,
             } => self.set_id(*bus, *current_id, *new_id, control).await,
-            Primitive::SetHome => self.set_home(on, control).await,
+            Primitive::SetHome => {
+                self.may_write()?;
+                self.refuse_powered(&self.layout.of(on), control).await?;
+                self.set_home(on, control).await
+            }
             Primitive::SelfTest { verbose } => self.self_test(on, *verbose, control).await,
             Primitive::SaveConfig { subsystems } => self.save(subsystems, control).await,
             Primitive::LoadConfig { config } => self.load(config, control).await,
@@ -95,7 +99,7 @@ impl Johnny5 {
     ) -> Result<ActionOutput, ActionError> {
         let motors = self.chosen(on, None)?;
         if !enable {
-            self.known().holding.retain(|hand, _| !on.each().contains(hand));
+            self.known().hands.retain(|hand, _| !on.each().contains(hand));
         }
         let mut notes = Vec::new();
         for bus in [BusName::Left, BusName::Right] {
@@ -144,7 +148,9 @@ impl Johnny5 {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         let label = format!("servo {id} on bus {}", bus.as_str());
-        let servo = self.layout.servo(bus, id).cloned();
+        if let (Some(servo), true) = (self.layout.servo(bus, id), action != Recovery::Ping) {
+            self.refuse_powered(&[servo], control).await?;
+        }
         let is_wheel = self
             .layout
             .wheels
@@ -165,18 +171,16 @@ impl Johnny5 {
                 "has started anew"
             }
             Recovery::ResetError => {
-                // Its protection lets go when the torque goes off; it stays off, because nobody asked to hold.
+                // Its protection ends when the torque is switched off. That of a joint is off already.
                 self.tell(bus, vec![id], control, move |wire| {
                     wire.write(id, "torque_enable", 0)
                 })
                 .await?;
-                "has let go of its error, and of its load"
+                "has let go of its error, and has no power"
             }
             Recovery::Reconfigure => {
-                self.tell(bus, vec![id], control, move |wire| {
-                    configure(wire, id, servo.as_ref(), is_wheel)
-                })
-                .await?;
+                self.tell(bus, vec![id], control, move |wire| configure(wire, id, is_wheel))
+                    .await?;
                 "has its settings again"
             }
         };

@@ -77,7 +77,7 @@ impl Sim {
                     .health(*bus, *temps, *loads, |part| world.is_moving(part, now));
                 Ok(ActionOutput::said("read").with(bus.as_str(), report))
             }
-            Primitive::Calibrate { mode } => self.calibrate(on, mode, begun, control).await,
+            Primitive::Calibrate { mode, .. } => self.calibrate(on, mode, begun, control).await,
             Primitive::SetMotorId {
                 bus,
                 current_id,

@@ -59,7 +59,7 @@ pub(super) struct World {
     pub(super) hitched: Option<String>,
     /// What each hand is at, by the arm's name.
     pub(super) reached: BTreeMap<String, String>,
-    held: BTreeMap<Subsystem, String>,
+    pub(super) held: BTreeMap<Subsystem, String>,
     things: Vec<Thing>,
     cart: bool,
     charger: bool,

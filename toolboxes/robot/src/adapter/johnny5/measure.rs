@@ -1,0 +1,164 @@
+//! Finding the ends of a joint's way with a gentle push.
+//!
+//! Owns what counts as an end: a joint that stopped short of where it was sent and pressed there. One that stands at the
+//! end of its allowed range without pressing has felt nothing. Read [`Johnny5::measure_all`].
+
+use serde_json::json;
+
+use super::kept::in_words;
+use super::layout::Servo;
+use super::motion::{Blocked, Goal, USUAL_FORCE};
+use super::torque::with_torque_off;
+use super::{Johnny5, tenth};
+use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::subsystem::Subsystem;
+
+/// Of its largest speed: how fast an arm's joint looks for its ends.
+const ARM_SPEED: f64 = 0.3;
+/// And how fast what hits nothing but its own ends does.
+const SPEED: f64 = 0.5;
+/// Percent of the servo's torque above which it presses: half of what it is allowed while it is measured.
+const PRESSES: f64 = USUAL_FORCE * 50.0;
+/// A limit is written so many steps before the end that was felt: about one degree.
+const MARGIN: i64 = 12;
+/// The narrowest range that is written, in steps: about nine degrees.
+const NARROWEST: i64 = 100;
+
+/// One end of a joint's way.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    step: i64,
+    /// It pressed there.
+    felt: bool,
+}
+
+impl Johnny5 {
+    /// Measures the servos of a part, one after the other, and brings each back to where it was. With `write`, each end
+    /// that was felt becomes a limit in the servo; the other limits stay as they are.
+    pub(super) async fn measure_all(
+        &self,
+        on: Subsystem,
+        servos: &[&Servo],
+        write: bool,
+        control: &Control,
+    ) -> Result<ActionOutput, ActionError> {
+        let mut ranges = serde_json::Map::new();
+        let mut written = serde_json::Map::new();
+        let mut notes = Vec::new();
+        let mut measured = Vec::with_capacity(servos.len());
+        for servo in servos {
+            let speed = if on.is_arm() { ARM_SPEED } else { SPEED };
+            let ends = self.ends_of(servo, speed, control).await?;
+            let told = ends
+                .map(|end| json!({"at": tenth(servo.value(end.step)), "step": end.step, "felt": end.felt}));
+            ranges.insert(servo.name.clone(), json!({"low": told[0], "high": told[1]}));
+            measured.push((servo, ends));
+        }
+        // When all of them have been measured: a measurement that fails changes nothing.
+        for (servo, ends) in measured.into_iter().filter(|_| write) {
+            match self.write_ends(servo, ends, control).await? {
+                Ok(limits) => drop(written.insert(servo.name.clone(), limits)),
+                Err(why) => notes.push(format!("{}: {why}; its limits stay as they are", servo.label())),
+            }
+        }
+        let word = match (write, written.is_empty()) {
+            (false, _) => "was measured; nothing was written",
+            (true, true) => "was measured; there was nothing to write",
+            (true, false) => "was measured, and the ends that were felt are its limits now",
+        };
+        let mut output = ActionOutput::said(format!("{on} {word}")).with("ranges", ranges);
+        if write {
+            output = output.with("written", written);
+        }
+        output.notes = notes;
+        Ok(output)
+    }
+
+    /// The ends of a servo's way within its range, in the order of its positions.
+    async fn ends_of(&self, servo: &Servo, speed: f64, control: &Control) -> Result<[End; 2], ActionError> {
+        let (min, max) = self.range(servo, control).await?;
+        let start = self.where_is(servo, control).await?.clamp(min, max);
+        let key = (servo.bus, servo.id);
+        let id = servo.id;
+        let limit = self
+            .ask(servo.bus, control, move |wire| wire.read(id, "torque_limit"))
+            .await?;
+        self.known().gentle.entry(key).or_insert(limit);
+        self.press(servo, None, control).await?;
+        let mut ends = [End { step: 0, felt: false }; 2];
+        for (end, value) in ends.iter_mut().zip([min, max]) {
+            let moved = self
+                .go(&[Goal { servo, value }], speed, Blocked::Holds, control)
+                .await?;
+            let health = self.ask(servo.bus, control, move |wire| wire.health(id)).await?;
+            *end = End {
+                step: health.position,
+                felt: moved.blocked && health.load_percent.abs() >= PRESSES,
+            };
+            self.remember(servo.bus, [(id, health.position)]);
+            // Away from what it presses on.
+            self.go(&[Goal { servo, value: start }], speed, Blocked::Fails, control)
+                .await?;
+        }
+        self.end_gentle(servo.subsystem, control).await?;
+        Ok(ends)
+    }
+
+    /// Gives the servos of a part their torque limit back, also after a measurement that was cancelled.
+    pub(super) async fn end_gentle(&self, on: Subsystem, control: &Control) -> Result<(), ActionError> {
+        let mut gentle = self.known().gentle.clone();
+        gentle.retain(|(bus, id), _| {
+            let servo = self.layout.servo(*bus, *id);
+            servo.is_some_and(|servo| on.each().contains(&servo.subsystem))
+        });
+        for ((bus, id), limit) in gentle {
+            self.tell(bus, vec![id], control, move |wire| {
+                wire.write(id, "torque_limit", limit)
+            })
+            .await?;
+            self.known().gentle.remove(&(bus, id));
+        }
+        Ok(())
+    }
+
+    /// Writes the ends that were felt; what is there now, or why nothing was written.
+    async fn write_ends(
+        &self,
+        servo: &Servo,
+        ends: [End; 2],
+        control: &Control,
+    ) -> Result<Result<serde_json::Value, String>, ActionError> {
+        if !ends.iter().any(|end| end.felt) {
+            return Ok(Err("no end was felt".to_owned()));
+        }
+        let kept = self.calibrations(&[servo], control).await?;
+        let Some(kept) = kept.get(&(servo.bus, servo.id)).copied() else {
+            return Err(self.broken(format!("{} does not answer", servo.label())));
+        };
+        let (low, high) = match ends {
+            [a, b] if a.step <= b.step => (a, b),
+            [a, b] => (b, a),
+        };
+        let min = if low.felt { low.step + MARGIN } else { kept.min };
+        let max = if high.felt { high.step - MARGIN } else { kept.max };
+        if min + NARROWEST > max {
+            return Ok(Err(format!("steps {min} to {max} are no range")));
+        }
+        let id = servo.id;
+        self.tell(servo.bus, vec![id], control, move |wire| {
+            with_torque_off(wire, id, false, |wire| {
+                wire.keep(id, "min_position_limit", min)?;
+                wire.keep(id, "max_position_limit", max)
+            })
+        })
+        .await?;
+        let now = self.calibrations(&[servo], control).await?;
+        match now.get(&(servo.bus, servo.id)).copied() {
+            Some(now) if now.limits() == Some((min, max)) => Ok(Ok(in_words(now))),
+            now => Err(self.broken(format!(
+                "{} did not take the limits {min} to {max}: it has {now:?}",
+                servo.label()
+            ))),
+        }
+    }
+}
