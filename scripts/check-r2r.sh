@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 scripts/setup.sh --with-libclang
 if ! find /usr/lib* -name 'libclang.so*' 2>/dev/null | grep -q .; then
-    echo "skipped: robot-r2r needs libclang: apt-get install -y libclang-dev" >&2
+    scripts/skip.sh libclang "robot-r2r needs it: apt-get install -y libclang-dev"
     exit 0
 fi
 cargo fmt --check --manifest-path toolboxes/robot-r2r/Cargo.toml

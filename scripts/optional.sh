@@ -16,6 +16,6 @@ for dir in $dirs; do
     if reason=$(scripts/needs.sh "$dir"); then
         $command --manifest-path "$dir/Cargo.toml" "$@"
     else
-        echo "skipped: toolbox $(basename "$dir"): $reason"
+        scripts/skip.sh "$(basename "$dir")" "$reason"
     fi
 done

@@ -1,25 +1,30 @@
 #!/bin/sh
-# Runs every test; what cannot run here is named at the end, not passed over.
+# Runs every test. A suite that fails does not keep the next one from running; what was skipped is named at the end.
 set -eu
 cd "$(dirname "$0")/.."
 
-skipped=
-if [ ! -e .venv/.ready ]; then
-    export OVOS_TOOLS_SKIP_PYTHON=1
-    skipped="$skipped\n  the published Python packages were not compared with (see above)"
-fi
-command -v cargo-deny >/dev/null || skipped="$skipped\n  cargo deny (cargo install cargo-deny); tests/licences.rs read the licences"
+failed=
+# suite COMMAND...: runs it and remembers a failure.
+suite() {
+    "$@" || failed="$failed\n  $*"
+}
+
+OVOS_TOOLS_SKIPPED=$(mktemp)
+export OVOS_TOOLS_SKIPPED
+trap 'rm -f "$OVOS_TOOLS_SKIPPED"' EXIT
+
+if [ ! -e .venv/.ready ]; then export OVOS_TOOLS_SKIP_PYTHON=1; fi
 
 # The service's tests load the toolboxes that need system libraries, too, where they can be built.
 for dir in toolboxes/gstreamer; do
-    if scripts/needs.sh "$dir" >/dev/null; then cargo build --quiet --locked --manifest-path "$dir/Cargo.toml"; fi
+    if scripts/needs.sh "$dir" >/dev/null; then suite cargo build --quiet --locked --manifest-path "$dir/Cargo.toml"; fi
 done
 
 if command -v cargo-nextest >/dev/null; then
-    cargo nextest run --locked --no-fail-fast "$@"
-    cargo test --locked --doc --quiet
+    suite cargo nextest run --locked --no-fail-fast "$@"
+    suite cargo test --locked --doc --quiet
 else
-    cargo test --locked --no-fail-fast "$@"
+    suite cargo test --locked --no-fail-fast "$@"
 fi
 
 # Crates outside of default-members: each needs system libraries. Arguments choose among the tests above.
@@ -27,11 +32,22 @@ for dir in toolboxes/gstreamer; do
     if [ $# -gt 0 ]; then
         continue
     elif reason=$(scripts/needs.sh "$dir"); then
-        cargo test --locked --no-fail-fast --manifest-path "$dir/Cargo.toml"
+        suite cargo test --locked --no-fail-fast --manifest-path "$dir/Cargo.toml"
     else
-        skipped="$skipped\n  the tests of $dir: $reason"
+        suite scripts/skip.sh "$(basename "$dir")" "$reason"
     fi
 done
-if command -v cargo-deny >/dev/null; then cargo deny --workspace --log-level error check licenses; fi
+if command -v cargo-deny >/dev/null; then
+    suite cargo deny --workspace --log-level error check licenses
+else
+    suite scripts/skip.sh cargo-deny "it is not installed (cargo install cargo-deny)"
+fi
 
-if [ -n "$skipped" ]; then printf "skipped on this machine:$skipped\n"; fi
+if [ -s "$OVOS_TOOLS_SKIPPED" ]; then
+    echo "skipped on this machine:"
+    sort -u "$OVOS_TOOLS_SKIPPED" | sed 's/^/  /'
+fi
+if [ -n "$failed" ]; then
+    printf "failed:$failed\n"
+    exit 1
+fi

@@ -523,6 +523,13 @@ impl Engine {
         read(&self.stations).by_id.get(toolbox_id).cloned()
     }
 
+    /// The longest that one of the machines may take to come to rest.
+    pub(crate) fn longest_settle(&self) -> Duration {
+        let stations = self.stations();
+        let settles = stations.iter().map(|station| station.limits().settle);
+        settles.max().unwrap_or_default()
+    }
+
     fn stations(&self) -> Vec<Arc<Station>> {
         read(&self.stations).by_id.values().cloned().collect()
     }

@@ -18,6 +18,7 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 
 pub use name::{MAX_NAME, exported_names, is_portable, portable_name};
+use parameters::untitled;
 
 /// A format that tools can be exported in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,7 +34,7 @@ pub enum Format {
     Mcp,
     /// `hume`: `tools` of a Hume EVI session (`session_settings`); the parameters are JSON in a string.
     Hume,
-    /// `json`: the five fields of `ovos.tools.list`.
+    /// `json`: the five fields of `ovos.tools.list`, without titles.
     Json,
 }
 
@@ -129,8 +130,8 @@ fn five_fields(tool: &ExportTool<'_>) -> Value {
     json!({
         "name": tool.exported_name,
         "description": tool.description,
-        "argument_schema": tool.argument_schema,
-        "output_schema": tool.output_schema,
+        "argument_schema": untitled(tool.argument_schema),
+        "output_schema": untitled(tool.output_schema),
         "toolbox_id": tool.toolbox_id,
     })
 }

@@ -44,8 +44,12 @@ use toolboxes::Bridge;
 /// How long all of it may take once the service goes down.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The part of it that calls have to end: the machine's to come to rest (settle_ms), and a toolbox's to say so.
+/// The part of it that calls have to end: the machine's to come to rest (settle_ms), and a toolbox's to say so. A machine
+/// with a longer settle_ms has that and [`SAYING_PATIENCE`].
 const CALLS_PATIENCE: Duration = Duration::from_millis(3500);
+
+/// How long a toolbox has to say that its machine is at rest.
+const SAYING_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The part of it that is left for answers to be written after the toolboxes have closed.
 const WRITING_PATIENCE: Duration = Duration::from_millis(500);
@@ -262,10 +266,11 @@ impl Running {
     async fn shut_down(self) {
         tracing::info!("shutting down");
         self.api.set_ready(false);
-        let deadline = tokio::time::Instant::now() + SHUTDOWN_PATIENCE;
+        let calls_patience = CALLS_PATIENCE.max(self.engine.longest_settle() + SAYING_PATIENCE);
+        let deadline = tokio::time::Instant::now() + SHUTDOWN_PATIENCE - CALLS_PATIENCE + calls_patience;
         self.engine.shut_down();
         // A toolbox that closes loses its calls; first they end and are answered.
-        if tokio::time::timeout(CALLS_PATIENCE, self.router.answered())
+        if tokio::time::timeout(calls_patience, self.router.answered())
             .await
             .is_err()
         {

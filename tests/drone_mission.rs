@@ -4,7 +4,6 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::print_stderr,
     reason = "a failed test panics and prints"
 )]
 
@@ -58,7 +57,7 @@ impl Stage {
     /// `None` where there is no mavsdk_server. With `foreign` the simulator outlives the service.
     fn set(foreign: bool) -> Option<Self> {
         let Some(server) = mavsdk_server() else {
-            eprintln!("skipped: no mavsdk_server (scripts/venv.sh gets it)");
+            skip::skip("mavsdk", "no mavsdk_server (scripts/venv.sh gets it)");
             return None;
         };
         let scene = Scene::new(&json!({}));

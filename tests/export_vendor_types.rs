@@ -15,7 +15,10 @@ use serde_json::{Map, Value, json};
 fn vendors_accept_what_we_export() {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("OVOS_TOOLS_SKIP_PYTHON").is_some() {
-        eprintln!("SKIPPED: OVOS_TOOLS_SKIP_PYTHON is set, so no export was held against the vendors' types");
+        skip::skip(
+            "python",
+            "OVOS_TOOLS_SKIP_PYTHON is set, so no export is held against the vendors' types",
+        );
         return;
     }
     let python = checkout.join(".venv-vendors/bin/python");

@@ -158,14 +158,16 @@ struct Service {
 
 impl Service {
     /// With keys beside those of every test in the toolbox's section; `None` where something is missing, and says what.
-    #[allow(clippy::print_stdout, reason = "a test says what it leaves out")]
     fn start(shop: &Workshop, keys: &Value) -> Option<Self> {
         let Some(library) = built() else {
-            println!("skipped: libgstreamer_toolbox.so was not built (cargo build -p gstreamer-toolbox)");
+            skip::skip(
+                "gstreamer",
+                "libgstreamer_toolbox.so was not built (cargo build -p gstreamer-toolbox)",
+            );
             return None;
         };
         let Some(elements) = faulty(shop.path()) else {
-            println!("skipped: GStreamer's development files or tools are not installed");
+            skip::skip("gstreamer", "its development files or tools are not installed");
             return None;
         };
         let plugins = shop.path().join("plugins");

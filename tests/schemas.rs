@@ -11,8 +11,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ovos_toolbox_wire::{
-    Action, Completion, Conclusion, Event, Manifest, Plan, Progress, Report, Start, ToolDefinition, ToolList,
+    Action, Completion, Conclusion, Effect, Event, Manifest, Plan, Progress, Report, Start, ToolDefinition,
+    ToolList,
 };
+use ovos_tools::export::{ExportTool, Format, export};
 use schemars::{Schema, schema_for};
 
 fn abi() -> BTreeMap<&'static str, Schema> {
@@ -97,6 +99,53 @@ fn every_schema_is_one() {
             path.display()
         );
     }
+}
+
+/// Everything that a model is told of the tools, in every prompt: this much of its attention, and of the user's money.
+const MOST_EXPORTED_BYTES: usize = 55_000;
+
+#[test]
+fn exported_tools_are_short_and_plain() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/toolboxes");
+    let mut sizes = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("a readable folder").path();
+        let text = std::fs::read_to_string(&path).expect("readable tools");
+        let listed: ToolList = serde_json::from_str(&text).expect("tools");
+        let id = path
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .expect("a toolbox id");
+        let tools: Vec<ExportTool<'_>> = listed
+            .tools
+            .iter()
+            .filter(|tool| tool.effect != Effect::Resume)
+            .map(|tool| ExportTool {
+                exported_name: &tool.name,
+                toolbox_id: id,
+                name: &tool.name,
+                description: &tool.description,
+                argument_schema: &tool.argument_schema,
+                output_schema: &tool.output_schema,
+                read_only: tool.effect == Effect::Read,
+                destructive: tool.effect != Effect::Read,
+            })
+            .collect();
+        let exported = export(Format::OpenaiChat, &tools);
+        for tool in exported.as_array().expect("an array") {
+            let text = tool.to_string();
+            for keyword in ["oneOf", "title"] {
+                assert!(
+                    !text.contains(&format!("\"{keyword}\":")),
+                    "{id}: `{keyword}` in {text}"
+                );
+            }
+        }
+        sizes.insert(id.to_owned(), exported.to_string().len());
+    }
+    let all: usize = sizes.values().sum();
+    assert!(sizes.len() >= 6, "the tools of {:?}", sizes.keys());
+    assert!(all < MOST_EXPORTED_BYTES, "{all} bytes are exported: {sizes:?}");
 }
 
 /// The tools of the toolboxes that ship, as a client sees them.

@@ -123,6 +123,33 @@ fn caller(number: usize, port: u16, over: &AtomicBool, made: &AtomicUsize) -> Se
     seen
 }
 
+/// What a copy said of its backend says nothing of the copy that replaces it.
+#[test]
+fn a_new_copy_has_said_nothing_of_its_backend() {
+    let scene = Scene::new(&json!({}));
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let _service = scene.service(&mut client);
+    let testbed = |client: &mut Client| -> Value {
+        let status = client.ask("ovos.tools.status", &json!({}));
+        let toolboxes = status["toolboxes"].as_array().unwrap();
+        let found = toolboxes.iter().find(|it| it["toolbox_id"] == "testbed");
+        found.unwrap().clone()
+    };
+    client.invoke(
+        "emit_event",
+        &json!({"kind": "backend", "data": {"state": "ready"}}),
+    );
+    let before = testbed(&mut client);
+    assert_eq!(before["backend"]["state"], "ready", "{before:#}");
+    let changed = json!({"testbed": {"limits": {"open_ms": 20_000}}});
+    scene.configure(&json!({}), &json!({"PHAL": {"ovos-phal-plugin-tools": changed}}));
+    let reloaded = client.ask("ovos.tools.reload", &json!({}));
+    let after = testbed(&mut client);
+    assert_ne!(after["generation"], before["generation"], "{reloaded:#}");
+    assert_eq!(after["backend"], Value::Null, "{after:#}");
+}
+
 #[test]
 fn a_hundred_changes_under_load() {
     let builds = builds();

@@ -112,6 +112,35 @@ fn its_own_bus_goes_last() {
     }
 }
 
+/// A machine that may take longer than others to come to rest has that time, and its toolbox closes after it.
+#[test]
+fn a_machine_that_rests_slowly_is_waited_for() {
+    let scene = Scene::new(&json!({ "settle_ms": 9000 }));
+    let bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let mut service = scene.service(&mut client);
+    let slow = json!({ "step_ms": 6000, "steps": 1, "ignore_cancel": true, "timeout_ms": 60_000 });
+    client.call("slow", "assemble", &slow);
+    scene.until_moving("slow");
+    service.signal(Signal::TERM);
+    client.until_answered([&"slow".to_owned()]);
+    let status = service.end_within(PATIENCE * 2);
+    assert_eq!(status.code(), Some(0), "{status}\n{}", service.log());
+    let answer = client.only_answer("slow");
+    let text = answer.to_string();
+    assert_eq!(answer["result"]["success"], false, "{answer:#}");
+    assert!(
+        !text.contains("ToolboxC"),
+        "it was closed while it moved: {answer:#}"
+    );
+    assert!(
+        !service.log().contains("closing the toolboxes"),
+        "{}",
+        service.log()
+    );
+    drop(bus);
+}
+
 /// A bus that takes nothing does not hold it up.
 #[test]
 fn a_frozen_bus_does_not_hold_it_up() {

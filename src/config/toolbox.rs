@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -30,6 +31,10 @@ pub struct ToolboxConfig {
     /// `limits.memory_mb`: memory its process may use, in MiB; needs `isolation` `process`. Default none, 16 to
     /// 1048576.
     pub memory_mb: Option<u64>,
+    /// `limits.open_ms`: how long it may take to open and to list its tools. Default 10000, 100 to 600000.
+    pub open: Duration,
+    /// `limits.close_ms`: how long it may take to close before it is abandoned. Default 10000, 100 to 600000.
+    pub close: Duration,
     /// `confine`: what its process may reach; needs `isolation` `process`. Default none: everything the service may.
     pub confine: Option<Confine>,
     /// `tools`: which of its tools exist for the bus.
@@ -163,6 +168,8 @@ impl ToolboxConfig {
             memory,
             |mb| json!(mb),
         );
+        let open = limits_section.millis("open_ms", Duration::from_secs(10), 100..=600_000);
+        let close = limits_section.millis("close_ms", Duration::from_secs(10), 100..=600_000);
         limits_section.refuse_rest();
 
         let mut tools = Section::new(stack, xdg, &[path[0], path[1], id, "tools"]);
@@ -228,6 +235,8 @@ impl ToolboxConfig {
             isolation,
             limits,
             memory_mb,
+            open,
+            close,
             confine,
             tools: filter,
             allow_sha256: pins

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::ExportTool;
-use super::parameters::parameters;
+use super::parameters::{parameters, untitled};
 
 pub(super) fn tool(tool: &ExportTool<'_>) -> Value {
     let mut definition = json!({ "name": tool.exported_name });
@@ -14,7 +14,7 @@ pub(super) fn tool(tool: &ExportTool<'_>) -> Value {
     definition["inputSchema"] = parameters(tool.argument_schema);
     // Structured content is an object in every revision up to 2025-11-25: other outputs go without a schema.
     if tool.output_schema.get("type").and_then(Value::as_str) == Some("object") {
-        definition["outputSchema"] = tool.output_schema.clone();
+        definition["outputSchema"] = untitled(tool.output_schema);
     }
     definition["annotations"] = json!({
         "readOnlyHint": tool.read_only,

@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 /// The schema with `type: object` and `properties` at its root, which vendors insist on.
 ///
-/// A root that is only a reference is replaced by what it refers to; the dialect (`$schema`) is left out. All else
-/// is as the toolbox wrote it: vendors that refuse a keyword say which.
+/// A root that is only a reference is replaced by what it refers to. The dialect (`$schema`) is left out, and so are
+/// titles, which repeat a name and cost a model's attention. All else is as the toolbox wrote it: vendors that refuse a
+/// keyword say which.
 pub(super) fn parameters(schema: &Value) -> Value {
     let empty = Map::new();
     let source = schema.as_object().unwrap_or(&empty);
@@ -26,7 +27,48 @@ pub(super) fn parameters(schema: &Value) -> Value {
             root.insert(key.clone(), value.clone());
         }
     }
-    Value::Object(root)
+    let mut root = Value::Object(root);
+    drop_titles(&mut root);
+    root
+}
+
+/// A schema without titles.
+pub(super) fn untitled(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    drop_titles(&mut schema);
+    schema
+}
+
+/// Drops the keyword `title` from a schema and the schemas in it. A property of that name stays, and so does what is data:
+/// a default, an example, a constant.
+fn drop_titles(schema: &mut Value) {
+    let Value::Object(keywords) = schema else { return };
+    keywords.shift_remove("title");
+    for (keyword, value) in keywords {
+        match (keyword.as_str(), value) {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(named),
+            ) => named.values_mut().for_each(drop_titles),
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(several)) => {
+                several.iter_mut().for_each(drop_titles);
+            }
+            (
+                "items"
+                | "additionalProperties"
+                | "unevaluatedItems"
+                | "unevaluatedProperties"
+                | "contains"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else",
+                inner,
+            ) => drop_titles(inner),
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -40,7 +82,19 @@ mod tests {
             (json!(true), json!({"type": "object", "properties": {}})),
             (
                 json!({"$schema": "x", "title": "T", "type": ["object", "null"], "properties": {"a": {}}}),
-                json!({"type": "object", "properties": {"a": {}}, "title": "T"}),
+                json!({"type": "object", "properties": {"a": {}}}),
+            ),
+            // The keyword goes at every depth; a property, a definition and data of that name stay.
+            (
+                json!({"title": "T", "required": ["title"], "properties": {
+                    "title": {"title": "Title", "type": "string", "default": "title"},
+                    "list": {"title": "List", "type": "array", "items": {"title": "Item", "anyOf": [{"title": "One"}]},
+                        "default": [{"title": "kept"}]}},
+                    "$defs": {"title": {"title": "Name", "not": {"title": "No"}}}}),
+                json!({"type": "object", "required": ["title"], "properties": {
+                    "title": {"type": "string", "default": "title"},
+                    "list": {"type": "array", "items": {"anyOf": [{}]}, "default": [{"title": "kept"}]}},
+                    "$defs": {"title": {"not": {}}}}),
             ),
             (
                 json!({"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "properties": {"a": {}}}}}),

@@ -55,7 +55,7 @@ pub(super) struct Slot {
     pub(super) config: ToolboxConfig,
     pub(super) instance: Arc<dyn Hosted>,
     pub(super) gate: Arc<Gate>,
-    pub(super) tools: ToolSet,
+    pub(super) tools: Arc<ToolSet>,
     pub(super) state: State,
 }
 
@@ -150,8 +150,7 @@ impl Slot {
         Arc::new(LiveToolbox {
             id: Arc::clone(&origin.toolbox_id),
             manifest: Arc::clone(self.instance.manifest()),
-            tools: self.tools.tools.clone(),
-            dropped: self.tools.dropped.clone(),
+            tools: Arc::clone(&self.tools),
             toolbox: instance.clone(),
             isolation: self.config.isolation,
             restarts: health.map_or(0, |health| health.restarts),

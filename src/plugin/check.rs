@@ -75,6 +75,7 @@ pub fn file(path: &Path) -> Result<PathBuf, CheckError> {
     let user = rustix::process::geteuid().as_raw();
     let link = look(path, fs::symlink_metadata(path))?;
     owner(path, &link, user)?;
+    links(path, user)?;
     let real = path.canonicalize().map_err(|source| CheckError::Io {
         path: path.to_owned(),
         source,
@@ -86,19 +87,38 @@ pub fn file(path: &Path) -> Result<PathBuf, CheckError> {
     owner(&real, &found, user)?;
     mode(&real, &found, false)?;
     folders(&real, user)?;
-    if link.is_symlink() {
-        // Whoever can write the folder of the link chooses what it points to.
-        let folder = path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let folder = folder.canonicalize().map_err(|source| CheckError::Io {
-            path: folder.to_owned(),
-            source,
-        })?;
-        folders(&folder.join("link"), user)?;
-    }
     Ok(real)
+}
+
+/// Checks every link on the way to a file, and links of links: who can write the folder of one chooses what it points to.
+fn links(path: &Path, user: u32) -> Result<(), CheckError> {
+    let at = |path: &Path, source| CheckError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let mut rest = std::path::absolute(path).map_err(|source| at(path, source))?;
+    // As many as the kernel follows.
+    for _ in 0..40 {
+        let mut parts: Vec<&Path> = rest.ancestors().collect();
+        parts.reverse();
+        let mut first_link = None;
+        for part in parts {
+            let found = look(part, fs::symlink_metadata(part))?;
+            if found.is_symlink() {
+                owner(part, &found, user)?;
+                folders(part, user)?;
+                first_link = Some(part);
+                break;
+            }
+        }
+        let Some(link) = first_link else { return Ok(()) };
+        let target = fs::read_link(link).map_err(|source| at(link, source))?;
+        let mut next = link.parent().unwrap_or(Path::new("/")).join(target);
+        // Not `join`: with nothing below the link it would end the path in a slash.
+        next.extend(rest.strip_prefix(link).into_iter().flatten());
+        rest = next;
+    }
+    Err(at(path, io::Error::other("more than 40 links")))
 }
 
 /// Checks the hash of a file against a list; an empty list allows everything.
@@ -269,6 +289,29 @@ mod tests {
         chmod(&folder, 0o777);
         check(&link, "has mode 0777");
         check(&path, "has mode 0777");
+    }
+
+    #[test]
+    fn a_link_on_the_way_is_as_good_as_its_folder() {
+        let (_top, folder, _) = tree();
+        let (middle, _, _) = tree();
+        let (end, _, _) = tree();
+        // middle/current -> end/latest -> folder
+        let (current, latest) = (middle.path().join("current"), end.path().join("latest"));
+        symlink(&folder, &latest).unwrap();
+        symlink(&latest, &current).unwrap();
+        let path = current.join("a.so");
+        check(&path, "fine");
+        for top in [&middle, &end] {
+            for mode in [0o777, 0o1777] {
+                chmod(top.path(), mode);
+                check(&path, &format!("has mode {mode:04o}"));
+            }
+            chmod(top.path(), 0o755);
+        }
+        let round = end.path().join("round");
+        symlink(&round, &round).unwrap();
+        assert!(file(&round.join("a.so")).is_err());
     }
 
     #[test]

@@ -244,7 +244,7 @@ impl ChildToolbox {
             if let Some(failure) = state.refusal(&self.tether.core.origin) {
                 return ready(Err(failure)).boxed();
             }
-            if state.asks.len() >= self.tether.core.limits.max_queued {
+            if state.asks.len() >= self.tether.core.limits.max_queued || self.tether.data.is_full() {
                 return ready(Err(self.tether.busy())).boxed();
             }
             state.asks.insert(ask, reply);
@@ -502,7 +502,7 @@ impl Toolbox for ChildToolbox {
             Ok(waiting) => waiting,
             Err(ended) => return ready(ended).boxed(),
         };
-        if core.runs.open() > core.limits.max_queued {
+        if core.runs.open() > core.limits.max_queued || self.tether.data.is_full() {
             return ready(Ended::Reported(Completion::Error(self.tether.busy()))).boxed();
         }
         {

@@ -4,7 +4,7 @@
 //! sockets, a close that takes too long. When it ends otherwise than it was asked to, a fresh process calls `safe_stop` at
 //! once. Restarts are the manager's. Read [`Keeper::watch`], then [`Keeper::bury`].
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -26,7 +26,7 @@ use super::frame::{Decoder, MAX_CONTROL, MAX_DATA, Order, Word};
 use super::hosted::Death;
 use super::probe::signal_name;
 use super::serve::SAFE_STOP;
-use super::spawner::{Program, spawn_now};
+use super::spawner::{Program, input, spawn_now};
 use super::tether::{End, Outlook, Tether};
 
 /// How often a child whose word somebody waits for is asked whether it is alive.
@@ -482,15 +482,12 @@ impl Keeper {
             ..
         } = &self.keeping;
         let mut command = program.command("--safe-stop", file.path());
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::inherit());
-        let spawned = spawn_now(command).and_then(|mut fresh| {
-            if let Some(mut stdin) = fresh.stdin.take() {
-                stdin.write_all(config.as_bytes())?;
-            }
-            Ok(fresh)
+        let spawned = input(config).and_then(|config| {
+            command
+                .stdin(config)
+                .stdout(Stdio::null())
+                .stderr(Stdio::inherit());
+            spawn_now(command)
         });
         spawned
             .inspect_err(|error| {

@@ -324,7 +324,7 @@ async fn refresh(inner: Arc<Inner>) {
                     let mut book = inner.book();
                     let slot = book.slots.get_mut(&*origin.toolbox_id);
                     if let Some(slot) = slot.filter(|slot| *slot.instance.origin() == origin) {
-                        slot.tools = tools;
+                        slot.tools = Arc::new(tools);
                         inner.publish(book);
                     }
                 }

@@ -14,6 +14,9 @@ use rustix::net::{SendFlags, send};
 /// Past this, what may be lost (log lines, progress, bus messages) is not kept.
 const MAX_CHATTER: usize = 1 << 20;
 
+/// Past this, nothing new is begun: calls are refused as when there are too many of them.
+const MAX_BACKLOG: usize = 64 << 20;
+
 /// The socket itself may block, for the thread that reads it. A peer that is gone is an error, never a signal.
 const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
@@ -55,8 +58,8 @@ pub(super) struct Outlet {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What the socket did not take yet. Bounded by its senders: starts and questions by the toolbox's queue limit,
-    /// the rest by `MAX_CHATTER`.
+    /// What the socket did not take yet. Bounded by its senders: starts and questions by `MAX_BACKLOG`, the rest by
+    /// `MAX_CHATTER`.
     backlog: Vec<u8>,
     sent: usize,
     starts: u64,
@@ -93,6 +96,12 @@ impl Outlet {
         let mut state = self.lock();
         state.starts += 1;
         self.send_under(bytes, &mut state);
+    }
+
+    /// Whether so much waits for the socket that nothing new should be begun.
+    pub(super) fn is_full(&self) -> bool {
+        let state = self.lock();
+        state.backlog.len() - state.sent >= MAX_BACKLOG
     }
 
     /// Starts sent so far.
@@ -197,6 +206,20 @@ mod tests {
         for (number, piece) in all.chunks(300_001).enumerate() {
             assert_eq!(usize::from(piece[0]), number);
         }
+    }
+
+    #[test]
+    fn what_waits_is_bounded_in_bytes() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let outlet = Outlet::new(ours, Bell::new().unwrap());
+        let block = vec![7u8; MAX_BACKLOG / 4];
+        let mut sent = 0;
+        while !outlet.is_full() {
+            outlet.start(&block);
+            sent += 1;
+            assert!(sent <= 5, "it is never full");
+        }
+        assert!(sent >= 4, "it is full with {sent} of 4 blocks");
     }
 
     #[test]

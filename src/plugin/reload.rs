@@ -463,7 +463,7 @@ pub(super) async fn open(
                 config: config.clone(),
                 instance,
                 gate: Arc::default(),
-                tools,
+                tools: Arc::new(tools),
                 state: State::Ready,
             })
         }

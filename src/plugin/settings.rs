@@ -70,9 +70,9 @@ impl std::fmt::Debug for Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// In this process.
-    #[default]
     InProcess,
     /// In a process of its own.
+    #[default]
     Process,
 }
 
@@ -140,3 +140,13 @@ pub trait Drain: Send + Sync + 'static {
 /// Makes a snapshot the current one. Called for one snapshot at a time and in their order; one that was overtaken is left out.
 /// Must not wait for the manager.
 pub type Publish = Arc<dyn Fn(Arc<Live>) + Send + Sync>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_toolbox_runs_apart_unless_the_configuration_says_otherwise() {
+        assert_eq!(ToolboxConfig::default().isolation, Isolation::Process);
+    }
+}

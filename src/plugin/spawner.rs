@@ -6,13 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::confine::Confine;
 
@@ -70,6 +73,15 @@ pub(super) fn allowed_environment() -> impl Iterator<Item = (OsString, OsString)
     std::env::vars_os().filter(move |(name, _)| is_allowed(name))
 }
 
+/// A standard input that holds a text. Unlike a pipe it takes all of it at once, so a process that does not read keeps
+/// nobody waiting.
+pub(super) fn input(text: &str) -> io::Result<Stdio> {
+    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
 struct Job {
     command: Command,
     tell: Box<dyn FnOnce(io::Result<Child>) + Send>,
@@ -112,4 +124,25 @@ pub(super) fn spawn_now(command: Command) -> io::Result<Child> {
     spawn(command, move |spawned| drop(tell.send(spawned)));
     told.recv()
         .unwrap_or_else(|_| Err(io::Error::other("the thread that starts processes ended")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pipe takes 64 KiB and then waits.
+    #[test]
+    fn a_text_longer_than_a_pipe_reaches_a_process_that_reads_late() {
+        let text = "x".repeat(1 << 20);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "sleep 0.1; wc -c"])
+            .stdin(input(&text).unwrap());
+        let said = command.output().unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&said.stdout).trim(),
+            "1048576",
+            "{said:?}"
+        );
+    }
 }

@@ -5,14 +5,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ovos_toolbox_wire::{Manifest, ToolDefinition};
+use ovos_toolbox_wire::Manifest;
 use serde::Serialize;
 
 use super::counts::Counts;
 use super::gate::{Gate, InUse};
 use super::hosted::Hosted;
 use super::settings::Isolation;
-use super::tools::DroppedTool;
+use super::tools::ToolSet;
 use crate::engine::Toolbox;
 
 /// Every toolbox and every file that could not become one.
@@ -66,10 +66,8 @@ pub struct LiveToolbox {
     pub id: Arc<str>,
     /// What it says about itself.
     pub manifest: Arc<Manifest>,
-    /// The tools that can be used; their schemas compile.
-    pub tools: Vec<ToolDefinition>,
-    /// The tools that cannot, and why.
-    pub dropped: Vec<DroppedTool>,
+    /// The tools that can be used, and those that cannot. Shared: a snapshot is made under the manager's lock.
+    pub tools: Arc<ToolSet>,
     /// What the engine drives. Closed while the state is `Reloading` or `Failed`: then every run is lost with a reason.
     pub toolbox: Arc<dyn Toolbox>,
     /// Where it runs.

@@ -143,10 +143,9 @@ impl Tether {
     }
 
     pub(super) fn busy(&self) -> Failure {
-        let Core { origin, limits, .. } = &*self.core;
         let text = format!(
-            "toolbox `{}` has {} calls waiting for its process; try again later",
-            origin.toolbox_id, limits.max_queued
+            "toolbox `{}` has too many calls waiting for its process; try again later",
+            self.core.origin.toolbox_id
         );
         Failure::new("BusyError", text)
     }

@@ -49,7 +49,8 @@ pub(super) struct Bridge {
     router: OnceLock<Weak<Router>>,
     manager: OnceLock<Manager>,
     questions: Questions,
-    backends: Mutex<BTreeMap<String, Value>>,
+    /// What each toolbox last said of its backend, and which copy of it did.
+    backends: Mutex<BTreeMap<String, (u64, Value)>>,
     /// The configuration that the toolboxes were last loaded with.
     loaded_with: Mutex<Arc<Config>>,
 }
@@ -198,6 +199,10 @@ impl Drain for Outside {
     fn closed(&self, toolbox_id: &str, generation: u64) {
         if let Some(bridge) = self.0.upgrade() {
             bridge.parts.engine.detach(toolbox_id, generation);
+            let mut backends = lock(&bridge.backends);
+            if backends.get(toolbox_id).is_some_and(|(of, _)| *of == generation) {
+                backends.remove(toolbox_id);
+            }
         }
     }
 }
@@ -208,7 +213,7 @@ impl HostServices for Outside {
         match event.kind.as_str() {
             "backend" => {
                 let state = event.data.clone().unwrap_or_default();
-                lock(&bridge.backends).insert(origin.toolbox_id.to_string(), state);
+                lock(&bridge.backends).insert(origin.toolbox_id.to_string(), (origin.generation, state));
             }
             "latched" => bridge.latched(origin, &event, &self.1),
             _ => {}
@@ -296,6 +301,10 @@ impl Toolboxes for Bridge {
         let Some(manager) = self.manager.get() else {
             return Vec::new();
         };
+        let backend = |toolbox: &LiveToolbox| {
+            let (generation, state) = backends.get(&*toolbox.id)?;
+            (*generation == toolbox.generation).then(|| state.clone())
+        };
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
                 State::Ready => ("ready", None),
@@ -313,10 +322,10 @@ impl Toolboxes for Bridge {
                 version: toolbox.manifest.version.clone(),
                 path: toolbox.path.display().to_string(),
                 sha256: toolbox.sha256.clone(),
-                tools: toolbox.tools.len(),
-                dropped_tools: toolbox.dropped.iter().map(ToString::to_string).collect(),
+                tools: toolbox.tools.tools.len(),
+                dropped_tools: toolbox.tools.dropped.iter().map(ToString::to_string).collect(),
                 reason,
-                backend: backends.get(&*toolbox.id).cloned(),
+                backend: backend(toolbox),
                 ..ToolboxStatus::default()
             }
         };
@@ -375,6 +384,8 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
             allow_sha256: section.allow_sha256.clone(),
             limits: plugin::Limits {
                 max_result_bytes,
+                open: section.open,
+                close: section.close,
                 ..plugin::Limits::default()
             },
             isolation: match section.isolation {
@@ -424,6 +435,7 @@ fn entry(
         }
     };
     let tools = toolbox
+        .tools
         .tools
         .iter()
         .filter(|tool| permits(&tool.name))

@@ -24,7 +24,12 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
         (
             "box",
             json!({"limits": {"grace": 1}}),
-            ".box.limits.grace: unknown key (did you mean \"grace_ms\"?); accepted: default_timeout_ms",
+            ".box.limits.grace: unknown key (did you mean \"grace_ms\"?); accepted: close_ms, default_timeout_ms",
+        ),
+        (
+            "box",
+            json!({"limits": {"close_ms": 1}}),
+            ".box.limits.close_ms: found 1, expected a whole number of milliseconds from 100",
         ),
         (
             "box",
@@ -112,7 +117,7 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     let machine = Machine::with_section(json!({
         "service": {"grace_ms": 77, "settle_ms": 88},
         "arm-7_x": {
-            "enabled": false, "isolation": "process", "limits": {"grace_ms": 5, "memory_mb": 64},
+            "enabled": false, "isolation": "process", "limits": {"grace_ms": 5, "memory_mb": 64, "open_ms": 60000},
             "confine": {"paths_rw": ["~/data"]}, "tools": {"allow": ["pick_*", "home"], "deny": ["*_fast"]},
             "allow_sha256": ["A".repeat(64)], "env": {"ROS_DOMAIN_ID": "4"},
             "backend": "sim", "service": {"kept": [1, null]}, "port": 123456789012345678u64,
@@ -127,6 +132,10 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
         (Duration::from_millis(5), Duration::from_millis(88))
     );
     assert_eq!(toolbox.memory_mb, Some(64));
+    assert_eq!(
+        (toolbox.open, toolbox.close),
+        (Duration::from_secs(60), Duration::from_secs(10))
+    );
     let confine = toolbox.confine.as_ref().unwrap();
     assert_eq!(
         (confine.paths_rw.as_slice(), confine.network),

@@ -18,16 +18,18 @@ const ENOENT: i64 = 2;
 const EACCES: i64 = 13;
 const ECONNREFUSED: i64 = 111;
 
-/// Whether this kernel can confine; says it where not.
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-pub(crate) fn can_confine(test: &str) -> bool {
+/// Whether this kernel can confine; the test that asks is skipped where it cannot.
+pub(crate) fn can_confine() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let can = ruleset
         .handle_access(AccessFs::from_all(ABI::V3))
         .and_then(Ruleset::create)
         .is_ok();
     if !can {
-        eprintln!("skipped: {test}: this kernel has no Landlock, or one older than Linux 6.2");
+        skip::skip(
+            "landlock",
+            "this kernel has no Landlock, or one older than Linux 6.2",
+        );
     }
     can
 }
@@ -92,7 +94,7 @@ async fn check(toolbox: &dyn Toolbox, attempts: &[(String, &[i64])]) {
 
 #[tokio::test]
 async fn a_confined_toolbox_reaches_what_is_named_and_nothing_else() {
-    if !can_confine("a_confined_toolbox_reaches_what_is_named_and_nothing_else") {
+    if !can_confine() {
         return;
     }
     let yard = Yard::new();
@@ -182,7 +184,7 @@ async fn a_confined_toolbox_reaches_what_is_named_and_nothing_else() {
 
 #[tokio::test]
 async fn network_and_devices_are_allowed_one_by_one() {
-    if !can_confine("network_and_devices_are_allowed_one_by_one") {
+    if !can_confine() {
         return;
     }
     let yard = Yard::new();
@@ -215,7 +217,7 @@ async fn network_and_devices_are_allowed_one_by_one() {
 
 #[tokio::test]
 async fn what_brings_the_hardware_to_rest_is_confined_too() {
-    if !can_confine("what_brings_the_hardware_to_rest_is_confined_too") {
+    if !can_confine() {
         return;
     }
     let yard = Yard::new();
@@ -231,7 +233,7 @@ async fn what_brings_the_hardware_to_rest_is_confined_too() {
 
 #[tokio::test]
 async fn a_path_that_is_not_there_is_no_access_and_no_failure() {
-    if !can_confine("a_path_that_is_not_there_is_no_access_and_no_failure") {
+    if !can_confine() {
         return;
     }
     let yard = Yard::new();
@@ -249,7 +251,7 @@ async fn a_path_that_is_not_there_is_no_access_and_no_failure() {
 /// Its toolbox is not known yet, so it may change nothing, whatever the configuration says.
 #[tokio::test]
 async fn a_file_that_is_tried_out_changes_nothing() {
-    if !can_confine("a_file_that_is_tried_out_changes_nothing") {
+    if !can_confine() {
         return;
     }
     let yard = Yard::new();

@@ -46,6 +46,24 @@ fn check(ended: &Ended, expected: &[&str]) {
     }
 }
 
+/// Its destructors would run beside the function that has not returned.
+#[tokio::test]
+async fn a_process_whose_toolbox_does_not_close_runs_no_destructors() {
+    let shop = Workshop::new();
+    let done = shop.path().join("done");
+    let define = format!("\"{}\"", done.display());
+    let (process, manifest) = process_of(&shop.build("close_hangs", &[("DONE", &define)])).await;
+    let mut opening = opening("{}");
+    opening.limits = real_limits();
+    let toolbox = ChildToolbox::open(process, manifest, opening, Recorder::new())
+        .await
+        .unwrap();
+    // A process that only looks at the file may end as it likes.
+    _ = std::fs::remove_file(&done);
+    assert!(!within(toolbox.close()).await, "it was closed");
+    assert!(!done.exists(), "its process was ended by exit()");
+}
+
 #[tokio::test]
 async fn a_process_that_dies_says_how_and_takes_nobody_along() {
     let shop = Workshop::new();

@@ -179,7 +179,7 @@ async fn a_reload_is_a_diff() {
     check(&rig.reload().await, json!({"added": ["gone", "next", "same"]}));
     let same = rig.get("same");
     assert_eq!(
-        (same.generation, &same.state, same.tools.len()),
+        (same.generation, &same.state, same.tools.tools.len()),
         (1, &State::Ready, 2)
     );
     assert_eq!(same.path, rig.shop.path().join("same.so"));
@@ -467,12 +467,12 @@ async fn tools_are_asked_again_when_they_changed() {
     let rig = Rig::new();
     rig.shop.build("tools_change", &[]);
     check(&rig.reload().await, json!({"added": ["hostile"]}));
-    assert_eq!(rig.get("hostile").tools.len(), 1);
+    assert_eq!(rig.get("hostile").tools.tools.len(), 1);
     rig.version("hostile").await;
     rig.seen.wait_for("tools_changed", 1).await;
     rig.published_until(|live| {
         live.get("hostile")
-            .is_some_and(|toolbox| toolbox.tools.len() == 2)
+            .is_some_and(|toolbox| toolbox.tools.tools.len() == 2)
     })
     .await;
 }
@@ -486,10 +486,10 @@ async fn a_tool_that_comes_later_moves_nothing_that_cannot_be_halted() {
     rig.version("hostile").await;
     rig.published_until(|live| {
         live.get("hostile")
-            .is_some_and(|toolbox| !toolbox.dropped.is_empty())
+            .is_some_and(|toolbox| !toolbox.tools.dropped.is_empty())
     })
     .await;
-    assert_eq!(rig.get("hostile").tools.len(), 1);
+    assert_eq!(rig.get("hostile").tools.tools.len(), 1);
 }
 
 #[tokio::test]

@@ -1,10 +1,6 @@
 //! The published Python packages: the bus, the service we stand in for, and scripts that use the bus client.
 //!
 //! They live in `.venv`, which `scripts/venv.sh` fills; versions are pinned in `tests/python`.
-#![allow(
-    clippy::print_stderr,
-    reason = "whoever reads a test's output has to know what was skipped"
-)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,17 +10,20 @@ use super::process::{Process, Sandbox};
 
 /// The Python interpreter with the pinned packages, or `None` where this machine was told to do without.
 ///
-/// `make test` sets `OVOS_TOOLS_SKIP_PYTHON` when Python itself is missing and says so; nothing else skips.
+/// `make test` sets `OVOS_TOOLS_SKIP_PYTHON` when Python itself is missing; nothing else skips.
 pub(crate) fn python() -> Option<&'static Path> {
-    static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PYTHON.get_or_init(find).as_deref()
-}
-
-fn find() -> Option<PathBuf> {
     if std::env::var_os("OVOS_TOOLS_SKIP_PYTHON").is_some() {
-        eprintln!("SKIPPED: OVOS_TOOLS_SKIP_PYTHON is set, so nothing was compared with the Python packages");
+        skip::skip(
+            "python",
+            "OVOS_TOOLS_SKIP_PYTHON is set, so nothing is compared with the Python packages",
+        );
         return None;
     }
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    Some(PYTHON.get_or_init(find))
+}
+
+fn find() -> PathBuf {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
     let out = Command::new(checkout.join("scripts/venv.sh")).output().unwrap();
     let python = checkout.join(".venv/bin/python");
@@ -34,7 +33,7 @@ fn find() -> Option<PathBuf> {
         "scripts/venv.sh: {}\nset OVOS_TOOLS_SKIP_PYTHON=1 to do without",
         String::from_utf8_lossy(&out.stderr)
     );
-    Some(python)
+    python
 }
 
 /// Starts a Python module (`python -m`) in `sandbox`.

@@ -16,7 +16,7 @@ use ovos_toolbox_wire::{Effect, Event, Failure, Progress, Start};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::runtime::Handle;
 
-use super::LOOK;
+use super::{LOOK, kill_self};
 use crate::engine::{Ended, RunId, Toolbox};
 use crate::plugin::counts::Counts;
 use crate::plugin::frame::{Decoder, Functions, MAX_DATA, Opening, Order, Word};
@@ -338,7 +338,11 @@ impl Host {
             _ = poll(&mut fds, Some(&timespec(LOOK)));
             self.data.flush();
         }
-        std::process::exit(0);
+        if in_time {
+            std::process::exit(0);
+        }
+        // A function of the toolbox is still running, and destructors would run beside it.
+        kill_self()
     }
 
     /// Does something about a run, when its start has come; it never begins when it comes later.

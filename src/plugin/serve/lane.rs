@@ -5,7 +5,7 @@
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
@@ -21,6 +21,7 @@ use crate::engine::{Halt, Toolbox};
 use crate::plugin::frame::{Decoder, HaltOrder, MAX_CONTROL, Order, Word};
 use crate::plugin::in_process::InProcess;
 use crate::plugin::outlet::Outlet;
+use crate::plugin::spawner::input;
 
 /// How long a toolbox has to halt when the service is gone, before a fresh process brings its hardware to rest.
 const LAST_HALT: Duration = Duration::from_millis(300);
@@ -59,7 +60,7 @@ impl Control {
                 break format!("no word of the service for {silence} ms while something moved");
             }
             if let Some(function) = self.host.toolbox().and_then(|toolbox| toolbox.overdue()) {
-                self.die(&format!("{function}() has not returned within `limits.open`"));
+                self.die(&format!("{function}() has not returned within `limits.open_ms`"));
             }
         };
         self.end(&reason);
@@ -199,19 +200,18 @@ impl Control {
 
     /// A fresh process brings the hardware to rest when this one cannot.
     fn safe_stop(&self) {
-        let spawned = Command::new("/proc/self/exe")
+        let Ok(config) = input(&lock(&self.host.config)) else {
+            return;
+        };
+        // It goes on by itself; nobody is left to hear what became of it.
+        _ = Command::new("/proc/self/exe")
             .args([
                 "toolbox-host".as_ref(),
                 "--safe-stop".as_ref(),
                 self.host.file.as_os_str(),
             ])
-            .stdin(Stdio::piped())
+            .stdin(config)
             .spawn();
-        // It goes on by itself; nobody is left to hear what became of it.
-        if let Some(mut stdin) = spawned.ok().and_then(|mut child| child.stdin.take()) {
-            let config = lock(&self.host.config).clone();
-            _ = std::io::Write::write_all(&mut stdin, config.as_bytes());
-        }
     }
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
     static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
     ENTRIES.get_or_init(|| entries! {
         "arm" lifecycle::arm, NoArgs, Plain, {},
-            "Arm the motors. Fails with the reason when a preflight check does not pass. PX4 disarms by itself after 10 s without a take-off.";
+            "Arm the motors. Fails with the reason when a preflight check does not pass. PX4 disarms by itself after 10 s, so call takeoff right away.";
         "disarm" lifecycle::disarm, NoArgs, Plain, {},
             "Disarm the motors. Only on the ground.";
         "takeoff" lifecycle::takeoff, lifecycle::TakeoffArgs, Plain, {},
@@ -167,15 +167,15 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
              "safety": {}, "limits": {}},
             "What the flight is for, what was seen last, how much of the budgets is used, and the limits.";
         "log" telemetry::log, telemetry::LogArgs, Plain, {},
-            "Write a line to the log.";
+            "Write a line into the flight's log, for people who read it later. Commands nothing.";
         "capture_photo" camera::capture_photo, NoArgs, Plain, {},
-            "Take a photo.";
+            "Take a photo with the vehicle's camera, which keeps it. The result has no picture.";
         "start_video" camera::start_video, NoArgs, Plain, {},
-            "Start to record a video.";
+            "Start recording a video. The vehicle's camera keeps it.";
         "stop_video" camera::stop_video, NoArgs, Plain, {},
-            "Stop to record a video.";
+            "Stop recording the video.";
         "emergency_brake" lifecycle::emergency_brake, NoArgs, Plain, {},
-            "Stop at once: zero velocity, then hover. Motion is refused until an operator lifts the stop.";
+            "Emergency stop: zero velocity at once, then hover. Motion is refused until an operator lifts the stop; to wait, use hold.";
     })
     .iter()
 }

@@ -3,7 +3,6 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::print_stderr,
     reason = "a failed test panics and prints"
 )]
 
@@ -118,7 +117,6 @@ fn north(metres: f64) -> Value {
 #[test]
 fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
     if rig::mavsdk_server().is_none() {
-        eprintln!("skipped: no mavsdk_server (scripts/venv.sh gets it)");
         return;
     }
     let foreign = Foreign::start();
@@ -179,7 +177,6 @@ fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
 #[test]
 fn who_flies_or_lands_it_is_left_alone_from_nothing() {
     if rig::mavsdk_server().is_none() {
-        eprintln!("skipped: no mavsdk_server (scripts/venv.sh gets it)");
         return;
     }
     let foreign = Foreign::start();

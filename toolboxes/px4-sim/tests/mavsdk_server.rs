@@ -3,8 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::print_stderr,
-    reason = "a failed test panics and prints, and whoever reads the output has to know what was skipped"
+    reason = "a failed test panics and prints"
 )]
 
 use std::{
@@ -15,15 +14,18 @@ use std::{
 
 /// The Python of `.venv-mavsdk`, or `None` where this machine was told to do without.
 fn python() -> Option<&'static Path> {
-    static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
-    PYTHON.get_or_init(find).as_deref()
-}
-
-fn find() -> Option<PathBuf> {
     if std::env::var_os("OVOS_TOOLS_SKIP_PYTHON").is_some() {
-        eprintln!("SKIPPED: OVOS_TOOLS_SKIP_PYTHON is set, so mavsdk_server was not tried");
+        skip::skip(
+            "python",
+            "OVOS_TOOLS_SKIP_PYTHON is set, so mavsdk_server is not tried",
+        );
         return None;
     }
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    Some(PYTHON.get_or_init(find))
+}
+
+fn find() -> PathBuf {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let venv = checkout.join(".venv-mavsdk");
     if !venv.join(".ready").exists() {
@@ -34,7 +36,7 @@ fn find() -> Option<PathBuf> {
             String::from_utf8_lossy(&out.stderr)
         );
     }
-    Some(venv.join("bin/python"))
+    venv.join("bin/python")
 }
 
 /// Where the wheel put the server.

@@ -226,7 +226,7 @@ pub enum Grip {
     Open,
     /// Closes until it holds something.
     Close,
-    /// The other of both.
+    /// Opens what is closed and closes what is open.
     Toggle,
 }
 
@@ -272,7 +272,7 @@ pub enum HitchAction {
     Open,
     /// Closes.
     Close,
-    /// The other of both.
+    /// Opens what is closed and closes what is open.
     Toggle,
     /// Closes and makes sure that it holds something.
     Dock,

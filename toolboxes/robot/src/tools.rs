@@ -14,6 +14,8 @@ pub mod movement;
 pub mod recognition;
 pub mod safety;
 
+use std::collections::BTreeSet;
+
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::{argument_schema, output_schema};
 use serde::de::DeserializeOwned;
@@ -71,13 +73,27 @@ impl Listing<'_> {
     ) where
         A: DeserializeOwned + JsonSchema + 'static,
     {
+        self.add_with(name, effect, needs, graph, argument_schema::<A>());
+    }
+
+    /// The same for a tool whose argument schema depends on the robots.
+    fn add_with<A>(
+        &mut self,
+        name: &'static str,
+        effect: Effect,
+        needs: fn(&Capabilities) -> bool,
+        graph: for<'u> fn(&'u Unit, A) -> Planned<'u>,
+        arguments: Value,
+    ) where
+        A: DeserializeOwned + JsonSchema + 'static,
+    {
         if !self.robots.units().iter().any(|unit| needs(unit.capabilities())) {
             return;
         }
         let tool = Tool::dynamic(
             name,
             effect,
-            self.with_robot(argument_schema::<A>()),
+            self.with_robot(arguments),
             output_schema::<ToolOutput>(),
             run::run_value,
         );
@@ -99,6 +115,19 @@ impl Listing<'_> {
         };
         self.tools
             .push(tool.category(self.category).plan(plan).conclude(end));
+    }
+
+    /// The names of the poses that one of the robots can take, sorted.
+    fn poses(&self) -> BTreeSet<&str> {
+        let units = self.robots.units().iter();
+        let poses = units.flat_map(|unit| unit.model.pose_names().map(move |name| (unit, name)));
+        poses
+            .filter(|(unit, name)| {
+                let pose = unit.model.pose(name);
+                pose.is_some_and(|pose| !pose.joints.is_empty() || pose.lift.is_some())
+            })
+            .map(|(_, name)| name)
+            .collect()
     }
 
     /// With several robots every tool asks which one.

@@ -83,6 +83,10 @@ fn the_catalogue_is_complete_and_written_for_a_model() {
         );
         assert_eq!(argument_schema["type"], "object", "{name}");
         assert!(argument_schema.get("description").is_none(), "{name}: said twice");
+        assert!(
+            !argument_schema.to_string().contains("oneOf"),
+            "{name}: words are an enum"
+        );
         for (argument, schema) in argument_schema["properties"].as_object().unwrap() {
             let described = schema["description"].as_str().unwrap_or_default();
             assert!(!described.is_empty(), "{name}.{argument} has no description");
@@ -90,6 +94,37 @@ fn the_catalogue_is_complete_and_written_for_a_model() {
                 schema.get("$ref").is_none(),
                 "{name}.{argument}: models do not follow references"
             );
+        }
+    }
+}
+
+/// A model that has to guess a pose guesses wrong.
+#[test]
+fn go_to_pose_names_the_poses_of_its_robots() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("poses.toml");
+    std::fs::write(&file, "[poses]\ngreet = { right_arm = [0, -45, 90, 45, 0, 0] }\n").unwrap();
+    let plain = json!({"sim": {}});
+    let taught = json!({"sim": {}, "poses": file});
+    let g1 = json!({"sim": {"model": "unitree_g1"}});
+    for (robots, has, has_not) in [
+        (json!({"a": plain}), "arms_up", "greet"),
+        (json!({"a": taught}), "greet", "moonwalk"),
+        (json!({"a": plain, "b": taught}), "greet", "moonwalk"),
+        (json!({"a": g1}), "arms_up", "look_up"),
+    ] {
+        let robot = Harness::open::<Robots>(json!({"robots": robots})).unwrap();
+        let tools = robot.tools();
+        let tool = tools.iter().find(|tool| tool.name == "go_to_pose").unwrap();
+        let pose = &tool.argument_schema["properties"]["pose"];
+        let poses = pose["enum"].as_array().unwrap();
+        assert!(poses.contains(&json!(has)), "{robots}: {pose}");
+        assert!(!poses.contains(&json!(has_not)), "{robots}: {pose}");
+        if robots.as_object().unwrap().len() == 1 {
+            for pose in poses {
+                let plan = robot.plan("go_to_pose", json!({"pose": pose})).unwrap();
+                assert!(!plan.unwrap().is_empty(), "{robots}: {pose} moves nothing");
+            }
         }
     }
 }

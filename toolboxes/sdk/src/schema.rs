@@ -2,7 +2,7 @@
 //!
 //! Owns the settings of schemars and the few rewrites that make its schemas look like pydantic's `model_json_schema`:
 //! draft 2020-12 with no `$schema`, an object at the root, `title`s, `properties` even when there are none, options
-//! as `anyOf [.., null]`, no number formats. Never looks at a value.
+//! as `anyOf [.., null]`, no number formats; and words are an `enum`, never a `oneOf`. Never looks at a value.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 /// The schema of a tool's arguments.
 #[must_use]
 pub fn argument_schema<A: JsonSchema>() -> Value {
-    generate::<A>(SchemaSettings::draft2020_12().for_deserialize())
+    let settings = SchemaSettings::draft2020_12().for_deserialize();
+    // Models read this one. A type that contains itself stays a reference.
+    generate::<A>(settings.with(|settings| settings.inline_subschemas = true))
 }
 
 /// The schema of a tool's result.
@@ -55,6 +57,7 @@ impl Transform for LikePydantic {
         {
             object.entry("properties").or_insert_with(|| json!({}));
         }
+        join_words(object);
         split_null(object);
         if let Some(Value::Object(properties)) = object.get_mut("properties") {
             for (name, property) in properties {
@@ -62,6 +65,55 @@ impl Transform for LikePydantic {
             }
         }
     }
+}
+
+/// A `oneOf` of words becomes an `enum`, and the meanings of the words follow the description.
+///
+/// schemars writes an enum whose variants have docs as a `oneOf` of `const`s, which costs three times as much of a model's
+/// attention and which strict modes of vendors refuse.
+fn join_words(object: &mut Map<String, Value>) {
+    let Some(Value::Array(variants)) = object.get("oneOf") else {
+        return;
+    };
+    let Some(words) = variants.iter().map(words_of).collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    let described = object
+        .get("description")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    let meanings: Vec<String> = variants.iter().filter_map(meaning_of).collect();
+    let meanings = Some(meanings.join("; ") + ".").filter(|_| !meanings.is_empty());
+    object.shift_remove("oneOf");
+    object.shift_insert(0, "type".to_string(), json!("string"));
+    object.shift_insert(1, "enum".to_string(), Value::Array(words.concat()));
+    let parts: Vec<String> = described.into_iter().chain(meanings).collect();
+    if !parts.is_empty() {
+        object.insert("description".to_string(), json!(parts.join(" ")));
+    }
+}
+
+/// The words that a variant stands for; `None` for one that is no plain word.
+fn words_of(variant: &Value) -> Option<Vec<Value>> {
+    let variant = variant.as_object()?;
+    if variant.get("type").and_then(Value::as_str) != Some("string") {
+        return None;
+    }
+    match (variant.get("const"), variant.get("enum")) {
+        (Some(word), None) => Some(vec![word.clone()]),
+        (None, Some(Value::Array(words))) => Some(words.clone()),
+        _ => None,
+    }
+}
+
+/// `on_failure: When it has failed`; nothing where the doc repeats the word.
+fn meaning_of(variant: &Value) -> Option<String> {
+    let word = variant.get("const")?.as_str()?;
+    let meaning = variant.get("description")?.as_str()?.trim_end_matches('.');
+    if meaning.eq_ignore_ascii_case(word) {
+        return None;
+    }
+    Some(format!("{word}: {meaning}"))
 }
 
 /// `{"type": ["integer", "null"], "minimum": 0}` becomes `{"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]}`.
@@ -147,4 +199,55 @@ fn name_property(name: &str, property: &mut Value) {
         start = !letter.is_alphabetic();
     }
     property.insert("title".to_string(), Value::String(title.trim().to_string()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When it is started again.
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    #[schemars(rename_all = "snake_case")]
+    enum Restart {
+        /// Never.
+        Never,
+        /// When it has failed, later each time.
+        OnFailure,
+        /// The element decides.
+        Auto,
+        Always,
+    }
+
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Arguments {
+        /// When to try again.
+        restart: Restart,
+        plain: Restart,
+        other: Option<Restart>,
+        several: Vec<Restart>,
+        inner: Option<Box<Arguments>>,
+    }
+
+    #[test]
+    fn words_are_an_enum_with_their_meanings_in_the_description() {
+        let schema = argument_schema::<Arguments>();
+        let words = |description: &str| {
+            json!({"type": "string", "enum": ["always", "never", "on_failure", "auto"], "description": format!(
+                "{description} on_failure: When it has failed, later each time; auto: The element decides."
+            )})
+        };
+        let plain = words("When it is started again.");
+        let of = |name: &str| {
+            let mut property = schema["properties"][name].clone();
+            property.as_object_mut().unwrap().shift_remove("title");
+            property
+        };
+        assert_eq!(of("restart"), words("When to try again."));
+        assert_eq!(of("plain"), plain);
+        assert_eq!(of("other"), json!({"anyOf": [plain, {"type": "null"}]}));
+        assert_eq!(of("several"), json!({"type": "array", "items": plain}));
+        assert_eq!(of("inner")["anyOf"][0]["$ref"], "#", "{schema:#}");
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::Effect;
 
 use super::range::Range;
-use super::{Adjusted, Facts, Health, Landed, Limits, Mode, Refusal, Treatment, refuse};
+use super::{Adjusted, Facts, Health, Landed, Limits, Refusal, Treatment, refuse};
 
 /// Something that has to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ fn preflight(facts: &Facts) -> Result<(), Refusal> {
     // "armable" is about the mode, too: PX4 goes back to OFFBOARD after a flight, which arms only with set points. `arm`
     // leaves such a mode first, and the vehicle answers then.
     let missing = Health {
-        armable: health.armable || !facts.mode.is_some_and(Mode::is_calm),
+        armable: health.armable || facts.mode.is_some_and(|mode| !mode.is_calm()),
         ..health
     }
     .missing();

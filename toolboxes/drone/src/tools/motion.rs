@@ -141,15 +141,15 @@ pub(super) async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(
     call.judged("ahead", guard::ahead(&facts, metres, margin_m))?;
     let mut flying = Flying::new(call);
     flying.keep_ahead_m = Some(margin_m * 0.5);
-    let from = flying.pose()?.ned;
+    let start = flying.pose()?;
     let result = by(call, &flying, [metres, 0.0, 0.0]).await;
-    let moved = call
-        .vehicle
-        .telemetry()
-        .pose()
-        .map_or(metres, |pose| distance(from, pose.ned));
+    // Ahead alone: a vehicle that hovers wanders to all sides, and the budget is not for that.
+    let ahead = from_body(1.0, 0.0, start.yaw_deg);
+    let moved = call.vehicle.telemetry().pose().map_or(metres, |pose| {
+        (pose.ned[0] - start.ned[0]) * ahead[0] + (pose.ned[1] - start.ned[1]) * ahead[1]
+    });
     call.vehicle
-        .change_flight(|flight| flight.forward_accum_m += moved.min(metres * 1.5));
+        .change_flight(|flight| flight.forward_accum_m += moved.clamp(0.0, metres * 1.5));
     result
 }
 

@@ -1,7 +1,6 @@
 //! The toolbox with the real mavsdk_server and px4-sim, and the simulator's control channel.
 
 #![allow(dead_code, reason = "each test uses a part")]
-#![allow(clippy::print_stderr, reason = "what is skipped is said")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -27,17 +26,20 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The server of the published package, where `scripts/venv.sh` has put it.
+/// The server of the published package, where `scripts/venv.sh` has put it; without it the test that asks is skipped.
 pub(crate) fn mavsdk_server() -> Option<PathBuf> {
-    let library = root().join(".venv-mavsdk/lib");
-    let mut pythons = std::fs::read_dir(library).ok()?;
-    pythons.find_map(|python| {
+    let pythons = std::fs::read_dir(root().join(".venv-mavsdk/lib"));
+    let server = pythons.into_iter().flatten().find_map(|python| {
         let path = python
             .ok()?
             .path()
             .join("site-packages/mavsdk_grpc/bin/mavsdk_server");
         path.exists().then_some(path)
-    })
+    });
+    if server.is_none() {
+        skip::skip("mavsdk", "no mavsdk_server (scripts/venv.sh gets it)");
+    }
+    server
 }
 
 /// The simulator, built if it is not.
@@ -92,10 +94,7 @@ pub(crate) fn over(mut base: Value, more: Value) -> Value {
 impl Rig {
     /// The configuration of a simulated vehicle, and its control channel.
     pub(crate) fn config(more: Value) -> Option<(Value, SocketAddr)> {
-        let Some(server) = mavsdk_server() else {
-            eprintln!("skipped: no mavsdk_server (scripts/venv.sh gets it)");
-            return None;
-        };
+        let server = mavsdk_server()?;
         let control = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let config = json!({
             "mavsdk_server": server,

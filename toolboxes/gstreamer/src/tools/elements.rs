@@ -67,10 +67,10 @@ struct SearchArguments {
     /// Caps that one of its pads can pass, such as `video/x-h264` or `video/x-raw,format=NV12`.
     #[serde(default)]
     caps: Option<String>,
-    /// Which pads those are: `sink` for what it takes, `src` for what it gives; either when not given.
+    /// Which pads those are; either when not given.
     #[serde(default)]
     direction: Option<Direction>,
-    /// The lowest rank: `none` finds all, `marginal` and above are chosen automatically.
+    /// The lowest rank to list.
     #[serde(default)]
     rank: Option<Rank>,
     /// How many to list, 1 to 500.

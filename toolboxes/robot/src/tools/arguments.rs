@@ -14,7 +14,7 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[schemars(inline)]
         pub(crate) enum $name {
-            $(#[serde(rename = $word)] #[doc = $word] $variant),+
+            $(#[serde(rename = $word)] $variant),+
         }
 
         impl Default for $name {

@@ -163,7 +163,7 @@ fn check_torque(unit: &Unit, args: CheckTorque) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(args.subsystem.subsystem(), 5.0, Step::CheckTorque {})]))
 }
 
-/// Switch the power of motors on or off. Without power an arm sinks.
+/// Switch the power of motors on or off. An arm without power falls.
 #[derive(Deserialize, JsonSchema)]
 struct EnableTorque {
     /// Which part of the robot.
@@ -211,7 +211,7 @@ struct RecoverServo {
     /// Which motor.
     #[schemars(range(min = 1, max = 11))]
     motor_id: u8,
-    /// ping asks only; reboot restarts it, reset_error clears its error, reconfigure writes its settings again.
+    /// What to try.
     #[serde(default = "ping")]
     action: Recovery,
 }
@@ -258,7 +258,7 @@ fn servo_health_report(unit: &Unit, args: ServoHealthReport) -> Planned<'_> {
 struct EnableDegradedMode {
     /// The servos to do without, each as bus:id, such as "left:5".
     missing_servos: Vec<String>,
-    /// Whether tools that need one of them go on without it; otherwise they are refused.
+    /// Whether tools that need one of them do without it; otherwise they are refused.
     #[serde(default = "yes")]
     continue_anyway: bool,
 }

@@ -79,8 +79,8 @@ fn express(unit: &Unit, args: Express) -> Planned<'_> {
     Ok(Graph::new(unit).wave([Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry].map(part)))
 }
 
-/// Remember whether the robot should gesture while it speaks, and how lively. Moves nothing by itself: it announces the
-/// setting as the event `gesture_while_speaking` for whatever speaks.
+/// Announce whether the robot should gesture while it speaks, and how lively. Moves nothing: a speech program that hears the
+/// event `gesture_while_speaking` has to act on it. To show something now use express.
 #[derive(Deserialize, JsonSchema)]
 struct GestureWhileSpeaking {
     /// On or off.

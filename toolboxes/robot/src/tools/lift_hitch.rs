@@ -46,7 +46,7 @@ words!(
 struct Lift {
     /// up and down move by distance_mm; home, top and bottom are heights.
     action: LiftAction,
-    /// How far up or down, in millimetres; 50 when nothing is said.
+    /// How far up or down, in millimetres; 50 when not given.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 300.0))]
     distance_mm: Option<f64>,
@@ -90,7 +90,8 @@ fn hitch_node(unit: &Unit, action: HitchAction, grip_percent: Option<f64>) -> No
     on(Subsystem::Hitch, 5.0, Step::Hitch { action, grip_percent }).lasting(seconds)
 }
 
-/// Attach a cart that stands right behind the robot, let it go, or ask whether one is attached.
+/// Attach a cart that stands right behind the robot, let it go, or ask whether one is attached. To attach it, the robot
+/// drives 0.1 m backwards without looking.
 #[derive(Deserialize, JsonSchema)]
 struct TowCart {
     /// What to do.
@@ -120,7 +121,8 @@ fn status() -> Node {
     on(Subsystem::Hitch, 5.0, Step::HitchStatus {}).effect(Effect::Read)
 }
 
-/// Back into the charger that stands right behind the robot, leave it, or ask whether the robot is docked.
+/// Drive 0.3 m backwards, without looking, into the charger that stands right behind the robot; leave it; or ask whether
+/// the robot is docked.
 #[derive(Deserialize, JsonSchema)]
 struct DockCharger {
     /// What to do.

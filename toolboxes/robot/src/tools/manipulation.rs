@@ -31,7 +31,8 @@ fn hand(unit: &Unit, arm: Subsystem, step: Step) -> Node {
     on(arm, 3.0, step).lasting(grip_seconds(unit, arm))
 }
 
-/// Pick up a thing: look at it, reach above it, open the hand, go down, grasp and lift it.
+/// Pick up a thing from the place that was taught for it, or else from the usual place: reach above it, open the hand, go
+/// down, grasp and lift it. It does not search for the thing.
 #[derive(Deserialize, JsonSchema)]
 struct PickObject {
     /// What to pick up, such as "cup".
@@ -68,7 +69,8 @@ fn pick_object(unit: &Unit, args: PickObject) -> Planned<'_> {
         .wave([on(arm, 5.0, lift).lasting(far / 2.0)]))
 }
 
-/// Put down what a hand holds: look at the place, reach above it, lower the hand, let go and draw it back.
+/// Put down what a hand holds at the place that was taught for a name, or else at the usual place: reach above it, lower
+/// the hand, let go and draw it back.
 #[derive(Deserialize, JsonSchema)]
 struct PlaceObject {
     /// Where to put it, such as "table".
@@ -114,7 +116,7 @@ struct Gripper {
     /// Which hand.
     #[serde(default)]
     arm: Arm,
-    /// toggle opens a closed hand and closes an open one.
+    /// What the hand does.
     #[serde(default = "toggle")]
     action: Grip,
 }

@@ -1,5 +1,6 @@
 //! Arms and head: wave, move_arm, look_at, nod, go_to_pose.
 
+use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{Arms, Target, half, range, word, words};
@@ -19,7 +20,9 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add("move_arm", Effect::Motion, any_arm, move_arm);
     listing.add("look_at", Effect::Motion, head, look_at);
     listing.add("nod", Effect::Motion, head, nod);
-    listing.add("go_to_pose", Effect::Motion, arm_or_head, go_to_pose);
+    let mut arguments = argument_schema::<GoToPose>();
+    arguments["properties"]["pose"]["enum"] = json!(listing.poses());
+    listing.add_with("go_to_pose", Effect::Motion, arm_or_head, go_to_pose, arguments);
 }
 
 words!(
@@ -68,8 +71,8 @@ fn wave(unit: &Unit, args: Wave) -> Planned<'_> {
 struct MoveArm {
     /// Which arm to move.
     arm: Arms,
-    /// The name of a pose (home, ready, point, arms_up, ...), or the angle of every joint in degrees, from the
-    /// shoulder outwards, as in [0, -45, 90, 45, 0, 0].
+    /// The name of a pose, one of those of go_to_pose, or the angle of every joint in degrees, from the shoulder
+    /// outwards, as in [0, -45, 90, 45, 0, 0].
     position: Position,
     /// Fraction of the joints' largest speed.
     #[serde(default = "half")]
@@ -224,7 +227,7 @@ fn nod(unit: &Unit, args: Nod) -> Planned<'_> {
 /// Bring the whole robot into a named pose: every part that the pose names moves at the same time.
 #[derive(Deserialize, JsonSchema)]
 struct GoToPose {
-    /// home, ready, wave, point, arms_up, arms_down, or another pose of this robot.
+    /// Which pose.
     pose: String,
 }
 

@@ -64,7 +64,7 @@ words!(
 /// Who is in view right now, with their direction and distance.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetVisiblePeople {
-    /// Whether to include people nobody knows.
+    /// Whether to include people the robot does not know.
     #[serde(default = "yes")]
     include_unknown: bool,
 }
@@ -94,7 +94,7 @@ struct EnrollPerson {
     /// The person's name.
     #[schemars(length(min = 1, max = 200))]
     name: String,
-    /// Who it is of those in view; the closest when nothing is said.
+    /// Who it is of those in view; the closest when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     track_id: Option<i64>,
     /// Whether the person may administer the robot.

@@ -38,7 +38,8 @@ words!(
     Sensitivity, Medium: Low "low", Medium "medium", High "high"
 );
 
-/// Stop every robot at once, whatever it is doing. Nothing moves again until an operator has reset the stop.
+/// Emergency stop: every robot stops at once, whatever it is doing. Nothing moves again until an operator has reset the
+/// stop, so it is no way to pause.
 #[derive(Deserialize, JsonSchema)]
 struct Stop {}
 
@@ -62,7 +63,7 @@ impl Listing<'_> {
     }
 }
 
-/// React to a danger: stand still, look and point at it, and get a warning to speak.
+/// React to a danger: the robot stands still, looks and points at it, and the result has a warning to say aloud.
 #[derive(Deserialize, JsonSchema)]
 struct AlertHazard {
     /// What is dangerous.
@@ -135,8 +136,8 @@ fn warning(hazard: Hazard, direction: Option<f64>) -> String {
     format!("Warning! {what}{side}.")
 }
 
-/// Remember whether and how to look for fire. Moves nothing: it announces the setting as the event `fire_detection`
-/// for whatever sees.
+/// Announce whether and how to watch for fire. The robot itself detects no fire: a vision program that hears the event
+/// `fire_detection` has to do it.
 #[derive(Deserialize, JsonSchema)]
 struct EnableFireDetection {
     /// On or off.

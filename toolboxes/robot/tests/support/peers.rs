@@ -1,8 +1,4 @@
 //! The vendors' Python clients, in a venv of their own.
-#![allow(
-    clippy::print_stderr,
-    reason = "whoever reads a test's output has to know what was skipped"
-)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -13,8 +9,9 @@ use std::time::{Duration, Instant};
 /// The Python interpreter with the vendors' packages, or `None` where this machine was told to do without.
 pub(crate) fn python() -> Option<PathBuf> {
     if std::env::var_os("OVOS_TOOLS_SKIP_PYTHON").is_some() {
-        eprintln!(
-            "SKIPPED: OVOS_TOOLS_SKIP_PYTHON is set, so nothing was compared with the vendors' packages"
+        skip::skip(
+            "python",
+            "OVOS_TOOLS_SKIP_PYTHON is set, so nothing is compared with the vendors' packages",
         );
         return None;
     }
