@@ -594,6 +594,7 @@ fn identity(request: &CallRequest, stop_epoch: u64) -> CallIdentity {
         deadline_ms: 0,
         stop_epoch,
         latched: false,
+        operator: request.operator,
     }
 }
 

@@ -87,6 +87,8 @@ pub struct CallRequest {
     pub lang: Option<String>,
     /// Who asked.
     pub source: Option<String>,
+    /// Whether an operator asks.
+    pub operator: bool,
     /// When the request was received; `timeout` counts from here.
     pub received: Instant,
     /// The caller's own bound.
