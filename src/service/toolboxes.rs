@@ -17,7 +17,7 @@ use super::bus_outbox::BusOutbox;
 use super::configuration::Configuration;
 use super::questions::{Question, Questions};
 use super::router::{Deliveries, Router};
-use super::state::LatchFile;
+use super::state_writer::{ANSWER, StateWriter};
 use super::{ServiceError, bus_status};
 use crate::api::{
     BusStatus, EventMessage, FailedFile, Outbox, ReloadOutcome, ServiceStatus, ToolboxStatus, Toolboxes,
@@ -32,11 +32,11 @@ use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 
 /// What the bridge is made of.
 pub(super) struct Parts {
-    pub(super) configuration: Configuration,
+    pub(super) configuration: Arc<Configuration>,
     pub(super) engine: Arc<Engine>,
     pub(super) registry: Arc<Registry>,
     pub(super) outbox: Arc<BusOutbox>,
-    pub(super) latches: LatchFile,
+    pub(super) state: Arc<StateWriter>,
     pub(super) tracker: TaskTracker,
     pub(super) end: CancellationToken,
 }
@@ -58,6 +58,10 @@ pub(super) struct Bridge {
 impl Bridge {
     pub(super) fn start(parts: Parts) -> Result<Arc<Self>, ServiceError> {
         let config = parts.configuration.applied().clone();
+        let (configuration, end) = (parts.configuration.clone(), parts.end.clone());
+        parts
+            .tracker
+            .spawn(async move { end.run_until_cancelled(configuration.follow()).await });
         let bridge = Arc::new(Self {
             parts,
             begun: Instant::now(),
@@ -98,6 +102,7 @@ impl Bridge {
         let Some(manager) = self.manager.get() else {
             return ReloadOutcome::default();
         };
+        self.parts.configuration.until_read().await;
         *lock(&self.loaded_with) = self.parts.configuration.newest();
         let report = manager.reload().await;
         ReloadOutcome {
@@ -122,6 +127,9 @@ impl Bridge {
     fn publish(&self, live: &Live) {
         let config = lock(&self.loaded_with).clone();
         let before = self.parts.registry.snapshot();
+        let loaded = live.toolboxes.iter().map(|toolbox| &*toolbox.id);
+        let starting = live.starting.iter().map(String::as_str);
+        self.parts.engine.set_installed(&loaded.chain(starting).collect());
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         for toolbox in &live.toolboxes {
             let section = config.toolbox(&toolbox.id);
@@ -275,7 +283,7 @@ impl Deliveries for Bridge {
     }
 
     fn configuration_updated(&self) {
-        self.parts.configuration.read_again();
+        self.parts.configuration.files_changed();
     }
 
     fn configuration_patched(&self, head: &Message, data: &Object) {
@@ -356,7 +364,7 @@ impl Toolboxes for Bridge {
     }
 
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(self.parts.latches.keep(&self.parts.engine))
+        Box::pin(self.parts.state.keep(&self.parts.engine, ANSWER))
     }
 }
 
