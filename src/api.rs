@@ -81,7 +81,8 @@ pub trait Toolboxes: Send + Sync + 'static {
     fn bus(&self) -> BusStatus;
     /// What a re-read configuration would change once its toolbox, or the service, is reloaded.
     fn pending_config(&self) -> Vec<String>;
-    /// Makes what was stopped survive a restart of the service; the error says why it will not.
+    /// Makes what was stopped survive a restart of the service; the error says why it will not, or is not known to yet:
+    /// nothing waits for a disk here for longer than for a toolbox.
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>>;
 }
 

@@ -20,7 +20,7 @@ mod sync;
 mod toolbox;
 mod wave;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub use reserve::{Request, Reservations, Ticket};
 use run::{Beginnings, Runner};
 pub use station::Lease;
 use station::Station;
-pub use stop::{ResumeError, StopTarget, Stopped};
+pub use stop::{ResumeError, Resumed, StopTarget, Stopped};
 use subsystem::ALL;
 pub use subsystem::Claim;
 use toolbox::RunIds;
@@ -88,16 +88,35 @@ impl Default for Limits {
 pub struct Engine {
     calls: Calls,
     run_ids: RunIds,
-    stations: RwLock<BTreeMap<String, Arc<Station>>>,
+    stations: RwLock<Stations>,
     latches: watch::Sender<u64>,
     motion: Motion,
+}
+
+/// What is kept of every toolbox that was ever there.
+struct Stations {
+    by_id: BTreeMap<String, Arc<Station>>,
+    /// A stop that holds every toolbox, also those that come later. While it holds, no latch is lifted by itself.
+    everything: Option<StopRecord>,
+}
+
+impl Stations {
+    /// The station of a toolbox; a new one is latched where everything is.
+    fn of(&mut self, toolbox_id: &str, limits: Limits) -> Arc<Station> {
+        let everything = &self.everything;
+        let fresh = || Arc::new(Station::new(toolbox_id, Latch::new(everything.clone()), limits));
+        let station = self.by_id.entry(toolbox_id.to_owned()).or_insert_with(fresh);
+        station.clone()
+    }
 }
 
 impl Engine {
     /// An engine without live toolboxes. `max_calls` bounds the calls in flight; `latched` are the stops that a previous
     /// run of the service left behind: they hold those toolboxes before they are there, and a newer stop replaces them.
+    /// The one under `all` holds every toolbox that there will be, until [`Self::resume_all`].
     #[must_use]
-    pub fn new(max_calls: usize, latched: HashMap<String, StopRecord>) -> Self {
+    pub fn new(max_calls: usize, mut latched: HashMap<String, StopRecord>) -> Self {
+        let everything = latched.remove(ALL);
         let held = |(toolbox_id, stop): (String, StopRecord)| {
             let station = Station::new(&toolbox_id, Latch::new(Some(stop)), Limits::default());
             (toolbox_id, Arc::new(station))
@@ -105,13 +124,17 @@ impl Engine {
         Self {
             calls: Calls::new(max_calls),
             run_ids: RunIds::default(),
-            stations: RwLock::new(latched.into_iter().map(held).collect()),
+            stations: RwLock::new(Stations {
+                by_id: latched.into_iter().map(held).collect(),
+                everything,
+            }),
             latches: watch::Sender::new(0),
             motion: Motion::default(),
         }
     }
 
-    /// Has somebody remember which toolboxes move. Once, before the first call.
+    /// Has it remembered which toolboxes move: a call that moves something starts once its record is there. Once, before
+    /// the first call.
     pub fn watch_motion(&self, watch: Box<dyn MotionWatch>) {
         self.motion.watch(watch);
     }
@@ -124,14 +147,23 @@ impl Engine {
 
     // --- toolboxes
 
+    /// Says which toolboxes are installed: those with a live copy, and those of which one is being started or restarted, or
+    /// was given up until a reload. A stop reaches these, and a name that is none of them stops all of them. The latch of
+    /// one that goes stays, and holds it again when it comes back.
+    pub fn set_installed(&self, toolbox_ids: &BTreeSet<&str>) {
+        let mut stations = write(&self.stations);
+        for toolbox_id in toolbox_ids {
+            stations.of(toolbox_id, Limits::default());
+        }
+        for station in stations.by_id.values() {
+            station.set_installed(toolbox_ids.contains(station.toolbox_id.as_str()));
+        }
+    }
+
     /// Makes a generation of a toolbox callable, also one that was drained. One that comes while its toolbox is in
     /// emergency stop is halted at once.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
-        let fresh = || Arc::new(Station::new(toolbox_id, Latch::new(None), limits));
-        let station = write(&self.stations)
-            .entry(toolbox_id.to_owned())
-            .or_insert_with(fresh)
-            .clone();
+        let station = write(&self.stations).of(toolbox_id, limits);
         station.attach(generation, toolbox, limits);
     }
 
@@ -332,10 +364,18 @@ impl Engine {
             Some(claimed) => Some(claimed.held(control, request.observer.as_ref()).await?),
             None => None,
         };
+        let moving = plan.moves().then(|| self.motion.begin(&station.toolbox_id));
+        // What brings the machine to safety does not wait for a disk.
+        if moving.is_some() && request.effect != Effect::Safe {
+            tokio::select! {
+                biased;
+                () = control.ended().cancelled() => return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+                recorded = self.motion.recorded() => recorded?,
+            }
+        }
         if needs_open_latch && !latch.is_current(epoch) {
             return Err(Refusal::Ended(Cause::stopped(latch)));
         }
-        let moving = plan.moves().then(|| self.motion.begin(&station.toolbox_id));
         control.enter(Phase::Running);
         tracing::debug!(
             call_id = %control.call_id, toolbox = %control.toolbox_id, tool = %control.tool,
@@ -461,11 +501,15 @@ impl Engine {
 
     // --- latches
 
-    /// Every toolbox that is in emergency stop, also those that are not loaded at the moment.
+    /// Every toolbox that is in emergency stop, also those that are not installed at the moment; `all` where one stop
+    /// holds everything. This is what has to outlive the service.
     #[must_use]
     pub fn latched(&self) -> BTreeMap<String, StopRecord> {
+        let stations = read(&self.stations);
         let held = |station: &Arc<Station>| Some((station.toolbox_id.clone(), station.latch.holder()?));
-        self.stations().iter().filter_map(held).collect()
+        let everything = stations.everything.clone().map(|stop| (ALL.to_owned(), stop));
+        let held = stations.by_id.values().filter_map(held);
+        held.chain(everything).collect()
     }
 
     /// Changes whenever a toolbox is stopped or resumed.
@@ -479,7 +523,7 @@ impl Engine {
     }
 
     fn station(&self, toolbox_id: &str) -> Option<Arc<Station>> {
-        read(&self.stations).get(toolbox_id).cloned()
+        read(&self.stations).by_id.get(toolbox_id).cloned()
     }
 
     /// The longest that one of the machines may take to come to rest.
@@ -490,7 +534,7 @@ impl Engine {
     }
 
     fn stations(&self) -> Vec<Arc<Station>> {
-        read(&self.stations).values().cloned().collect()
+        read(&self.stations).by_id.values().cloned().collect()
     }
 }
 
@@ -553,6 +597,7 @@ fn identity(request: &CallRequest, stop_epoch: u64) -> CallIdentity {
         deadline_ms: 0,
         stop_epoch,
         latched: false,
+        operator: request.operator,
     }
 }
 

@@ -34,5 +34,8 @@ fn run(cli: &Cli, output: &mut Output<'_>) -> anyhow::Result<()> {
         tokio::runtime::Builder::new_current_thread()
     };
     let runtime = runtime.enable_all().build().context("start the async runtime")?;
-    Ok(runtime.block_on(cli::run(cli, output))?)
+    let ran = runtime.block_on(cli::run(cli, output));
+    // Without this a thread that waits for a disk would keep the process.
+    runtime.shutdown_background();
+    Ok(ran?)
 }

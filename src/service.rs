@@ -10,14 +10,13 @@ mod configuration;
 mod desk;
 #[cfg(test)]
 mod desk_tests;
-mod moving;
 mod own_bus;
 mod questions;
 mod router;
 mod state;
+mod state_writer;
 mod toolboxes;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,10 +35,10 @@ use crate::registry::Registry;
 use bus_outbox::BusOutbox;
 use call_log::CallLog;
 use configuration::Configuration;
-use moving::MovingFile;
 use own_bus::OwnBus;
 use router::Router;
-use state::{LatchFile, Remembered};
+use state::StateFolder;
+use state_writer::StateWriter;
 use toolboxes::Bridge;
 
 /// How long all of it may take once the service goes down.
@@ -55,6 +54,9 @@ const SAYING_PATIENCE: Duration = Duration::from_millis(500);
 /// The part of it that is left for answers to be written after the toolboxes have closed.
 const WRITING_PATIENCE: Duration = Duration::from_millis(500);
 
+/// How long the state folder may take to remember what the service found there when it started.
+const RECORD_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Why the service cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -68,6 +70,9 @@ pub enum ServiceError {
     /// A signal cannot be caught.
     #[error("catch signals: {0}")]
     Signal(std::io::Error),
+    /// What outlives the service cannot be read or written.
+    #[error("set up the state folder: {0}")]
+    State(std::io::Error),
     /// The toolbox host cannot be set up.
     #[error("set up the toolboxes: {0}")]
     Toolboxes(String),
@@ -148,6 +153,7 @@ struct Running {
     bridge: Arc<Bridge>,
     outbox: Arc<BusOutbox>,
     own_bus: OwnBus,
+    state: Arc<StateWriter>,
     tracker: TaskTracker,
     /// Falls after the calls have ended and been answered; the tasks live until then.
     end: CancellationToken,
@@ -163,21 +169,20 @@ impl Running {
         } = start;
         let (tracker, end) = (TaskTracker::new(), CancellationToken::new());
         let own_bus = OwnBus::start(&config).await?;
-        let latches = LatchFile::new(&config.service.state_dir);
-        let (latched, unknown) = match latches.read() {
-            Remembered::Latched(latched) => (latched, None),
-            Remembered::Unknown(why) => (HashMap::new(), Some(why)),
-        };
+        let state_dir = config.service.state_dir.clone();
+        let read = tokio::task::spawn_blocking(move || StateFolder::read(&state_dir));
+        let (folder, latched) = read.await.map_err(|error| ServiceError::State(error.into()))?;
         let engine = Arc::new(Engine::new(config.service.max_calls, latched));
-        latch_what_moved(&engine, &latches, MovingFile::new(&config.service.state_dir)).await;
+        let (state, writing) = StateWriter::new();
+        engine.watch_motion(Box::new(state.clone()));
         let registry = Arc::new(Registry::default());
         let outbox = Arc::new(BusOutbox::default());
         let bridge = Bridge::start(toolboxes::Parts {
-            configuration: Configuration::new(config.clone(), overrides, logs),
+            configuration: Arc::new(Configuration::new(config.clone(), overrides, logs)),
             engine: engine.clone(),
             registry: registry.clone(),
             outbox: outbox.clone(),
-            latches,
+            state: state.clone(),
             tracker: tracker.clone(),
             end: end.clone(),
         })?;
@@ -215,18 +220,25 @@ impl Running {
             bridge,
             outbox,
             own_bus,
+            state,
             tracker,
             end,
         };
         // Before the bus: a client that finds the service finds its tools too.
         running.bridge.load().await;
-        if let Some(why) = unknown {
-            let reason = format!("it is not known which toolboxes were in emergency stop: {why}");
-            running.api.stop(&StopTarget::All, &reason).await;
-        }
+        // Nothing is overwritten before what it says has been served: what is there is latched and halted by now.
+        writing.start(folder).map_err(ServiceError::State)?;
+        running.remember_start().await;
         running.connect();
         running.api.set_ready(true);
         Ok(running)
+    }
+
+    /// Has what was left behind remembered as what it led to.
+    async fn remember_start(&self) {
+        // An error is in the log, and comes with every answer to a stop.
+        _ = self.state.keep(&self.engine, RECORD_PATIENCE).await;
+        self.state.changed(&[]);
     }
 
     /// Starts the bus client, and what watches over it.
@@ -281,6 +293,13 @@ impl Running {
         {
             client.flush(deadline).await;
         }
+        // What moved has come to rest; without this record the next service would hold it.
+        if let Err(why) = self.state.flush(WRITING_PATIENCE).await {
+            tracing::error!(
+                why,
+                "the last change of what is latched or moves is not remembered"
+            );
+        }
         self.end.cancel();
         self.tracker.close();
         if tokio::time::timeout_at(deadline, self.tracker.wait())
@@ -291,21 +310,6 @@ impl Running {
         }
         self.own_bus.shut_down().await;
     }
-}
-
-/// Latches the toolboxes that moved when the service before this one was killed, and remembers from now on what moves:
-/// they have come to rest by themselves, and nothing moves again before somebody has looked.
-async fn latch_what_moved(engine: &Arc<Engine>, latches: &LatchFile, moving: MovingFile) {
-    let left = moving.left_behind();
-    for toolbox_id in &left {
-        // Halted when it comes; there is nobody to confirm anything yet.
-        drop(engine.stop_itself(toolbox_id, "the service ended while it moved something"));
-    }
-    if left.is_empty() || latches.keep(engine).await.is_ok() {
-        // Not before the latches are written: one of the two files names them at any time.
-        moving.changed(&[]);
-    }
-    engine.watch_motion(Box::new(moving));
 }
 
 fn client_config(config: &Config) -> ClientConfig {

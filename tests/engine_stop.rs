@@ -8,10 +8,11 @@
 #[path = "support/memory_toolbox.rs"]
 mod memory_toolbox;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use memory_toolbox::{
     Answer, Event, GENERATION, MemoryToolbox, OnCancel, Rig, Script, Shared, Tool, actions, outcomes,
 };
@@ -230,6 +231,7 @@ async fn a_stop_is_never_refused() {
         (named(&["nobody"]), &all),
         (named(&["arm", "nobody"]), &all),
         (named(&[""]), &all),
+        (named(&[]), &all),
     ];
     for (target, expected) in rows {
         let rig = rig();
@@ -324,11 +326,165 @@ async fn the_answer_says_what_could_not_be_reached() {
         .attach("robot", GENERATION + 1, next, Limits::default());
     let stopped = rig.engine.stop(&robot(), "a test").await;
     assert_eq!(stopped[0].unreached, None);
+    // It was given up until a reload, or is being restarted: nothing can tell it to halt.
+    rig.engine.set_installed(&BTreeSet::from(["robot"]));
     rig.engine.detach("robot", GENERATION + 1);
     rig.engine.detach("robot", GENERATION);
     let stopped = rig.engine.stop(&robot(), "a test").await;
     assert_eq!(stopped[0].unreached.as_deref(), Some("it is not running"));
     assert!(rig.engine.latch("robot").is_some());
+}
+
+/// An arm beside the robot, as a reload brings it.
+fn with_arm(rig: &Rig) -> Arc<MemoryToolbox> {
+    let arm = MemoryToolbox::new();
+    rig.engine.set_installed(&BTreeSet::from(["arm", "robot"]));
+    rig.engine
+        .attach("arm", 7, Arc::new(Shared(arm.clone())), Limits::default());
+    arm
+}
+
+/// As a reload removes it: out of sight first, and closed when it was drained.
+fn without_arm(rig: &Rig) {
+    rig.engine.set_installed(&BTreeSet::from(["robot"]));
+    rig.engine.detach("arm", 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_name_of_a_removed_toolbox_stops_everything() {
+    let rig = rig();
+    with_arm(&rig);
+    without_arm(&rig);
+    let arm = StopTarget::Toolboxes(vec!["arm".into()]);
+    for target in [arm, StopTarget::All] {
+        let stopped = rig.engine.stop(&target, "a test").await;
+        let told: Vec<_> = stopped
+            .iter()
+            .map(|s| (s.toolbox_id.as_str(), s.unreached.as_deref()))
+            .collect();
+        assert_eq!(told, [("robot", None)], "{target:?}");
+    }
+    assert_eq!(rig.toolbox.halted().len(), 2);
+    assert!(
+        rig.engine.latched().keys().eq(["robot"]),
+        "nothing is remembered of it"
+    );
+    // It comes back as if it had never been there: what is stopped later than its removal is not its stop.
+    let arm = with_arm(&rig);
+    assert_eq!((rig.engine.latch("arm"), arm.halted()), (None, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_toolbox_that_is_removed_but_not_closed_yet_is_still_stopped() {
+    let rig = rig();
+    let arm = with_arm(&rig);
+    rig.engine.set_installed(&BTreeSet::from(["robot"]));
+    let target = StopTarget::Toolboxes(vec!["arm".into()]);
+    let stopped = rig.engine.stop(&target, "a test").await;
+    assert_eq!((stopped.len(), stopped[0].toolbox_id.as_str()), (1, "arm"));
+    assert_eq!((arm.halted().len(), rig.toolbox.halted().len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_toolbox_that_is_removed_while_it_is_latched_comes_back_latched_until_its_stop_is_lifted() {
+    let rig = rig();
+    with_arm(&rig);
+    let first = rig.engine.stop(&StopTarget::All, "a test").await[0]
+        .stop_id
+        .clone();
+    without_arm(&rig);
+    let by_itself = rig.engine.resume("arm", &first).await;
+    assert_eq!(by_itself, Err(ResumeError::NotInstalled("arm".into())));
+    // A stop of everything holds it too, without a word of it.
+    let stopped = rig.engine.stop(&StopTarget::All, "again").await;
+    assert_eq!(stopped.len(), 1, "{stopped:?}");
+    let second = stopped[0].stop_id.clone();
+    let arm = with_arm(&rig);
+    assert_eq!(rig.engine.latch("arm").unwrap().stop_id, second);
+    assert_eq!(arm.halted().len(), 1, "halted as soon as it came");
+    without_arm(&rig);
+
+    let older = rig.engine.resume_all(&first).await.unwrap_err();
+    assert_eq!(older, ResumeError::HoldsNothing(first));
+    let resumed = rig.engine.resume_all(&second).await.unwrap();
+    let told: Vec<_> = resumed
+        .iter()
+        .map(|it| (it.toolbox_id.as_str(), &it.refused))
+        .collect();
+    assert_eq!(told, [("robot", &None)], "no word of what is not there");
+    assert!(rig.engine.latched().is_empty());
+    with_arm(&rig);
+    assert_eq!(rig.engine.latch("arm"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_toolbox_that_is_being_started_is_stopped_by_name() {
+    let rig = rig();
+    rig.engine.set_installed(&BTreeSet::from(["arm", "robot"]));
+    let target = StopTarget::Toolboxes(vec!["arm".into()]);
+    let stopped = rig.engine.stop(&target, "a test").await;
+    assert_eq!((stopped.len(), stopped[0].toolbox_id.as_str()), (1, "arm"));
+    assert_eq!(rig.toolbox.halted(), [], "the other one is not meant");
+    let arm = with_arm(&rig);
+    assert_eq!(arm.halted(), [(vec!["all".to_owned()], true)]);
+    assert!(rig.engine.latch("arm").is_some());
+}
+
+/// What cannot be read may have named any toolbox.
+#[tokio::test(start_paused = true)]
+async fn one_stop_holds_everything_that_is_loaded_until_it_is_lifted_as_such() {
+    let record = |stop_id: &str| StopRecord {
+        stop_id: stop_id.into(),
+        reason: "what was latched cannot be read".into(),
+    };
+    let left = HashMap::from([
+        ("all".to_owned(), record("stop-1")),
+        ("leg".to_owned(), record("stop-0")),
+    ]);
+    let engine = Engine::new(8, left);
+    let attach = |id: &str| {
+        let toolbox = MemoryToolbox::new();
+        engine.attach(id, 1, Arc::new(Shared(toolbox.clone())), Limits::default());
+        toolbox
+    };
+    let arm = attach("arm");
+    assert_eq!(arm.halted(), [(vec!["all".to_owned()], true)]);
+    assert_eq!(engine.latch("arm"), Some(record("stop-1")));
+    let held = |toolbox_id: &str, stop_id: &str| {
+        Err(ResumeError::EverythingHeld {
+            toolbox_id: toolbox_id.into(),
+            stop_id: stop_id.into(),
+        })
+    };
+    assert_eq!(engine.resume("arm", "stop-1").await, held("arm", "stop-1"));
+    // A newer stop of everything replaces it, and so outlives the service like it.
+    let newer = engine.stop(&StopTarget::All, "a test").await[0].stop_id.clone();
+    assert_eq!(engine.latched()["all"].stop_id, newer);
+    assert!(
+        engine.resume_all("stop-1").await.is_err(),
+        "an older resume lifts nothing"
+    );
+    let base = attach("base");
+    assert_eq!(engine.latch("base").unwrap().stop_id, newer);
+    // A stop of one toolbox alone stays when the others are lifted.
+    let base_alone = StopTarget::Toolboxes(vec!["base".into()]);
+    let of_base = engine.stop(&base_alone, "its own").await[0].stop_id.clone();
+    assert_eq!(engine.resume("base", &of_base).await, held("base", &newer));
+    base.resumes(Answer::Yes);
+    arm.resumes(Answer::No);
+    let resumed = engine.resume_all(&newer).await.unwrap();
+    assert_eq!(resumed.len(), 1, "{resumed:?}");
+    assert!(
+        matches!(&resumed[0].refused, Some(ResumeError::Refused { .. })),
+        "{resumed:?}"
+    );
+    assert_eq!(engine.latch("all"), None);
+    assert!(engine.latched().keys().eq(["arm", "base"]));
+    arm.resumes(Answer::Yes);
+    engine.resume("arm", &newer).await.unwrap();
+    engine.resume("base", &of_base).await.unwrap();
+    assert_eq!(attach("late").halted(), []);
+    assert!(engine.latched().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -378,6 +534,7 @@ async fn a_toolbox_may_refuse_to_be_resumed() {
     }
     let rig = rig();
     let stop_id = stop(&rig).await;
+    rig.engine.set_installed(&BTreeSet::from(["robot"]));
     rig.engine.detach("robot", GENERATION);
     assert_eq!(
         rig.engine.resume("robot", &stop_id).await,
@@ -475,6 +632,7 @@ async fn a_toolbox_that_is_not_loaded_yet_is_held_like_any_other() {
     };
     let engine = Engine::new(8, HashMap::from([("arm".to_owned(), record("stop-1"))]));
     assert_eq!(engine.latch("arm"), Some(record("stop-1")));
+    engine.set_installed(&BTreeSet::from(["arm"]));
     let not_running = Err(ResumeError::NotRunning("arm".into()));
     assert_eq!(engine.resume("arm", "stop-1").await, not_running);
     let stopped = engine.stop(&StopTarget::All, "a test").await;
@@ -583,13 +741,94 @@ async fn every_copy_that_is_there_has_a_say_in_a_resume() {
     rig.engine.resume("robot", &stop_id).await.unwrap();
 }
 
+/// A record of what moves, which takes its time.
 #[derive(Default)]
-struct Moving(Arc<Mutex<Vec<String>>>);
+struct Moving {
+    told: Arc<Mutex<Vec<String>>>,
+    takes: Option<Duration>,
+    fails: bool,
+}
 
 impl MotionWatch for Moving {
     fn changed(&self, moving: &[&str]) {
-        self.0.lock().unwrap().push(moving.join(" "));
+        self.told.lock().unwrap().push(moving.join(" "));
     }
+
+    fn recorded(&self) -> BoxFuture<'static, Result<(), String>> {
+        let (takes, fails) = (self.takes, self.fails);
+        Box::pin(async move {
+            match takes {
+                Some(takes) => tokio::time::sleep(takes).await,
+                None => tokio::task::yield_now().await,
+            }
+            if fails {
+                Err("the disk is full".to_owned())
+            } else {
+                Ok(())
+            }
+        })
+    }
+}
+
+/// Nothing moves that is not on record; nothing else waits for the record, and what brings to safety least of all.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_moves_waits_for_its_record_for_a_second() {
+    let record = |takes_ms: u64, fails| {
+        let rig = rig();
+        rig.engine.watch_motion(Box::new(Moving {
+            takes: Some(Duration::from_millis(takes_ms)),
+            fails,
+            ..Moving::default()
+        }));
+        for name in ["look", "go"] {
+            rig.toolbox.tool(name, actions(&[name]));
+            rig.toolbox.script(name, Script::takes(0));
+        }
+        rig
+    };
+    let rig = record(10_000, false);
+    let began = tokio::time::Instant::now();
+    for effect in [Effect::Read, Effect::Write, Effect::Safe] {
+        rig.effect("look", effect).report().await;
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let refusal = rig.motion("go").refusal().await;
+    let limit = Duration::from_secs(1);
+    assert_eq!(
+        (refusal, began.elapsed()),
+        (Refusal::RecordTooLong { limit }, limit)
+    );
+    assert_eq!(rig.toolbox.started(), ["look"; 3]);
+    assert!(
+        !*rig.engine.motion().borrow(),
+        "it does not count as moving any more"
+    );
+
+    // What ends calls ends this wait, and a stop is not behind it.
+    let call = rig.motion("go");
+    rig.toolbox
+        .until("a second plan", |log| {
+            log.iter()
+                .filter(|event| **event == Event::Planned("go".into()))
+                .count()
+                == 2
+        })
+        .await;
+    let began = tokio::time::Instant::now();
+    let stop_id = stop(&rig).await;
+    let cause = Cause::EmergencyStop {
+        stop_id,
+        reason: "a test".into(),
+    };
+    assert_eq!(call.refusal().await, Refusal::Ended(cause));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+
+    let rig = record(900, false);
+    assert_eq!(rig.motion("go").report().await.outcome, CallOutcome::Completed);
+    let rig = record(0, true);
+    let why = "the disk is full".to_owned();
+    assert_eq!(rig.motion("go").refusal().await, Refusal::NotRecorded { why });
+    assert_eq!(rig.toolbox.started(), [""; 0]);
 }
 
 /// Whoever has to remember it knows before the first start, and until the machine is at rest.
@@ -597,7 +836,10 @@ impl MotionWatch for Moving {
 async fn what_moves_is_known_from_before_its_first_start_until_it_rests() {
     let rig = rig();
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    rig.engine.watch_motion(Box::new(Moving(told.clone())));
+    rig.engine.watch_motion(Box::new(Moving {
+        told: told.clone(),
+        ..Moving::default()
+    }));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (at_start, known) = (seen.clone(), told.clone());
     rig.toolbox.hook(move |event| {

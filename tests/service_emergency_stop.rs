@@ -299,6 +299,7 @@ fn the_latch_outlives_the_service_and_only_its_own_resume_lifts_it() {
         true
     );
 
+    scene.until_at_rest();
     service.kill();
     let service = scene.service(&mut client);
     assert_eq!(

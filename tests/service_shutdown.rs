@@ -203,6 +203,7 @@ fn after_kill_nine_the_next_start_is_whole() {
         }
         let again = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
         assert_eq!(again["result"]["success"], true, "{again}");
+        scene.until_at_rest();
         // The same ids are free again.
         client.call(
             &format!("{}-{round}", calls[0]),

@@ -201,7 +201,10 @@ impl WireError {
             Refusal::PlanTimeout { .. } | Refusal::TurnTooLong { .. } | Refusal::WaitTooLong { .. } => {
                 Self::new("TimeoutError", refusal)
             }
-            Refusal::QueueFull { .. } | Refusal::TooManyCalls { .. } => Self::new("BusyError", refusal),
+            Refusal::QueueFull { .. } | Refusal::TooManyCalls { .. } | Refusal::RecordTooLong { .. } => {
+                Self::new("BusyError", refusal)
+            }
+            Refusal::NotRecorded { .. } => Self::new("StateError", refusal),
             Refusal::Ended(cause) => Self::new(ended_kind(cause), cause),
             _ => Self::new("ValueError", refusal),
         }

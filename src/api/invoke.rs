@@ -209,7 +209,10 @@ impl Api {
             .then(|| Progress::new(self.outbox.clone(), request, &tool, &call_id));
         let end = loop {
             let (args, id, generation) = (args.clone(), call_id.clone(), lease.generation());
-            let call = engine_request(request, &tool, generation, args, id, &options, progress.as_ref());
+            let call = crate::engine::CallRequest {
+                operator: self.settings.operator_tools,
+                ..engine_request(request, &tool, generation, args, id, &options, progress.as_ref())
+            };
             let end = match place.take() {
                 Some(place) => self.engine.call_at(place, &lease, call).await,
                 None => self.engine.call(&lease, call).await,
@@ -331,6 +334,7 @@ pub(super) fn engine_request(
         session_id: request.head.session_id().map(str::to_owned),
         lang: session.and_then(|session| text(session.get("lang"))),
         source: text(request.head.context.get("source")),
+        operator: false,
         received: request.received,
         timeout: options.timeout(),
         observer: progress.map(Progress::observer),

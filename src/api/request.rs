@@ -164,7 +164,7 @@ pub struct StopRequest {
 /// `ovos.tools.resume`.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ResumeRequest {
-    /// The toolbox.
+    /// The toolbox; `all` lifts the stop wherever it holds, also from what is not installed any more.
     pub toolbox_id: String,
     /// The stop to lift, as the answer to the stop and `ovos.tools.status` name it.
     pub stop_id: String,

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Api;
 use super::reload::FailedFile;
+use super::stop::EVERYTHING;
 
 /// The answer to `mycroft.ovos_tools.is_ready` and its siblings.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
@@ -26,6 +27,10 @@ pub struct StatusResponse {
     pub bus: BusStatus,
     /// Every toolbox, loaded or not.
     pub toolboxes: Vec<ToolboxStatus>,
+    /// The stop that holds every toolbox, also those that are loaded later. It is there when what was remembered of an
+    /// earlier run cannot be read, and a resume of `all` lifts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all_latched: Option<AllLatched>,
     /// Files that could not be loaded.
     pub failed: Vec<FailedFile>,
     /// Calls under way, oldest first.
@@ -109,6 +114,15 @@ pub struct ToolboxStatus {
     pub backend: Option<Value>,
 }
 
+/// A stop that holds everything.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AllLatched {
+    /// What a resume of `all` has to name.
+    pub stop_id: String,
+    /// Why everything is held.
+    pub stop_reason: String,
+}
+
 /// A call under way.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CallStatus {
@@ -152,6 +166,10 @@ impl Api {
             service,
             bus: self.toolboxes.bus(),
             toolboxes,
+            all_latched: self.engine.latch(EVERYTHING).map(|stop| AllLatched {
+                stop_id: stop.stop_id,
+                stop_reason: stop.reason,
+            }),
             failed: self.toolboxes.failed_files(),
             calls: self.call_statuses(),
             counters: self.counted(),

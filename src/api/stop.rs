@@ -16,16 +16,20 @@ use super::request::required_text;
 use super::resolve::{python_text, unavailable};
 use super::{Api, Request, Topic, Urgent};
 use crate::bus::{Envelope, Message};
-use crate::engine::{StopTarget, Stopped, Verdict};
+use crate::engine::{ResumeError, StopTarget, Stopped, Verdict};
 use crate::registry::{Found, Tool};
 
 /// A stop request above this, in bytes, stops everything before it is read: reading megabytes takes longer than stopping.
 const LARGEST: usize = 64 << 10;
 
+/// What a resume names instead of a toolbox to lift a stop wherever it holds.
+pub(super) const EVERYTHING: &str = "all";
+
 /// The answer to `ovos.tools.stop` and `ovos.tools.resume`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StopResponse {
-    /// One entry a toolbox.
+    /// One entry a toolbox. In the answer to a resume of `all` the first one is about the stop as a whole, and the others
+    /// are the toolboxes that it held.
     pub toolboxes: Vec<StoppedToolbox>,
 }
 
@@ -47,6 +51,16 @@ pub struct StoppedToolbox {
 }
 
 impl StoppedToolbox {
+    /// How the resume of one went.
+    fn resumed(toolbox_id: &str, error: Option<String>) -> Self {
+        Self {
+            toolbox_id: toolbox_id.to_owned(),
+            ok: error.is_none(),
+            stop_id: None,
+            error,
+        }
+    }
+
     /// The stop holds, but the next service would not know of it.
     fn forgettable(&mut self, why: &str) {
         self.ok = false;
@@ -173,43 +187,51 @@ impl Api {
     }
 
     pub(super) async fn resume(&self, request: &Request) -> StopResponse {
-        let entry = match self.resumed(request).await {
-            Ok(toolbox_id) => StoppedToolbox {
-                toolbox_id,
-                ok: true,
-                ..StoppedToolbox::default()
-            },
-            Err(error) => {
-                let toolbox_id = request
-                    .data
-                    .get("toolbox_id")
-                    .and_then(Value::as_str)
-                    .unwrap_or_default();
-                StoppedToolbox {
-                    toolbox_id: toolbox_id.to_owned(),
-                    error: Some(error.text),
-                    ..StoppedToolbox::default()
-                }
-            }
-        };
-        StopResponse {
-            toolboxes: vec![entry],
-        }
+        let toolboxes = self.resumed(request).await.unwrap_or_else(|error| {
+            let toolbox_id = request.data.get("toolbox_id").and_then(Value::as_str);
+            vec![StoppedToolbox::resumed(
+                toolbox_id.unwrap_or_default(),
+                Some(error.text),
+            )]
+        });
+        StopResponse { toolboxes }
     }
 
-    async fn resumed(&self, request: &Request) -> Result<String, WireError> {
+    async fn resumed(&self, request: &Request) -> Result<Vec<StoppedToolbox>, WireError> {
         let toolbox_id = required_text(&request.data, "toolbox_id")?;
         let stop_id = required_text(&request.data, "stop_id")?;
+        if toolbox_id == EVERYTHING {
+            return self.lift_all(&stop_id).await;
+        }
         self.lift(&toolbox_id, &stop_id).await?;
-        Ok(toolbox_id)
+        Ok(vec![StoppedToolbox::resumed(&toolbox_id, None)])
     }
 
     async fn lift(&self, toolbox_id: &str, stop_id: &str) -> Result<(), WireError> {
         let lifted = self.engine.resume(toolbox_id, stop_id).await;
-        lifted.map_err(|error| WireError::new("EmergencyStop", format!("not resumed: {error}")))?;
+        lifted.map_err(|error| not_resumed(&error))?;
         // What cannot be written is logged; the next service has it latched then, which is the safe side.
         _ = self.toolboxes.latches_changed().await;
         Ok(())
+    }
+
+    /// The first line is about the stop as a whole, each other one about a toolbox that it held.
+    async fn lift_all(&self, stop_id: &str) -> Result<Vec<StoppedToolbox>, WireError> {
+        let lifted = self.engine.resume_all(stop_id).await;
+        let resumed = lifted.map_err(|error| not_resumed(&error))?;
+        _ = self.toolboxes.latches_changed().await;
+        let stays = resumed.iter().filter(|toolbox| toolbox.refused.is_some());
+        let stays: Vec<&str> = stays.map(|toolbox| toolbox.toolbox_id.as_str()).collect();
+        let error = (!stays.is_empty()).then(|| {
+            let text = format!("not resumed: it still holds {}", stays.join(", "));
+            WireError::new("EmergencyStop", text).text
+        });
+        let mut lines = vec![StoppedToolbox::resumed(EVERYTHING, error)];
+        lines.extend(resumed.iter().map(|toolbox| {
+            let error = toolbox.refused.as_ref().map(|error| not_resumed(error).text);
+            StoppedToolbox::resumed(&toolbox.toolbox_id, error)
+        }));
+        Ok(lines)
     }
 
     /// A tool of effect `stop`: stops the toolboxes that own it, whatever its arguments are.
@@ -294,6 +316,10 @@ impl Api {
             }
         }
     }
+}
+
+fn not_resumed(error: &ResumeError) -> WireError {
+    WireError::new("EmergencyStop", format!("not resumed: {error}"))
 }
 
 /// What can be read of a stop request.

@@ -16,10 +16,13 @@ const TOPIC: &str = "ovos.tools.resume";
 Examples:
   ovos-tools resume robot      shows the id of the stop and lifts nothing
   ovos-tools resume robot stop-01a1f987-ec59-757e-bab2-6fe3f014069a
+  ovos-tools resume all stop-01a1f987-ec59-757e-bab2-6fe3f014069a
+
+`all` lifts the stop wherever it holds, also from toolboxes that are not installed any more.
 
 Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
 pub struct Arguments {
-    /// The toolbox
+    /// The toolbox, or `all`
     toolbox: String,
     /// Id of the stop to lift, as `stop` and `status` show it
     stop_id: Option<String>,
@@ -57,6 +60,16 @@ async fn refuse(toolbox: &str, asker: &mut Asker, wait: std::time::Duration) -> 
         Ok(answer) => answer,
         Err(error) => return error,
     };
+    if toolbox == "all" {
+        return CliError::Usage(match &answer.all_latched {
+            Some(all) => format!(
+                "everything is in emergency stop ({}); when it is safe to go on: ovos-tools resume all {}",
+                all.stop_reason, all.stop_id
+            ),
+            None => "name the stop that is to be lifted wherever it holds, as `ovos-tools status` shows it"
+                .to_owned(),
+        });
+    }
     let Some(found) = answer.toolboxes.iter().find(|it| it.toolbox_id == toolbox) else {
         let known: Vec<String> = answer.toolboxes.into_iter().map(|it| it.toolbox_id).collect();
         let known = super::paint::joined(&known);

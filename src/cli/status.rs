@@ -29,6 +29,7 @@ pub(super) struct Status {
     service: Service,
     bus: Bus,
     pub(super) toolboxes: Vec<Toolbox>,
+    pub(super) all_latched: Option<AllLatched>,
     failed: Vec<Failed>,
     calls: Vec<Call>,
     counters: Map<String, Value>,
@@ -49,6 +50,14 @@ struct Service {
 struct Bus {
     url: String,
     connected: bool,
+}
+
+/// The stop that holds everything.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AllLatched {
+    pub(super) stop_id: String,
+    pub(super) stop_reason: String,
 }
 
 /// One toolbox.
@@ -108,6 +117,14 @@ fn render(status: &Status, paint: Paint) -> String {
             "not connected"
         },
     );
+    if let Some(all) = &status.all_latched {
+        let line = format!("everything is in emergency stop: {}", all.stop_reason);
+        text += &format!(
+            "{}\novos-tools resume all {}\n",
+            paint.tone(Tone::Bad, &line),
+            plain(&all.stop_id)
+        );
+    }
     text += &toolboxes(&status.toolboxes, paint);
     if !status.failed.is_empty() {
         text.push('\n');

@@ -31,7 +31,7 @@ Examples:
   ovos-tools stop                  everything
   ovos-tools stop robot drone      two toolboxes
 
-A name that no toolbox has stops all of them. Stopped toolboxes stay latched until `ovos-tools resume`. When the bus \
+A name of no installed toolbox stops all of them. Stopped toolboxes stay latched until `ovos-tools resume`. When the bus \
 does not answer within 200 ms, a service on this machine gets SIGUSR1, which stops all its toolboxes. A stop that \
 nobody confirmed exits with 4: look at the machine.")]
 pub struct Arguments {

@@ -87,6 +87,8 @@ pub struct CallRequest {
     pub lang: Option<String>,
     /// Who asked.
     pub source: Option<String>,
+    /// Whether an operator asks.
+    pub operator: bool,
     /// When the request was received; `timeout` counts from here.
     pub received: Instant,
     /// The caller's own bound.
@@ -241,6 +243,20 @@ pub enum Refusal {
     /// Its toolbox had died before anything of the call got there; the next copy can run it.
     #[error("{0}")]
     NeverBegun(Failure),
+    /// Where what moves is remembered does not answer.
+    #[error("the state folder does not answer within {} ms, and nothing moves that is not on record (service.state_dir)", limit.as_millis())]
+    RecordTooLong {
+        /// How long it had.
+        limit: Duration,
+    },
+    /// What moves cannot be remembered.
+    #[error(
+        "nothing moves that is not on record, and the record cannot be written (service.state_dir): {why}"
+    )]
+    NotRecorded {
+        /// Why.
+        why: String,
+    },
     /// The call was ended before it ran.
     #[error("{0}")]
     Ended(Cause),

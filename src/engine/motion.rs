@@ -5,14 +5,25 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::call::Refusal;
+
+/// How long a call that moves something waits for the record of it.
+const RECORD: Duration = Duration::from_secs(1);
 
 /// Is told when a toolbox begins to move, and when it has come to rest.
 pub trait MotionWatch: Send + Sync {
     /// The toolboxes that move, whenever these change: before the first start of a call that moves, and after its end.
     /// Changes come one at a time and in order. Called where calls run: has to return at once.
     fn changed(&self, moving: &[&str]);
+
+    /// Resolves when what was told last, or something newer, is remembered; the error says why it is not.
+    fn recorded(&self) -> BoxFuture<'static, Result<(), String>>;
 }
 
 /// Counts the calls that move something.
@@ -40,6 +51,24 @@ impl Motion {
         Moving {
             motion: self,
             toolbox_id: toolbox_id.to_owned(),
+        }
+    }
+
+    /// Waits until what moves is remembered.
+    ///
+    /// # Errors
+    /// It is not: then nothing may move, for after the end of the service nothing would say that it did.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn recorded(&self) -> Result<(), Refusal> {
+        let Some(watch) = self.watch.get() else {
+            return Ok(());
+        };
+        match timeout(RECORD, watch.recorded()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => Err(Refusal::NotRecorded { why }),
+            Err(_) => Err(Refusal::RecordTooLong { limit: RECORD }),
         }
     }
 
@@ -87,6 +116,9 @@ mod tests {
     impl MotionWatch for Told {
         fn changed(&self, moving: &[&str]) {
             self.0.lock().unwrap().push(moving.join(" "));
+        }
+        fn recorded(&self) -> BoxFuture<'static, Result<(), String>> {
+            Box::pin(std::future::ready(Ok(())))
         }
     }
 

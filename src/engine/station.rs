@@ -3,7 +3,7 @@
 //! A station belongs to the service and outlives every generation of its toolbox. Read [`Station`].
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ pub(crate) struct Station {
     pub(crate) toolbox_id: String,
     pub(crate) latch: Latch,
     limits: Mutex<Limits>,
+    /// It belongs to what the service has, also while it has no live copy.
+    installed: AtomicBool,
     seats: Mutex<Seats>,
     generations: Mutex<Vec<Generation>>,
     /// Held by a call from before it is planned until it has its place in the queue, so that calls that are planned at the
@@ -79,6 +81,7 @@ impl Station {
             toolbox_id: toolbox_id.to_owned(),
             latch,
             limits: Mutex::new(limits),
+            installed: AtomicBool::new(false),
             seats: Mutex::new(Seats {
                 table: Reservations::new(limits.max_waiting),
                 next: 0,
@@ -106,6 +109,15 @@ impl Station {
     }
 
     // --- generations
+
+    pub(crate) fn set_installed(&self, installed: bool) {
+        self.installed.store(installed, Ordering::SeqCst);
+    }
+
+    /// Whether there is anything that a stop could reach: a live copy (also one on its way out), or one to come.
+    pub(crate) fn is_installed(&self) -> bool {
+        self.installed.load(Ordering::SeqCst) || !lock(&self.generations).is_empty()
+    }
 
     pub(crate) fn attach(&self, number: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
         *lock(&self.limits) = limits;

@@ -10,18 +10,18 @@ use ovos_toolbox_wire::Failure;
 use tokio::time::timeout;
 
 use super::call::Cause;
-use super::latch::{Latch, LiftError, StopRecord};
+use super::latch::{LiftError, StopRecord};
 use super::station::Station;
 use super::subsystem::ALL;
 use super::toolbox::Halt;
-use super::{Engine, Limits};
+use super::{Engine, Limits, read, write};
 
 /// Which toolboxes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopTarget {
-    /// Every one.
+    /// Every one that is installed.
     All,
-    /// These; one that is not known means every one, because a stop is never refused.
+    /// These; none, or one that is not installed, means every one, because a stop is never refused.
     Toolboxes(Vec<String>),
 }
 
@@ -34,6 +34,15 @@ pub struct Stopped {
     pub stop_id: String,
     /// Why its halt could not be confirmed. It is latched all the same.
     pub unreached: Option<String>,
+}
+
+/// What became of one toolbox in a resume of everything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resumed {
+    /// Which.
+    pub toolbox_id: String,
+    /// Why it stays latched.
+    pub refused: Option<ResumeError>,
 }
 
 /// Why a toolbox was not resumed.
@@ -54,6 +63,20 @@ pub enum ResumeError {
     /// The toolbox is not there to be asked.
     #[error("toolbox `{0}` is not running; reload it first")]
     NotRunning(String),
+    /// The toolbox was removed.
+    #[error("toolbox `{0}` is not installed; resume `all` with this stop_id to forget its latch")]
+    NotInstalled(String),
+    /// One stop holds everything.
+    #[error("toolbox `{toolbox_id}` is held like everything else; resume `all` with stop_id `{stop_id}`")]
+    EverythingHeld {
+        /// Which was to be resumed.
+        toolbox_id: String,
+        /// The stop that holds everything.
+        stop_id: String,
+    },
+    /// No latch names this stop.
+    #[error("stop `{0}` holds nothing; `ovos.tools.status` names the stops that hold something")]
+    HoldsNothing(String),
     /// The toolbox said no.
     #[error("toolbox `{toolbox_id}` refuses: {reason}")]
     Refused {
@@ -72,32 +95,27 @@ impl Engine {
     /// # Cancel safety
     /// Dropping the future gives up the confirmation and nothing else.
     pub fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
-        let stations = self.stop_stations(target);
-        let record = StopRecord {
-            stop_id: format!("stop-{}", uuid::Uuid::now_v7()),
-            reason: reason.to_owned(),
-        };
-        // Every latch, then every halt, then the calls: cancelling wakes tasks, which would compete with the halts of
-        // the toolboxes that come later for the processor.
-        let epochs: Vec<u64> = stations.iter().map(|s| s.latch.stop(record.clone())).collect();
-        let halts: Vec<_> = stations
-            .iter()
-            .zip(epochs)
-            .map(|(station, epoch)| halt(station, epoch, &record.stop_id))
-            .collect();
-        for call in self.calls() {
-            if stations.iter().any(|s| s.toolbox_id == call.toolbox_id) {
-                call.end(Cause::EmergencyStop {
-                    stop_id: record.stop_id.clone(),
-                    reason: record.reason.clone(),
-                });
+        let record = StopRecord::new(reason);
+        let (mut stations, absent): (Vec<_>, Vec<_>) =
+            self.stations().into_iter().partition(|s| s.is_installed());
+        let is_every = match target {
+            StopTarget::All => true,
+            StopTarget::Toolboxes(ids) => {
+                ids.is_empty() || ids.iter().any(|id| !stations.iter().any(|s| s.toolbox_id == *id))
             }
+        };
+        if is_every {
+            if let Some(everything) = &mut write(&self.stations).everything {
+                everything.clone_from(&record);
+            }
+            // What is not there cannot be halted, and has no place in the answer; what holds it is the newest stop.
+            for station in absent.iter().filter(|s| s.latch.holder().is_some()) {
+                station.latch.stop(record.clone());
+            }
+        } else if let StopTarget::Toolboxes(ids) = target {
+            stations.retain(|s| ids.contains(&s.toolbox_id));
         }
-        self.latches_changed();
-        for station in &stations {
-            tracing::warn!(toolbox = %station.toolbox_id, stop_id = record.stop_id, reason, "emergency stop");
-        }
-        Box::pin(join_all(halts))
+        self.stop_stations(&stations, &record)
     }
 
     /// A toolbox stopped by itself. As [`Self::stop`], but never of another one, also where this one is not live yet: it
@@ -107,16 +125,41 @@ impl Engine {
     /// # Cancel safety
     /// As [`Self::stop`].
     pub fn stop_itself(&self, toolbox_id: &str, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
-        let fresh = || Arc::new(Station::new(toolbox_id, Latch::new(None), Limits::default()));
-        let station = super::write(&self.stations)
-            .entry(toolbox_id.to_owned())
-            .or_insert_with(fresh)
-            .clone();
+        let station = write(&self.stations).of(toolbox_id, Limits::default());
         if station.latch.holder().is_some() && !station.is_resuming() {
             tracing::debug!(toolbox = toolbox_id, reason, "it is in emergency stop already");
             return Box::pin(std::future::ready(Vec::new()));
         }
-        self.stop(&StopTarget::Toolboxes(vec![toolbox_id.to_owned()]), reason)
+        self.stop_stations(&[station], &StopRecord::new(reason))
+    }
+
+    fn stop_stations(
+        &self,
+        stations: &[Arc<Station>],
+        record: &StopRecord,
+    ) -> BoxFuture<'static, Vec<Stopped>> {
+        let StopRecord { stop_id, reason } = record;
+        // Every latch, then every halt, then the calls: cancelling wakes tasks, which would compete with the halts of
+        // the toolboxes that come later for the processor.
+        let epochs: Vec<u64> = stations.iter().map(|s| s.latch.stop(record.clone())).collect();
+        let halts: Vec<_> = stations
+            .iter()
+            .zip(epochs)
+            .map(|(station, epoch)| halt(station, epoch, stop_id))
+            .collect();
+        for call in self.calls() {
+            if stations.iter().any(|s| s.toolbox_id == call.toolbox_id) {
+                call.end(Cause::EmergencyStop {
+                    stop_id: stop_id.clone(),
+                    reason: reason.clone(),
+                });
+            }
+        }
+        self.latches_changed();
+        for station in stations {
+            tracing::warn!(toolbox = %station.toolbox_id, stop_id, reason, "emergency stop");
+        }
+        Box::pin(join_all(halts))
     }
 
     /// Lifts the stop `stop_id` of a toolbox, if the toolbox agrees.
@@ -127,22 +170,88 @@ impl Engine {
     /// # Cancel safety
     /// Dropped before it is ready, the toolbox stays latched.
     pub async fn resume(&self, toolbox_id: &str, stop_id: &str) -> Result<(), ResumeError> {
-        let station = self
-            .station(toolbox_id)
-            .ok_or_else(|| ResumeError::UnknownToolbox(toolbox_id.to_owned()))?;
+        let (station, everything) = {
+            let stations = read(&self.stations);
+            (
+                stations.by_id.get(toolbox_id).cloned(),
+                stations.everything.clone(),
+            )
+        };
+        let station = station.ok_or_else(|| ResumeError::UnknownToolbox(toolbox_id.to_owned()))?;
+        if let Some(everything) = everything {
+            return Err(ResumeError::EverythingHeld {
+                toolbox_id: toolbox_id.to_owned(),
+                stop_id: everything.stop_id,
+            });
+        }
+        self.resume_station(&station, stop_id).await?;
+        self.latches_changed();
+        Ok(())
+    }
+
+    /// Lifts the stop `stop_id` wherever it holds: from everything, from each installed toolbox that agrees, and from
+    /// those that are not installed. Says for each installed one how it went.
+    ///
+    /// # Errors
+    /// Another stop holds everything, or this one holds nothing.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, toolboxes that were asked stay latched by this stop.
+    pub async fn resume_all(&self, stop_id: &str) -> Result<Vec<Resumed>, ResumeError> {
+        let held = {
+            let mut stations = write(&self.stations);
+            let held = stations.by_id.values().filter(|s| s.latch.check(stop_id).is_ok());
+            let held: Vec<_> = held.cloned().collect();
+            match &stations.everything {
+                Some(everything) if everything.stop_id == stop_id => stations.everything = None,
+                Some(everything) => {
+                    return Err(ResumeError::Latch {
+                        toolbox_id: ALL.to_owned(),
+                        source: LiftError::OtherStop {
+                            given: stop_id.to_owned(),
+                            current: everything.stop_id.clone(),
+                        },
+                    });
+                }
+                None if held.is_empty() => return Err(ResumeError::HoldsNothing(stop_id.to_owned())),
+                None => {}
+            }
+            held
+        };
+        let (installed, absent): (Vec<_>, Vec<_>) = held.into_iter().partition(|s| s.is_installed());
+        for station in absent {
+            // A newer stop came in between; it holds.
+            _ = station.latch.lift(stop_id);
+        }
+        let asked = installed.iter().map(|station| async move {
+            Resumed {
+                toolbox_id: station.toolbox_id.clone(),
+                refused: self.resume_station(station, stop_id).await.err(),
+            }
+        });
+        let resumed = join_all(asked).await;
+        self.latches_changed();
+        Ok(resumed)
+    }
+
+    async fn resume_station(&self, station: &Station, stop_id: &str) -> Result<(), ResumeError> {
+        let toolbox_id = station.toolbox_id.clone();
         let latch_error = |source| ResumeError::Latch {
-            toolbox_id: toolbox_id.to_owned(),
+            toolbox_id: toolbox_id.clone(),
             source,
         };
         // Before anything is looked at: what the toolbox says from now on is newer than the stop that is lifted.
         let _resuming = station.resuming();
         station.latch.check(stop_id).map_err(latch_error)?;
+        if !station.is_installed() {
+            return Err(ResumeError::NotInstalled(toolbox_id));
+        }
         let toolboxes = station.live();
         if toolboxes.is_empty() {
-            return Err(ResumeError::NotRunning(toolbox_id.to_owned()));
+            return Err(ResumeError::NotRunning(toolbox_id));
         }
         let refused = |reason| ResumeError::Refused {
-            toolbox_id: toolbox_id.to_owned(),
+            toolbox_id: toolbox_id.clone(),
             reason,
         };
         let limit = station.limits().plan;
@@ -158,28 +267,28 @@ impl Engine {
         }
         // A stop that came while the toolbox was asked has another id, so this does not lift it.
         station.latch.lift(stop_id).map_err(latch_error)?;
-        self.latches_changed();
         tracing::warn!(toolbox = toolbox_id, stop_id, "emergency stop lifted");
         Ok(())
     }
 
-    /// The stop that holds a toolbox, also one that is not loaded at the moment.
+    /// The stop that holds a toolbox, also one that is not loaded at the moment; that of everything under `all`.
     #[must_use]
     pub fn latch(&self, toolbox_id: &str) -> Option<StopRecord> {
-        self.station(toolbox_id)?.latch.holder()
+        let stations = read(&self.stations);
+        if toolbox_id == ALL {
+            return stations.everything.clone();
+        }
+        stations.by_id.get(toolbox_id)?.latch.holder()
     }
+}
 
-    fn stop_stations(&self, target: &StopTarget) -> Vec<Arc<Station>> {
-        let every = self.stations();
-        match target {
-            StopTarget::All => every,
-            StopTarget::Toolboxes(ids) if ids.iter().any(|id| !every.iter().any(|s| s.toolbox_id == *id)) => {
-                every
-            }
-            StopTarget::Toolboxes(ids) => every
-                .into_iter()
-                .filter(|s| ids.contains(&s.toolbox_id))
-                .collect(),
+impl StopRecord {
+    /// A stop of its own.
+    #[must_use]
+    pub fn new(reason: &str) -> Self {
+        Self {
+            stop_id: format!("stop-{}", uuid::Uuid::now_v7()),
+            reason: reason.to_owned(),
         }
     }
 }

@@ -111,7 +111,8 @@ pub trait Toolbox: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>>;
 
     /// Sends the command that ends motion. It is on its way when this method returns; the future brings the toolbox's
-    /// word that it was sent. If a start was in progress, the toolbox is halted again when that start has returned.
+    /// word that it was sent. If a start was in progress, the toolbox is halted again when that start has returned. After
+    /// an emergency halt a gentle one does nothing until the toolbox has agreed to a resume, whichever was asked for first.
     ///
     /// # Cancel safety
     /// Dropping the future gives up the toolbox's word; the halt stays on its way.

@@ -2,7 +2,7 @@
 //!
 //! Owns the numbers of generations and the snapshots made of what is known. Decides nothing. Read [`Book`] first.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -20,6 +20,8 @@ use super::tools::ToolSet;
 #[derive(Default)]
 pub(super) struct Book {
     pub(super) slots: BTreeMap<String, Slot>,
+    /// Toolboxes whose first copy is being opened.
+    pub(super) starting: BTreeSet<String>,
     pub(super) failed: Vec<FailedFile>,
     pub(super) disabled: Vec<DisabledFile>,
     /// Also those that are being drained: answers to their requests still come.
@@ -96,6 +98,7 @@ impl Book {
         let epoch = self.stop_epoch(&id);
         slot.instance.raise_stop_epoch(epoch);
         self.spares.remove(&id);
+        self.starting.remove(&id);
         let before = self.slots.insert(id, slot);
         before.inspect(|before| self.let_go(before))
     }
@@ -127,6 +130,7 @@ impl Book {
     pub(super) fn snapshot(&self) -> Arc<Live> {
         Arc::new(Live {
             toolboxes: self.slots.values().map(|slot| slot.live(&self.health)).collect(),
+            starting: self.starting.iter().cloned().collect(),
             failed: self.failed.clone(),
             disabled: self.disabled.clone(),
             draining: self.retiring.iter().map(draining).collect(),

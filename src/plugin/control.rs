@@ -1,12 +1,13 @@
 //! Cancel, halt and resume of one toolbox, on a thread that does nothing else.
 //!
 //! Owns their order: halts first, then cancels, then resumes. A halt that finds the thread inside another call gets a
-//! thread of its own, so that it is never behind anything. A resume never lifts a stop that came after it.
-//! Read [`Control`] first.
+//! thread of its own, so that no call can hold it up. After an emergency halt there is no gentler one until the resume. A
+//! resume never lifts a stop that came after it. Read [`Control`] first, then [`Control::call_halt`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::Failure;
 use tokio::sync::oneshot;
@@ -17,6 +18,12 @@ use super::watchdog::{Calling, Meter};
 
 /// Threads that a halt may start when the control thread hangs. More would only pile up behind the same lock.
 const MAX_HELPERS: usize = 4;
+
+/// How long an emergency halt lets a gentle one return that is inside the toolbox: as long as `toolbox.h` gives it.
+const GENTLE: Duration = Duration::from_millis(50);
+
+/// What stands for every subsystem.
+const ALL: &str = r#"["all"]"#;
 
 /// Halts that wait for the control thread one by one; past it, the last one stands for all that come.
 const MAX_HALTS: usize = 64;
@@ -46,6 +53,8 @@ struct State {
     stops: u64,
     /// The newest of them has not been resumed.
     stopped: bool,
+    /// Gentle halts that are inside the toolbox.
+    gentle: usize,
     instance: Option<Arc<Instance>>,
     closing: bool,
     /// The control thread is inside the toolbox.
@@ -63,7 +72,7 @@ struct HaltJob {
 impl HaltJob {
     /// Stands for another halt too: of everything, since they may name different subsystems.
     fn merge(&mut self, other: Self) {
-        r#"["all"]"#.clone_into(&mut self.subsystems);
+        ALL.clone_into(&mut self.subsystems);
         self.emergency |= other.emergency;
         // Whoever has given up is not told: those who wait are few, for each waits for a moment only.
         self.replies.retain(|reply| !reply.is_closed());
@@ -201,6 +210,48 @@ impl Control {
         Alone(())
     }
 
+    /// Halts once more, after a start that was under way when the halt came. An emergency halt that was resumed since then
+    /// is repeated as a gentle one: what that start began has to end, and nothing would lift another emergency.
+    pub(super) fn halt_again(
+        &self,
+        subsystems: &str,
+        emergency: bool,
+        halt: impl Fn(&str, bool) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.call_halt(subsystems, emergency && self.is_stopped(), halt)
+    }
+
+    /// Calls `halt` of the toolbox; every halt comes this way. A gentle one is left out after an emergency halt, for it
+    /// would undo what the backend does in an emergency (such as releasing torque). One that is inside the toolbox when the
+    /// emergency comes has its time to return; past that the emergency halt is called beside it, and again after it.
+    fn call_halt(
+        &self,
+        subsystems: &str,
+        emergency: bool,
+        halt: impl Fn(&str, bool) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut state = self.state.lock();
+        if emergency {
+            let began = Instant::now();
+            while state.gentle > 0 && began.elapsed() < GENTLE {
+                state = state.wait_for(GENTLE.saturating_sub(began.elapsed()));
+            }
+            drop(state);
+            return halt(subsystems, true);
+        }
+        if state.stopped {
+            return Ok(());
+        }
+        state.gentle += 1;
+        drop(state);
+        let said = halt(subsystems, false);
+        let mut state = self.state.lock();
+        state.gentle -= 1;
+        let overtaken = state.stopped;
+        state.wake();
+        if overtaken { halt(ALL, true) } else { said }
+    }
+
     fn halt_beside(self: &Arc<Self>, instance: Arc<Instance>, job: HaltJob) {
         let lane = Arc::clone(self);
         // The closure is lost when the thread cannot be had, so the job travels through a slot.
@@ -209,7 +260,8 @@ impl Control {
         let spawned = thread::Builder::new().name("tc-halt".to_owned()).spawn(move || {
             let job = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(job) = job {
-                let said = instance.halt(&job.subsystems, job.emergency);
+                let halt = |subsystems: &str, emergency| instance.halt(subsystems, emergency);
+                let said = lane.call_halt(&job.subsystems, job.emergency, halt);
                 job.tell(&said);
             }
             drop(instance);
@@ -233,9 +285,11 @@ impl Control {
         while let Some(step) = self.next() {
             match step {
                 Step::Halt(job) => {
-                    let said = self
-                        .meter
-                        .during(Calling::Halt, || instance.halt(&job.subsystems, job.emergency));
+                    let halt = |subsystems: &str, emergency| {
+                        self.meter
+                            .during(Calling::Halt, || instance.halt(subsystems, emergency))
+                    };
+                    let said = self.call_halt(&job.subsystems, job.emergency, halt);
                     job.tell(&said);
                 }
                 Step::Cancel(run) => self.meter.during(Calling::Cancel, || instance.cancel(run)),
@@ -259,10 +313,11 @@ impl Control {
                 return said;
             }
         }
-        if let Err(failure) = self
-            .meter
-            .during(Calling::Halt, || instance.halt(r#"["all"]"#, true))
-        {
+        let halt = |subsystems: &str, emergency| {
+            self.meter
+                .during(Calling::Halt, || instance.halt(subsystems, emergency))
+        };
+        if let Err(failure) = self.call_halt(ALL, true, halt) {
             tracing::error!(%failure, "halt after a resume that a stop overtook failed");
         }
         Err(overtaken())

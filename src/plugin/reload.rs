@@ -209,7 +209,7 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
             .map(|slot| (slot.serves(), Arc::clone(&slot.instance)))
     };
     let Some((serves, old)) = old else {
-        let slot = open(manager, &source, &config).await.map_err(failed)?;
+        let slot = open_first(manager, &id, &source, &config).await.map_err(failed)?;
         install(manager, slot);
         return Ok(Swapped::Added(id));
     };
@@ -250,6 +250,27 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
         }
     }
     Ok(Swapped::Replaced(id))
+}
+
+/// Opens the first copy of a toolbox. A stop that comes meanwhile holds it already.
+async fn open_first(
+    manager: &Arc<Inner>,
+    id: &str,
+    source: &Source,
+    config: &ToolboxConfig,
+) -> Result<Slot, String> {
+    {
+        let mut book = manager.book();
+        book.starting.insert(id.to_owned());
+        manager.publish(book);
+    }
+    let opened = open(manager, source, config).await;
+    if opened.is_err() {
+        let mut book = manager.book();
+        book.starting.remove(id);
+        manager.publish(book);
+    }
+    opened
 }
 
 /// Closes the old copy before the new one opens, and opens the old one again when that fails.

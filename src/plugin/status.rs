@@ -20,6 +20,8 @@ use crate::engine::Toolbox;
 pub struct Live {
     /// Sorted by id.
     pub toolboxes: Vec<Arc<LiveToolbox>>,
+    /// Toolboxes whose first copy is being opened; sorted.
+    pub starting: Vec<String>,
     /// In the order of the folders; a toolbox whose replacement failed is in both lists.
     pub failed: Vec<FailedFile>,
     /// Files whose toolbox the configuration switches off.

@@ -5,6 +5,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A value that threads change, and wait for changes of.
 #[derive(Debug, Default)]
@@ -42,6 +43,18 @@ impl<T> Held<'_, T> {
         drop(self.guard);
         if waits {
             self.wake.notify_all();
+        }
+    }
+
+    /// As [`Held::wait`], for at most this long.
+    pub(super) fn wait_for(mut self, limit: Duration) -> Self {
+        self.guard.waiting += 1;
+        let waited = self.wake.wait_timeout(self.guard, limit);
+        let (mut guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        guard.waiting -= 1;
+        Self {
+            guard,
+            wake: self.wake,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ovos_toolbox_wire::Object;
+use tokio::sync::watch;
 
 use crate::bus::Message;
 use crate::config::{Config, Overrides, Patch, ProcessEnvironment};
@@ -15,6 +16,9 @@ pub(super) struct Configuration {
     overrides: Overrides,
     logs: Option<Logs>,
     state: Mutex<State>,
+    /// How often it was said that the files changed, and how many of these times have been looked at.
+    said: watch::Sender<u64>,
+    looked: watch::Sender<u64>,
 }
 
 struct State {
@@ -34,6 +38,8 @@ impl Configuration {
             overrides,
             logs,
             state,
+            said: watch::Sender::new(0),
+            looked: watch::Sender::new(0),
         }
     }
 
@@ -47,8 +53,33 @@ impl Configuration {
         self.lock().newest.clone()
     }
 
+    /// Has the files read again: what comes while they are being read is one more time.
+    pub(super) fn files_changed(&self) {
+        self.said.send_modify(|said| *said += 1);
+    }
+
+    /// Waits until the files have been read as they were when it was last said that they changed.
+    pub(super) async fn until_read(&self) {
+        let said = *self.said.borrow();
+        // It fails only when this is gone.
+        _ = self.looked.subscribe().wait_for(|looked| *looked >= said).await;
+    }
+
+    /// Reads the files again whenever they changed, where it may wait for a disk.
+    pub(super) async fn follow(self: Arc<Self>) {
+        let (mut said, mut looked) = (self.said.subscribe(), 0);
+        while let Ok(now) = said.wait_for(|said| *said > looked).await.map(|now| *now) {
+            let this = self.clone();
+            if let Err(error) = tokio::task::spawn_blocking(move || this.read_again()).await {
+                tracing::error!(%error, "bug in the service: the configuration was not read again");
+            }
+            looked = now;
+            self.looked.send_replace(now);
+        }
+    }
+
     /// Reads the files again. A wrong configuration is reported and changes nothing.
-    pub(super) fn read_again(&self) {
+    fn read_again(&self) {
         let before = self.newest();
         match Config::load(&ProcessEnvironment, &self.overrides, Some(&before)) {
             Ok(config) => {

@@ -1,36 +1,45 @@
-//! What outlives the service: which toolboxes are in emergency stop.
+//! What outlives the service: which toolboxes are in emergency stop, and which move at the moment.
 //!
-//! One small JSON file, replaced by write and rename. What a file that cannot be read might have named nobody knows, so
-//! everything is stopped then: it is reported and set aside, never silently dropped.
+//! Two small JSON files, of which one that cannot be read is never taken for an empty one: a stop of everything stands for
+//! it, and it is kept until that stop is lifted. Everything here waits for the disk; [`super::state_writer`] has a thread
+//! for that. Read [`StateFolder::read`].
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Engine, StopRecord};
+use super::state_writer::Store;
+use crate::engine::StopRecord;
 
-/// The file, below the state directory.
-const FILE: &str = "latches.json";
+/// Which toolboxes are in emergency stop. Replaced by write and rename, and on the disk before that is answered.
+const LATCHES: &str = "latches.json";
 
-/// Reads and writes the latches.
+/// Which toolboxes move. Written in place before something starts to move and after it came to rest, and not forced to the
+/// disk: it is for a service that is killed.
+const MOVING: &str = "moving.json";
+
+/// The name that stands for every toolbox in the file of the latches.
+const EVERYTHING: &str = "all";
+
+/// The state folder.
 #[derive(Debug)]
-pub(super) struct LatchFile {
-    path: PathBuf,
-    /// Which change of the latches the file holds. Held while it is written: of two writers at once, the one with the
-    /// older latches could be the last.
-    written: Arc<tokio::sync::Mutex<u64>>,
+pub(super) struct StateFolder {
+    folder: PathBuf,
+    /// Files that could not be read and are in their place still.
+    unreadable: Vec<&'static str>,
+    moving: Option<Open>,
 }
 
-/// What the file said when the service started.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Remembered {
-    /// These toolboxes were latched.
-    Latched(HashMap<String, StopRecord>),
-    /// It cannot be read, for this reason: any toolbox may have been.
-    Unknown(String),
+#[derive(Debug)]
+struct Open {
+    file: File,
+    /// The longest line so far: shorter ones are filled up to it, so that one write replaces all of it.
+    longest: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -39,159 +48,242 @@ struct Record {
     reason: String,
 }
 
-impl LatchFile {
-    pub(super) fn new(state_dir: &Path) -> Self {
-        Self {
-            path: state_dir.join(FILE),
-            written: Arc::default(),
-        }
-    }
-
-    /// The toolboxes that were latched when the service last ended.
-    pub(super) fn read(&self) -> Remembered {
-        let text = match std::fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Remembered::Latched(HashMap::new());
-            }
-            Err(error) => {
-                tracing::error!(path = %self.path.display(), %error, "cannot read which toolboxes are in emergency stop");
-                return Remembered::Unknown(format!("{}: {error}", self.path.display()));
-            }
+impl StateFolder {
+    /// The folder, and the stops that hold something from the start: those that held when the service last ended, one for
+    /// each toolbox that moved then, and one of everything where it is not known what these were. Changes no file.
+    pub(super) fn read(folder: &Path) -> (Self, HashMap<String, StopRecord>) {
+        let mut this = Self {
+            folder: folder.to_owned(),
+            unreadable: Vec::new(),
+            moving: None,
         };
-        match serde_json::from_str::<BTreeMap<String, Record>>(&text) {
-            Ok(records) => {
-                let record = |(id, Record { stop_id, reason })| (id, StopRecord { stop_id, reason });
-                Remembered::Latched(records.into_iter().map(record).collect())
-            }
-            Err(error) => {
-                let aside = self.path.with_extension("json.broken");
-                tracing::error!(
-                    path = %self.path.display(), kept_as = %aside.display(), %error,
-                    "cannot tell which toolboxes are in emergency stop: check the machine before you use it"
-                );
-                let why = format!("{}: {error}", self.path.display());
-                // It stays in its place too, until what it leads to has been written.
-                if let Err(error) = std::fs::copy(&self.path, &aside) {
-                    tracing::error!(%error, "cannot set the broken file aside");
+        let mut trouble = Vec::new();
+        let records: BTreeMap<String, Record> = this.read_file(LATCHES, &mut trouble);
+        let moving: Vec<String> = this.read_file(MOVING, &mut trouble);
+        let record = |(id, Record { stop_id, reason })| (id, StopRecord { stop_id, reason });
+        let mut latched: HashMap<_, _> = records.into_iter().map(record).collect();
+        for toolbox_id in moving {
+            let stop = || StopRecord::new("the service ended while it moved something");
+            latched.entry(toolbox_id).or_insert_with(stop);
+        }
+        if !trouble.is_empty() {
+            let reason = format!(
+                "it is not known what was in emergency stop or moved when the service last ended: {}; look at every \
+                 machine, then resume `all`",
+                trouble.join("; ")
+            );
+            tracing::error!("{reason}");
+            latched
+                .entry(EVERYTHING.to_owned())
+                .or_insert_with(|| StopRecord::new(&reason));
+        }
+        (this, latched)
+    }
+
+    /// What a file says; nothing, where there is none, or where it cannot be read, of which `trouble` then tells.
+    fn read_file<T: DeserializeOwned + Default>(
+        &mut self,
+        name: &'static str,
+        trouble: &mut Vec<String>,
+    ) -> T {
+        let path = self.folder.join(name);
+        read_json(&path)
+            .or_else(|error| {
+                let missing = error.kind() == ErrorKind::NotFound;
+                if missing && is_readable(&self.folder) {
+                    return Ok(T::default());
                 }
-                Remembered::Unknown(why)
-            }
+                Err(error)
+            })
+            .unwrap_or_else(|error| {
+                self.unreadable.push(name);
+                trouble.push(format!("{}: {error}", path.display()));
+                T::default()
+            })
+    }
+
+    /// Gives a file that could not be read another name beside its own, so that replacing it does not lose it.
+    fn set_aside(&self, name: &str) -> io::Result<()> {
+        if !self.unreadable.contains(&name) {
+            return Ok(());
+        }
+        let (path, aside) = (self.folder.join(name), self.aside(name));
+        remove(&aside)?;
+        match fs::hard_link(&path, &aside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => fs::copy(&path, &aside).map(drop),
+            _ => Ok(()),
         }
     }
 
-    /// Brings the file up to date with the latches.
-    ///
-    /// # Errors
-    /// Why it could not be written; logged already.
-    ///
-    /// # Cancel safety
-    /// A write that began goes on.
-    pub(super) fn keep(
-        &self,
-        engine: &Arc<Engine>,
-    ) -> impl Future<Output = Result<(), String>> + Send + use<> {
-        let (path, engine, written) = (self.path.clone(), engine.clone(), self.written.clone());
-        async move {
-            let mut written = written.lock_owned().await;
-            // The number first: latches that are newer than it are only written once more.
-            let version = *engine.watch_latches().borrow();
-            if *written == version {
-                return Ok(());
-            }
-            let shown = path.display().to_string();
-            let latched = engine.latched();
-            let wrote = tokio::task::spawn_blocking(move || {
-                let wrote = write(&path, &latched);
-                if wrote.is_ok() {
-                    *written = version;
-                }
-                wrote
-            });
-            match wrote.await {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(error)) => {
-                    tracing::error!(path = shown, %error, "cannot remember which toolboxes are in emergency stop");
-                    Err(format!("{shown}: {error}"))
-                }
-                Err(error) => {
-                    tracing::error!(%error, "bug in the service: the latches were not written");
-                    Err(error.to_string())
-                }
-            }
-        }
+    fn aside(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.broken"))
+    }
+
+    /// Replaces a file; it is on the disk when this returns.
+    fn replace(&mut self, name: &'static str, text: &str) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        self.set_aside(name)?;
+        let fresh = self.folder.join(format!("{name}.new"));
+        let mut file = File::create(&fresh)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&fresh, self.folder.join(name))?;
+        self.unreadable.retain(|unreadable| *unreadable != name);
+        // The new name is on the disk only when its folder is.
+        File::open(&self.folder)?.sync_all()
     }
 }
 
-/// Writes the latches; blocks for the disk.
-fn write(path: &Path, latched: &BTreeMap<String, StopRecord>) -> std::io::Result<()> {
-    let record = |(id, stop): (&String, &StopRecord)| {
-        (
-            id.clone(),
-            Record {
-                stop_id: stop.stop_id.clone(),
-                reason: stop.reason.clone(),
-            },
-        )
-    };
-    let records: BTreeMap<String, Record> = latched.iter().map(record).collect();
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+impl Store for StateFolder {
+    fn latches(&mut self, latched: &BTreeMap<String, StopRecord>) -> io::Result<()> {
+        let record = |(id, stop): (&String, &StopRecord)| {
+            let StopRecord { stop_id, reason } = stop.clone();
+            (id.clone(), Record { stop_id, reason })
+        };
+        let records: BTreeMap<String, Record> = latched.iter().map(record).collect();
+        self.replace(LATCHES, &serde_json::to_string_pretty(&records)?)?;
+        if !latched.contains_key(EVERYTHING) {
+            for name in [LATCHES, MOVING] {
+                let aside = self.aside(name);
+                if let Err(error) = remove(&aside) {
+                    tracing::warn!(path = %aside.display(), %error, "cannot remove the broken file");
+                }
+            }
+        }
+        Ok(())
     }
-    let fresh = path.with_extension("json.new");
-    let mut file = std::fs::File::create(&fresh)?;
-    file.write_all(serde_json::to_string_pretty(&records)?.as_bytes())?;
-    // A latch that a power cut forgets would be a robot that moves after it.
-    file.sync_all()?;
-    std::fs::rename(&fresh, path)?;
-    // The new name is on the disk only when its folder is.
-    match path.parent() {
-        Some(folder) => std::fs::File::open(folder)?.sync_all(),
-        None => Ok(()),
+
+    fn moving(&mut self, moving: &[String]) -> io::Result<()> {
+        let text = serde_json::to_string(moving)?;
+        if let Some(Open { file, longest }) = &mut self.moving {
+            *longest = text.len().max(*longest);
+            let wrote = file.write_all_at(format!("{text:<longest$}").as_bytes(), 0);
+            return wrote.inspect_err(|_| self.moving = None);
+        }
+        self.replace(MOVING, &text)?;
+        self.moving = Some(Open {
+            file: File::options().write(true).open(self.folder.join(MOVING))?,
+            longest: text.len(),
+        });
+        Ok(())
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    // Anything else could keep the service from starting.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let text = fs::read_to_string(path)?;
+    Ok(serde_json::from_str(text.trim())?)
+}
+
+/// Whether a file that is not there is known not to be there. A folder that is missing is made.
+fn is_readable(folder: &Path) -> bool {
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::read_dir(folder))
+        .is_ok()
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::StopTarget;
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn the_last_word_in_the_file_is_the_newest_latch() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = Arc::new(LatchFile::new(&folder.path().join("state")));
-        assert_eq!(file.read(), Remembered::Latched(HashMap::new()));
-        let record = |id: usize| StopRecord {
-            stop_id: format!("stop-{id}"),
+    fn stop(id: &str) -> StopRecord {
+        StopRecord {
+            stop_id: id.into(),
             reason: "a test".into(),
-        };
-        let latched = (0..8).map(|id| (format!("arm{id}"), record(id))).collect();
-        let engine = Arc::new(Engine::new(1, latched));
-        let stops = (0..8).map(|id| {
-            let (engine, file) = (engine.clone(), file.clone());
-            tokio::spawn(async move {
-                let target = StopTarget::Toolboxes(vec![format!("arm{id}")]);
-                drop(engine.stop(&target, "a test"));
-                file.keep(&engine).await.unwrap();
-            })
-        });
-        for stop in stops.collect::<Vec<_>>() {
-            stop.await.unwrap();
         }
-        let now = engine.latched().into_iter().collect();
-        assert_eq!(file.read(), Remembered::Latched(now));
+    }
+
+    fn ids(latched: &HashMap<String, StopRecord>) -> Vec<&str> {
+        let mut ids: Vec<_> = latched.keys().map(String::as_str).collect();
+        ids.sort_unstable();
+        ids
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_may_have_named_anything_until_it_is_written_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = LatchFile::new(folder.path());
-        std::fs::write(&file.path, "{ \"arm\": ").unwrap();
-        for _ in 0..2 {
-            assert!(matches!(file.read(), Remembered::Unknown(_)));
+    fn the_next_service_knows_what_was_latched_and_what_moved() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state");
+        let (mut folder, latched) = StateFolder::read(&path);
+        assert_eq!(latched, HashMap::new(), "a folder that is not there yet");
+        folder
+            .latches(&BTreeMap::from([("arm".into(), stop("stop-1"))]))
+            .unwrap();
+        for moving in [&["arm", "a_long_name"][..], &["base"], &[], &["arm", "base"]] {
+            let moving: Vec<_> = moving.iter().map(ToString::to_string).collect();
+            folder.moving(&moving).unwrap();
+            let (_, latched) = StateFolder::read(&path);
+            let mut expected = [vec!["arm".to_owned()], moving].concat();
+            expected.sort();
+            expected.dedup();
+            assert_eq!(ids(&latched), expected);
+            assert_eq!(latched["arm"], stop("stop-1"), "the stop that holds it already");
         }
-        assert!(folder.path().join("latches.json.broken").exists());
-        write(&file.path, &BTreeMap::new()).unwrap();
-        assert_eq!(file.read(), Remembered::Latched(HashMap::new()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_holds_everything_and_is_kept_until_that_is_lifted() {
+        type Break = fn(&Path);
+        let rows: [(&str, Break); 6] = [
+            (LATCHES, |path| fs::write(path, r#"{ "arm": "#).unwrap()),
+            (LATCHES, |path| fs::write(path, "").unwrap()),
+            (LATCHES, |path| fs::write(path, [0xff, 0xfe]).unwrap()),
+            (MOVING, |path| fs::write(path, r#"["ar"#).unwrap()),
+            (MOVING, |path| fs::write(path, "").unwrap()),
+            (MOVING, |path| fs::write(path, vec![0; 64]).unwrap()),
+        ];
+        for (name, break_it) in rows {
+            let dir = tempfile::tempdir().unwrap();
+            let (mut folder, _) = StateFolder::read(dir.path());
+            folder
+                .latches(&BTreeMap::from([("leg".into(), stop("stop-1"))]))
+                .unwrap();
+            folder.moving(&[]).unwrap();
+            let path = dir.path().join(name);
+            break_it(&path);
+            let broken = fs::read(&path).ok();
+            // As long as nothing was written, every start finds it again.
+            let _ = StateFolder::read(dir.path());
+            let (mut folder, latched) = StateFolder::read(dir.path());
+            let all = latched
+                .get("all")
+                .unwrap_or_else(|| panic!("{name}: {latched:?}"));
+            assert!(all.reason.contains(name), "{}", all.reason);
+            assert_eq!(fs::read(&path).ok(), broken, "it was only read");
+            // Written once, the stop itself is what the next start finds.
+            let latched: BTreeMap<_, _> = latched.into_iter().collect();
+            folder.latches(&latched).unwrap();
+            folder.moving(&[]).unwrap();
+            let aside = dir.path().join(format!("{name}.broken"));
+            assert!(fs::symlink_metadata(&aside).is_ok(), "{name} is gone");
+            assert_eq!(fs::read(&aside).ok(), broken);
+            let (mut folder, again) = StateFolder::read(dir.path());
+            assert_eq!(again.into_iter().collect::<BTreeMap<_, _>>(), latched);
+            folder.latches(&latched).unwrap();
+            assert!(fs::symlink_metadata(&aside).is_ok(), "{name}: not lifted yet");
+            folder.latches(&BTreeMap::new()).unwrap();
+            assert!(fs::symlink_metadata(&aside).is_err(), "{name}: lifted");
+            assert_eq!(StateFolder::read(dir.path()).1, HashMap::new());
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_looked_into_holds_everything() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state");
+        fs::write(&path, "a file").unwrap();
+        let (mut folder, latched) = StateFolder::read(&path);
+        assert_eq!(ids(&latched), ["all"]);
+        assert!(folder.latches(&latched.into_iter().collect()).is_err());
+        assert!(folder.moving(&[]).is_err());
     }
 }

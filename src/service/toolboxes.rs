@@ -17,7 +17,7 @@ use super::bus_outbox::BusOutbox;
 use super::configuration::Configuration;
 use super::questions::{Question, Questions};
 use super::router::{Deliveries, Router};
-use super::state::LatchFile;
+use super::state_writer::{ANSWER, StateWriter};
 use super::{ServiceError, bus_status};
 use crate::api::{
     BusStatus, EventMessage, FailedFile, Outbox, ReloadOutcome, ServiceStatus, ToolboxStatus, Toolboxes,
@@ -33,11 +33,11 @@ use crate::tool::CompiledTool;
 
 /// What the bridge is made of.
 pub(super) struct Parts {
-    pub(super) configuration: Configuration,
+    pub(super) configuration: Arc<Configuration>,
     pub(super) engine: Arc<Engine>,
     pub(super) registry: Arc<Registry>,
     pub(super) outbox: Arc<BusOutbox>,
-    pub(super) latches: LatchFile,
+    pub(super) state: Arc<StateWriter>,
     pub(super) tracker: TaskTracker,
     pub(super) end: CancellationToken,
 }
@@ -94,6 +94,10 @@ impl Readings {
 impl Bridge {
     pub(super) fn start(parts: Parts) -> Result<Arc<Self>, ServiceError> {
         let config = parts.configuration.applied().clone();
+        let (configuration, end) = (parts.configuration.clone(), parts.end.clone());
+        parts
+            .tracker
+            .spawn(async move { end.run_until_cancelled(configuration.follow()).await });
         let bridge = Arc::new(Self {
             parts,
             begun: Instant::now(),
@@ -134,6 +138,7 @@ impl Bridge {
         let Some(manager) = self.manager.get() else {
             return ReloadOutcome::default();
         };
+        self.parts.configuration.until_read().await;
         let reading = lock(&self.readings).add(self.parts.configuration.newest());
         let report = manager.reload().await;
         let live = manager.live();
@@ -160,6 +165,9 @@ impl Bridge {
     /// called.
     fn publish(&self, live: &Live) {
         let before = self.parts.registry.snapshot();
+        let loaded = live.toolboxes.iter().map(|toolbox| &*toolbox.id);
+        let starting = live.starting.iter().map(String::as_str);
+        self.parts.engine.set_installed(&loaded.chain(starting).collect());
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         for toolbox in &live.toolboxes {
             let config = lock(&self.readings).get(toolbox.reading);
@@ -313,7 +321,7 @@ impl Deliveries for Bridge {
     }
 
     fn configuration_updated(&self) {
-        self.parts.configuration.read_again();
+        self.parts.configuration.files_changed();
     }
 
     fn configuration_patched(&self, head: &Message, data: &Object) {
@@ -410,7 +418,7 @@ impl Toolboxes for Bridge {
     }
 
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(self.parts.latches.keep(&self.parts.engine))
+        Box::pin(self.parts.state.keep(&self.parts.engine, ANSWER))
     }
 }
 

@@ -244,7 +244,7 @@ async fn a_toolbox_that_never_comes_back_is_replaced() {
     seen.wait_for("hanging", 1).await;
     check(
         &within(hanging).await,
-        &["start() has not returned within `limits.open`"],
+        &["start() has not returned within `limits.open_ms`"],
     );
     // Also where nobody waits for it any more.
     let mut limits = real_limits();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::fixture::{DEADLINE, Workshop, action, all, error, output, run, start, within};
 use crate::rig::{Rig, changes};
-use ovos_toolbox_wire::{CallOutcome, Conclusion, Object, Report};
+use ovos_toolbox_wire::{CallOutcome, Completion, Conclusion, Object, Report};
 use ovos_tools::engine::{Ended, RunId, Toolbox};
 use ovos_tools::plugin::{ReloadReport, State, ToolboxConfig};
 use serde_json::{Value, json};
@@ -633,4 +633,44 @@ async fn a_stopped_copy_gets_no_gentler_halt_when_it_is_replaced() {
         (0, 2, 1)
     );
     assert_eq!(*rig.drains.closed.lock().unwrap(), [("arm".to_owned(), 1)]);
+}
+
+/// In whatever order they are asked for, and whatever the toolbox is doing: a gentler halt would undo what a backend does in
+/// an emergency.
+#[tokio::test]
+async fn no_gentle_halt_comes_after_an_emergency_halt_until_the_resume() {
+    const ROUNDS: u64 = 10_000;
+    let shop = Workshop::new();
+    let (toolbox, _) = shop.open("notes_halts").await;
+    for round in 1..=ROUNDS {
+        let begun = toolbox.start(RunId(round), action("slow", round), None);
+        let orders: &[bool] = match round % 3 {
+            0 => &[false, true],
+            1 => &[true, false],
+            _ => &[false, true, false],
+        };
+        let halts = orders
+            .iter()
+            .map(|emergency| toolbox.halt(all(*emergency, round + 1)));
+        for word in within(futures_util::future::join_all(halts)).await {
+            word.unwrap();
+        }
+        drop(begun);
+        // Behind the start, so that what is repeated after it has been.
+        within(toolbox.may_close()).await.unwrap();
+        within(toolbox.resume()).await.unwrap();
+    }
+    let Ended::Reported(Completion::Output(seen)) =
+        within(toolbox.start(RunId(ROUNDS + 1), action("go", ROUNDS + 1), None)).await
+    else {
+        panic!("it runs after the resume")
+    };
+    assert_eq!(
+        (&seen["after"], &seen["undone"]),
+        (&json!(0), &json!(0)),
+        "{seen}"
+    );
+    // The other order works all the same.
+    assert!(seen["gentle"].as_u64().unwrap() > 0, "{seen}");
+    assert!(seen["emergencies"].as_u64().unwrap() >= ROUNDS, "{seen}");
 }

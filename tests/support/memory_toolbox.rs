@@ -596,6 +596,7 @@ impl Rig {
             session_id: None,
             lang: None,
             source: None,
+            operator: false,
             received: tokio::time::Instant::now().into_std(),
             timeout: None,
             observer: None,

@@ -144,6 +144,21 @@ impl Scene {
         }
     }
 
+    /// Waits until the service has on record that nothing moves: killed now, it comes back without a latch.
+    #[track_caller]
+    pub(crate) fn until_at_rest(&self) {
+        let record = self.sandbox.path("state/ovos-tools/moving.json");
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let moving = fs::read_to_string(&record).unwrap_or_default();
+            if moving.trim() == "[]" {
+                return;
+            }
+            assert!(Instant::now() < end, "on record as moving: {moving}");
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+    }
+
     /// Waits until motors of a call whose id starts like this have made a step.
     #[track_caller]
     pub(crate) fn until_moving(&self, call_id: &str) {

@@ -104,7 +104,9 @@ typedef struct tb_toolbox {
      * the host asks for tools(). */
     tb_status (*conclude)(void *instance, tb_str tool, tb_str args, tb_str report, tb_bytes *out);
     /* [any thread] Sends the command that ends motion of these subsystems (JSON array of names) and returns within
-     * 50 ms. emergency 0: hold position with power. emergency 1: as the configuration says.
+     * 50 ms. emergency 0: hold position with power. emergency 1: as the configuration says. After a call with
+     * emergency 1 there is none with emergency 0 until resume has returned TB_OK. One that is under way when the
+     * emergency comes has its 50 ms to return; past them the emergency call comes beside it, and again after it.
      * NULL where nothing moves: tools of effect motion, safe and stop are left out then. */
     tb_status (*halt)(void *instance, tb_str subsystems, uint32_t emergency, tb_bytes *error);
     /* [any thread] The latch is about to be lifted. Never moves. May refuse: *error says why. */

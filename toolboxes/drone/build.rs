@@ -11,6 +11,8 @@ const SERVICES: &[&str] = &[
     "mission",
     "geofence",
     "camera",
+    "events",
+    "mavlink_direct",
     "param",
     "telemetry",
 ];

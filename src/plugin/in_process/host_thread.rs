@@ -96,8 +96,11 @@ impl HostThread {
         for halt in again.halts {
             let subsystems = to_json(&halt.subsystems).unwrap_or_else(|_| r#"["all"]"#.to_owned());
             let said = self
-                .meter
-                .during(Calling::Halt, || instance.halt(&subsystems, halt.emergency));
+                .control
+                .halt_again(&subsystems, halt.emergency, |subsystems, emergency| {
+                    self.meter
+                        .during(Calling::Halt, || instance.halt(subsystems, emergency))
+                });
             if let Err(failure) = said {
                 tracing::error!(toolbox = &*self.core.origin.toolbox_id, %failure, "halt after a start failed");
             }

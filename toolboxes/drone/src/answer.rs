@@ -79,6 +79,13 @@ impl From<Refusal> for Reply {
     }
 }
 
+/// What was done, in words, or why it was not.
+impl From<Result<String, Refusal>> for Reply {
+    fn from(done: Result<String, Refusal>) -> Self {
+        done.map_or_else(Self::from, Self::done)
+    }
+}
+
 /// The short state beside every answer.
 pub(crate) fn state(vehicle: &str, facts: &Facts) -> Value {
     let round = |value: f64| (value * 100.0).round() / 100.0;
@@ -120,6 +127,35 @@ pub(crate) mod shapes {
         armed: Option<bool>,
         /// Whether it flies.
         in_air: Option<bool>,
+    }
+
+    /// Where the vehicle is.
+    #[derive(Serialize, JsonSchema)]
+    pub(crate) struct Place {
+        /// Degrees, as goto_gps takes them.
+        lat: f64,
+        lon: f64,
+        /// Metres above home, as goto_gps takes them.
+        alt_m: f64,
+        /// Compass heading, 0 to 360 degrees; 90 is east.
+        heading_deg: f64,
+        speed_mps: f64,
+        /// Metres in the local frame, as goto_local takes them.
+        north_m: f64,
+        east_m: f64,
+        down_m: f64,
+    }
+
+    /// Where home is.
+    #[derive(Serialize, JsonSchema)]
+    pub(crate) struct HomePlace {
+        /// Degrees.
+        lat: f64,
+        lon: f64,
+        /// Metres in the local frame.
+        north_m: f64,
+        east_m: f64,
+        down_m: f64,
     }
 
     macro_rules! answers {
@@ -209,6 +245,8 @@ pub(crate) mod shapes {
             branches: Vec<String>,
         }
         Health {
+            /// The firmware, such as `1.17.0`; null when it was not told.
+            px4_version: Option<String>,
             /// GPS and home position.
             gps_ok: bool,
             /// Local position.
@@ -224,6 +262,8 @@ pub(crate) mod shapes {
             flight_mode: String,
             /// Whether the vehicle would arm.
             armable: bool,
+            /// Why it would not, in the vehicle's words; empty where it does not say.
+            why_not_armable: Vec<String>,
             /// What the vehicle said last.
             status_text: Vec<String>,
         }
@@ -231,10 +271,16 @@ pub(crate) mod shapes {
             /// Charge, 0 to 100; null when it is not known.
             pct: Option<f64>,
             voltage_v: Option<f64>,
-            /// Minutes left, estimated by the vehicle; null when it does not say.
+            /// The same as `remaining_min`: minutes, not metres.
             remaining_m: Option<f64>,
+            /// Minutes left, estimated by the vehicle; null when it does not say.
+            remaining_min: Option<f64>,
         }
         FlightState {
+            /// Where it is now; null when that is not known.
+            position: Option<Place>,
+            /// Where heights and the return are counted from; null when it is not known.
+            home: Option<HomePlace>,
             /// What the flight is for.
             goal: Option<String>,
             /// What was seen last.
@@ -243,6 +289,10 @@ pub(crate) mod shapes {
             rotation_accum_deg: f64,
             /// Metres moved forward since take-off or replan.
             forward_accum_m: f64,
+            /// Degrees turned in the whole flight.
+            flight_rotation_deg: f64,
+            /// Metres moved forward in the whole flight.
+            flight_forward_m: f64,
             plan_id: Option<String>,
             replans: u64,
             safety: Value,

@@ -16,9 +16,10 @@ pub enum Backend {
     /// The simulator `px4-sim`, which the toolbox starts itself and recognises.
     #[default]
     Px4Sim,
-    /// PX4's own simulation (SITL or SIH) that somebody else has started.
+    /// PX4's own simulation (SITL: SIH or Gazebo) on this machine, started by another program. What is not recognised as
+    /// one is not commanded.
     Sitl,
-    /// A real vehicle; needs `allow_real_vehicle`.
+    /// A real vehicle, or a simulation that is not recognised; needs `allow_real_vehicle`.
     Vehicle,
 }
 
@@ -33,13 +34,27 @@ pub enum Estop {
     Land,
 }
 
+/// What happens when the battery falls below `flight_limits.min_battery_pct` in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BatteryAction {
+    /// It returns to where it took off, and lands there.
+    #[default]
+    Rtl,
+    /// It lands where it is.
+    Land,
+    /// It hovers where it is.
+    Hold,
+}
+
 /// The toolbox's section.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// What the toolbox drives.
     pub backend: Backend,
-    /// A real vehicle may be commanded. Without it everything that was not recognised as a simulator is refused.
+    /// A real vehicle may be commanded, which the backend `vehicle` needs. The other backends command only what they
+    /// recognise as a simulator.
     pub allow_real_vehicle: bool,
     /// Path of mavsdk_server. Looked for in PATH and in .venv-mavsdk when it is not given.
     pub mavsdk_server: Option<PathBuf>,
@@ -59,6 +74,9 @@ pub struct Config {
     pub perception: Perception,
     /// What an emergency stop does in the air.
     pub estop: Estop,
+    /// What the toolbox does by itself, once in a flight of its own, when the battery falls below
+    /// `flight_limits.min_battery_pct` in the air.
+    pub battery_action: BatteryAction,
     /// Folder of the run log, a JSONL file a run; none is written when it is not given.
     pub run_log: Option<PathBuf>,
     /// How long a call waits for the first connection, in milliseconds.
@@ -87,7 +105,7 @@ pub struct VehicleConfig {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Simulator {
-    /// Simulated seconds in a real one, 0.1 to 20.
+    /// Simulated seconds in a real one, 0.1 to 20; for `sitl` what PX4 was started with (`PX4_SIM_SPEED_FACTOR`).
     pub speed: f64,
     /// Which awkward behaviour of PX4 it has: `all`, `none`, or names with commas.
     pub quirks: String,
@@ -159,11 +177,6 @@ impl Config {
         }
     }
 
-    /// Whether what it drives is a simulation, by configuration or by recognition.
-    pub(crate) fn simulated(&self) -> bool {
-        self.backend != Backend::Vehicle
-    }
-
     /// Refuses what the schema cannot see.
     ///
     /// # Errors
@@ -190,6 +203,15 @@ impl Config {
                     vehicle.id
                 )));
             }
+            for place in [&vehicle.url, &vehicle.address].into_iter().flatten() {
+                if self.backend == Backend::Sitl && !is_loopback(place) {
+                    return Err(ToolError::bad_args(format!(
+                        "vehicles: {}: {place}: the backend `sitl` is for a simulation on this machine: expected a loopback \
+                         address such as udpin://127.0.0.1:14540; everything else needs the backend `vehicle`",
+                        vehicle.id
+                    )));
+                }
+            }
             seen.push(vehicle.id);
         }
         if self.backend == Backend::Vehicle && !self.allow_real_vehicle {
@@ -209,4 +231,20 @@ impl Config {
             .map_err(ToolError::bad_args)?;
         Ok(self)
     }
+}
+
+/// Whether a URL names this machine and nothing else. A serial port does not.
+fn is_loopback(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let network = matches!(
+        scheme,
+        "udp" | "udpin" | "udpout" | "tcp" | "tcpin" | "tcpout" | "http"
+    );
+    let loopback = host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    network && (loopback || host == "localhost")
 }

@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 use crate::answer::{self, Reply};
 use crate::clock::Clock;
 use crate::config::{Config, VehicleConfig};
-use crate::guard::{self, Refusal};
+use crate::guard::{self, Caller, Facts, Refusal};
 use crate::run_log::RunLog;
 use crate::tools::{self, Entry, Job};
 use crate::vehicle::{Braked, Gate, Link, Outside, Reach, Told, Vehicle};
@@ -26,7 +26,8 @@ pub struct Fleet {
 }
 
 /// A toolbox without a bus: events go nowhere.
-struct Alone;
+#[derive(Default)]
+struct Alone(Caller);
 
 impl Outside for Alone {
     fn event(&self, _: &str, _: Value) {}
@@ -39,6 +40,9 @@ impl Gate for Alone {
         true
     }
     fn progress(&self, _: f64, _: &str) {}
+    fn caller(&self) -> Caller {
+        self.0
+    }
 }
 
 /// A call that has no answer yet. Dropped so, it has ended without one.
@@ -73,6 +77,7 @@ impl Fleet {
         let fleet = Self::build(config, clock, outside)?;
         for vehicle in &fleet.vehicles {
             vehicle.start(Reach::Configured);
+            vehicle.keep_watch();
         }
         Ok(fleet)
     }
@@ -95,9 +100,10 @@ impl Fleet {
         config.upload_fence.get_or_insert(true);
         let config = config.checked()?;
         let clock = Clock::new(1.0).virtual_from(1_700_000_000.0);
-        let fleet = Self::build(config, clock, Arc::new(Alone))?;
+        let fleet = Self::build(config, clock, Arc::new(Alone::default()))?;
         for (vehicle, channel) in fleet.vehicles.iter().zip(channels) {
             vehicle.start(Reach::Given(channel));
+            vehicle.keep_watch();
         }
         Ok(fleet)
     }
@@ -161,6 +167,14 @@ impl Fleet {
         })
     }
 
+    /// Whether a vehicle, or all of them, was recognised as a simulation.
+    pub(crate) fn simulated(&self, vehicle: Option<&Vehicle>) -> bool {
+        match vehicle {
+            Some(vehicle) => vehicle.is_simulated(),
+            None => self.vehicles.iter().all(|vehicle| vehicle.is_simulated()),
+        }
+    }
+
     /// Takes a scene for a vehicle; one that names none is for the only one.
     pub fn see(&self, mut scene: Value) {
         let name = scene.as_object_mut().and_then(|scene| scene.remove("vehicle"));
@@ -173,15 +187,36 @@ impl Fleet {
         }
     }
 
-    /// Runs a tool with nobody who could cancel it, and answers as the service would.
+    /// Runs a tool for an operator, with nobody who could cancel it, and answers as the service would.
     ///
     /// # Cancel safety
     /// Dropped, nothing more is sent.
     pub async fn call(&self, tool: &str, args: Value) -> Value {
-        let Some(entry) = tools::entries().find(|entry| entry.row.tool == tool) else {
-            return Reply::failed("bad_args", format!("no tool {tool}")).json(None, true);
+        let operator = Caller {
+            operator: true,
+            latched: false,
         };
-        self.run(entry, args, "direct".to_string(), Arc::new(Alone)).await
+        self.call_as(operator, tool, args).await
+    }
+
+    /// As [`Fleet::call`], for another caller.
+    ///
+    /// # Cancel safety
+    /// As [`Fleet::call`].
+    pub async fn call_as(&self, caller: Caller, tool: &str, args: Value) -> Value {
+        let Some(entry) = tools::entry(tool) else {
+            return Reply::failed("bad_args", format!("no tool {tool}")).json(None, self.simulated(None));
+        };
+        let mut last = Value::Null;
+        for (entry, args) in tools::steps(entry, args) {
+            last = self
+                .run(entry, args, "direct".to_string(), Arc::new(Alone(caller)))
+                .await;
+            if last["ok"] != true {
+                break;
+            }
+        }
+        last
     }
 
     /// Brings every vehicle to rest, as a stop from the service does, and waits until the commands were acknowledged.
@@ -239,7 +274,7 @@ impl Fleet {
         let row = entry.row;
         let vehicle = match self.vehicle(args.get("vehicle").and_then(Value::as_str)) {
             Ok(vehicle) => vehicle,
-            Err(refusal) => return entry.complete(refusal.into()).json(None, self.config.simulated()),
+            Err(refusal) => return entry.complete(refusal.into()).json(None, self.simulated(None)),
         };
         self.log.write(
             "call",
@@ -259,11 +294,18 @@ impl Fleet {
         } else if row.tool == "vehicle_health" || row.tool == "battery_status" {
             vehicle.wait_link(Duration::from_millis(800)).await;
         }
-        let reply = self.judge_and_run(entry, args, id.clone(), vehicle, gate).await;
+        let arms = tools::arms(entry, &args);
+        let reply = self
+            .judge_and_run(entry, args, id.clone(), vehicle, Arc::clone(&gate))
+            .await;
+        if arms && !reply.ok {
+            // It was armed for this alone.
+            tools::disarm_standing(&vehicle.begin(id.clone(), Effect::Safe, gate)).await;
+        }
         let reply = entry.complete(reply);
         let answer = reply.json(
             Some(answer::state(&vehicle.id, &vehicle.facts())),
-            self.config.simulated(),
+            self.simulated(Some(vehicle)),
         );
         unanswered.answered = true;
         self.log.write("answer", || {
@@ -295,10 +337,17 @@ impl Fleet {
         vehicle: &Arc<Vehicle>,
         gate: Arc<dyn Gate>,
     ) -> Reply {
+        let args = match entry.known(args) {
+            Ok(args) => args,
+            Err(refusal) => return refusal.into(),
+        };
         if let Err(refusal) = (entry.readable)(&args) {
             return refusal.into();
         }
-        let facts = vehicle.facts();
+        let facts = Facts {
+            caller: gate.caller(),
+            ..vehicle.facts()
+        };
         // What is down says more than what is missing because of it.
         if let Link::Missing(why) = vehicle.link()
             && !entry.row.needs.is_empty()
@@ -314,7 +363,9 @@ impl Fleet {
         });
         if let Err(refusal) = judged {
             let why = match vehicle.link() {
-                Link::Connecting(why) | Link::Lost(why) if refusal.code == "link_down" => {
+                Link::Connecting(why) | Link::Absent(why) | Link::Lost(why)
+                    if refusal.code == "link_down" =>
+                {
                     format!("{}: {why}", refusal.msg)
                 }
                 _ => refusal.msg,

@@ -12,6 +12,9 @@ pub(crate) struct Flight {
     pub(crate) last_detection: Option<(String, Detection)>,
     pub(crate) rotation_accum_deg: f64,
     pub(crate) forward_accum_m: f64,
+    /// In the whole flight, replans included.
+    pub(crate) flight_rotation_deg: f64,
+    pub(crate) flight_forward_m: f64,
     pub(crate) plan_id: Option<String>,
     pub(crate) replans: u32,
 }
@@ -23,6 +26,18 @@ impl Flight {
             goal: self.goal.take(),
             ..Self::default()
         };
+    }
+
+    /// It has turned so many degrees.
+    pub(crate) fn turned(&mut self, deg: f64) {
+        self.rotation_accum_deg += deg;
+        self.flight_rotation_deg += deg;
+    }
+
+    /// It has moved forward so many metres.
+    pub(crate) fn moved_forward(&mut self, metres: f64) {
+        self.forward_accum_m += metres;
+        self.flight_forward_m += metres;
     }
 
     /// The state object that goes to the caller and, when it has changed, to the bus.
@@ -37,6 +52,8 @@ impl Flight {
             "last_detection": detection,
             "rotation_accum_deg": round(self.rotation_accum_deg),
             "forward_accum_m": round(self.forward_accum_m),
+            "flight_rotation_deg": round(self.flight_rotation_deg),
+            "flight_forward_m": round(self.flight_forward_m),
             "plan_id": self.plan_id,
             "replans": self.replans,
             "safety": {
@@ -50,6 +67,8 @@ impl Flight {
             "limits": {
                 "max_rotation_deg": limits.max_rotation_deg,
                 "max_forward_m": limits.max_forward_m,
+                "max_flight_rotation_deg": limits.flight_rotation_deg(),
+                "max_flight_forward_m": limits.flight_forward_m(),
                 "min_battery_pct": limits.min_battery_pct,
                 "min_alt_m": limits.min_alt_m,
                 "max_alt_m": limits.max_alt_m,

@@ -15,12 +15,13 @@ mod table;
 mod tests;
 
 pub(crate) use braking::Braking;
-pub(crate) use facts::{Facts, Health, Home, Landed, Mode, Pose};
+pub use facts::Caller;
+pub(crate) use facts::{Checks, Facts, Health, Home, Landed, Mode, Pose};
 pub use fence::Fence;
 pub(crate) use fence::Global;
 pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
-pub(crate) use range::{Adjusted, Range, Treatment, whole};
+pub(crate) use range::{Adjusted, Range, Treatment, shown, whole};
 pub(crate) use table::{Need, Row, row, rows};
 
 use crate::geo::{Ned, distance};
@@ -96,15 +97,27 @@ pub(crate) fn altitude(home: Home, place: Ned) -> f64 {
 /// # Errors
 /// Something does, or it is not known.
 pub(crate) fn ahead(facts: &Facts, dist_m: f64, margin_m: f64) -> Result<f64, Refusal> {
-    match &facts.free_ahead_m {
+    free(&facts.free_ahead_m, "ahead", dist_m, margin_m)
+}
+
+/// The same behind.
+///
+/// # Errors
+/// As [`ahead`].
+pub(crate) fn behind(facts: &Facts, dist_m: f64, margin_m: f64) -> Result<f64, Refusal> {
+    free(&facts.free_behind_m, "behind", dist_m, margin_m)
+}
+
+fn free(known: &Result<f64, String>, side: &str, dist_m: f64, margin_m: f64) -> Result<f64, Refusal> {
+    match known {
         Err(why) => refuse(
             "no_obstacle_data",
-            format!("the way ahead is not known to be free: {why}"),
+            format!("the way {side} is not known to be free: {why}"),
         ),
         Ok(free) if *free < dist_m + margin_m => refuse(
             "blocked",
             format!(
-                "something is {free:.2} m ahead; a move of {dist_m:.2} m needs {:.2} m",
+                "something is {free:.2} m {side}; a move of {dist_m:.2} m needs {:.2} m",
                 dist_m + margin_m
             ),
         ),
@@ -126,6 +139,16 @@ pub(crate) fn rotation(facts: &Facts, limits: &Limits, deg: f64) -> Result<(), R
             ),
         );
     }
+    if facts.flight_rotation_deg + deg > limits.flight_rotation_deg() + 1e-6 {
+        return refuse(
+            "rotation_limit",
+            format!(
+                "turned {:.0} of {:.0} deg in this flight; {deg:.0} more are too many, and a replan gives none back",
+                facts.flight_rotation_deg,
+                limits.flight_rotation_deg()
+            ),
+        );
+    }
     Ok(())
 }
 
@@ -140,6 +163,16 @@ pub(crate) fn forward(facts: &Facts, limits: &Limits, metres: f64) -> Result<(),
             format!(
                 "moved {:.2} of {:.2} m forward since take-off or the last replan; {metres:.2} more are too many",
                 facts.forward_accum_m, limits.max_forward_m
+            ),
+        );
+    }
+    if facts.flight_forward_m + metres > limits.flight_forward_m() + 1e-6 {
+        return refuse(
+            "forward_limit",
+            format!(
+                "moved {:.2} of {:.2} m forward in this flight; {metres:.2} more are too many, and a replan gives none back",
+                facts.flight_forward_m,
+                limits.flight_forward_m()
             ),
         );
     }
@@ -212,5 +245,5 @@ pub(crate) fn takeoff_band(row: &Row, limits: &Limits) -> Range {
         .find(|range| range.arg == "alt_m")
         .map_or((1.0, 30.0), |range| (range.min, range.max));
     let highest = limits.max_alt_m - Pace::TAKEOFF.below_ceiling(limits.braking);
-    Range::clamping("alt_m", min, highest.clamp(min, max))
+    Range::height("alt_m", min, highest.clamp(min, max))
 }

@@ -16,6 +16,7 @@ mod flight;
 mod geo;
 mod guard;
 pub mod mavsdk;
+mod reserve;
 mod run_log;
 mod scene;
 mod toolbox;
@@ -23,7 +24,7 @@ mod tools;
 mod vehicle;
 
 pub use fleet::Fleet;
-pub use guard::{Fence, Limits};
+pub use guard::{Caller, Fence, Limits};
 pub use toolbox::Drone;
 
 ovos_toolbox_sdk::export_toolbox!(Drone);

@@ -24,5 +24,15 @@ macro_rules! package {
 }
 
 package!(
-    core, info, action, offboard, mission, geofence, camera, param, telemetry
+    core,
+    info,
+    action,
+    offboard,
+    mission,
+    geofence,
+    camera,
+    events,
+    mavlink_direct,
+    param,
+    telemetry
 );

@@ -37,6 +37,15 @@ struct WrittenObstacle {
     ts: Option<f64>,
 }
 
+/// Where something is that may be in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    /// In front.
+    Ahead,
+    /// Behind.
+    Behind,
+}
+
 /// Something seen. The picture is 1 wide and 1 high.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Detection {
@@ -85,8 +94,9 @@ struct Kept {
     eyes: BTreeMap<(String, String), Eye>,
     /// With the time stamp they came with.
     detections: Option<(Vec<Detection>, Stamp, f64)>,
-    /// From the vehicle's own range sensor.
-    sensor: Option<(f64, Instant)>,
+    /// From the vehicle's own range sensors, oldest first. Two that look the same way cannot be told apart: of all
+    /// readings that are fresh the nearest counts, so of those before a nearer one none is kept.
+    ranges: BTreeMap<Side, Vec<(f64, Instant)>>,
     error: Option<String>,
 }
 
@@ -209,11 +219,19 @@ impl SceneStore {
         Ok(())
     }
 
-    /// Takes what a range sensor that looks ahead has measured.
-    pub(crate) fn put_range(&self, metres: f64) {
-        if metres.is_finite() && metres >= 0.0 {
-            self.lock().sensor = Some((metres, Instant::now()));
+    /// Takes what a range sensor has measured that reaches so far, both in metres. One that sees nothing says its reach, or
+    /// more, or infinity.
+    pub(crate) fn put_range(&self, side: Side, metres: f64, reach_m: f64) {
+        let reach_m = if reach_m > 0.0 { reach_m } else { f64::INFINITY };
+        let metres = if metres > reach_m { reach_m } else { metres };
+        if !(metres.is_finite() && metres >= 0.0) {
+            return;
         }
+        let fresh = std::time::Duration::from_millis(self.rules.obstacle_max_age_ms);
+        let mut kept = self.lock();
+        let ranges = kept.ranges.entry(side).or_default();
+        ranges.retain(|(nearer, at)| *nearer < metres && at.elapsed() <= fresh);
+        ranges.push((metres, Instant::now()));
     }
 
     /// The detections, if they are fresh.
@@ -240,34 +258,39 @@ impl SceneStore {
         Ok(detections.clone())
     }
 
-    /// Metres to the nearest thing ahead, the smallest of all fresh sources that look ahead.
+    /// Metres to the nearest thing on that side, the smallest of all fresh sources that look there.
     ///
     /// # Errors
     /// Why it is not known: a sentence.
-    pub(crate) fn free_ahead(&self) -> Result<f64, String> {
+    pub(crate) fn free(&self, side: Side) -> Result<f64, String> {
         if !self.rules.use_obstacles {
             return Err("obstacle data is switched off in the configuration (use_obstacles)".to_string());
         }
         let limit = self.rules.obstacle_max_age_ms as f64 / 1000.0;
         let kept = self.lock();
         let eyes = kept.eyes.iter();
-        let (ahead, elsewhere): (Vec<_>, Vec<_>) = eyes
+        let (there, elsewhere): (Vec<_>, Vec<_>) = eyes
             .filter_map(|((frame, _), eye)| Some((frame, eye.obstacle?)))
-            .partition(|(frame, _)| looks_ahead(frame));
-        let seen = ahead.iter().map(|(_, (metres, stamp))| (*metres, stamp.age_s()));
-        let sensor = kept
-            .sensor
-            .map(|(metres, at)| (metres, at.elapsed().as_secs_f64()));
-        let told: Vec<(f64, f64)> = seen.chain(sensor).collect();
+            .partition(|(frame, _)| looks(frame) == Some(side));
+        let seen = there.iter().map(|(_, (metres, stamp))| (*metres, stamp.age_s()));
+        let ranges = kept.ranges.get(&side).map(Vec::as_slice).unwrap_or_default();
+        let ranges = ranges
+            .iter()
+            .map(|(metres, at)| (*metres, at.elapsed().as_secs_f64()));
+        let told: Vec<(f64, f64)> = seen.chain(ranges).collect();
         let fresh = told.iter().filter(|(_, age)| *age <= limit);
+        let frame = match side {
+            Side::Ahead => "front",
+            Side::Behind => "rear",
+        };
         match fresh.map(|(metres, _)| *metres).reduce(f64::min) {
             Some(metres) => Ok(metres),
             None if !told.is_empty() => Err(format!("the obstacle data is older than {limit:.1} s")),
             None => match elsewhere.first() {
-                Some((frame, _)) => Err(format!(
-                    "obstacle data has come for the frame {frame} and none for front"
+                Some((other, _)) => Err(format!(
+                    "obstacle data has come for the frame {other} and none for {frame}"
                 )),
-                None => Err("no obstacle data has come yet".to_string()),
+                None => Err(format!("no obstacle data has come yet for {frame}")),
             },
         }
     }
@@ -305,9 +328,13 @@ impl SceneStore {
     }
 }
 
-/// Whether what is seen in a frame is ahead of the vehicle. One that is not named is.
-fn looks_ahead(frame: &str) -> bool {
-    matches!(frame.trim(), "") || frame.trim().eq_ignore_ascii_case("front")
+/// Which side a frame shows. One that is not named shows what is ahead.
+fn looks(frame: &str) -> Option<Side> {
+    match frame.trim().to_ascii_lowercase().as_str() {
+        "" | "front" => Some(Side::Ahead),
+        "rear" | "back" => Some(Side::Behind),
+        _ => None,
+    }
 }
 
 /// The surest detection of an object.
@@ -402,24 +429,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_old_counts_as_unknown() {
         let store = store(Perception::default());
-        assert!(store.free_ahead().is_err() && store.detections().is_err());
+        assert!(store.free(Side::Ahead).is_err() && store.detections().is_err());
         store
             .put(scene(NOW, json!([]), json!({"min_dist_m": 2.5})))
             .unwrap();
-        assert_eq!(store.free_ahead(), Ok(2.5));
+        assert_eq!(store.free(Side::Ahead), Ok(2.5));
         let behind = store.put(scene(NOW - 0.1, json!([]), Value::Null));
         assert!(matches!(behind, Err(SceneError::Regressed(_))), "{behind:?}");
         tokio::time::advance(std::time::Duration::from_millis(600)).await;
-        assert!(store.free_ahead().is_err());
+        assert!(store.free(Side::Ahead).is_err());
         assert_eq!(store.detections(), Ok(vec![]));
-        store.put_range(4.0);
-        assert_eq!(store.free_ahead(), Ok(4.0));
+        store.put_range(Side::Ahead, 4.0, 12.0);
+        assert_eq!(store.free(Side::Ahead), Ok(4.0));
         tokio::time::advance(std::time::Duration::from_millis(600)).await;
         assert!(store.detections().unwrap_err().contains("old"));
         store
             .put(scene(NOW + 0.5, json!([]), json!({"min_dist_m": 1.0})))
             .unwrap();
-        assert!(store.free_ahead().is_err(), "it was 0.7 s old when it came");
+        assert!(store.free(Side::Ahead).is_err(), "it was 0.7 s old when it came");
     }
 
     /// An obstacle and nothing else, of one source in one frame.
@@ -449,17 +476,58 @@ mod tests {
             let eyes = wall();
             let case = other.to_string();
             eyes.put(other).unwrap();
-            assert_eq!(eyes.free_ahead(), Ok(ahead), "{case}");
+            assert_eq!(eyes.free(Side::Ahead), Ok(ahead), "{case}");
         }
         let eyes = wall();
         tokio::time::advance(std::time::Duration::from_millis(300)).await;
         eyes.put(obstacle(NOW + 0.3, "front", "yolo", 5.0)).unwrap();
-        assert_eq!(eyes.free_ahead(), Ok(0.8));
+        assert_eq!(eyes.free(Side::Ahead), Ok(0.8));
         tokio::time::advance(std::time::Duration::from_millis(300)).await;
-        assert_eq!(eyes.free_ahead(), Ok(5.0), "the wall was seen too long ago");
+        assert_eq!(eyes.free(Side::Ahead), Ok(5.0), "the wall was seen too long ago");
         let eyes = store(Perception::default());
         eyes.put(obstacle(NOW, "down", "depth", 5.0)).unwrap();
-        assert!(eyes.free_ahead().unwrap_err().contains("down"));
+        assert!(eyes.free(Side::Ahead).unwrap_err().contains("down"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_range_sensor_counts_and_nothing_within_reach_is_free() {
+        const INF: f64 = f64::INFINITY;
+        // Readings 50 ms apart as (metres, reach), and what is free after them.
+        for (readings, free) in [
+            (vec![(0.8, 12.0), (6.0, 12.0)], Some(0.8)),
+            (vec![(6.0, 12.0), (0.8, 12.0), (6.0, 12.0)], Some(0.8)),
+            (vec![(INF, 12.0)], Some(12.0)),
+            (vec![(13.0, 12.0)], Some(12.0)),
+            (vec![(INF, 12.0), (2.0, 4.0)], Some(2.0)),
+            (vec![(INF, f64::NAN)], None),
+            (vec![(INF, 0.0)], None),
+            (vec![(f64::NAN, 12.0)], None),
+            (vec![(-1.0, 12.0)], None),
+        ] {
+            let store = store(Perception::default());
+            for (metres, reach) in &readings {
+                store.put_range(Side::Ahead, *metres, *reach);
+                tokio::time::advance(std::time::Duration::from_millis(50)).await;
+            }
+            assert_eq!(store.free(Side::Ahead).ok(), free, "{readings:?}");
+            assert!(store.free(Side::Behind).is_err(), "{readings:?}");
+        }
+        let store = store(Perception::default());
+        store.put_range(Side::Ahead, 0.8, 12.0);
+        for _ in 0..12 {
+            store.put_range(Side::Ahead, 6.0, 12.0);
+            tokio::time::advance(std::time::Duration::from_millis(50)).await;
+        }
+        assert_eq!(
+            store.free(Side::Ahead),
+            Ok(6.0),
+            "the near one was seen too long ago"
+        );
+        store.put(obstacle(NOW + 0.6, "rear", "depth", 1.5)).unwrap();
+        assert_eq!(
+            (store.free(Side::Ahead), store.free(Side::Behind)),
+            (Ok(6.0), Ok(1.5))
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -489,7 +557,7 @@ mod tests {
             .put(scene(NOW, cup.clone(), json!({"min_dist_m": 2.5})))
             .unwrap();
         assert_eq!(blind.find("cup", 0.5).unwrap().unwrap().distance(), None);
-        assert!(blind.free_ahead().is_err());
+        assert!(blind.free(Side::Ahead).is_err());
         let rules = Perception {
             use_vision: false,
             ..Perception::default()

@@ -12,6 +12,7 @@ use ovos_toolbox_sdk::wire::{CallOutcome, Outcome};
 use crate::answer::{self, Reply};
 use crate::config::Config;
 use crate::fleet::Fleet;
+use crate::guard::Caller;
 use crate::tools::{self, Entry};
 use crate::vehicle::{Braked, Gate, Outside, Resting, Vehicle, stop_from_nothing};
 
@@ -46,6 +47,13 @@ impl Gate for Context<Drone> {
 
     fn progress(&self, fraction: f64, message: &str) {
         Self::progress(self, fraction, message);
+    }
+
+    fn caller(&self) -> Caller {
+        Caller {
+            operator: self.is_operator(),
+            latched: self.is_latched(),
+        }
     }
 }
 
@@ -161,7 +169,7 @@ async fn rest_from_nothing(config: Config) -> Result<(), String> {
         let config = &config;
         async move {
             let one = match &own.address {
-                Some(address) => stop_from_nothing(address, config.flight_limits.braking).await,
+                Some(address) => stop_from_nothing(address, config).await,
                 None => crate::vehicle::stop_through_own_server(config, &own).await,
             };
             one.map_err(|why| format!("{}: {why}", own.id))
@@ -182,7 +190,14 @@ fn tool(entry: &'static Entry) -> Tool<Drone> {
     let run = move |context: Context<Drone>, args: Value| async move {
         let gate: Arc<dyn Gate> = Arc::new(context.clone());
         let id = context.call_id().to_string();
-        Ok(context.toolbox().fleet.run(entry, args, id, gate).await)
+        // A step of the call, which is another tool's.
+        let step = tools::entry(context.action()).unwrap_or(entry);
+        let answer = context.toolbox().fleet.run(step, args, id, gate).await;
+        if step.row.tool == row.tool || answer["ok"] == true {
+            return Ok(answer);
+        }
+        let msg = answer["msg"].as_str().unwrap_or_default().to_owned();
+        Err(ToolError::msg(msg).with_data(answer))
     };
     Tool::dynamic(
         row.tool,
@@ -193,14 +208,32 @@ fn tool(entry: &'static Entry) -> Tool<Drone> {
     )
     .category(row.category)
     .timeout(row.timeout())
-    .plan(move |toolbox: &Drone, args: Object| Ok(vec![plan(toolbox, entry, args)]))
+    .plan(move |toolbox: &Drone, args: Object| Ok(plan(toolbox, entry, args)))
     .conclude(move |toolbox: &Drone, args: Value, report: Report| {
         Ok(conclude(toolbox, entry, &args, &report))
     })
 }
 
+/// An action for each step, named after the tool that does it.
+fn plan(toolbox: &Drone, entry: &'static Entry, args: Object) -> Vec<Action> {
+    let mut actions: Vec<Action> = Vec::new();
+    for (step, args) in tools::steps(entry, Value::Object(args)) {
+        let args = match args {
+            Value::Object(args) => args,
+            _ => Object::new(),
+        };
+        let before = actions.iter().map(|action| action.name.clone()).collect();
+        actions.push(Action {
+            dependencies: before,
+            timeout_ms: u64::try_from(step.row.timeout().as_millis()).ok(),
+            ..action(toolbox, step, args)
+        });
+    }
+    actions
+}
+
 /// One action on the subsystem of the vehicle that is named.
-fn plan(toolbox: &Drone, entry: &Entry, args: Object) -> Action {
+fn action(toolbox: &Drone, entry: &Entry, args: Object) -> Action {
     let vehicle = toolbox.fleet.vehicle(args.get("vehicle").and_then(Value::as_str));
     let part = match entry.row.effect {
         Effect::Motion | Effect::Safe | Effect::Stop => Some("flight"),
@@ -226,7 +259,12 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
         toolbox.fleet.answered_elsewhere(entry.row.tool, args, &answer);
         return answer;
     }
-    let action = report.actions.first();
+    // The last step answers for the call, unless one before it failed.
+    let action = report
+        .actions
+        .iter()
+        .find(|action| action.outcome != Outcome::Completed)
+        .or(report.actions.last());
     if let Some(output) = action
         .filter(|action| action.outcome == Outcome::Completed)
         .and_then(|action| action.output.clone())
@@ -234,11 +272,17 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
         return output;
     }
     let said = action.and_then(|action| action.error.as_ref());
+    if let Some(answer) = said.and_then(|error| error.data.clone())
+        && answer.get("ok").is_some()
+    {
+        return answer;
+    }
     let bad_args = said.is_some_and(|error| error.kind == "ValueError");
     let vehicle = toolbox
         .fleet
         .vehicle(args.get("vehicle").and_then(Value::as_str))
-        .ok();
+        .ok()
+        .map(Arc::as_ref);
     let overridden = vehicle.and_then(|vehicle| vehicle.overridden());
     let (code, msg) = match (overridden, report.outcome) {
         (Some(how), _) if entry.row.effect == Effect::Motion => ("pilot_override", how),
@@ -260,7 +304,7 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
     let state = vehicle.map(|vehicle| answer::state(&vehicle.id, &vehicle.facts()));
     let answer = entry
         .complete(Reply::failed(code, msg))
-        .json(state, toolbox.fleet.config.simulated());
+        .json(state, toolbox.fleet.simulated(vehicle));
     toolbox.fleet.answered_elsewhere(entry.row.tool, args, &answer);
     answer
 }
@@ -308,7 +352,5 @@ fn stopped(toolbox: &Drone, entry: &Entry) -> Value {
         .vehicles()
         .first()
         .map(|vehicle| answer::state(&vehicle.id, &vehicle.facts()));
-    entry
-        .complete(reply)
-        .json(state, toolbox.fleet.config.simulated())
+    entry.complete(reply).json(state, toolbox.fleet.simulated(None))
 }

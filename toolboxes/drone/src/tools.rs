@@ -21,6 +21,7 @@ use ovos_toolbox_sdk::{argument_schema, output_schema};
 use crate::answer::{Reply, shapes};
 use crate::guard::{self, Refusal, Row};
 use crate::vehicle::Call;
+pub(crate) use lifecycle::disarm_standing;
 
 /// A call that was let in.
 pub(crate) struct Job {
@@ -42,6 +43,30 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The arguments that the tool has. What it does not have is dropped for a tool that brings a vehicle to safety, which is
+    /// never refused for a reason that was added, and refused by name for every other.
+    pub(crate) fn known(&self, args: Value) -> Result<Value, Refusal> {
+        let Value::Object(mut args) = args else {
+            return Ok(args);
+        };
+        let known = |name: &str| self.argument_schema["properties"].get(name).is_some();
+        if matches!(self.row.effect, Effect::Safe | Effect::Stop) {
+            args.retain(|name, _| known(name));
+        } else if let Some(name) = args.keys().find(|name| !known(name)) {
+            let names = self.argument_schema["properties"].as_object();
+            let names: Vec<&str> = names
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str())
+                .collect();
+            return guard::refuse(
+                "bad_args",
+                format!("unknown argument '{name}'; known: {}", names.join(", ")),
+            );
+        }
+        Ok(Value::Object(args))
+    }
+
     /// Adds what the output schema asks for to an answer that has not got so far.
     pub(crate) fn complete(&self, mut reply: Reply) -> Reply {
         if let Value::Object(blank) = (self.blank)() {
@@ -109,7 +134,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "disarm" lifecycle::disarm, NoArgs, Plain, {},
             "Disarm the motors. Only on the ground.";
         "takeoff" lifecycle::takeoff, lifecycle::TakeoffArgs, Plain, {},
-            "Take off and climb; returns when the height is reached and the vehicle hovers. Needs arm first.";
+            "Take off and climb; returns when the height is reached and the vehicle hovers. Needs arm first, or `arm: true`.";
         "land" lifecycle::land, NoArgs, Plain, {},
             "Land where the vehicle is; returns when it stands and is disarmed.";
         "rtl" lifecycle::rtl, NoArgs, Plain, {},
@@ -122,6 +147,8 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
             "Turn counter-clockwise (to the left) on the spot, 1 to 90 degrees a call.";
         "move_forward" motion::move_forward, motion::MoveArgs, Plain, {},
             "Move forward, 10 to 300 cm a call. Refused unless the way ahead is known to be free.";
+        "move_backward" motion::move_backward, motion::MoveArgs, Plain, {},
+            "Move backward, 10 to 300 cm a call. Refused unless a sensor that looks back shows the way free.";
         "move_left" motion::move_left, motion::MoveArgs, Plain, {},
             "Move to the left without turning, 10 to 300 cm a call.";
         "move_right" motion::move_right, motion::MoveArgs, Plain, {},
@@ -157,15 +184,16 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "replan" policy::replan, policy::ReplanArgs, Replan, {"plan_id": "", "branches": []},
             "Begin a new plan because the last one did not work: new turning and forward budgets, and what could be tried next.";
         "vehicle_health" telemetry::vehicle_health, NoArgs, Health,
-            {"gps_ok": false, "ekf_ok": false, "imu_ok": false, "magnetometer_ok": false, "battery_pct": null, "link_ok": false,
-             "flight_mode": "UNKNOWN", "armable": false, "status_text": []},
+            {"px4_version": null, "gps_ok": false, "ekf_ok": false, "imu_ok": false, "magnetometer_ok": false, "battery_pct": null, "link_ok": false,
+             "flight_mode": "UNKNOWN", "armable": false, "why_not_armable": [], "status_text": []},
             "Sensors, position, battery, link and flight mode, and why the vehicle would not arm.";
-        "battery_status" telemetry::battery_status, NoArgs, BatteryStatus, {"pct": null, "voltage_v": null, "remaining_m": null},
+        "battery_status" telemetry::battery_status, NoArgs, BatteryStatus, {"pct": null, "voltage_v": null, "remaining_m": null, "remaining_min": null},
             "Charge in percent, voltage, and minutes left where the vehicle estimates them.";
         "vehicle_state" telemetry::vehicle_state, NoArgs, FlightState,
-            {"goal": null, "last_detection": null, "rotation_accum_deg": 0.0, "forward_accum_m": 0.0, "plan_id": null, "replans": 0,
+            {"goal": null, "last_detection": null, "rotation_accum_deg": 0.0, "forward_accum_m": 0.0, "flight_rotation_deg": 0.0, "flight_forward_m": 0.0,
+             "position": null, "home": null, "plan_id": null, "replans": 0,
              "safety": {}, "limits": {}},
-            "What the flight is for, what was seen last, how much of the budgets is used, and the limits.";
+            "Where the vehicle is (latitude, longitude, height, heading, speed) and where home is, what the flight is for, what was seen last, how much of the budgets is used, and the limits.";
         "log" telemetry::log, telemetry::LogArgs, Plain, {},
             "Write a line into the flight's log, for people who read it later. Commands nothing.";
         "capture_photo" camera::capture_photo, NoArgs, Plain, {},
@@ -180,6 +208,32 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
     .iter()
 }
 
+/// The tool of this name.
+pub(crate) fn entry(tool: &str) -> Option<&'static Entry> {
+    entries().find(|entry| entry.row.tool == tool)
+}
+
+/// Whether a call arms the vehicle for what it does.
+pub(crate) fn arms(entry: &Entry, args: &Value) -> bool {
+    entry.row.tool == "takeoff" && args["arm"] == true
+}
+
+/// What a call does, one tool after another, each with its arguments.
+pub(crate) fn steps(own: &'static Entry, args: Value) -> Vec<(&'static Entry, Value)> {
+    let mut steps = Vec::new();
+    if arms(own, &args)
+        && (own.readable)(&args).is_ok()
+        && let Some(arm) = entry("arm")
+    {
+        let vehicle = args
+            .get("vehicle")
+            .map_or(json!({}), |vehicle| json!({"vehicle": vehicle}));
+        steps.push((arm, vehicle));
+    }
+    steps.push((own, args));
+    steps
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,7 +246,7 @@ mod tests {
         sorted.sort_unstable();
         rows.sort_unstable();
         assert_eq!(sorted, rows);
-        assert_eq!(listed.len(), 34);
+        assert_eq!(listed.len(), 35);
     }
 
     #[test]

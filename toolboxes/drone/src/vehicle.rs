@@ -15,6 +15,7 @@ mod orphan;
 mod prepare;
 mod process;
 mod programs;
+mod recognise;
 mod record;
 mod rest;
 mod streams;
@@ -46,9 +47,9 @@ pub(crate) use telemetry::Telemetry;
 use crate::clock::Clock;
 use crate::config::{Config, VehicleConfig};
 use crate::flight::Flight;
-use crate::guard::{Facts, Mode};
+use crate::guard::{Caller, Facts, Mode};
 use crate::run_log::RunLog;
-use crate::scene::SceneStore;
+use crate::scene::{SceneStore, Side};
 
 /// Whom a vehicle tells what happens by itself.
 pub(crate) trait Outside: Send + Sync {
@@ -64,6 +65,8 @@ pub(crate) trait Gate: Send + Sync {
     fn command(&self, send: &mut dyn FnMut()) -> bool;
     /// How far the call is, 0 to 1.
     fn progress(&self, fraction: f64, message: &str);
+    /// Who asks, and in what state.
+    fn caller(&self) -> Caller;
 }
 
 /// Whether there is a way to the vehicle.
@@ -71,6 +74,8 @@ pub(crate) trait Gate: Send + Sync {
 pub(crate) enum Link {
     /// On the way, or why not yet.
     Connecting(String),
+    /// Waited for in vain so far, and what to do.
+    Absent(String),
     /// Recognised and heard.
     Up,
     /// Heard, and not to be commanded: it is not what the configuration says.
@@ -119,6 +124,12 @@ pub(crate) struct Vehicle {
     /// How many brakes there were: only the last one judges whether the vehicle is unstable.
     brakes: std::sync::atomic::AtomicU64,
     override_told: Told,
+    /// The firmware it says it has.
+    version: Mutex<Option<String>>,
+    /// The open port of its server was warned of.
+    port_warned: std::sync::Once,
+    /// The last judgement of what it is: a simulation that was recognised.
+    simulated: std::sync::atomic::AtomicBool,
     /// When a scene was last written into the run log, by frame and source.
     scenes_written: Mutex<BTreeMap<(String, String), tokio::time::Instant>>,
     /// How many commands that lead to a mode calls have sent: one since a brake began knows better than the brake.
@@ -160,6 +171,9 @@ impl Vehicle {
             braking: Arc::default(),
             brakes: std::sync::atomic::AtomicU64::new(0),
             override_told,
+            version: Mutex::default(),
+            port_warned: std::sync::Once::new(),
+            simulated: std::sync::atomic::AtomicBool::new(false),
             scenes_written: Mutex::default(),
             mode_commands: std::sync::atomic::AtomicU64::new(0),
             repositioning: std::sync::atomic::AtomicBool::new(false),
@@ -175,6 +189,47 @@ impl Vehicle {
     pub(crate) fn start(self: &Arc<Self>, reach: Reach) {
         let vehicle = Arc::clone(self);
         self.spawn(async move { link::keep(vehicle, reach).await });
+    }
+
+    /// Watches its battery, until [`Vehicle::close`].
+    pub(crate) fn keep_watch(self: &Arc<Self>) {
+        self.spawn(crate::reserve::watch(Arc::clone(self)));
+    }
+
+    /// The charge in percent when the battery action is due: below the reserve, in the air, in a flight that is ours and
+    /// that nobody brings to safety yet; never in emergency stop, never while somebody else flies, once in a flight.
+    pub(crate) fn acts_on_battery(&self) -> Option<f64> {
+        let facts = self.facts();
+        let ours = facts.link_ok
+            && facts.trusted.is_ok()
+            && facts.armed == Some(true)
+            && facts.in_air == Some(true)
+            && lock(&self.control).acts_on_battery();
+        let coming_down = |mode: Mode| matches!(mode, Mode::Land | Mode::ReturnToLaunch) || mode.is_manual();
+        let flies = facts.mode.is_some_and(|mode| !coming_down(mode));
+        facts
+            .battery_pct
+            .filter(|pct| ours && flies && *pct < self.config.flight_limits.min_battery_pct)
+    }
+
+    /// Ends the motion calls, for this reason; the battery action of this flight is spent.
+    pub(crate) fn give_up_motion(&self, why: String) {
+        lock(&self.control).spend_battery_action(why);
+    }
+
+    /// Resolves when a second call brings it to safety.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn another_safe_call(&self) {
+        while lock(&self.control).safe_calls < 2 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// An event for the bus.
+    pub(crate) fn event(&self, kind: &str, data: Value) {
+        self.outside.event(kind, data);
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -204,6 +259,21 @@ impl Vehicle {
 
     pub(crate) fn telemetry(&self) -> Telemetry {
         self.heard.borrow().clone()
+    }
+
+    /// Whether it was recognised as a simulation. What was not counts as real.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.simulated.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    /// The firmware it says it has, such as `1.17.0`.
+    pub(crate) fn version(&self) -> Option<String> {
+        lock(&self.version).clone()
+    }
+
+    fn recognised(&self, simulated: bool) {
+        self.simulated
+            .store(simulated, std::sync::atomic::Ordering::SeqCst);
     }
 
     pub(crate) fn link(&self) -> Link {
@@ -236,7 +306,7 @@ impl Vehicle {
             Link::Up | Link::Lost(_) => Ok(()),
             Link::Untrusted(why) | Link::Missing(why) => Err(why.clone()),
             // Not known yet counts as no link, which says more.
-            Link::Connecting(_) => Ok(()),
+            Link::Connecting(_) | Link::Absent(_) => Ok(()),
         };
         Facts {
             trusted,
@@ -248,17 +318,23 @@ impl Vehicle {
             landed: heard.landed,
             mode: heard.mode,
             health: heard.health,
+            checks: heard.checks.clone(),
             battery_pct: heard
                 .battery(self.battery_age())
                 .map(|battery| battery.pct)
                 .filter(|pct| pct.is_finite()),
             home: heard.home,
-            free_ahead_m: self.scene.free_ahead(),
+            free_ahead_m: self.scene.free(Side::Ahead),
+            free_behind_m: self.scene.free(Side::Behind),
             vision: self.scene.detections().map(drop),
             camera: heard.camera,
             rotation_accum_deg: flight.rotation_accum_deg,
             forward_accum_m: flight.forward_accum_m,
+            flight_rotation_deg: flight.flight_rotation_deg,
+            flight_forward_m: flight.flight_forward_m,
             last_text: heard.last_words(),
+            last_warning: heard.last_warning(),
+            caller: Caller::default(),
         }
     }
 
@@ -321,8 +397,12 @@ impl Vehicle {
     fn hear(self: &Arc<Self>, write: impl FnOnce(&mut Telemetry)) {
         let mut taken = None;
         self.heard.send_modify(|heard| {
-            let before = record::Shown::by(heard);
+            let (before, boots) = (record::Shown::by(heard), heard.boots);
             write(heard);
+            if heard.boots != boots {
+                // It does nothing of what it was told before.
+                lock(&self.control).settle();
+            }
             self.record(before, heard);
             heard.heard = Some(tokio::time::Instant::now());
             lock(&self.hover).hear(heard, |time| self.clock.wall(time));
@@ -371,6 +451,7 @@ impl Vehicle {
         if changed {
             let (state, reason) = match &link {
                 Link::Connecting(why) => ("connecting", why.as_str()),
+                Link::Absent(why) => ("absent", why.as_str()),
                 Link::Up => ("connected", ""),
                 Link::Untrusted(why) => ("refused", why.as_str()),
                 Link::Lost(why) => ("lost", why.as_str()),
@@ -383,7 +464,8 @@ impl Vehicle {
             );
             self.outside.event(
                 "backend",
-                json!({"vehicle": self.id, "state": state, "reason": reason}),
+                json!({"unit": self.id, "vehicle": self.id, "state": state, "reason": reason,
+                    "simulated": self.is_simulated()}),
             );
         }
     }

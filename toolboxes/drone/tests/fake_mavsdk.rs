@@ -20,7 +20,7 @@ use drone::mavsdk::telemetry::SubscribePositionRequest;
 use drone::mavsdk::telemetry::telemetry_service_client::TelemetryServiceClient;
 use px4_sim::{Mode, Vehicle};
 
-use fake_mavsdk::{FakeMavsdk, NONCE};
+use fake_mavsdk::FakeMavsdk;
 
 #[tokio::test(start_paused = true)]
 async fn a_flight_takes_no_time() {
@@ -32,7 +32,10 @@ async fn a_flight_takes_no_time() {
         .await
         .unwrap()
         .into_inner();
-    assert_eq!(identity.identification.unwrap().legacy_uid, NONCE);
+    assert_eq!(
+        identity.identification.unwrap().legacy_uid,
+        px4_sim::link::SITL_UID
+    );
 
     let mut action = ActionServiceClient::new(channel.clone());
     let early = action.arm(ArmRequest {}).await.unwrap().into_inner();

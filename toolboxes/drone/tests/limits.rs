@@ -168,7 +168,7 @@ fn without_the_programs_the_tools_say_how_to_get_them() {
     let config = json!({"mavsdk_server": "/nowhere/mavsdk_server", "px4_sim": "/nowhere/px4-sim"});
     let harness =
         ovos_toolbox_sdk::testing::Harness::open::<drone::Drone>(config).expect("opens all the same");
-    assert_eq!(harness.tools().len(), 34);
+    assert_eq!(harness.tools().len(), 35);
     let _ = harness.wait_event("backend");
     let health = harness.call("vehicle_health", json!({})).unwrap();
     assert_eq!(

@@ -95,7 +95,8 @@ fn speed(truth: &Value) -> f64 {
 fn open(config: Value, control: SocketAddr) -> Rig {
     let harness = Harness::open::<Drone>(config)
         .expect("opens")
-        .with_deadline(Duration::from_secs(120));
+        .with_deadline(Duration::from_secs(120))
+        .as_operator();
     let rig = Rig { harness, control };
     rig.until("a healthy vehicle", |rig| {
         rig.call("vehicle_health", json!({}))["armable"] == true

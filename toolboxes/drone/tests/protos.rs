@@ -24,7 +24,7 @@ fn python() -> Option<PathBuf> {
 const READ: &str = r#"
 import importlib, sys
 from google.protobuf import descriptor_pool, descriptor_pb2
-for name in "core info action offboard mission geofence camera param telemetry".split():
+for name in "core info action offboard mission geofence camera events mavlink_direct param telemetry".split():
     importlib.import_module(f"mavsdk_grpc.{name}_pb2")
 def enum(e):
     for v in e.values: print("enum", e.full_name, v.name, v.number)
@@ -34,7 +34,7 @@ def message(m):
         print("field", m.full_name, f.name, f.number, f.type, "repeated" if f.is_repeated else "single", kind)
     for e in m.enum_types: enum(e)
     for n in m.nested_types: message(n)
-for name in "core info action offboard mission geofence camera param telemetry".split():
+for name in "core info action offboard mission geofence camera events mavlink_direct param telemetry".split():
     file = importlib.import_module(f"mavsdk_grpc.{name}_pb2").DESCRIPTOR
     for m in file.message_types_by_name.values(): message(m)
     for e in file.enum_types_by_name.values(): enum(e)

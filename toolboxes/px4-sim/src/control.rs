@@ -132,6 +132,15 @@ pub enum Request {
         /// 0.1 to 20.
         factor: f64,
     },
+    /// A parameter, as another ground station sets it.
+    SetParam {
+        /// Its name.
+        name: String,
+        /// A whole number.
+        value: i32,
+    },
+    /// The autopilot boots anew where it stands, as after a loss of power.
+    Reboot {},
     /// Starts the excursions anew.
     ResetExcursions {},
     /// Ends the program.
@@ -307,6 +316,14 @@ fn run(vehicle: &mut Vehicle, link: &mut Link, request: Request) -> Result<(Valu
             vehicle.quirks.set(quirk, on);
         }
         Request::SetSpeed { factor } => effect = Some(Effect::Speed(within("factor", factor, 0.1, 20.0)?)),
+        Request::SetParam { name, value } => vehicle
+            .params
+            .set(&name, crate::params::Param::Int(value))
+            .map_err(|error| error.to_string())?,
+        Request::Reboot {} => {
+            vehicle.reboot();
+            link.reboot();
+        }
         Request::ResetExcursions {} => vehicle.reset_excursions(),
         Request::Quit {} => effect = Some(Effect::Quit),
     }

@@ -30,6 +30,9 @@ pub const AUTOPILOT: u8 = 1;
 /// MAVLink's component number of the camera.
 pub const CAMERA: u8 = 100;
 
+/// The number PX4's own simulation (SITL) identifies itself with as [`SYSTEM`] 1: four and four bytes of "SIMULATIONID".
+pub const SITL_UID: u64 = 5_283_920_058_631_409_231;
+
 /// A message to send and the component it comes from.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
@@ -114,6 +117,11 @@ impl Link {
     /// Neither hears nor says anything until this simulated time.
     pub fn silence_until(&mut self, time: f64) {
         self.silent_until = time;
+    }
+
+    /// The vehicle's time begins anew, and every stream with it.
+    pub fn reboot(&mut self) {
+        *self = Self::new(self.nonce);
     }
 
     /// Messages heard so far.

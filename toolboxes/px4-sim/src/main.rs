@@ -24,7 +24,7 @@ struct Arguments {
     /// Where mavsdk_server listens (its udpin:// address)
     #[arg(long, default_value = "127.0.0.1:14540")]
     udp: SocketAddr,
-    /// Sixteen hex digits it identifies itself with; random by default
+    /// Sixteen hex digits it identifies itself with; by default the number that PX4's own simulation has
     #[arg(long, value_parser = nonce)]
     nonce: Option<u64>,
     /// Writes what the camera sees here, ten times a second
@@ -42,7 +42,7 @@ struct Arguments {
     /// Ends when it stands on the ground and nobody has talked to it for so many seconds
     #[arg(long, value_name = "SECONDS")]
     exit_when_idle: Option<f64>,
-    /// Seed of what is left to chance: the nonce, and how the vehicle wanders; random by default
+    /// Seed of what is left to chance: how the vehicle wanders; random by default
     #[arg(long)]
     seed: Option<u64>,
     /// Objects and obstacles, JSON; see the README
@@ -137,7 +137,7 @@ async fn main() -> anyhow::Result<()> {
     vehicle.payload.present = !arguments.no_camera;
     let options = Options {
         udp: arguments.udp,
-        nonce: arguments.nonce.unwrap_or_else(|| random.u64(1..)),
+        nonce: arguments.nonce.unwrap_or(px4_sim::link::SITL_UID),
         scene_file: arguments.scene_file,
         speed: arguments.speed,
         exit_when_idle: arguments.exit_when_idle.map(Duration::from_secs_f64),

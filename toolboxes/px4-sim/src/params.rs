@@ -39,7 +39,11 @@ const DEFAULTS: &[(&str, Param)] = &[
     ("NAV_DLL_ACT", Param::Int(0)),
     ("NAV_RCL_ACT", Param::Int(2)),
     ("RTL_RETURN_ALT", Param::Float(30.0)),
+    // As PX4's own simulation has them (airframe 10040_sihsim_quadx), by which it can be recognised.
+    ("SENS_EN_GPSSIM", Param::Int(1)),
+    ("SIM_GZ_EN", Param::Int(0)),
     ("SYS_AUTOSTART", Param::Int(10040)),
+    ("SYS_HITL", Param::Int(0)),
 ];
 
 /// A parameter was named that the vehicle does not have, or given a value of the wrong type.

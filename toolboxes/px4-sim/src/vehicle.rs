@@ -328,6 +328,21 @@ impl Vehicle {
         self
     }
 
+    /// Boots anew on the ground, as after a loss of power: time, parameters, fence, mission and mode begin as with a new
+    /// vehicle. The log, the world and the payload stay.
+    pub fn reboot(&mut self) {
+        let fresh = Self::new(self.home, self.quirks.clone(), self.world.clone());
+        let before = std::mem::replace(self, fresh);
+        self.body = Body {
+            position: before.body.position,
+            yaw: before.body.yaw,
+            ..Body::default()
+        };
+        self.launch = (self.body.position[0], self.body.position[1]);
+        (self.log, self.payload, self.noise) = (before.log, before.payload, before.noise);
+        (self.battery_pct, self.drain) = (before.battery_pct, before.drain);
+    }
+
     /// Lets `dt` seconds pass; steps of at most 0.02 s keep the loops stable.
     pub fn step(&mut self, dt: f64) {
         self.time += dt;

@@ -23,8 +23,9 @@ use robot::dds::Participant;
 use robot::dds::booster::{REQUEST, REQUESTS, RESPONSE, RESPONSES, RpcReqMsg, RpcRespMsg};
 use robot::ros::RosConfig;
 use robot::subsystem::Subsystem;
-use ros2_client::qos::{History, WhenFull};
-use ros2_client::{Context, MessageTypeName, Name, NodeName, NodeOptions, QosProfile};
+use rustdds::no_key::{DataWriterCdr, SimpleDataReaderCdr};
+use rustdds::policy::{History, Reliability};
+use rustdds::{QosPolicyBuilder, TopicKind};
 use rustypot::servo::feetech::sts3215::Sts3215Controller;
 use serde_json::json;
 
@@ -193,31 +194,28 @@ fn bare_dds(runtime: &tokio::runtime::Runtime, network: &RosConfig) -> f64 {
         .with_only_networks(network.interfaces.iter().copied())
         .build()
         .expect("a participant");
-    let context = Context::from_domain_participant(participant).expect("a context");
-    let options = NodeOptions::new()
-        .enable_rosout(false)
-        .start_parameter_services(false);
-    let mut node = context
-        .new_node(NodeName::new("/", "bare").expect("a name"), options)
-        .expect("a node");
-    let quality = QosProfile::publisher_default()
-        .reliability_reliable(WhenFull::Fail)
-        .history(History::KeepLast { depth: 10 });
-    let topic = |node: &ros2_client::Node, name: &str, kind: (&str, &str)| {
-        let name = Name::parse(name).expect("a name");
-        node.create_topic(&name, MessageTypeName::new(kind.0, kind.1), &quality)
+    let quality = QosPolicyBuilder::new()
+        .reliability(Reliability::Reliable {
+            max_blocking_time: rustdds::Duration::ZERO,
+        })
+        .history(History::KeepLast { depth: 10 })
+        .build();
+    let topic = |name: &str, (package, kind): (&str, &str)| {
+        let kind = format!("{package}::msg::dds_::{kind}_");
+        participant
+            .create_topic(format!("rt{name}"), kind, &quality, TopicKind::NoKey)
             .expect("a topic")
     };
-    let (requests, responses) = (topic(&node, REQUESTS, REQUEST), topic(&node, RESPONSES, RESPONSE));
-    let publisher = node
-        .create_publisher::<RpcReqMsg>(&requests, None)
-        .expect("a publisher");
-    let subscription = node
-        .create_subscription::<RpcRespMsg>(&responses, None)
-        .expect("a subscription");
-    let spinner = node.spinner().expect("a spinner");
-    let spinning = runtime.spawn(async move { spinner.spin().await.is_ok() });
-    let mut stream = Box::pin(subscription.async_stream());
+    let (requests, responses) = (topic(REQUESTS, REQUEST), topic(RESPONSES, RESPONSE));
+    let publisher = participant.create_publisher(&quality).expect("a publisher");
+    let writer: DataWriterCdr<RpcReqMsg> = publisher
+        .create_datawriter_no_key_cdr(&requests, None)
+        .expect("a writer");
+    let subscriber = participant.create_subscriber(&quality).expect("a subscriber");
+    let reader: SimpleDataReaderCdr<RpcRespMsg> = subscriber
+        .create_simple_datareader_no_key(&responses, None)
+        .expect("a reader");
+    let mut stream = Box::pin(reader.as_async_stream());
     let ask = |number: usize| RpcReqMsg {
         uuid: number.to_string(),
         header: json!({"api_id": 2018}).to_string(),
@@ -227,7 +225,7 @@ fn bare_dds(runtime: &tokio::runtime::Runtime, network: &RosConfig) -> f64 {
     let first = Instant::now();
     let heard = loop {
         assert!(first.elapsed() < Duration::from_secs(10), "nobody answers");
-        assert!(publisher.publish(ask(0)).is_ok(), "a request");
+        assert!(writer.write(ask(0), None).is_ok(), "a request");
         let answer =
             runtime.block_on(async { tokio::time::timeout(Duration::from_millis(200), stream.next()).await });
         if answer.is_ok() {
@@ -236,20 +234,17 @@ fn bare_dds(runtime: &tokio::runtime::Runtime, network: &RosConfig) -> f64 {
     };
     assert!(heard);
     let mut number = 0;
-    let figure = median(|| {
+    median(|| {
         number += 1;
-        assert!(publisher.publish(ask(number)).is_ok(), "a request");
+        assert!(writer.write(ask(number), None).is_ok(), "a request");
         loop {
             let answer = runtime
                 .block_on(stream.next())
                 .expect("a stream")
                 .expect("an answer");
-            if answer.0.uuid == number.to_string() {
+            if answer.into_value().uuid == number.to_string() {
                 break;
             }
         }
-    });
-    node.stop_spinner();
-    drop(spinning);
-    figure
+    })
 }

@@ -123,6 +123,8 @@ pub struct ActionOutput {
     pub data: Object,
     /// What it had to do without: "no gripper: closed nothing".
     pub notes: Vec<String>,
+    /// Another action of the same call did it: by itself this one did nothing.
+    pub along: bool,
 }
 
 impl ActionOutput {
@@ -132,6 +134,15 @@ impl ActionOutput {
         Self {
             message: message.into(),
             ..Self::default()
+        }
+    }
+
+    /// An output of a part that goes along with what another action of the call does.
+    #[must_use]
+    pub fn along(message: impl Into<String>) -> Self {
+        Self {
+            along: true,
+            ..Self::said(message)
         }
     }
 

@@ -41,6 +41,21 @@ pub struct Capabilities {
     /// What it can do besides moving.
     #[serde(default)]
     pub services: Services,
+    /// What it performs in its own way where it is told one of our routines.
+    #[serde(default)]
+    pub own: Own,
+}
+
+/// How a robot's own waves, gestures and dances differ from our routines.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Own {
+    /// The one arm that its wave moves, where it cannot be told which.
+    pub wave: Option<Subsystem>,
+    /// How long one may take, in seconds, whatever our routine takes.
+    pub seconds: f64,
+    /// A dance moves all of the robot, the base, too.
+    pub dance_moves_base: bool,
 }
 
 /// A rotating joint.
@@ -244,6 +259,12 @@ impl Capabilities {
     #[must_use]
     pub fn subsystems(&self) -> Vec<Subsystem> {
         Subsystem::EACH.into_iter().filter(|one| self.has(*one)).collect()
+    }
+
+    /// Whether an arm waves where it is told to.
+    #[must_use]
+    pub fn waves(&self, arm: Subsystem) -> bool {
+        self.own.wave.is_none_or(|only| only == arm)
     }
 
     /// The bus of a name.

@@ -85,7 +85,7 @@ pub struct Done {
     /// What was done differently or without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// It was optional and was not done.
+    /// It was optional and was not done, or another action of the call did it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
 }

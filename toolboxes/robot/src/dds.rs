@@ -1,14 +1,16 @@
 //! A participant in a DDS domain, which is what ROS 2 topics and the robots' own interfaces are made of.
 //!
-//! Owns one participant, its node and one thread on which discovery and subscriptions run, so that neither needs the
-//! runtime of whoever uses it. Publishing never blocks. A publisher is ready when a reader has been there for 200 ms:
+//! Owns one participant, the ROS node that it says it is, and one thread on which discovery and subscriptions run, so that
+//! neither needs the runtime of whoever uses it. Publishing never blocks. A publisher is ready when a reader has been there for 200 ms:
 //! what is published earlier is lost, because the reader does not know the writer yet. Read [`Participant`].
 
 pub mod asked;
 pub mod booster;
+mod node;
 pub(crate) mod shout;
 pub mod unitree;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -16,11 +18,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt, StreamExt};
-use ros2_client::qos::{History, WhenFull};
-use ros2_client::{
-    COMPILED_ROS_DISTRO, Context, MessageTypeName, Name, Node, NodeName, NodeOptions, QosProfile,
+use rustdds::dds::WriteError;
+use rustdds::no_key::{DataWriterCdr, SimpleDataReaderCdr};
+use rustdds::policy::{Durability, History, Reliability};
+use rustdds::{
+    DomainParticipant, DomainParticipantBuilder, DomainParticipantStatusEvent, GUID, QosPolicies,
+    QosPolicyBuilder, RTPSEntity, StatusEvented, Timestamp, Topic, TopicKind,
 };
-use rustdds::DomainParticipantBuilder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Builder;
@@ -28,6 +32,7 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 
+use self::node::Announcement;
 use crate::ros::{RosConfig, RosError};
 
 /// How long a reader must have been known before something is published for it.
@@ -37,13 +42,19 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// A participant in a DDS domain. Dropping it leaves the domain.
 pub struct Participant {
-    node: Arc<Mutex<Node>>,
+    participant: DomainParticipant,
+    publisher: rustdds::Publisher,
+    subscriber: rustdds::Subscriber,
+    node: Mutex<Announcement>,
+    matched: Arc<Mutex<Matched>>,
     tasks: mpsc::Sender<Task>,
     end: CancellationToken,
     thread: Mutex<Option<JoinHandle<()>>>,
     closed: Arc<AtomicBool>,
-    reliable: QosProfile,
 }
+
+/// The readers that others have, by our writer.
+type Matched = HashMap<GUID, HashSet<GUID>>;
 
 /// Makes a future on the participant's thread: those of the library stay on the thread that made them.
 type Task = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
@@ -53,8 +64,9 @@ const TASKS: usize = 64;
 
 /// Publishes one topic. Clones publish to the same one.
 pub struct Publisher<M: Serialize> {
-    inner: Arc<Mutex<ros2_client::Publisher<M>>>,
-    node: Arc<Mutex<Node>>,
+    writer: Arc<Mutex<DataWriterCdr<M>>>,
+    guid: GUID,
+    matched: Arc<Mutex<Matched>>,
     topic: String,
     /// Since when there is a reader.
     since: Arc<Mutex<Option<Instant>>>,
@@ -64,8 +76,9 @@ pub struct Publisher<M: Serialize> {
 impl<M: Serialize> Clone for Publisher<M> {
     fn clone(&self) -> Self {
         Self {
-            inner: Arc::clone(&self.inner),
-            node: Arc::clone(&self.node),
+            writer: Arc::clone(&self.writer),
+            guid: self.guid,
+            matched: Arc::clone(&self.matched),
             topic: self.topic.clone(),
             since: Arc::clone(&self.since),
             closed: Arc::clone(&self.closed),
@@ -84,56 +97,47 @@ impl Participant {
     /// # Errors
     /// The domain, an interface or the name cannot be used.
     pub fn join(config: &RosConfig, name: &str) -> Result<Self, RosError> {
-        config.check()?;
         let failed = |what: &str, why: String| RosError::Join {
             domain: config.domain,
             reason: format!("{what}: {why}"),
         };
-        let mut builder = DomainParticipantBuilder::new(config.domain);
-        if !config.interfaces.is_empty() {
-            builder = builder.with_only_networks(config.interfaces.iter().copied());
-        }
-        let participant = builder
-            .build()
-            .map_err(|error| failed("participant", error.to_string()))?;
-        let context = Context::from_domain_participant(participant)
-            .map_err(|error| failed("context", format!("{error:?}")))?;
-        let node_name =
-            NodeName::new("/", name).map_err(|error| failed("node name", format!("{error:?}")))?;
-        let options = NodeOptions::new()
-            .enable_rosout(false)
-            .start_parameter_services(false);
-        let mut node = context
-            .new_node(node_name, options)
-            .map_err(|error| failed("node", format!("{error:?}")))?;
-        let spinner = node
-            .spinner()
-            .map_err(|error| failed("spinner", format!("{error:?}")))?;
+        let participant = join(config)?;
+        let quality = quality(true);
+        let publisher = participant
+            .create_publisher(&quality)
+            .map_err(|error| failed("publisher", error.to_string()))?;
+        let subscriber = participant
+            .create_subscriber(&quality)
+            .map_err(|error| failed("subscriber", error.to_string()))?;
+        let node = Announcement::new(&participant, name, config.distro)
+            .map_err(|error| failed("node", error.to_string()))?;
         let (tasks, started) = mpsc::channel::<Task>(TASKS);
         let end = CancellationToken::new();
         let runtime = Builder::new_current_thread()
             .enable_time()
             .build()
             .map_err(|error| failed("runtime", error.to_string()))?;
+        let matched: Arc<Mutex<Matched>> = Arc::default();
         let thread = std::thread::Builder::new()
             .name(format!("dds-{name}"))
             .spawn({
-                let end = end.clone();
+                let (participant, matched, end) = (participant.clone(), Arc::clone(&matched), end.clone());
                 move || {
-                    LocalSet::new()
-                        .block_on(&runtime, end.run_until_cancelled(run(started, spinner)).map(drop))
+                    let work = run(started, participant, matched);
+                    LocalSet::new().block_on(&runtime, end.run_until_cancelled(work).map(drop))
                 }
             })
             .map_err(|error| failed("thread", error.to_string()))?;
         Ok(Self {
-            node: Arc::new(Mutex::new(node)),
+            participant,
+            publisher,
+            subscriber,
+            node: Mutex::new(node),
+            matched,
             tasks,
             end,
             thread: Mutex::new(Some(thread)),
             closed: Arc::new(AtomicBool::new(false)),
-            reliable: QosProfile::publisher_default()
-                .reliability_reliable(WhenFull::Fail)
-                .history(History::KeepLast { depth: 10 }),
         })
     }
 
@@ -141,23 +145,18 @@ impl Participant {
     ///
     /// # Errors
     /// The name cannot be used.
-    pub fn publish<M: Serialize>(
-        &self,
-        topic: &str,
-        (package, kind): (&str, &str),
-    ) -> Result<Publisher<M>, RosError> {
-        let mut node = lock(&self.node);
-        let handle = topic_of(&node, topic, package, kind, &self.reliable)?;
-        let inner = node
-            .create_publisher(&handle, None)
-            .map_err(|error| RosError::Topic {
-                topic: topic.to_owned(),
-                reason: format!("{error:?}"),
-            })?;
-        drop(node);
+    pub fn publish<M: Serialize>(&self, topic: &str, kind: (&str, &str)) -> Result<Publisher<M>, RosError> {
+        let handle = topic_of(&self.participant, topic, kind, &quality(true))?;
+        let writer = self
+            .publisher
+            .create_datawriter_no_key_cdr(&handle, None)
+            .map_err(|error| unusable(topic, error))?;
+        let guid = writer.guid();
+        lock(&self.node).writes(guid);
         Ok(Publisher {
-            inner: Arc::new(Mutex::new(inner)),
-            node: Arc::clone(&self.node),
+            writer: Arc::new(Mutex::new(writer)),
+            guid,
+            matched: Arc::clone(&self.matched),
             topic: topic.to_owned(),
             since: Arc::new(Mutex::new(None)),
             closed: Arc::clone(&self.closed),
@@ -171,32 +170,23 @@ impl Participant {
     pub fn subscribe<M: DeserializeOwned + Send + 'static>(
         &self,
         topic: &str,
-        (package, kind): (&str, &str),
+        kind: (&str, &str),
         reliable: bool,
         deliver: impl Fn(M) + Send + Sync + 'static,
     ) -> Result<(), RosError> {
-        let failed = |reason: String| RosError::Topic {
-            topic: topic.to_owned(),
-            reason,
-        };
-        let quality = match reliable {
-            true => self.reliable.clone(),
-            // Hears reliable and other writers alike.
-            false => self.reliable.clone().reliability_best_effort(),
-        };
-        let mut node = lock(&self.node);
-        let handle = topic_of(&node, topic, package, kind, &quality)?;
-        let subscription = node
-            .create_subscription::<M>(&handle, None)
-            .map_err(|error| failed(format!("{error:?}")))?;
-        drop(node);
+        let handle = topic_of(&self.participant, topic, kind, &quality(reliable))?;
+        let reader: SimpleDataReaderCdr<M> = self
+            .subscriber
+            .create_simple_datareader_no_key(&handle, None)
+            .map_err(|error| unusable(topic, error))?;
+        lock(&self.node).reads(reader.guid());
         let name = topic.to_owned();
         self.start(move || async move {
-            let mut stream = Box::pin(subscription.async_stream());
+            let mut stream = Box::pin(reader.as_async_stream());
             while let Some(message) = stream.next().await {
                 match message {
-                    Ok((message, _)) => deliver(message),
-                    Err(error) => tracing::warn!(topic = name, ?error, "a message that cannot be read"),
+                    Ok(message) => deliver(message.into_value()),
+                    Err(error) => tracing::warn!(topic = name, %error, "a message that cannot be read"),
                 }
             }
         })
@@ -232,31 +222,108 @@ impl Drop for Participant {
 }
 
 /// What the participant's thread does: discovery, and whatever is started.
-async fn run(mut started: mpsc::Receiver<Task>, spinner: ros2_client::dds::Spinner) {
-    tokio::task::spawn_local(async move {
-        if let Err(error) = spinner.spin().await {
-            tracing::warn!(?error, "discovery has ended");
-        }
-    });
+async fn run(
+    mut started: mpsc::Receiver<Task>,
+    participant: DomainParticipant,
+    matched: Arc<Mutex<Matched>>,
+) {
+    tokio::task::spawn_local(discover(participant, matched));
     while let Some(task) = started.recv().await {
         tokio::task::spawn_local(task());
     }
 }
 
-fn topic_of(
-    node: &Node,
-    topic: &str,
-    package: &str,
-    kind: &str,
-    quality: &QosProfile,
-) -> Result<rustdds::Topic, RosError> {
-    let failed = |reason: String| RosError::Topic {
-        topic: topic.to_owned(),
-        reason,
+/// Keeps the readers that match our writers.
+async fn discover(participant: DomainParticipant, matched: Arc<Mutex<Matched>>) {
+    let listener = participant.status_listener();
+    let mut events = listener.as_async_status_stream();
+    while let Some(event) = events.next().await {
+        match event {
+            DomainParticipantStatusEvent::RemoteReaderMatched {
+                local_writer,
+                remote_reader,
+            } => {
+                lock(&matched)
+                    .entry(local_writer)
+                    .or_default()
+                    .insert(remote_reader);
+            }
+            DomainParticipantStatusEvent::ReaderLost { guid, .. } => {
+                for readers in lock(&matched).values_mut() {
+                    readers.remove(&guid);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Joins the domain of a configuration.
+fn join(config: &RosConfig) -> Result<DomainParticipant, RosError> {
+    config.check()?;
+    let mut builder = DomainParticipantBuilder::new(config.domain);
+    if !config.interfaces.is_empty() {
+        builder = builder.with_only_networks(config.interfaces.iter().copied());
+    }
+    builder.build().map_err(|error| RosError::Join {
+        domain: config.domain,
+        reason: error.to_string(),
+    })
+}
+
+/// What ROS takes by default; a reader that is not reliable hears reliable and other writers alike.
+fn quality(reliable: bool) -> QosPolicies {
+    let reliability = match reliable {
+        // Fails at once where nobody acknowledges.
+        true => Reliability::Reliable {
+            max_blocking_time: rustdds::Duration::ZERO,
+        },
+        false => Reliability::BestEffort,
     };
-    let name = Name::parse(topic).map_err(|error| failed(format!("{error:?}")))?;
-    node.create_topic(&name, MessageTypeName::new(package, kind), quality)
-        .map_err(|error| failed(format!("{error:?}")))
+    QosPolicyBuilder::new()
+        .reliability(reliability)
+        .durability(Durability::Volatile)
+        .history(History::KeepLast { depth: 10 })
+        .build()
+}
+
+/// The topic of a ROS name, with the name and type that ROS gives it in DDS.
+fn topic_of(
+    participant: &DomainParticipant,
+    name: &str,
+    (package, kind): (&str, &str),
+    quality: &QosPolicies,
+) -> Result<Topic, RosError> {
+    let dds_name = dds_name(name)?;
+    let dds_type = format!("{package}::msg::dds_::{kind}_");
+    participant
+        .create_topic(dds_name, dds_type, quality, TopicKind::NoKey)
+        .map_err(|error| unusable(name, error))
+}
+
+/// `/cmd_vel` and `cmd_vel` are `rt/cmd_vel`: our nodes are in the root namespace.
+fn dds_name(name: &str) -> Result<String, RosError> {
+    let relative = name.strip_prefix('/').unwrap_or(name);
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && word
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+    };
+    match relative.split('/').all(is_word) {
+        true => Ok(format!("rt/{relative}")),
+        false => Err(unusable(
+            name,
+            "expected words of letters, digits and underscores with / between them, such as /robot/cmd_vel",
+        )),
+    }
+}
+
+fn unusable(topic: &str, reason: impl ToString) -> RosError {
+    RosError::Topic {
+        topic: topic.to_owned(),
+        reason: reason.to_string(),
+    }
 }
 
 impl<M: Serialize> Publisher<M> {
@@ -268,19 +335,15 @@ impl<M: Serialize> Publisher<M> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(RosError::Closed);
         }
-        lock(&self.inner)
-            .publish(message)
-            .map_err(|error| RosError::Topic {
-                topic: self.topic.clone(),
-                reason: why(&error),
-            })
+        lock(&self.writer)
+            .write(message, Some(Timestamp::now()))
+            .map_err(|error| unusable(&self.topic, why(&error)))
     }
 
     /// How many readers there are.
     #[must_use]
     pub fn readers(&self) -> usize {
-        let guid = lock(&self.inner);
-        let readers = guid.get_subscription_count(&lock(&self.node));
+        let readers = lock(&self.matched).get(&self.guid).map_or(0, HashSet::len);
         let mut since = lock(&self.since);
         match (readers, *since) {
             (0, _) => *since = None,
@@ -318,19 +381,11 @@ impl<M: Serialize> Publisher<M> {
     }
 }
 
-fn why<D>(error: &ros2_client::WriteError<D>) -> String {
+fn why<D>(error: &WriteError<D>) -> &'static str {
     // The error carries the whole message.
     match error {
-        ros2_client::WriteError::WouldBlock { .. } => "the queue is full: nobody acknowledges".to_owned(),
-        ros2_client::WriteError::Poisoned { .. } | ros2_client::WriteError::Internal { .. } => {
-            "the participant has failed".to_owned()
-        }
-        _ => "it was not accepted".to_owned(),
+        WriteError::WouldBlock { .. } => "the queue is full: nobody acknowledges",
+        WriteError::Poisoned { .. } | WriteError::Internal { .. } => "the participant has failed",
+        _ => "it was not accepted",
     }
-}
-
-/// Which ROS 2 distribution this build speaks, such as `humble`.
-#[must_use]
-pub fn distro() -> &'static str {
-    COMPILED_ROS_DISTRO.as_str()
 }

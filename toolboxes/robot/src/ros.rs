@@ -68,7 +68,7 @@ pub struct RosConfig {
     pub domain: u16,
     /// The addresses of this machine on which the robot is reached, such as `["192.168.123.10"]`; all when empty.
     pub interfaces: Vec<IpAddr>,
-    /// The ROS 2 distribution of the other side: what this toolbox was built for, or it is refused.
+    /// The ROS 2 distribution of the other side.
     pub distro: Distro,
     /// How long to wait for the robot when the toolbox is opened, in milliseconds.
     #[schemars(range(min = 0, max = 8000))]
@@ -86,14 +86,14 @@ impl Default for RosConfig {
     }
 }
 
-/// A ROS 2 distribution. They differ in how nodes announce themselves; topics work between all of them.
+/// A ROS 2 distribution. They differ in how a node says its name; topics work between all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Distro {
     /// What the K1 and the G1 have.
     #[default]
     Humble,
-    /// The one after Iron.
+    /// Iron, Jazzy and newer.
     Jazzy,
 }
 
@@ -103,16 +103,6 @@ impl RosConfig {
             return Err(RosError::Join {
                 domain: self.domain,
                 reason: "a domain is 0 to 232".to_owned(),
-            });
-        }
-        let wanted = match self.distro {
-            Distro::Humble => "humble",
-            Distro::Jazzy => "jazzy",
-        };
-        if wanted != crate::dds::distro() {
-            return Err(RosError::Distro {
-                wanted,
-                built: crate::dds::distro(),
             });
         }
         let addresses = self.addresses();
@@ -174,17 +164,6 @@ pub enum RosError {
         /// Why.
         reason: String,
     },
-    /// Another build is needed.
-    #[error(
-        "ros.distro is {wanted}, this toolbox was built for {built}: build it with \
-         `--no-default-features --features ros-{wanted}`"
-    )]
-    Distro {
-        /// In the configuration.
-        wanted: &'static str,
-        /// In the build.
-        built: &'static str,
-    },
     /// A topic cannot be used.
     #[error("topic {topic}: {reason}")]
     Topic {
@@ -202,6 +181,14 @@ pub enum RosError {
         topic: String,
         /// How long.
         waited: Duration,
+    },
+    /// The robot is there, and nothing on it hears this topic.
+    #[error(
+        "nothing subscribes to {topic}: start what moves these parts on the robot, or name its topic in `topics`"
+    )]
+    Unheard {
+        /// Its ROS name.
+        topic: String,
     },
     /// No answer.
     #[error("no answer on {topic} within {waited:?}")]

@@ -195,7 +195,7 @@ async fn perform(
         message: output.message,
         data: output.data,
         notes: output.notes,
-        ..Done::default()
+        left_out: output.along,
     })
 }
 

@@ -253,10 +253,10 @@ fn with_several_robots_a_call_names_one() {
     assert_eq!(wave["required"], json!(["robot"]));
 
     let plan = two
-        .plan("wave", json!({"robot": "one", "arm": "left"}))
+        .plan("wave", json!({"robot": "one", "arm": "right"}))
         .unwrap()
         .unwrap();
-    assert_eq!(plan[0].subsystems, ["one/left_arm"]);
+    assert_eq!(plan[0].subsystems, ["one/right_arm"]);
     let output = two.invoke("wave", json!({"robot": "five"})).unwrap();
     assert_eq!(output["data"]["robot"], "five");
     let output = two

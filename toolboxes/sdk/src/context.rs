@@ -184,6 +184,13 @@ impl<T> Context<T> {
         self.inner.call.latched
     }
 
+    /// Whether an operator asks: the service runs with `operator_tools`. A `safe` tool that takes a machine from a person
+    /// asks this first.
+    #[must_use]
+    pub fn is_operator(&self) -> bool {
+        self.inner.call.operator
+    }
+
     /// Whether the action was cancelled or halted.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

@@ -45,6 +45,7 @@ pub struct Harness {
     runs: AtomicU64,
     stop_epoch: AtomicU64,
     deadline: Duration,
+    operator: bool,
     closed: bool,
 }
 
@@ -140,6 +141,7 @@ impl Harness {
             host_thread: Mutex::new(()),
             runs: AtomicU64::new(1),
             stop_epoch: AtomicU64::new(0),
+            operator: false,
             deadline: Duration::from_secs(10),
             closed: true,
         };
@@ -159,6 +161,13 @@ impl Harness {
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Calls as a service with `operator_tools` does.
+    #[must_use]
+    pub fn as_operator(mut self) -> Self {
+        self.operator = true;
         self
     }
 
@@ -270,6 +279,7 @@ impl Harness {
                 "source": "testing",
                 "deadline_ms": action.timeout_ms.unwrap_or(10_000),
                 "stop_epoch": self.stop_epoch.load(Ordering::SeqCst),
+                "operator": self.operator,
             },
             "action": {
                 "id": action.id.as_ref().unwrap_or(&action.name),

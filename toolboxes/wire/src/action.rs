@@ -76,6 +76,9 @@ pub struct CallIdentity {
     /// toolbox whose process began after the stop has no other way to know.
     #[serde(default)]
     pub latched: bool,
+    /// Whether an operator asks (the service runs with `operator_tools`): in some states a `safe` tool is for them alone.
+    #[serde(default)]
+    pub operator: bool,
 }
 
 /// The action to start, as `start()` sees it.

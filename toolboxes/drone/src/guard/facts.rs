@@ -4,6 +4,15 @@ use ovos_toolbox_sdk::prelude::*;
 
 use crate::geo::{Ned, Origin};
 
+/// Who asks for a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// An operator: the service runs with `operator_tools`.
+    pub operator: bool,
+    /// The service holds the toolbox in emergency stop.
+    pub latched: bool,
+}
+
 /// What is known of a vehicle, taken at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
@@ -20,17 +29,28 @@ pub(crate) struct Facts {
     pub(crate) landed: Option<Landed>,
     pub(crate) mode: Option<Mode>,
     pub(crate) health: Option<Health>,
+    /// Why it would not arm, where it says so.
+    pub(crate) checks: Option<Checks>,
     pub(crate) battery_pct: Option<f64>,
     pub(crate) home: Option<Home>,
     /// Metres to the nearest thing ahead, or why it is not known.
     pub(crate) free_ahead_m: Result<f64, String>,
+    /// The same for what is behind.
+    pub(crate) free_behind_m: Result<f64, String>,
     /// Whether what vision has seen is fresh, or why not.
     pub(crate) vision: Result<(), String>,
     pub(crate) camera: Option<i32>,
     pub(crate) rotation_accum_deg: f64,
     pub(crate) forward_accum_m: f64,
+    /// In the whole flight.
+    pub(crate) flight_rotation_deg: f64,
+    pub(crate) flight_forward_m: f64,
     /// The last words of the vehicle.
     pub(crate) last_text: Option<String>,
+    /// The last of them that were a warning or worse.
+    pub(crate) last_warning: Option<String>,
+    /// Who asks; nobody in particular unless a call does.
+    pub(crate) caller: Caller,
 }
 
 /// Where the vehicle is.
@@ -88,6 +108,16 @@ pub(crate) struct Health {
     pub(crate) global: bool,
     pub(crate) home: bool,
     pub(crate) armable: bool,
+}
+
+/// What the vehicle says of the checks before arming.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Checks {
+    /// The mode it would arm in, by PX4's name.
+    pub(crate) mode: String,
+    pub(crate) passed: bool,
+    /// Sentences of the vehicle's.
+    pub(crate) problems: Vec<String>,
 }
 
 impl Health {

@@ -30,6 +30,10 @@ pub struct Limits {
     pub min_spacing_m: f64,
     /// How many times a flight may be replanned (each gives new turning and forward budgets).
     pub max_replans: u32,
+    /// Turning in one flight, replans included, degrees; four times `max_rotation_deg` when it is missing.
+    pub max_flight_rotation_deg: Option<f64>,
+    /// Moving forward in one flight, replans included, metres; four times `max_forward_m` when it is missing.
+    pub max_flight_forward_m: Option<f64>,
     /// Flight time with a full battery, seconds: for the way home.
     pub endurance_s: f64,
     /// Speed the way home is reckoned with, metres per second.
@@ -57,6 +61,8 @@ impl Default for Limits {
             max_waypoints: 25,
             min_spacing_m: 1.0,
             max_replans: 10,
+            max_flight_rotation_deg: None,
+            max_flight_forward_m: None,
             endurance_s: 900.0,
             cruise_mps: 3.0,
             step_mps: 1.0,
@@ -66,7 +72,21 @@ impl Default for Limits {
     }
 }
 
+/// How many budgets a flight has when the configuration does not say.
+const BUDGETS: f64 = 4.0;
+
 impl Limits {
+    /// Turning in one flight, degrees.
+    pub(crate) fn flight_rotation_deg(&self) -> f64 {
+        self.max_flight_rotation_deg
+            .unwrap_or(BUDGETS * self.max_rotation_deg)
+    }
+
+    /// Moving forward in one flight, metres.
+    pub(crate) fn flight_forward_m(&self) -> f64 {
+        self.max_flight_forward_m.unwrap_or(BUDGETS * self.max_forward_m)
+    }
+
     /// Whether the numbers make sense.
     ///
     /// # Errors
@@ -77,6 +97,18 @@ impl Limits {
             ("max_alt_m", self.max_alt_m, self.min_alt_m + 1.0, 120.0),
             ("max_rotation_deg", self.max_rotation_deg, 45.0, 3600.0),
             ("max_forward_m", self.max_forward_m, 0.5, 500.0),
+            (
+                "max_flight_rotation_deg",
+                self.flight_rotation_deg(),
+                self.max_rotation_deg,
+                100_000.0,
+            ),
+            (
+                "max_flight_forward_m",
+                self.flight_forward_m(),
+                self.max_forward_m,
+                5000.0,
+            ),
             ("min_battery_pct", self.min_battery_pct, 10.0, 90.0),
             ("fence_margin_m", self.fence_margin_m, 1.0, 50.0),
             ("max_leg_m", self.max_leg_m, 1.0, 5000.0),

@@ -20,9 +20,23 @@ pub(crate) struct Range {
     pub(crate) min: f64,
     pub(crate) max: f64,
     pub(crate) treatment: Treatment,
+    /// What to send instead of a negative number, which is refused where no number below zero makes sense: clamped it would
+    /// lead the opposite way. `None`: it is clamped like any other.
+    pub(crate) negative: Option<&'static str>,
 }
 
+/// Heights are above home, whatever a frame that counts downwards says.
+pub(crate) const HEIGHT: &str = "heights are positive above home: send 5 for 5 m up";
+
 impl Range {
+    /// A range of heights that clamps.
+    pub(crate) fn height(arg: &'static str, min: f64, max: f64) -> Self {
+        Self {
+            negative: Some(HEIGHT),
+            ..Self::clamping(arg, min, max)
+        }
+    }
+
     /// A range that clamps.
     pub(crate) fn clamping(arg: &'static str, min: f64, max: f64) -> Self {
         Self {
@@ -30,7 +44,17 @@ impl Range {
             min,
             max,
             treatment: Treatment::Clamp,
+            negative: None,
         }
+    }
+}
+
+/// A number in a sentence; not the 300 digits of a very large one.
+pub(crate) fn shown(value: f64) -> String {
+    if value.abs() < 1e9 {
+        value.to_string()
+    } else {
+        format!("{value:e}")
     }
 }
 
@@ -68,11 +92,20 @@ impl Range {
         if (self.min..=self.max).contains(&value) {
             return Ok(value);
         }
+        let expected = || {
+            format!(
+                "{} {}: expected {} to {}",
+                self.arg,
+                shown(value),
+                self.min,
+                self.max
+            )
+        };
+        if let Some(instead) = self.negative.filter(|_| value < 0.0) {
+            return refuse("out_of_range", format!("{}; {instead}", expected()));
+        }
         if self.treatment == Treatment::Reject {
-            return refuse(
-                "out_of_range",
-                format!("{} {value}: expected {} to {}", self.arg, self.min, self.max),
-            );
+            return refuse("out_of_range", expected());
         }
         let applied = value.clamp(self.min, self.max);
         adjusted.push(Adjusted {

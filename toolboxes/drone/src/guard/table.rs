@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::Effect;
 
-use super::range::Range;
+use super::range::{HEIGHT, Range};
 use super::{Adjusted, Facts, Health, Landed, Limits, Mode, Refusal, Treatment, refuse};
 
 /// Something that has to hold.
@@ -18,6 +18,10 @@ pub(crate) enum Need {
     Link,
     /// Nobody else has taken over.
     Ours,
+    /// The same, for tools that bring it to safety: an operator may take it from whoever has it.
+    OursOrOperator,
+    /// Not in emergency stop, or an operator asks.
+    UnlatchedOrOperator,
     /// Everything the vehicle checks before arming is well.
     Preflight,
     OnGround,
@@ -59,6 +63,21 @@ impl Need {
                     ),
                     _ => Ok(()),
                 }
+            }
+            Self::OursOrOperator if facts.caller.operator => Ok(()),
+            Self::OursOrOperator => Self::Ours.check(facts, limits).map_err(|refusal| Refusal {
+                msg: format!(
+                    "{}; until then only an operator may command it (a service with operator_tools)",
+                    refusal.msg
+                ),
+                ..refusal
+            }),
+            Self::UnlatchedOrOperator => {
+                demand(!facts.caller.latched || facts.caller.operator, "latched", || {
+                    "in emergency stop only an operator sends it home (ovos.tools.resume, or a service with operator_tools); \
+                     land and hold work"
+                        .into()
+                })
             }
             Self::Preflight => preflight(facts),
             Self::OnGround => match facts.landed {
@@ -132,17 +151,30 @@ fn preflight(facts: &Facts) -> Result<(), Refusal> {
     // "armable" is about the mode, too: PX4 goes back to OFFBOARD after a flight, which arms only with set points. `arm`
     // leaves such a mode first, and the vehicle answers then.
     let missing = Health {
-        armable: health.armable || !facts.mode.is_some_and(Mode::is_calm),
+        armable: health.armable || facts.mode.is_some_and(|mode| !mode.is_calm()),
         ..health
     }
     .missing();
     demand(missing.is_empty(), "preflight", || {
-        let words = facts
-            .last_text
-            .as_deref()
-            .map_or(String::new(), |text| format!("; it says: {text}"));
-        format!("preflight checks fail: {}{words}", missing.join(", "))
+        format!("preflight checks fail: {}{}", missing.join(", "), reasons(facts))
     })
+}
+
+/// Why it would not arm, as the end of a sentence: what the vehicle's checks say, or else its mode and its last warning.
+fn reasons(facts: &Facts) -> String {
+    match &facts.checks {
+        Some(checks) if !checks.passed && !checks.problems.is_empty() => {
+            format!("; in mode {}: {}", checks.mode, checks.problems.join("; "))
+        }
+        _ => {
+            let mode = facts.mode.map_or("UNKNOWN", Mode::name);
+            let words = facts
+                .last_warning
+                .as_deref()
+                .map_or(String::new(), |text| format!("; its last warning: {text}"));
+            format!("; the mode is {mode}{words}")
+        }
+    }
 }
 
 /// One tool.
@@ -186,6 +218,15 @@ const fn clamp(arg: &'static str, min: f64, max: f64) -> Range {
         min,
         max,
         treatment: Treatment::Clamp,
+        negative: None,
+    }
+}
+
+/// Clamps, and refuses a negative number with what to send instead.
+const fn positive(arg: &'static str, min: f64, max: f64, instead: &'static str) -> Range {
+    Range {
+        negative: Some(instead),
+        ..clamp(arg, min, max)
     }
 }
 
@@ -195,6 +236,7 @@ const fn reject(arg: &'static str, min: f64, max: f64) -> Range {
         min,
         max,
         treatment: Treatment::Reject,
+        negative: None,
     }
 }
 
@@ -230,8 +272,11 @@ const NAVIGATE: &[Need] = &[
     Need::Home,
     Need::Battery,
 ];
-const CM: &[Range] = &[clamp("cm", 10.0, 300.0)];
-const TURN: &[Range] = &[clamp("deg", 1.0, 90.0)];
+
+/// A distance of one of the small moves; `other` moves the other way.
+const fn cm(other: &'static str) -> Range {
+    positive("cm", 10.0, 300.0, other)
+}
 const CAMERA: &[Need] = &[Need::Trusted, Need::Link, Need::Camera];
 
 macro_rules! table {
@@ -255,30 +300,32 @@ pub(crate) fn rows() -> &'static [Row] {
 #[rustfmt::skip]
 static ROWS: &[Row] = table! {
     "arm"         Motion "lifecycle" 12 &[], &[Need::Trusted, Need::Link, Need::Ours, Need::OnGround, Need::Preflight, Need::Battery];
-    "disarm"      Safe   "lifecycle" 12 &[], &[Need::Trusted, Need::Link, Need::OnGround];
-    "takeoff"     Motion "lifecycle" 60 &[clamp("alt_m", 1.0, 30.0)],
+    "disarm"      Safe   "lifecycle" 12 &[], &[Need::Trusted, Need::Link, Need::OursOrOperator, Need::OnGround];
+    "takeoff"     Motion "lifecycle" 60 &[positive("alt_m", 1.0, 30.0, HEIGHT)],
         &[Need::Trusted, Need::Link, Need::Ours, Need::Armed, Need::Global, Need::Local, Need::Home, Need::NotInAir, Need::Battery];
-    "land"        Safe   "lifecycle" 150 &[], &[Need::Trusted, Need::Link];
-    "rtl"         Safe   "lifecycle" 420 &[], &[Need::Trusted, Need::Link, Need::InAir, Need::Home];
+    "land"        Safe   "lifecycle" 150 &[], &[Need::Trusted, Need::Link, Need::OursOrOperator];
+    "rtl"         Safe   "lifecycle" 420 &[],
+        &[Need::Trusted, Need::Link, Need::OursOrOperator, Need::UnlatchedOrOperator, Need::InAir, Need::Home];
     "set_yaw"     Motion "motion" 20 &[clamp("deg", -180.0, 180.0)], MOVE;
-    "turn_cw"     Motion "motion" 20 TURN, MOVE;
-    "turn_ccw"    Motion "motion" 20 TURN, MOVE;
-    "move_forward" Motion "motion" 30 CM, MOVE;
-    "move_left"   Motion "motion" 30 CM, MOVE;
-    "move_right"  Motion "motion" 30 CM, MOVE;
-    "move_up"     Motion "motion" 30 CM, MOVE;
-    "move_down"   Motion "motion" 30 CM, MOVE;
-    "hold"        Safe   "motion" 15 &[clamp("ms", 0.0, 5000.0)], &[Need::Trusted, Need::Link, Need::InAir];
+    "turn_cw"     Motion "motion" 20 &[positive("deg", 1.0, 90.0, "send a positive angle to turn_ccw")], MOVE;
+    "turn_ccw"    Motion "motion" 20 &[positive("deg", 1.0, 90.0, "send a positive angle to turn_cw")], MOVE;
+    "move_forward" Motion "motion" 30 &[cm("send a positive distance to move_backward")], MOVE;
+    "move_backward" Motion "motion" 30 &[cm("send a positive distance to move_forward")], MOVE;
+    "move_left"   Motion "motion" 30 &[cm("send a positive distance to move_right")], MOVE;
+    "move_right"  Motion "motion" 30 &[cm("send a positive distance to move_left")], MOVE;
+    "move_up"     Motion "motion" 30 &[cm("send a positive distance to move_down")], MOVE;
+    "move_down"   Motion "motion" 30 &[cm("send a positive distance to move_up")], MOVE;
+    "hold"        Safe   "motion" 15 &[clamp("ms", 0.0, 5000.0)], &[Need::Trusted, Need::Link, Need::OursOrOperator, Need::InAir];
     "goto_gps"    Motion "navigation" 420 &[reject("lat", -90.0, 90.0), reject("lon", -180.0, 180.0), clamp("yaw_deg", -180.0, 180.0)], NAVIGATE;
     "goto_local"  Motion "navigation" 180 &[clamp("down_m", -30.0, -0.5), clamp("yaw_deg", -180.0, 180.0)], MOVE;
-    "follow_path" Motion "navigation" 900 &[clamp("cruise_mps", 0.5, 8.0)], NAVIGATE;
+    "follow_path" Motion "navigation" 900 &[positive("cruise_mps", 0.5, 8.0, "send a positive speed")], NAVIGATE;
     "is_visible"  Read   "perception" 5 &[reject("conf_min", 0.0, 1.0)], &[Need::Vision];
     "object_pose" Read   "perception" 5 &[], &[Need::Vision];
-    "scene_free_ahead" Read "perception" 5 &[clamp("range_m", 0.5, 10.0)], &[];
+    "scene_free_ahead" Read "perception" 5 &[positive("range_m", 0.5, 10.0, "send a positive distance")], &[];
     "count_objects" Read "perception" 5 &[], &[Need::Vision];
-    "safe_approach_until" Motion "policy" 150 &[reject("stop_dist_m", 0.3, 3.0), clamp("step_cm", 10.0, 300.0)], LOOK;
-    "scan"        Motion "policy" 120 &[clamp("step_deg", 5.0, 45.0), clamp("max_steps", 1.0, 12.0)], LOOK;
-    "orient_to_object" Motion "policy" 75 &[reject("min", 0.0, 1.0), reject("max", 0.0, 1.0), clamp("micro_deg", 1.0, 45.0)], LOOK;
+    "safe_approach_until" Motion "policy" 150 &[reject("stop_dist_m", 0.3, 3.0), positive("step_cm", 10.0, 300.0, "send a positive distance")], LOOK;
+    "scan"        Motion "policy" 120 &[positive("step_deg", 5.0, 45.0, "send a positive angle"), clamp("max_steps", 1.0, 12.0)], LOOK;
+    "orient_to_object" Motion "policy" 75 &[reject("min", 0.0, 1.0), reject("max", 0.0, 1.0), positive("micro_deg", 1.0, 45.0, "send a positive angle")], LOOK;
     "track_object" Motion "policy" 45 &[clamp("horizon_s", 0.5, 30.0)], LOOK;
     "replan"      Write  "policy" 5 &[], &[];
     "vehicle_health" Read "telemetry" 5 &[], &[];

@@ -49,14 +49,20 @@ fn flying() -> Facts {
             home: true,
             armable: true,
         }),
+        checks: None,
         battery_pct: Some(90.0),
         home: Some(HOME),
         free_ahead_m: Ok(10.0),
+        free_behind_m: Ok(10.0),
         vision: Ok(()),
         camera: Some(100),
         rotation_accum_deg: 0.0,
         forward_accum_m: 0.0,
-        last_text: Some("Arming denied: Resolve system health failures first".to_string()),
+        flight_rotation_deg: 0.0,
+        flight_forward_m: 0.0,
+        last_text: Some("[logger] ./log/1.ulg".to_string()),
+        last_warning: Some("Arming denied: Resolve system health failures first".to_string()),
+        caller: Caller::default(),
     }
 }
 

@@ -82,6 +82,18 @@ pub(crate) async fn disarm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     disarmed(call, Duration::from_secs(5), words).await
 }
 
+/// Disarms a vehicle that stands with its motors on, as far as it is ours to. Best effort: the caller has an error already,
+/// and PX4 disarms by itself 10 s after it was armed.
+pub(crate) async fn disarm_standing(call: &Call) {
+    let heard = call.vehicle.telemetry();
+    if heard.armed == Some(true) && heard.on_ground() && call.vehicle.overridden().is_none() {
+        let words = heard.texts_so_far;
+        if call.send(Command::Disarm).await.is_ok() {
+            let _ = disarmed(call, Duration::from_secs(5), words).await;
+        }
+    }
+}
+
 async fn disarmed(call: &Call, within: Duration, words: u64) -> Outcome {
     let seen = call
         .wait(within, |heard| (heard.armed == Some(false)).then_some(()))
@@ -100,6 +112,10 @@ async fn disarmed(call: &Call, within: Duration, words: u64) -> Outcome {
 pub(crate) struct TakeoffArgs {
     /// Metres above the ground, 1 to 30.
     alt_m: f64,
+    /// Arm first. Whatever fails before it lifts, it is disarmed again.
+    #[serde(default)]
+    #[allow(dead_code, reason = "the plan reads it: arming is a step of its own")]
+    arm: bool,
     /// Which vehicle; needed only when there are several.
     #[serde(default)]
     #[allow(dead_code, reason = "the fleet reads it")]

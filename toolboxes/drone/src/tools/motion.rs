@@ -8,6 +8,7 @@ use super::Outcome;
 use crate::answer::Reply;
 use crate::geo::{Ned, distance, from_body, wrap_deg};
 use crate::guard::{self, Adjusted, Leg, Mode, Pace, Refusal, Row, refuse, whole};
+use crate::scene::Side;
 use crate::vehicle::{Call, Command, Flying, Target};
 
 /// Slower than this a vehicle is held, metres per second.
@@ -69,6 +70,11 @@ pub(crate) async fn set_yaw(call: &Call, row: &Row, args: YawArgs) -> Outcome {
     let flying = Flying::new(call);
     let start = flying.pose()?;
     let turned = wrap_deg(deg - start.yaw_deg);
+    let limits = &call.vehicle.config.flight_limits;
+    call.judged(
+        "rotation",
+        guard::rotation(&call.vehicle.facts(), limits, turned.abs()),
+    )?;
     let arrived = flying
         .to(Target {
             ned: start.ned,
@@ -76,19 +82,26 @@ pub(crate) async fn set_yaw(call: &Call, row: &Row, args: YawArgs) -> Outcome {
         })
         .await;
     count_turn(call, start.yaw_deg, turned, arrived.is_ok());
-    Ok(Reply::done(format!("heading {:.0} deg", arrived?.yaw_deg)).clamped(adjusted))
+    let done = arrived.map(|pose| format!("heading {:.0} deg", pose.yaw_deg));
+    Ok(Reply::from(done).clamped(adjusted))
 }
 
 pub(crate) async fn turn_cw(call: &Call, row: &Row, args: TurnArgs) -> Outcome {
     let mut adjusted = Vec::new();
     let deg = row.number("deg", args.deg, &mut adjusted)?;
-    Ok(turn(call, deg).await?.clamped(adjusted))
+    Ok(turn(call, deg)
+        .await
+        .unwrap_or_else(Reply::from)
+        .clamped(adjusted))
 }
 
 pub(crate) async fn turn_ccw(call: &Call, row: &Row, args: TurnArgs) -> Outcome {
     let mut adjusted = Vec::new();
     let deg = row.number("deg", args.deg, &mut adjusted)?;
-    Ok(turn(call, -deg).await?.clamped(adjusted))
+    Ok(turn(call, -deg)
+        .await
+        .unwrap_or_else(Reply::from)
+        .clamped(adjusted))
 }
 
 /// Turns on the spot, clockwise when positive, and counts it.
@@ -121,8 +134,7 @@ fn count_turn(call: &Call, from: f64, deg: f64, made: bool) {
         .pose()
         .map_or(deg.abs(), |pose| wrap_deg(pose.yaw_deg - from).abs());
     let turned = if made { deg.abs() } else { shown.min(deg.abs()) };
-    call.vehicle
-        .change_flight(|flight| flight.rotation_accum_deg += turned);
+    call.vehicle.change_flight(|flight| flight.turned(turned));
 }
 
 pub(crate) async fn move_forward(call: &Call, row: &Row, args: MoveArgs) -> Outcome {
@@ -130,8 +142,8 @@ pub(crate) async fn move_forward(call: &Call, row: &Row, args: MoveArgs) -> Outc
     let metres = row.number("cm", args.cm, &mut adjusted)? / 100.0;
     let limits = &call.vehicle.config.flight_limits;
     let margin_m = guard::AHEAD_MARGIN_M.max(limits.braking.beyond_target(limits.step_mps));
-    let (moved, left) = forward(call, metres, margin_m).await?;
-    Ok(Reply::done(format!("moved {moved:.2} m forward, {left:.2} m off the target")).clamped(adjusted))
+    let moved = forward(call, metres, margin_m).await;
+    Ok(went(moved, "forward").clamped(adjusted))
 }
 
 /// Moves ahead with `margin_m` kept free beyond the target, and counts it. Returns how far it went and how far off it is.
@@ -140,16 +152,16 @@ pub(super) async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(
     call.judged("forward", guard::forward(&facts, limits, metres))?;
     call.judged("ahead", guard::ahead(&facts, metres, margin_m))?;
     let mut flying = Flying::new(call);
-    flying.keep_ahead_m = Some(margin_m * 0.5);
-    let from = flying.pose()?.ned;
+    flying.keep_m = Some((Side::Ahead, margin_m * 0.5));
+    let start = flying.pose()?;
     let result = by(call, &flying, [metres, 0.0, 0.0]).await;
-    let moved = call
-        .vehicle
-        .telemetry()
-        .pose()
-        .map_or(metres, |pose| distance(from, pose.ned));
+    // Ahead alone: a vehicle that hovers wanders to all sides, and the budget is not for that.
+    let ahead = from_body(1.0, 0.0, start.yaw_deg);
+    let moved = call.vehicle.telemetry().pose().map_or(metres, |pose| {
+        (pose.ned[0] - start.ned[0]) * ahead[0] + (pose.ned[1] - start.ned[1]) * ahead[1]
+    });
     call.vehicle
-        .change_flight(|flight| flight.forward_accum_m += moved.min(metres * 1.5));
+        .change_flight(|flight| flight.moved_forward(moved.clamp(0.0, metres * 1.5)));
     result
 }
 
@@ -190,8 +202,26 @@ async fn sideways(call: &Call, row: &Row, args: MoveArgs, unit: Ned, word: &str)
             ),
         );
     }
-    let (moved, left) = by(call, &Flying::new(call), unit.map(|part| part * metres)).await?;
-    Ok(Reply::done(format!("moved {moved:.2} m {word}, {left:.2} m off the target")).clamped(adjusted))
+    let moved = by(call, &Flying::new(call), unit.map(|part| part * metres)).await;
+    Ok(went(moved, word).clamped(adjusted))
+}
+
+/// The answer of a move that went so many metres and ended so many off its target.
+fn went(moved: Result<(f64, f64), Refusal>, word: &str) -> Reply {
+    moved
+        .map(|(moved, left)| format!("moved {moved:.2} m {word}, {left:.2} m off the target"))
+        .into()
+}
+
+pub(crate) async fn move_backward(call: &Call, row: &Row, args: MoveArgs) -> Outcome {
+    let mut adjusted = Vec::new();
+    let metres = row.number("cm", args.cm, &mut adjusted)? / 100.0;
+    let facts = call.vehicle.facts();
+    call.judged("behind", guard::behind(&facts, metres, guard::AHEAD_MARGIN_M))?;
+    let mut flying = Flying::new(call);
+    flying.keep_m = Some((Side::Behind, guard::AHEAD_MARGIN_M * 0.5));
+    let moved = by(call, &flying, [-metres, 0.0, 0.0]).await;
+    Ok(went(moved, "backward").clamped(adjusted))
 }
 
 pub(crate) async fn move_left(call: &Call, row: &Row, args: MoveArgs) -> Outcome {
@@ -213,6 +243,11 @@ pub(crate) async fn move_down(call: &Call, row: &Row, args: MoveArgs) -> Outcome
 pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
     let mut adjusted = Vec::new();
     let ms = row.number("ms", args.ms, &mut adjusted)?;
+    let held = hold_for(call, ms).await.unwrap_or_else(Reply::from);
+    Ok(held.clamped(adjusted))
+}
+
+async fn hold_for(call: &Call, ms: f64) -> Outcome {
     let flies_in_hold = call.vehicle.flies_in_hold(&call.vehicle.telemetry());
     // Also out of offboard control: Hold needs nobody who goes on sending.
     call.change_mode(Command::Hold, 3).await?;
@@ -242,5 +277,5 @@ pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
         );
     }
     call.vehicle.arrived();
-    Ok(Reply::done(format!("held for {ms:.0} ms")).clamped(adjusted))
+    Ok(Reply::done(format!("held for {ms:.0} ms")))
 }

@@ -111,7 +111,7 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     let (pose, home) = known(&facts)?;
     let (lowest, highest) = guard::band(limits, Pace::PX4, guard::altitude(home, pose.ned));
     let lowest = lowest.max(LOWEST_M);
-    let alt_m = Range::clamping("alt_m", lowest, highest.max(lowest)).apply(args.alt_m, &mut adjusted)?;
+    let alt_m = Range::height("alt_m", lowest, highest.max(lowest)).apply(args.alt_m, &mut adjusted)?;
     let yaw_deg = args
         .yaw_deg
         .map(|yaw| row.number("yaw_deg", yaw, &mut adjusted))
@@ -126,21 +126,23 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     // Heights above the sea are MAVSDK's: confusing the two has crashed vehicles. Sent is the present one and the
     // difference to it, so that PX4's corrections of its home do not matter.
     let amsl_m = pose.amsl_m - pose.alt_m + alt_m;
+    // Without a heading PX4 turns the nose to the place.
+    let heading = yaw_deg.unwrap_or(pose.yaw_deg);
     let goto = Command::Goto {
         lat: args.lat,
         lon: args.lon,
         amsl_m,
-        yaw_deg,
+        yaw_deg: Some(heading),
     };
     let arrived = match call.change_mode(goto, 2).await {
-        Ok(()) => approach(call, pose, target, yaw_deg, words).await,
+        Ok(()) => approach(call, pose, target, heading, words).await,
         Err(refusal) => Err(refusal),
     };
     match &arrived {
         Ok(_) => vehicle.arrived(),
         Err(refusal) => call.leave_at_rest(refusal).await,
     }
-    Ok(Reply::done(format!("arrived, {:.1} m off", arrived?)).clamped(adjusted))
+    Ok(Reply::from(arrived.map(|left| format!("arrived, {left:.1} m off"))).clamped(adjusted))
 }
 
 fn not_too_far(limits: &guard::Limits, from: Ned, to: Ned) -> Result<(), Refusal> {
@@ -155,13 +157,7 @@ fn not_too_far(limits: &guard::Limits, from: Ned, to: Ned) -> Result<(), Refusal
 }
 
 /// Watches a flight in Hold (a reposition) come to its target. An acknowledgement is neither arrival nor even consent.
-async fn approach(
-    call: &Call,
-    start: Pose,
-    target: Ned,
-    yaw_deg: Option<f64>,
-    words: u64,
-) -> Result<f64, Refusal> {
+async fn approach(call: &Call, start: Pose, target: Ned, yaw_deg: f64, words: u64) -> Result<f64, Refusal> {
     let clock = call.vehicle.clock;
     let flat = (start.ned[0] - target[0]).hypot(start.ned[1] - target[1]);
     let climb = (start.ned[2] - target[2]).abs();
@@ -172,7 +168,7 @@ async fn approach(
         .wait(limit, |heard| {
             let pose = heard.pose()?;
             let left = distance(pose.ned, target);
-            let off = yaw_deg.map_or(0.0, |yaw| wrap_deg(yaw - pose.yaw_deg).abs());
+            let off = wrap_deg(yaw_deg - pose.yaw_deg).abs();
             call.progress(1.0 - left.min(whole) / whole, "on the way");
             if left < ARRIVED_M && off < 5.0 && pose.speed() < HOVERS_MPS {
                 return Some(Ok(left));
@@ -221,8 +217,18 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
         return refuse(
             "too_far",
             format!(
-                "{away:.0} m from home; goto_local stays within {:.0} m",
+                "{} m from home; goto_local stays within {:.0} m",
+                guard::shown(away.round()),
                 limits.local_radius_m
+            ),
+        );
+    }
+    if guard::altitude(home, [north, east, args.down_m]) < 0.0 {
+        return refuse(
+            "out_of_range",
+            format!(
+                "down_m {}: that is below home; down is negative in the air, -5 is about 5 m up",
+                guard::shown(args.down_m)
             ),
         );
     }
@@ -248,8 +254,9 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
             ned: target,
             yaw_deg: yaw_deg.unwrap_or(pose.yaw_deg),
         })
-        .await?;
-    Ok(Reply::done(format!("arrived, {:.2} m off", distance(arrived.ned, target))).clamped(adjusted))
+        .await
+        .map(|arrived| format!("arrived, {:.2} m off", distance(arrived.ned, target)));
+    Ok(Reply::from(arrived).clamped(adjusted))
 }
 
 pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outcome {
@@ -315,12 +322,9 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
     if let Err(refusal) = &flown {
         call.leave_at_rest(refusal).await;
     }
-    Ok(Reply::done(format!(
-        "flew through {} waypoints, {:.1} m off the last",
-        args.waypoints.len(),
-        flown?
-    ))
-    .clamped(adjusted))
+    let count = args.waypoints.len();
+    let flown = flown.map(|left| format!("flew through {count} waypoints, {left:.1} m off the last"));
+    Ok(Reply::from(flown).clamped(adjusted))
 }
 
 fn judge_point(

@@ -5,6 +5,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::Outcome;
 use crate::answer::Reply;
 use crate::guard::{Refusal, Row, refuse};
+use crate::scene::Side;
 use crate::scene::{Detection, is_called};
 use crate::vehicle::Call;
 
@@ -123,7 +124,7 @@ pub(crate) async fn object_pose(call: &Call, _: &Row, args: ObjectArgs) -> Outco
 pub(crate) async fn scene_free_ahead(call: &Call, row: &Row, args: RangeArgs) -> Outcome {
     let mut adjusted = Vec::new();
     let range = row.number("range_m", args.range_m, &mut adjusted)?;
-    let reply = match call.vehicle.scene.free_ahead() {
+    let reply = match call.vehicle.scene.free(Side::Ahead) {
         Ok(metres) => {
             let free = metres > range;
             let word = if free { "free" } else { "not free" };

@@ -363,9 +363,9 @@ pub(crate) async fn track(call: &Call, row: &Row, args: TrackArgs) -> Outcome {
         flying.stay().await;
     }
     call.vehicle
-        .change_flight(|flight| flight.rotation_accum_deg += wrap_deg(here.yaw_deg - start.yaw_deg).abs());
-    tracked?;
-    Ok(Reply::done(format!("{object} was tracked for {horizon:.1} s")).clamped(adjusted))
+        .change_flight(|flight| flight.turned(wrap_deg(here.yaw_deg - start.yaw_deg).abs()));
+    let tracked = tracked.map(|()| format!("{object} was tracked for {horizon:.1} s"));
+    Ok(Reply::from(tracked).clamped(adjusted))
 }
 
 async fn follow(

@@ -4,7 +4,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use super::{NoArgs, Outcome};
 use crate::answer::Reply;
-use crate::guard::{Health, Mode, Row, refuse};
+use crate::guard::{self, Health, Mode, Row, refuse};
 use crate::vehicle::{Call, Link};
 
 /// A line of the log is no book.
@@ -28,12 +28,25 @@ pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
         },
         Link::Missing(why) => Reply::failed("not_installed", why),
         Link::Untrusted(why) => Reply::failed("not_trusted", why),
-        Link::Connecting(why) | Link::Lost(why) => Reply::failed("link_down", why),
+        Link::Connecting(why) | Link::Absent(why) | Link::Lost(why) => Reply::failed("link_down", why),
         Link::Up => Reply::failed("link_down", "the vehicle is not heard"),
     };
+    let failed = |checks: guard::Checks| {
+        if checks.passed {
+            Vec::new()
+        } else {
+            checks.problems
+        }
+    };
+    let why = facts
+        .checks
+        .clone()
+        .filter(|_| facts.link_ok)
+        .map_or(Vec::new(), failed);
     // What was heard before the link broke is not what is now.
     let now = |ok: bool| ok && facts.link_ok;
     Ok(reply
+        .with("px4_version", call.vehicle.version())
         .with("gps_ok", now(health.global && health.home))
         .with("ekf_ok", now(health.local))
         .with("imu_ok", now(health.gyro && health.accel))
@@ -45,6 +58,7 @@ pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
             facts.mode.filter(|_| facts.link_ok).map_or("UNKNOWN", Mode::name),
         )
         .with("armable", now(health.armable))
+        .with("why_not_armable", why)
         .with("status_text", texts))
 }
 
@@ -56,7 +70,8 @@ pub(crate) async fn battery_status(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     Ok(Reply::done(format!("{:.0} %", battery.pct))
         .with("pct", known(battery.pct))
         .with("voltage_v", known(battery.voltage_v))
-        .with("remaining_m", battery.remaining_s.map(|seconds| seconds / 60.0)))
+        .with("remaining_m", battery.remaining_s.map(|seconds| seconds / 60.0))
+        .with("remaining_min", battery.remaining_s.map(|seconds| seconds / 60.0)))
 }
 
 pub(crate) async fn vehicle_state(call: &Call, _: &Row, _: NoArgs) -> Outcome {
@@ -66,7 +81,31 @@ pub(crate) async fn vehicle_state(call: &Call, _: &Row, _: NoArgs) -> Outcome {
             .fields
             .extend(state.into_iter().filter(|(key, _)| key != "vehicle"));
     }
-    Ok(reply)
+    let facts = call.vehicle.facts();
+    let round = |value: f64, digits: i32| (value * 10f64.powi(digits)).round() / 10f64.powi(digits);
+    let position = facts.pose.map(|pose| {
+        json!({
+            "lat": round(pose.lat, 7),
+            "lon": round(pose.lon, 7),
+            "alt_m": round(pose.alt_m, 2),
+            "heading_deg": round(pose.yaw_deg.rem_euclid(360.0), 1),
+            "speed_mps": round(pose.speed(), 2),
+            "north_m": round(pose.ned[0], 2),
+            "east_m": round(pose.ned[1], 2),
+            "down_m": round(pose.ned[2], 2),
+        })
+    });
+    let home = facts.home.map(|home| {
+        let (lat, lon) = home.origin.global(home.north_m, home.east_m);
+        json!({
+            "lat": round(lat, 7),
+            "lon": round(lon, 7),
+            "north_m": round(home.north_m, 2),
+            "east_m": round(home.east_m, 2),
+            "down_m": round(home.down_m, 2),
+        })
+    });
+    Ok(reply.with("position", position).with("home", home))
 }
 
 #[derive(Deserialize, JsonSchema)]

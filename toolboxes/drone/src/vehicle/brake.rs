@@ -70,6 +70,7 @@ impl Vehicle {
         let heard = self.telemetry();
         let (flight, commands) = {
             let mut control = lock(&self.control);
+            control.latched |= emergency;
             let echo = lock(&self.override_told).is_some_and(|told| told.elapsed() < ECHO);
             let landing = (!emergency || echo) && control.safe_calls > 0;
             if let Some(how) = control.overridden()

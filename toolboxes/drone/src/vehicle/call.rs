@@ -89,6 +89,9 @@ impl Call {
             self.gate.command(&mut || {
                 control.tell(&command);
                 if let Some(mode) = mode_of(&command) {
+                    if self.effect == Effect::Motion {
+                        control.flies();
+                    }
                     control.want(mode);
                     self.vehicle.note_mode_command(&command);
                 } else if matches!(command, Command::Disarm) {
@@ -162,7 +165,11 @@ impl Call {
         match self.vehicle.link() {
             Link::Up if self.vehicle.heard.borrow().link_ok() => Ok(()),
             Link::Up => refuse("link_lost", "the vehicle is not heard any more"),
-            Link::Lost(why) | Link::Connecting(why) | Link::Missing(why) | Link::Untrusted(why) => {
+            Link::Lost(why)
+            | Link::Connecting(why)
+            | Link::Absent(why)
+            | Link::Missing(why)
+            | Link::Untrusted(why) => {
                 refuse("link_lost", format!("the vehicle is not heard any more: {why}"))
             }
         }
@@ -272,6 +279,10 @@ fn ended(why: &Ended) -> Refusal {
         Ended::Override(how) => Refusal {
             code: "pilot_override",
             msg: how.clone(),
+        },
+        Ended::Battery(why) => Refusal {
+            code: "battery_low",
+            msg: why.clone(),
         },
         Ended::Closed => Refusal {
             code: "closed",

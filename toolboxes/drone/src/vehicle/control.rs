@@ -18,6 +18,8 @@ pub(crate) enum Ended {
     Halted,
     /// Somebody else has taken over, and how.
     Override(String),
+    /// The battery is below the reserve, and what is done about it.
+    Battery(String),
     /// The toolbox closes.
     Closed,
 }
@@ -86,6 +88,12 @@ pub(crate) struct Takeover {
 pub(crate) struct Control {
     wanted: Option<Wanted>,
     overridden: Option<String>,
+    /// A call of ours has flown it since it was armed, and nobody else since.
+    flown: bool,
+    /// The battery action of this flight is spent.
+    battery_spent: bool,
+    /// An emergency stop has not been lifted.
+    pub(super) latched: bool,
     may_disarm: bool,
     was_armed: bool,
     last: Option<Mode>,
@@ -106,6 +114,9 @@ impl Default for Control {
         Self {
             wanted: None,
             overridden: None,
+            flown: false,
+            battery_spent: false,
+            latched: false,
             may_disarm: true,
             was_armed: false,
             last: None,
@@ -205,8 +216,29 @@ impl Control {
         self.overridden.as_deref()
     }
 
+    /// A motion call commands it.
+    pub(crate) fn flies(&mut self) {
+        self.flown = true;
+    }
+
+    /// Whether the battery action may fly it: see [`super::Vehicle::acts_on_battery`].
+    pub(crate) fn acts_on_battery(&self) -> bool {
+        self.flown
+            && !self.battery_spent
+            && !self.latched
+            && self.overridden.is_none()
+            && self.safe_calls == 0
+    }
+
+    /// Ends the motion calls for the battery's sake.
+    pub(crate) fn spend_battery_action(&mut self, why: String) {
+        self.battery_spent = true;
+        self.withdraw(&Ended::Battery(why), false);
+    }
+
     /// The operator has lifted the latch.
     pub(crate) fn hand_back(&mut self) {
+        self.latched = false;
         self.overridden = None;
         self.settle();
     }
@@ -215,12 +247,16 @@ impl Control {
     /// when this returns, also one that was begun after an earlier takeover.
     pub(crate) fn observe(&mut self, heard: &Telemetry) -> Option<Takeover> {
         let how = self.look(heard);
+        if heard.armed == Some(false) {
+            (self.flown, self.battery_spent) = (false, false);
+        }
         self.was_armed = heard.armed == Some(true);
         self.last = heard.mode.or(self.last);
         let words = heard
             .last_words()
             .map_or(String::new(), |words| format!("; the vehicle said last: {words}"));
         let how = format!("{}{words}", how?);
+        self.flown = false;
         self.withdraw(&Ended::Override(how.clone()), true);
         let first = self.overridden.replace(how.clone()).is_none();
         Some(Takeover { how, first })

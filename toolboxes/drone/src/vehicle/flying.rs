@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::{Call, Command, Mode};
 use crate::geo::{Ned, distance, towards, wrap_deg};
 use crate::guard::{self, Facts, Pose, Refusal, refuse};
+use crate::scene::Side;
 
 /// How far the setpoint runs ahead, metres.
 const LEAD_M: f64 = 1.2;
@@ -39,7 +40,7 @@ pub(crate) struct Flying<'a> {
     /// Metres per second.
     pub(crate) speed_mps: f64,
     /// Metres that have to stay free ahead while it moves.
-    pub(crate) keep_ahead_m: Option<f64>,
+    pub(crate) keep_m: Option<(Side, f64)>,
 }
 
 /// Where to.
@@ -54,7 +55,7 @@ impl<'a> Flying<'a> {
         Self {
             call,
             speed_mps: call.vehicle.config.flight_limits.step_mps,
-            keep_ahead_m: None,
+            keep_m: None,
         }
     }
 
@@ -260,12 +261,17 @@ impl<'a> Flying<'a> {
     }
 
     fn free_ahead(&self, facts: &Facts, pose: Pose, target: Target) -> Result<(), Refusal> {
-        let Some(keep) = self.keep_ahead_m else {
+        let Some((side, keep)) = self.keep_m else {
             return Ok(());
         };
         // What is left of the way counts, so that the vehicle stops before something that came into it.
         let left = distance(pose.ned, target.ned);
-        guard::ahead(facts, left.min(LEAD_M), keep.min(guard::AHEAD_MARGIN_M)).map(drop)
+        let (left, keep) = (left.min(LEAD_M), keep.min(guard::AHEAD_MARGIN_M));
+        match side {
+            Side::Ahead => guard::ahead(facts, left, keep),
+            Side::Behind => guard::behind(facts, left, keep),
+        }
+        .map(drop)
     }
 }
 

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use tonic::transport::{Channel, Endpoint};
 
 use super::process::Child;
+use super::recognise::{Expected, recognise};
 use super::{Link, Reach, Vehicle, lock, prepare, programs, streams};
 use crate::config::{Backend, Config, VehicleConfig};
 use crate::mavsdk::info;
@@ -25,8 +26,13 @@ const LAST_WAIT: Duration = Duration::from_secs(3);
 /// How often a server that starts is asked whether it has found the vehicle.
 const POLL: Duration = Duration::from_millis(50);
 
+/// A vehicle that was not heard for so long is said to be missing.
+const ABSENT: Duration = Duration::from_secs(3);
+/// A server that has heard nothing for so long is started anew.
+const GREET: Duration = Duration::from_secs(30);
+
 /// Why a connection ended or did not come about.
-enum Broken {
+pub(super) enum Broken {
     /// A program is missing: only a person can help.
     Missing(String),
     /// Try again.
@@ -43,22 +49,27 @@ pub(super) async fn keep(vehicle: Arc<Vehicle>, reach: Reach) {
     loop {
         let began = tokio::time::Instant::now();
         let broken = match &reach {
-            Reach::Given(channel) => serve(&vehicle, channel.clone(), None, None).await,
+            Reach::Given(channel) => {
+                let expected = Expected::of(vehicle.config.backend);
+                serve(&vehicle, channel.clone(), expected, None).await
+            }
             Reach::Configured => once(&vehicle, &mut simulator).await,
         };
         *lock(&vehicle.channel) = None;
-        vehicle.heard.send_modify(|heard| heard.connected = false);
+        vehicle.heard.send_modify(|heard| {
+            heard.connected = false;
+            heard.forget_health();
+        });
         match broken {
             Broken::Missing(why) => {
                 vehicle.set_link(Link::Missing(why));
                 wait = LAST_WAIT;
             }
             Broken::Lost(why) => {
-                let was_up = matches!(vehicle.link(), Link::Up | Link::Lost(_));
-                vehicle.set_link(if was_up {
-                    Link::Lost(why)
-                } else {
-                    Link::Connecting(why)
+                vehicle.set_link(match vehicle.link() {
+                    Link::Up | Link::Lost(_) => Link::Lost(why),
+                    Link::Absent(_) => Link::Absent(why),
+                    _ => Link::Connecting(why),
                 });
             }
         }
@@ -80,7 +91,7 @@ struct Ports {
 
 async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) -> Broken {
     let mut scene = vehicle.own.scene_file.clone();
-    let mut nonce = None;
+    let mut expected = Expected::of(vehicle.config.backend);
     let mut url = vehicle.own.url.clone();
     if vehicle.config.backend == Backend::Px4Sim {
         if simulator.is_none() {
@@ -91,7 +102,7 @@ async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) ->
         }
         if let Some((_, ports)) = simulator {
             url = Some(format!("udpin://127.0.0.1:{}", ports.udp));
-            nonce = Some(ports.nonce.clone());
+            expected = Expected::Ours(ports.nonce.clone());
             scene = scene.or_else(|| Some(ports.scene.clone()));
         }
     }
@@ -130,7 +141,7 @@ async fn once(vehicle: &Arc<Vehicle>, simulator: &mut Option<(Child, Ports)>) ->
     };
     let (broken, without_simulator) = tokio::select! {
         (why, simulator_ended) = ended => (Broken::Lost(why), simulator_ended),
-        broken = serve(vehicle, channel, nonce, scene) => (broken, false),
+        broken = serve(vehicle, channel, expected, scene) => (broken, false),
     };
     if without_simulator {
         *simulator = None;
@@ -182,11 +193,13 @@ fn start_server(vehicle: &Arc<Vehicle>, url: &str) -> Result<(String, Child), Br
         programs::mavsdk_server(vehicle.config.mavsdk_server.as_deref()).map_err(Broken::Missing)?;
     let lost = |error: std::io::Error| Broken::Lost(format!("start {}: {error}", program.display()));
     let port = free_port().map_err(lost)?;
-    tracing::warn!(
-        vehicle = vehicle.id,
-        port,
-        "mavsdk_server listens on every interface, without a password: whoever reaches this port can fly the vehicle"
-    );
+    tracing::info!(vehicle = vehicle.id, port, "mavsdk_server is started");
+    vehicle.port_warned.call_once(|| {
+        tracing::warn!(
+            vehicle = vehicle.id,
+            "mavsdk_server listens on every interface, without a password: whoever reaches its port can fly the vehicle"
+        );
+    });
     let child =
         Child::start(&vehicle.tasks, &program, &["-p", &port.to_string(), url], |_| {}).map_err(lost)?;
     Ok((format!("http://127.0.0.1:{port}"), child))
@@ -211,7 +224,7 @@ pub(crate) async fn stop_through_own_server(config: &Config, own: &VehicleConfig
     let stopped = async {
         let mut last = String::new();
         for _ in 0..60 {
-            match super::stop_from_nothing(&address, config.flight_limits.braking).await {
+            match super::stop_from_nothing(&address, config).await {
                 Ok(()) => return Ok(()),
                 Err(why) => last = why,
             }
@@ -229,30 +242,24 @@ pub(crate) async fn stop_through_own_server(config: &Config, own: &VehicleConfig
 async fn serve(
     vehicle: &Arc<Vehicle>,
     channel: Channel,
-    nonce: Option<String>,
+    expected: Expected,
     scene: Option<PathBuf>,
 ) -> Broken {
-    if let Err(broken) = greet(&channel).await {
+    if let Err(broken) = greet(vehicle, &channel).await {
         return broken;
     }
-    match recognise(vehicle, &channel, nonce).await {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => {
-            *lock(&vehicle.channel) = None;
-            vehicle.set_link(Link::Untrusted(why));
-            // Asked again only when this server goes away: it will not become another vehicle.
-            return watch_untrusted(vehicle, channel).await;
-        }
+    match judge(vehicle, &channel, &expected).await {
+        Ok(true) => {}
+        // Asked again only when this server goes away: it will not become another vehicle.
+        Ok(false) => return watch_untrusted(vehicle, channel).await,
         Err(broken) => return broken,
     }
-    *lock(&vehicle.channel) = Some(channel.clone());
     let mut heard = JoinSet::new();
     streams::listen(vehicle, &channel, &mut heard);
     if let Some(scene) = scene {
         heard.spawn(follow_file(Arc::clone(vehicle), scene));
     }
-    heard.spawn(watch(Arc::clone(vehicle)));
-    heard.spawn(prepare::prepare(Arc::clone(vehicle), channel.clone()));
+    heard.spawn(watch(Arc::clone(vehicle), channel, expected));
     // The first stream to end ends them all: they end together when the server goes.
     loop {
         match heard.join_next().await {
@@ -264,22 +271,52 @@ async fn serve(
     }
 }
 
+/// Recognises the vehicle; commands have a way to it only when this says `true`.
+async fn judge(vehicle: &Vehicle, channel: &Channel, expected: &Expected) -> Result<bool, Broken> {
+    match recognise(channel, expected).await? {
+        Ok(()) => {
+            vehicle.recognised(expected.simulated());
+            *lock(&vehicle.channel) = Some(channel.clone());
+            Ok(true)
+        }
+        Err(why) => {
+            vehicle.recognised(false);
+            *lock(&vehicle.channel) = None;
+            vehicle.set_link(Link::Untrusted(format!("{}: {why}", vehicle.id)));
+            Ok(false)
+        }
+    }
+}
+
 /// Waits until mavsdk_server answers, which it does once it has heard the vehicle.
-async fn greet(channel: &Channel) -> Result<(), Broken> {
+async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
     let mut client = InfoServiceClient::new(channel.clone());
-    let mut connecting = Duration::ZERO;
-    loop {
-        match tokio::time::timeout(
-            Duration::from_secs(3),
-            client.get_version(info::GetVersionRequest {}),
+    let began = tokio::time::Instant::now();
+    let nothing = || {
+        let place = vehicle.own.url.as_ref().or(vehicle.own.address.as_ref());
+        let place = place.map_or(String::new(), |place| format!(" at {place}"));
+        format!(
+            "no vehicle was heard{place}: is it switched on, or its simulation started, and is the address right"
         )
-        .await
-        {
-            Ok(Ok(answer)) => match answer.into_inner().info_result {
+    };
+    loop {
+        let asked = client.get_version(info::GetVersionRequest {});
+        match tokio::time::timeout(ABSENT, asked).await {
+            Ok(Ok(answer)) => {
+                let answer = answer.into_inner();
                 // 1 is success; 2 says that the vehicle has not told yet.
-                Some(result) if result.result == 1 => return Ok(()),
-                Some(_) | None => {}
-            },
+                if answer.info_result.is_some_and(|result| result.result == 1) {
+                    *lock(&vehicle.version) = answer.version.map(|version| {
+                        let info::Version {
+                            flight_sw_major: major,
+                            flight_sw_minor: minor,
+                            flight_sw_patch: patch,
+                        } = version;
+                        format!("{major}.{minor}.{patch}")
+                    });
+                    return Ok(());
+                }
+            }
             Ok(Err(status)) if status.code() == tonic::Code::Unimplemented => {
                 return Err(Broken::Lost(
                     "something else than mavsdk_server listens on this port".to_string(),
@@ -287,51 +324,16 @@ async fn greet(channel: &Channel) -> Result<(), Broken> {
             }
             Ok(Err(_)) | Err(_) => {}
         }
-        // Long enough for a server to start and hear a vehicle; then the programs are looked at again.
-        connecting += POLL;
-        if connecting > POLL * 600 {
-            return Err(Broken::Lost(
-                "no vehicle was heard: is it switched on, and is the URL right".to_string(),
-            ));
+        if began.elapsed() >= ABSENT && matches!(vehicle.link(), Link::Connecting(_)) {
+            vehicle.set_link(Link::Absent(nothing()));
+        }
+        // Long enough for a server to start and hear a vehicle; then the programs are looked at again: a server does not
+        // open a serial port that appears later.
+        if began.elapsed() > GREET {
+            return Err(Broken::Lost(nothing()));
         }
         tokio::time::sleep(POLL).await;
     }
-}
-
-/// Whether this is a vehicle that may be commanded.
-async fn recognise(
-    vehicle: &Vehicle,
-    channel: &Channel,
-    nonce: Option<String>,
-) -> Result<Result<(), String>, Broken> {
-    let Some(nonce) = nonce else {
-        return Ok(Ok(()));
-    };
-    let mut client = InfoServiceClient::new(channel.clone());
-    for _ in 0..40 {
-        let asked = client.get_identification(info::GetIdentificationRequest {}).await;
-        let answer = asked
-            .map_err(|status| Broken::Lost(status.message().to_string()))?
-            .into_inner();
-        if let (Some(1), Some(identity)) = (
-            answer.info_result.map(|result| result.result),
-            answer.identification,
-        ) {
-            let uid = format!("{:016x}", identity.legacy_uid);
-            let ours = uid == nonce || identity.hardware_uid.to_lowercase().contains(&nonce);
-            return Ok(if ours {
-                Ok(())
-            } else {
-                Err(format!(
-                    "{}: this is not the simulator that was started (its id is {uid}): a vehicle that was not recognised \
-                     counts as real and is not commanded; backend `sitl` or `vehicle` is for those",
-                    vehicle.id
-                ))
-            });
-        }
-        tokio::time::sleep(POLL).await;
-    }
-    Err(Broken::Lost("the vehicle does not say who it is".to_string()))
 }
 
 async fn watch_untrusted(vehicle: &Arc<Vehicle>, channel: Channel) -> Broken {
@@ -345,19 +347,46 @@ async fn watch_untrusted(vehicle: &Arc<Vehicle>, channel: Channel) -> Broken {
     }
 }
 
-/// Tells by the silence that the link is lost, and by the next word that it is back.
-async fn watch(vehicle: Arc<Vehicle>) -> Option<String> {
+/// Tells by the silence that the link is lost, and by the next word that it is back; also when the vehicle has restarted
+/// without a silence. It may be another vehicle then: it is recognised and prepared again before anything is sent.
+async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: Expected) -> Option<String> {
+    let mut preparing = JoinSet::new();
+    let mut boots = vehicle.heard.borrow().boots;
+    preparing.spawn(prepare::prepare(Arc::clone(&vehicle), channel.clone()));
     loop {
-        let link_ok = vehicle.heard.borrow().link_ok();
+        let (link_ok, restarted) = {
+            let heard = vehicle.heard.borrow();
+            (heard.link_ok(), heard.boots != boots)
+        };
         match (vehicle.link(), link_ok) {
-            (Link::Up, false) => vehicle.set_link(Link::Lost("the vehicle has fallen silent".to_string())),
-            (Link::Connecting(_) | Link::Lost(_) | Link::Missing(_) | Link::Untrusted(_), true) => {
-                vehicle.set_link(Link::Up)
+            (Link::Up, true) if restarted => lose(&vehicle, &expected, "the vehicle has restarted"),
+            (Link::Up, false) => lose(&vehicle, &expected, "the vehicle has fallen silent"),
+            (Link::Up, true) => {}
+            (Link::Lost(_), true) => {
+                boots = vehicle.heard.borrow().boots;
+                match judge(&vehicle, &channel, &expected).await {
+                    Ok(true) => {}
+                    Ok(false) => return Some("this is another vehicle than before".to_string()),
+                    Err(Broken::Lost(why) | Broken::Missing(why)) => return Some(why),
+                }
+                preparing.abort_all();
+                preparing.spawn(prepare::prepare(Arc::clone(&vehicle), channel.clone()));
+                vehicle.set_link(Link::Up);
             }
-            _ => {}
+            (_, true) => vehicle.set_link(Link::Up),
+            (_, false) => {}
         }
         tokio::time::sleep(POLL).await;
     }
+}
+
+/// The vehicle is not heard. What has to be recognised has no way to it until that has happened again.
+fn lose(vehicle: &Vehicle, expected: &Expected, why: &str) {
+    if expected.simulated() {
+        *lock(&vehicle.channel) = None;
+    }
+    vehicle.heard.send_modify(super::Telemetry::forget_health);
+    vehicle.set_link(Link::Lost(why.to_string()));
 }
 
 /// How often a scene file is looked at.

@@ -9,7 +9,10 @@ use futures_util::StreamExt as _;
 use tonic::transport::{Channel, Endpoint};
 
 use super::Command;
+use super::link::Broken;
+use super::recognise::{Expected, recognise};
 use super::rest::stop_place;
+use crate::config::Config;
 use crate::geo::{Ned, length};
 use crate::guard::{Braking, Mode};
 use crate::mavsdk::telemetry;
@@ -30,14 +33,14 @@ struct Seen {
 }
 
 /// Brakes through a mavsdk_server that runs somewhere, for a process that has just begun: unless the vehicle stands,
-/// lands, returns, or a person flies it.
+/// lands, returns, or a person flies it. One that is not what the backend says is sent nothing.
 ///
 /// # Errors
-/// The server does not answer, or the vehicle takes neither Hold nor Land.
+/// The server does not answer, or the vehicle is not recognised, or takes neither Hold nor Land.
 ///
 /// # Cancel safety
 /// Dropped, the commands may or may not have been sent.
-pub(crate) async fn stop_from_nothing(address: &str, braking: Braking) -> Result<(), String> {
+pub(crate) async fn stop_from_nothing(address: &str, config: &Config) -> Result<(), String> {
     let endpoint =
         Endpoint::from_shared(address.to_string()).map_err(|error| format!("{address}: {error}"))?;
     let channel = endpoint
@@ -46,7 +49,12 @@ pub(crate) async fn stop_from_nothing(address: &str, braking: Braking) -> Result
         .connect()
         .await
         .map_err(|error| format!("{address}: {error}"))?;
-    let seen = look(&channel).await;
+    let expected = Expected::of(config.backend);
+    let (seen, recognised) = tokio::join!(look(&channel), recognise(&channel, &expected));
+    match recognised {
+        Ok(Ok(())) => {}
+        Ok(Err(why)) | Err(Broken::Lost(why) | Broken::Missing(why)) => return Err(why),
+    }
     if let Some(why) = seen.leave_alone() {
         tracing::info!(address, why, "the vehicle is left alone");
         return Ok(());
@@ -58,7 +66,7 @@ pub(crate) async fn stop_from_nothing(address: &str, braking: Braking) -> Result
         }
     };
     let stop = async {
-        match seen.stop(braking) {
+        match seen.stop(config.flight_limits.braking) {
             Some(stop) => stop.perform(channel.clone()).await,
             None => Ok(()),
         }

@@ -5,41 +5,47 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use ovos_toolbox_sdk::prelude::*;
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
 
 use super::telemetry::{Battery, Mission, Place, Seen};
 use super::{Telemetry, Vehicle};
-use crate::guard::{Health, Landed, Mode};
+use crate::guard::{Checks, Health, Landed, Mode};
 use crate::mavsdk::camera::camera_service_client::CameraServiceClient;
 use crate::mavsdk::core::core_service_client::CoreServiceClient;
+use crate::mavsdk::events::events_service_client::EventsServiceClient;
+use crate::mavsdk::mavlink_direct::mavlink_direct_service_client::MavlinkDirectServiceClient;
 use crate::mavsdk::mission::mission_service_client::MissionServiceClient;
 use crate::mavsdk::telemetry::telemetry_service_client::TelemetryServiceClient;
-use crate::mavsdk::{camera, core, mission, telemetry};
+use crate::mavsdk::{camera, core, events, mavlink_direct, mission, telemetry};
+use crate::scene::Side;
+
+/// Opens a stream and writes each of its messages into the telemetry, in a task of its own.
+macro_rules! stream {
+    ($vehicle:expr, $channel:expr, $streams:expr; $client:ident, $method:ident, $request:expr, |$heard:ident, $message:ident| $write:expr) => {
+        let (vehicle, mut client) = (Arc::clone($vehicle), $client::new($channel.clone()));
+        $streams.spawn(async move {
+            let mut stream = match client.$method($request).await {
+                Ok(stream) => stream.into_inner(),
+                Err(status) => return Some(format!("{}: {}", stringify!($method), status.message())),
+            };
+            while let Some(message) = stream.next().await {
+                let $message = match message {
+                    Ok(message) => message,
+                    Err(status) => return Some(format!("{}: {}", stringify!($method), status.message())),
+                };
+                vehicle.hear(|$heard: &mut Telemetry| $write);
+            }
+            Some("mavsdk_server closed the connection".to_string())
+        });
+    };
+}
 
 /// Subscribes to everything the tools read. Each stream is opened once: an opening costs up to 2 s until the first word.
 pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
-    macro_rules! stream {
-        ($client:ident, $method:ident, $request:expr, |$heard:ident, $message:ident| $write:expr) => {
-            let (vehicle, mut client) = (Arc::clone(vehicle), $client::new(channel.clone()));
-            streams.spawn(async move {
-                let mut stream = match client.$method($request).await {
-                    Ok(stream) => stream.into_inner(),
-                    Err(status) => return Some(format!("{}: {}", stringify!($method), status.message())),
-                };
-                while let Some(message) = stream.next().await {
-                    let $message = match message {
-                        Ok(message) => message,
-                        Err(status) => return Some(format!("{}: {}", stringify!($method), status.message())),
-                    };
-                    vehicle.hear(|$heard: &mut Telemetry| $write);
-                }
-                Some("mavsdk_server closed the connection".to_string())
-            });
-        };
-    }
-
     stream!(
+        vehicle, channel, streams;
         CoreServiceClient,
         subscribe_connection_state,
         core::SubscribeConnectionStateRequest {},
@@ -48,6 +54,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_position,
         telemetry::SubscribePositionRequest {},
@@ -64,6 +71,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_position_velocity_ned,
         telemetry::SubscribePositionVelocityNedRequest {},
@@ -80,16 +88,19 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_attitude_euler,
         telemetry::SubscribeAttitudeEulerRequest {},
         |heard, message| {
             if let Some(attitude) = message.attitude_euler {
+                heard.time(attitude.timestamp_us);
                 heard.yaw_deg = Some(Seen::now(attitude.yaw_deg.into()));
             }
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_armed,
         telemetry::SubscribeArmedRequest {},
@@ -98,6 +109,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_in_air,
         telemetry::SubscribeInAirRequest {},
@@ -106,6 +118,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_landed_state,
         telemetry::SubscribeLandedStateRequest {},
@@ -120,6 +133,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_flight_mode,
         telemetry::SubscribeFlightModeRequest {},
@@ -128,6 +142,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_health,
         telemetry::SubscribeHealthRequest {},
@@ -144,6 +159,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_battery,
         telemetry::SubscribeBatteryRequest {},
@@ -160,6 +176,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_gps_info,
         telemetry::SubscribeGpsInfoRequest {},
@@ -168,6 +185,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         TelemetryServiceClient,
         subscribe_status_text,
         telemetry::SubscribeStatusTextRequest {},
@@ -192,6 +210,7 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
         }
     );
     stream!(
+        vehicle, channel, streams;
         MissionServiceClient,
         subscribe_mission_progress,
         mission::SubscribeMissionProgressRequest {},
@@ -204,44 +223,147 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
             });
         }
     );
-    stream!(
-        CameraServiceClient,
-        subscribe_camera_list,
-        camera::SubscribeCameraListRequest {},
-        |heard, message| {
-            heard.camera = message
-                .camera_list
-                .and_then(|list| list.cameras.first().map(|camera| camera.component_id));
-        }
-    );
-    stream!(
-        CameraServiceClient,
-        subscribe_capture_info,
-        camera::SubscribeCaptureInfoRequest {},
-        |heard, message| {
-            match message.capture_info {
-                // Another camera's photo says nothing about ours.
-                Some(capture) if heard.camera.is_some_and(|ours| ours != capture.component_id) => {}
-                Some(capture) if capture.is_success => heard.captures += 1,
-                Some(_) => heard.failed_captures += 1,
-                None => {}
-            }
-        }
-    );
-    stream!(
-        CameraServiceClient,
-        subscribe_storage,
-        camera::SubscribeStorageRequest {},
-        |heard, message| {
-            if let Some(update) = message.update
-                && heard.camera.is_none_or(|ours| ours == update.component_id)
-                && let Some(storage) = update.storage
-            {
-                heard.recording = Some(Seen::now(storage.video_on));
-            }
-        }
-    );
+    cameras(vehicle, channel, streams);
+    arming_checks(vehicle, channel, streams);
     range_sensors(vehicle, channel, streams);
+}
+
+/// MAVLink's numbers of components that are cameras, and of the type of one.
+const CAMERAS: std::ops::RangeInclusive<u32> = 100..=105;
+const CAMERA_TYPE: u64 = 30;
+
+/// The camera, once one was heard. From the first request for cameras on, mavsdk_server asks every component that has a
+/// heartbeat for a camera's state each 5 s, the autopilot included, for as long as it runs; PX4 refuses and beeps.
+fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
+    let (vehicle, channel) = (Arc::clone(vehicle), channel.clone());
+    streams.spawn(async move {
+        if let Err(why) = camera_heard(&channel).await {
+            return Some(why);
+        }
+        let mut streams = JoinSet::new();
+        stream!(
+            &vehicle, &channel, &mut streams;
+            CameraServiceClient,
+            subscribe_camera_list,
+            camera::SubscribeCameraListRequest {},
+            |heard, message| {
+                heard.camera = message
+                    .camera_list
+                    .and_then(|list| list.cameras.first().map(|camera| camera.component_id));
+            }
+        );
+        stream!(
+            &vehicle, &channel, &mut streams;
+            CameraServiceClient,
+            subscribe_capture_info,
+            camera::SubscribeCaptureInfoRequest {},
+            |heard, message| {
+                match message.capture_info {
+                    // Another camera's photo says nothing about ours.
+                    Some(capture) if heard.camera.is_some_and(|ours| ours != capture.component_id) => {}
+                    Some(capture) if capture.is_success => heard.captures += 1,
+                    Some(_) => heard.failed_captures += 1,
+                    None => {}
+                }
+            }
+        );
+        stream!(
+            &vehicle, &channel, &mut streams;
+            CameraServiceClient,
+            subscribe_storage,
+            camera::SubscribeStorageRequest {},
+            |heard, message| {
+                if let Some(update) = message.update
+                    && heard.camera.is_none_or(|ours| ours == update.component_id)
+                    && let Some(storage) = update.storage
+                {
+                    heard.recording = Some(Seen::now(storage.video_on));
+                }
+            }
+        );
+        streams
+            .join_next()
+            .await?
+            .unwrap_or_else(|error| Some(error.to_string()))
+    });
+}
+
+/// Waits for the heartbeat of a camera.
+async fn camera_heard(channel: &Channel) -> Result<(), String> {
+    let request = mavlink_direct::SubscribeMessageRequest {
+        message_name: "HEARTBEAT".to_string(),
+    };
+    let failed = |status: &tonic::Status| format!("subscribe_message: {}", status.message());
+    let asked = MavlinkDirectServiceClient::new(channel.clone())
+        .subscribe_message(request)
+        .await;
+    let mut stream = match asked {
+        Ok(stream) => stream.into_inner(),
+        // An older server, which cannot be asked so.
+        Err(status) if status.code() == tonic::Code::Unimplemented => return Ok(()),
+        Err(status) => return Err(failed(&status)),
+    };
+    while let Some(message) = stream.next().await {
+        match message {
+            Ok(message) if message.message.as_ref().is_some_and(is_camera) => return Ok(()),
+            Ok(_) => {}
+            Err(status) => return Err(failed(&status)),
+        }
+    }
+    Err("mavsdk_server closed the connection".to_string())
+}
+
+fn is_camera(heartbeat: &mavlink_direct::MavlinkMessage) -> bool {
+    let of_type = || {
+        let fields: Value = serde_json::from_str(&heartbeat.fields_json).ok()?;
+        Some(fields["type"] == CAMERA_TYPE)
+    };
+    CAMERAS.contains(&heartbeat.component_id) || of_type().unwrap_or(false)
+}
+
+/// Why the vehicle would not arm. PX4 tells that by events, which mavsdk_server understands once it has read their texts
+/// from the vehicle.
+fn arming_checks(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
+    let (vehicle, mut client) = (Arc::clone(vehicle), EventsServiceClient::new(channel.clone()));
+    streams.spawn(async move {
+        let request = events::SubscribeHealthAndArmingChecksRequest {};
+        let failed = |status: &tonic::Status| format!("arming checks: {}", status.message());
+        let mut stream = match client.subscribe_health_and_arming_checks(request).await {
+            Ok(stream) => stream.into_inner(),
+            // An older server: there are the vehicle's texts.
+            Err(status) if status.code() == tonic::Code::Unimplemented => return None,
+            Err(status) => return Some(failed(&status)),
+        };
+        while let Some(message) = stream.next().await {
+            match message {
+                Ok(message) => vehicle.hear(|heard| heard.checks = message.report.map(checks)),
+                Err(status) => return Some(failed(&status)),
+            }
+        }
+        Some("mavsdk_server closed the connection".to_string())
+    });
+}
+
+/// What is wrong in the mode it would arm in, or anywhere: warnings and worse.
+fn checks(report: events::HealthAndArmingCheckReport) -> Checks {
+    let mode = report.current_mode_intention.unwrap_or_default();
+    let problems = if mode.problems.is_empty() {
+        report.all_problems
+    } else {
+        mode.problems
+    };
+    let counts = |problem: &events::HealthAndArmingCheckProblem| {
+        problem.log_level <= events::LogLevel::Warning as i32 && !problem.message.is_empty()
+    };
+    Checks {
+        mode: mode.mode_name,
+        passed: mode.can_arm_or_run,
+        problems: problems
+            .into_iter()
+            .filter(counts)
+            .map(|problem| problem.message)
+            .collect(),
+    }
 }
 
 /// Range sensors: one that looks ahead is an obstacle's distance, one that looks down the ground's.
@@ -267,8 +389,11 @@ fn range_sensors(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
                 crate::geo::wrap_deg(towards.pitch_deg.into()),
                 crate::geo::wrap_deg(towards.yaw_deg.into()),
             );
+            let reach_m = f64::from(sensor.maximum_distance_m);
             if pitch.abs() < 20.0 && yaw.abs() < 20.0 {
-                vehicle.scene.put_range(metres);
+                vehicle.scene.put_range(Side::Ahead, metres, reach_m);
+            } else if pitch.abs() < 20.0 && yaw.abs() > 160.0 {
+                vehicle.scene.put_range(Side::Behind, metres, reach_m);
             } else if (pitch + 90.0).abs() < 20.0 {
                 vehicle.hear(|heard| heard.clearance_m = Some(Seen::now(metres)));
             }

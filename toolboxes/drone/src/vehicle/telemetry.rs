@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::geo::{Ned, Origin, length};
-use crate::guard::{HOME_M, Health, Home, Landed, Mode, POSE_MAX_AGE_S, Pose};
+use crate::guard::{Checks, HOME_M, Health, Home, Landed, Mode, POSE_MAX_AGE_S, Pose};
 
 /// A value and when it came.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +68,12 @@ pub(crate) struct Telemetry {
     pub(crate) connected: bool,
     /// When anything came last.
     pub(crate) heard: Option<Instant>,
+    /// The vehicle's own time since it has booted, microseconds, as far as it tells.
+    pub(super) booted_us: u64,
+    /// Messages in a row with an earlier time.
+    pub(super) behind: u32,
+    /// How many times it was seen to restart.
+    pub(crate) boots: u32,
     pub(crate) place: Option<Seen<Place>>,
     pub(crate) local: Option<Seen<(Ned, Ned)>>,
     pub(crate) yaw_deg: Option<Seen<f64>>,
@@ -76,6 +82,8 @@ pub(crate) struct Telemetry {
     pub(crate) landed: Option<Landed>,
     pub(crate) mode: Option<Mode>,
     pub(crate) health: Option<Health>,
+    /// What it says of the checks before arming.
+    pub(crate) checks: Option<Checks>,
     pub(crate) satellites: Option<i32>,
     /// By the vehicle's numbers for them.
     pub(crate) batteries: BTreeMap<u32, Seen<Battery>>,
@@ -104,10 +112,37 @@ const TEXTS: usize = 16;
 /// The vehicle is lost after this silence: MAVSDK's own limit for heartbeats.
 const LOST: Duration = Duration::from_secs(3);
 
+/// So many in a row tell of a restart: another part of the vehicle may have a clock of its own.
+const BEHIND: u32 = 5;
+/// Messages of one boot come in the wrong order by less than this, microseconds.
+const DISORDER_US: u64 = 1_000_000;
+
 impl Telemetry {
     /// Whether the vehicle is heard.
     pub(crate) fn link_ok(&self) -> bool {
         self.connected && self.heard.is_some_and(|at| at.elapsed() < LOST)
+    }
+
+    /// Takes the vehicle's time since it has booted. Where that goes back it has restarted, and what it said before is
+    /// about another flight, or another vehicle.
+    pub(crate) fn time(&mut self, booted_us: u64) {
+        if booted_us + DISORDER_US < self.booted_us {
+            self.behind += 1;
+            if self.behind < BEHIND {
+                return;
+            }
+            *self = Self {
+                connected: self.connected,
+                heard: self.heard,
+                boots: self.boots + 1,
+                texts_so_far: self.texts_so_far,
+                camera: self.camera,
+                captures: self.captures,
+                failed_captures: self.failed_captures,
+                ..Self::default()
+            };
+        }
+        (self.booted_us, self.behind) = (booted_us, 0);
     }
 
     /// Where the vehicle is, if that is fresh.
@@ -199,6 +234,21 @@ impl Telemetry {
             .map(|text| &*text.text)
             .collect();
         (!words.is_empty()).then(|| words.join("; "))
+    }
+
+    /// The last words that were a warning or worse.
+    pub(crate) fn last_warning(&self) -> Option<String> {
+        let grave = |text: &&Text| !matches!(text.severity, "debug" | "info" | "notice");
+        self.texts
+            .iter()
+            .rev()
+            .find(grave)
+            .map(|text| text.text.to_string())
+    }
+
+    /// Forgets what is asked of it anew after a silence.
+    pub(crate) fn forget_health(&mut self) {
+        (self.health, self.checks) = (None, None);
     }
 
     /// The last words.

@@ -8,6 +8,8 @@
 
 #[path = "fake_mavsdk/action.rs"]
 mod action;
+#[path = "fake_mavsdk/events.rs"]
+mod events;
 #[path = "fake_mavsdk/mission.rs"]
 mod mission;
 #[path = "fake_mavsdk/offboard.rs"]
@@ -31,9 +33,6 @@ use tonic::{Response, Status};
 
 use drone::mavsdk;
 
-/// The nonce of the vehicle.
-pub(crate) const NONCE: u64 = 0x0011_2233_4455_66aa;
-
 /// The vehicle's model moves so often, seconds; two of its own steps.
 const TICK_S: f64 = 0.02;
 /// mavsdk_server repeats set points so often, seconds.
@@ -45,6 +44,12 @@ const GRACE_S: f64 = 3.0;
 pub(crate) struct Sim {
     /// The vehicle.
     pub(crate) vehicle: Vehicle,
+    /// What it identifies itself with.
+    pub(crate) uid: u64,
+    /// The server's camera plugin runs: from the first request on it asks every component with a heartbeat, for ever.
+    pub(crate) asks_for_cameras: bool,
+    /// The vehicle's events can be understood: the server has their texts.
+    pub(crate) has_event_texts: bool,
     /// The link is down: nothing is heard and nothing arrives.
     pub(crate) silent: bool,
     /// How far above the truth the vehicle believes to be, metres. PX4 takes a new home when it takes off, so that this
@@ -80,6 +85,9 @@ impl FakeMavsdk {
         let fake = Self {
             sim: Arc::new(Mutex::new(Sim {
                 vehicle,
+                uid: px4_sim::link::SITL_UID,
+                asks_for_cameras: false,
+                has_event_texts: true,
                 silent: false,
                 height_error_m: 0.0,
                 batteries: Some(Vec::new()),
@@ -132,6 +140,14 @@ impl FakeMavsdk {
             .add_service(mavsdk::camera::camera_service_server::CameraServiceServer::new(
                 self.clone(),
             ))
+            .add_service(mavsdk::events::events_service_server::EventsServiceServer::new(
+                self.clone(),
+            ))
+            .add_service(
+                mavsdk::mavlink_direct::mavlink_direct_service_server::MavlinkDirectServiceServer::new(
+                    self.clone(),
+                ),
+            )
             .add_service(mavsdk::param::param_service_server::ParamServiceServer::new(
                 self.clone(),
             ))
@@ -223,6 +239,14 @@ impl Sim {
                 Notice::Reached(_) => {}
             }
         }
+    }
+
+    /// The autopilot boots anew; the server lives on and goes on with the same vehicle.
+    #[allow(dead_code, reason = "each test uses a part")]
+    pub(crate) fn reboot(&mut self) {
+        self.vehicle.reboot();
+        (self.heartbeat_due, self.repeat_due, self.started) = (0.0, 0.0, f64::NEG_INFINITY);
+        self.setpoint = None;
     }
 
     fn repeat(&mut self) {

@@ -109,7 +109,8 @@ impl Rig {
         let (config, control) = Self::config(more)?;
         let harness = Harness::open::<Drone>(config)
             .expect("opens")
-            .with_deadline(Duration::from_secs(120));
+            .with_deadline(Duration::from_secs(120))
+            .as_operator();
         let rig = Self { harness, control };
         rig.until("a healthy vehicle", |rig| {
             rig.call("vehicle_health", json!({}))["armable"] == true

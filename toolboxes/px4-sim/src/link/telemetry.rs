@@ -57,7 +57,7 @@ pub(super) fn message(vehicle: &Vehicle, nonce: u64, id: u32) -> Vec<MavMessage>
         MISSION_CURRENT => vec![mission_current(vehicle)],
         RC_CHANNELS => vec![rc(vehicle)],
         VFR_HUD => vec![hud(vehicle)],
-        DISTANCE_SENSOR => vec![range_ahead(vehicle), range_below(vehicle)],
+        DISTANCE_SENSOR => vec![range_ahead(vehicle), range_behind(vehicle), range_below(vehicle)],
         ALTITUDE => vec![altitude(vehicle)],
         BATTERY_STATUS => vec![battery(vehicle)],
         AUTOPILOT_VERSION => vec![version(nonce)],
@@ -325,6 +325,15 @@ fn range_ahead(vehicle: &Vehicle) -> MavMessage {
     let metres = vehicle.world.obstacle_ahead(body.position, body.yaw);
     let ahead = MavSensorOrientation::MAV_SENSOR_ROTATION_NONE;
     range(vehicle, 1, ahead, metres, vehicle.world.camera.obstacle_range_m)
+}
+
+fn range_behind(vehicle: &Vehicle) -> MavMessage {
+    let body = vehicle.body();
+    let metres = vehicle
+        .world
+        .obstacle_ahead(body.position, body.yaw + std::f64::consts::PI);
+    let behind = MavSensorOrientation::MAV_SENSOR_ROTATION_YAW_180;
+    range(vehicle, 2, behind, metres, vehicle.world.camera.obstacle_range_m)
 }
 
 fn range_below(vehicle: &Vehicle) -> MavMessage {

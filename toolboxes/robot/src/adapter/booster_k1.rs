@@ -36,6 +36,10 @@ use crate::ros::message::{Kind, Twist};
 use crate::ros::path::Path;
 use crate::subsystem::Subsystem;
 
+/// How long an arm or the head waits for what moves it, and between two looks.
+const HEARD: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(10);
+
 /// A K1.
 pub struct BoosterK1 {
     config: BoosterK1Config,
@@ -68,6 +72,7 @@ impl Sent {
 }
 
 /// How it is spoken to.
+#[allow(clippy::large_enum_variant, reason = "there is one of it for each robot")]
 enum Speech {
     Topics(TopicsLink),
     Rpc(RpcLink),
@@ -204,6 +209,9 @@ impl BoosterK1 {
             return Err(self.remote.lacks(on.as_str()));
         };
         let link = self.remote.there(control).await?;
+        if let Speech::Topics(topics) = link {
+            self.heard(topics, on, control).await?;
+        }
         let from = self.last_known(on);
         let blind = from.is_none();
         let path = match (&from, link) {
@@ -230,6 +238,17 @@ impl BoosterK1 {
                 output.note("the robot does not say where it was: it moved at its own pace")
             }
         })
+    }
+
+    /// Waits for what moves an arm or the head: it may be found a little after what walks.
+    async fn heard(&self, topics: &TopicsLink, on: Subsystem, control: &Control) -> Result<(), ActionError> {
+        let end = Instant::now() + HEARD;
+        loop {
+            match topics.hears(on) {
+                Err(_) if Instant::now() < end => control.sleep(LOOK).await?,
+                heard => return heard.map_err(|error| self.remote.failed(error)),
+            }
+        }
     }
 
     /// Where an arm or the head was measured, or was sent last, in degrees.
@@ -259,7 +278,7 @@ impl BoosterK1 {
             let passed = start.elapsed();
             let positions = path.at(passed);
             let whole = self.remote.command(control, || match link {
-                Speech::Topics(topics) => topics.positions(on, &positions).map(|()| true),
+                Speech::Topics(topics) => topics.lead(on, &positions).map(|()| true),
                 Speech::Rpc(rpc) => rpc.arm(on, &positions),
             })?;
             link.sent().set(on, positions);
@@ -282,17 +301,18 @@ impl BoosterK1 {
         {
             return Ok(done);
         }
-        let mut last = ActionOutput::default();
+        let mut notes = Vec::new();
         for frame in frames {
-            last = self
+            let there = self
                 .to_positions(on, &frame.positions, frame.speed, control)
                 .await?;
+            notes.extend(there.notes);
             control
                 .sleep(Duration::try_from_secs_f64(frame.hold).unwrap_or_default())
                 .await?;
         }
         Ok(ActionOutput {
-            notes: last.notes,
+            notes,
             ..ActionOutput::said(format!("{on} did it"))
         })
     }
@@ -300,7 +320,14 @@ impl BoosterK1 {
     async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         let on = action.subsystem;
         if let Some((positions, speed)) = action.primitive.joints() {
-            return self.to_positions(on, positions, speed, control).await;
+            let done = self.to_positions(on, positions, speed, control).await?;
+            if let Primitive::MoveToPose { pose, .. } = &action.primitive
+                && pose == "home"
+                && let Speech::Rpc(rpc) = self.remote.there(control).await?
+            {
+                self.give_back(rpc, on, control).await?;
+            }
+            return Ok(done);
         }
         match &action.primitive {
             Primitive::Drive {
@@ -352,6 +379,9 @@ impl BoosterK1 {
                 .await?;
             return Ok(output.with("status", status));
         }
+        if let (Speech::Topics(topics), true) = (link, self.capabilities.joints(on).is_some()) {
+            self.heard(topics, on, control).await?;
+        }
         Ok(match link.measured(on) {
             Some(positions) => output.with("positions", json!(positions)),
             None => output.note("it does not say where it is; nothing was moved"),
@@ -372,15 +402,17 @@ pub fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> 
     let damp = config::estop(name, config, estop)? == Estop::Damp;
     let stopped = match config.profile {
         Profile::Topics => Shout::open(&config.ros, &config.topics.velocity, Kind::Twist.type_name())
-            .and_then(|shout| shout.say(PATIENCE, || vec![Twist::default()])),
+            .and_then(|shout| shout.say(PATIENCE, AGAIN, || vec![Twist::default()])),
         Profile::BoosterRpc => Shout::open(&config.ros, REQUESTS, REQUEST)
-            .and_then(|shout| shout.say(PATIENCE, || rpc::stops(damp))),
+            .and_then(|shout| shout.say(PATIENCE, AGAIN, || rpc::stops(damp))),
     };
     stopped.map_err(|error| failed(format!("{error}; press the robot's own button")))
 }
 
 /// How long a stop from nothing looks for the robot.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Between two times that it is said.
+const AGAIN: Duration = Duration::from_millis(10);
 
 impl Adapter for BoosterK1 {
     fn capabilities(&self) -> &Capabilities {
@@ -426,10 +458,10 @@ impl Adapter for BoosterK1 {
         if emergency && self.estop == Estop::Damp {
             return said.map_err(|error| self.remote.failed(error));
         }
+        if let (false, Speech::Rpc(rpc)) = (emergency, link) {
+            said = said.and(rpc.end(&concerned));
+        }
         for one in concerned {
-            if let (false, Speech::Rpc(rpc)) = (emergency, link) {
-                said = said.and(rpc.end(one));
-            }
             // Arms and head stop where they are: nobody leads them on, and those that go by themselves are called back.
             // Never to where they were sent: somebody else may have moved them since, and a stop moves nothing.
             if self.capabilities.joints(one).is_some()

@@ -445,7 +445,7 @@ impl<L: Link> Remote<L> {
 
     pub(super) fn failed(&self, error: RosError) -> ActionError {
         match error {
-            RosError::Refused { .. } => ActionError::Hardware {
+            RosError::Refused { .. } | RosError::Unheard { .. } => ActionError::Hardware {
                 robot: self.name.clone(),
                 what: error.to_string(),
             },

@@ -5,7 +5,9 @@
 //! `arm_sdk`, whose weight fades in and out. The robot has no actuated head. Read [`UnitreeG1`].
 
 mod arms;
+mod gestures;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -15,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::arms::Arms;
+use self::gestures::{Gestures, release_body};
 use super::remote::{Link, Remote, node_name, word};
 use super::{ActionError, ActionOutput, Adapter, Control, Notify};
 use crate::action::{Action, Grip, Keyframe, Primitive, Routine, Velocity};
@@ -38,7 +41,7 @@ const KEPT: f64 = 0.5;
 pub struct UnitreeG1Config {
     /// Domain, interfaces. The robot is 192.168.123.161, this machine needs an address in its network.
     pub ros: RosConfig,
-    /// How long an answer may take, in milliseconds.
+    /// How long an answer may take, in milliseconds. The robot's own gestures may take 12 s.
     #[schemars(range(min = 100, max = 5000))]
     pub answer_ms: u64,
     /// How fast the arms become ours and the robot's again, in parts of the whole per second. The vendor's example
@@ -87,19 +90,19 @@ pub struct UnitreeG1 {
 
 /// The robot's services.
 struct Services {
-    participant: Participant,
+    participant: Arc<Participant>,
     sport: Rpc,
-    actions: Rpc,
+    gestures: Gestures,
     arms: Arms,
 }
 
 impl Services {
     fn open(name: &str, config: &UnitreeG1Config) -> Result<Self, RosError> {
-        let participant = Participant::join(&config.ros, &node_name(name))?;
+        let participant = Arc::new(Participant::join(&config.ros, &node_name(name))?);
         let timeout = Duration::from_millis(config.answer_ms.clamp(100, 5000));
         Ok(Self {
             sport: Rpc::new(&participant, "sport", timeout)?,
-            actions: Rpc::new(&participant, "arm", timeout)?,
+            gestures: Gestures::new(Arc::clone(&participant))?,
             arms: Arms::new(&participant, config.weight_rate)?,
             participant,
         })
@@ -137,6 +140,7 @@ impl Link for Services {
 
     fn left(&self) {
         self.arms.left();
+        self.gestures.forget();
     }
 }
 
@@ -144,14 +148,6 @@ fn velocity_body(velocity: &Velocity) -> Value {
     let zero = *velocity == Velocity::default();
     json!({"velocity": [velocity.x, velocity.y, velocity.turn], "duration": if zero { 1.0 } else { KEPT }})
 }
-
-/// Both forms: the C++ SDK reads `action_id`, the Python SDK and older firmwares read `data`.
-fn action_body(action: i64) -> Value {
-    json!({"action_id": action, "data": action})
-}
-
-/// The arm action that lets the arms go.
-const RELEASE: i64 = 99;
 
 impl UnitreeG1 {
     /// A robot that is not connected yet.
@@ -189,34 +185,61 @@ impl UnitreeG1 {
             let reason = format!("it does not say where {on} is: nothing on /lowstate");
             return Err(self.remote.away(&reason));
         };
+        if link.gestures.are_under_way() {
+            return Err(ActionError::Refused(
+                "the arms perform an action of the robot's own: wait until it is over".to_owned(),
+            ));
+        }
         let path = Path::new(&from, positions, joints, speed);
         let start = Instant::now();
-        let mut ends = 0;
-        // Until it is there and the arm is wholly ours; the end is said twice, because one can be lost.
-        while ends < 2 {
+        let mut arrived = None;
+        loop {
             let passed = start.elapsed();
-            let whole = self
+            let led = self
                 .remote
                 .command(control, || link.arms.lead(on, &path.at(passed)))?;
-            ends += u32::from(passed >= path.time() && whole);
+            if passed >= path.time() && led.whole {
+                // It is there, and the arm is wholly ours; the end is said twice, because one can be lost.
+                let first = *arrived.get_or_insert(led.said);
+                if led.said >= first + 2 {
+                    break;
+                }
+            }
             control.sleep(arms::STEP).await?;
         }
         Ok(ActionOutput::said(format!("{on} was sent there")).with("positions", json!(positions)))
     }
 
-    /// The robot's own arm action: holds it for a while and lets the arms go.
-    async fn arm_action(&self, action: i64, time: Duration, control: &Control) -> Result<(), ActionError> {
+    /// An arm action of the robot's own, held until `time` has passed; the arms are released afterwards.
+    async fn gesture(&self, action: i64, time: Duration, control: &Control) -> Result<(), ActionError> {
         let link = self.remote.there(control).await?;
+        let refused = |why: &str| Err(ActionError::Refused(why.to_owned()));
         if link.arms.are_ours() {
-            return Err(ActionError::Refused(
-                "the arms are led joint by joint: send them home (go_to_pose home) before an action of the robot's own"
-                    .to_owned(),
-            ));
+            return refused(
+                "the arms are led joint by joint: send them home (go_to_pose home) before an action of the robot's own",
+            );
         }
-        let ask = |action| link.actions.ask(api::ARM_ACTION, &action_body(action));
-        self.remote.ask(control, || ask(action)).await?;
-        control.sleep(time).await?;
-        self.remote.ask(control, || ask(RELEASE)).await.map(drop)
+        if link.gestures.are_under_way() {
+            return refused("the arms perform another action of the robot's own: wait until it is over");
+        }
+        let start = Instant::now();
+        let performed = self.remote.ask(control, || link.gestures.begin(action)).await;
+        if let Err(error) = performed {
+            match error {
+                // The robot has said no: nothing was begun.
+                ActionError::Hardware { .. } => link.gestures.forget(),
+                // It may be under way all the same. Without the right to command the halt releases the arms.
+                _ => drop(control.command(|| link.gestures.insist())),
+            }
+            return Err(error);
+        }
+        control.sleep(time.saturating_sub(start.elapsed())).await?;
+        let released = self.remote.ask(control, || link.gestures.release()).await;
+        match released {
+            Ok(_) => link.gestures.forget(),
+            Err(_) => drop(control.command(|| link.gestures.insist())),
+        }
+        released.map(drop)
     }
 
     async fn routine(
@@ -242,7 +265,7 @@ impl UnitreeG1 {
             // Its actions move what they move; the right arm's part of a plan starts them.
             (Some(_), Routine::Gesture { .. } | Routine::Dance { .. }) if on != Subsystem::RightArm => {
                 control.sleep(time).await?;
-                Ok(ActionOutput::said(format!(
+                Ok(ActionOutput::along(format!(
                     "{on} goes along with the robot's own action"
                 )))
             }
@@ -251,7 +274,7 @@ impl UnitreeG1 {
                     Routine::Dance { duration, .. } => *duration,
                     _ => time,
                 };
-                self.arm_action(action, time, control).await?;
+                self.gesture(action, time, control).await?;
                 Ok(ActionOutput::said("did it").note("the robot's own action: it has no style of its own"))
             }
             (None, _) => {
@@ -385,20 +408,38 @@ fn dance(style: &str) -> i64 {
 /// # Errors
 /// The robot did not hear.
 pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> Result<(), ActionError> {
+    // An id of its own each time, unlike those of the process that has died.
+    let ask = |api_id, parameter: &Value| request(fastrand::i64(1..1 << 40), api_id, parameter, true);
     let fsm = fsm(estop.unwrap_or(Estop::Hold));
     let stops = || {
-        // An id of its own each time, unlike those of the process that has died.
-        let ask = |api_id, parameter: &Value| request(fastrand::i64(1..1 << 40), api_id, parameter, true);
         let mut stops = vec![ask(api::SET_VELOCITY, &velocity_body(&Velocity::default()))];
         stops.extend(fsm.map(|fsm| ask(api::SET_FSM_ID, &json!({"data": fsm}))));
         stops
     };
-    Shout::open(&config.ros, "/api/sport/request", REQUEST)
-        .and_then(|shout| shout.say(Duration::from_secs(3), stops))
-        .map_err(|error| ActionError::NotConnected {
-            robot: name.to_owned(),
-            reason: format!("{error}; use the robot's remote control"),
-        })
+    let shout = |topic| Shout::open(&config.ros, topic, REQUEST);
+    let failed = |error: RosError| ActionError::NotConnected {
+        robot: name.to_owned(),
+        reason: format!("{error}; use the robot's remote control"),
+    };
+    // Both look for the robot from now on.
+    let (sport, arm) = (shout("/api/sport/request"), shout("/api/arm/request"));
+    sport
+        .and_then(|sport| sport.say(Duration::from_secs(3), Duration::from_millis(10), stops))
+        .map_err(failed)?;
+    if fsm.is_some() {
+        // The motors gave way: no action holds the arms.
+        return Ok(());
+    }
+    // The process that has died may have begun an action, which the robot would hold for up to 20 s.
+    let release = || vec![ask(api::ARM_ACTION, &release_body())];
+    match arm.and_then(|arm| arm.say(Duration::from_secs(1), Duration::from_millis(100), release)) {
+        // It can be switched off, and performs nothing then.
+        Err(RosError::Nobody { topic, .. }) => {
+            tracing::info!(topic, "no arm service: no action to end");
+            Ok(())
+        }
+        other => other.map_err(failed),
+    }
 }
 
 /// The robot's state for what an emergency stop does besides standing.
@@ -449,12 +490,13 @@ impl Adapter for UnitreeG1 {
             said = said.and(link.let_go(self.estop));
             // They hang now: where they were told to be must not be told them again.
             link.arms.forget();
+            link.gestures.forget();
             return said.map_err(|error| self.remote.failed(error));
         }
         if concerned.iter().any(|one| one.is_arm()) {
             said = said.and(link.arms.hold(&concerned));
             if !link.arms.are_ours() {
-                said = said.and(link.actions.send(api::ARM_ACTION, &action_body(RELEASE)));
+                said = said.and(link.gestures.insist());
             }
         }
         said.map_err(|error| self.remote.failed(error))

@@ -143,7 +143,13 @@ pub fn frames_seconds(unit: &Unit, part: Subsystem, frames: &[Keyframe]) -> f64 
 #[must_use]
 pub fn routine_seconds(unit: &Unit, kind: Kind, name: &str, part: Subsystem, rounds: Rounds) -> f64 {
     let frames = unit.model.routine(kind, name, part, rounds);
-    frames.map_or(0.0, |frames| frames_seconds(unit, part, &frames))
+    let ours = frames.map_or(0.0, |frames| frames_seconds(unit, part, &frames));
+    match kind {
+        Kind::Wave | Kind::Gesture | Kind::Dance if part.is_arm() => {
+            ours.max(unit.capabilities().own.seconds)
+        }
+        _ => ours,
+    }
 }
 
 /// Seconds from one end of the lift to the other.

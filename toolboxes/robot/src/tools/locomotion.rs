@@ -202,7 +202,12 @@ fn dance(unit: &Unit, args: Dance) -> Planned<'_> {
             }
         };
         let seconds = routine_seconds(unit, Kind::Dance, style, part, Rounds::For(time));
-        on(part, duration + 5.0, step).lasting(seconds).optional()
+        let base = (part == Subsystem::RightArm && unit.capabilities().own.dance_moves_base)
+            .then_some(Subsystem::Base);
+        on(part, duration + 5.0, step)
+            .lasting(seconds)
+            .optional()
+            .holding(base)
     };
     Ok(Graph::new(unit).wave([Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry].map(part)))
 }

@@ -63,7 +63,22 @@ fn wave(unit: &Unit, args: Wave) -> Planned<'_> {
             Rounds::One(Intensity::NORMAL),
         ))
     };
-    Ok(Graph::new(unit).wave(args.arm.each().into_iter().map(wave)))
+    let (able, unable): (Vec<_>, Vec<_>) = args
+        .arm
+        .each()
+        .into_iter()
+        .partition(|arm| unit.capabilities().waves(*arm));
+    if let ([], [arm, ..]) = (able.as_slice(), unable.as_slice()) {
+        let what = format!("a wave with {arm}: its own wave moves the other arm");
+        return Err(tool_error(unit.lacks(what)));
+    }
+    let graph = unable.iter().fold(Graph::new(unit), |graph, arm| {
+        graph.note(format!(
+            "{arm} did not wave: {}'s own wave moves one arm",
+            unit.name
+        ))
+    });
+    Ok(graph.wave(able.into_iter().map(wave)))
 }
 
 /// Move an arm to a named pose or to exact joint angles. For waving, pointing or picking use the tools of those names.

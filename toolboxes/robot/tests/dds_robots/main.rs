@@ -15,10 +15,14 @@ mod catalogue;
 mod peers;
 
 mod arms;
+mod both_arms;
 mod endings;
 mod every_tool;
 mod falls;
+mod gestures;
+mod graph;
 mod late;
+mod readers;
 mod words;
 
 use std::net::{Ipv4Addr, UdpSocket};
@@ -56,11 +60,16 @@ pub(crate) fn domain() -> u16 {
 }
 
 pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {
+    scene_of(kind, estop, "humble")
+}
+
+/// With a robot whose ROS is of this distribution.
+pub(crate) fn scene_of(kind: &str, estop: &str, distro: &str) -> Option<Scene> {
     let domain = domain();
     let robot = Peer::start("dds_robot.py", &[kind, &domain.to_string()])?;
     robot.until("ready");
     let folder = tempfile::tempdir().unwrap();
-    let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"]});
+    let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"], "distro": distro});
     let mut own = own(kind, &ros);
     own["estop"] = json!(estop);
     let config = json!({"robots": {"hal": own}, "data_dir": folder.path(), "recognition_timeout_ms": 100});
@@ -79,7 +88,9 @@ pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {
 /// The section of a robot's configuration.
 pub(crate) fn own(kind: &str, ros: &Value) -> Value {
     match kind {
-        "k1_topics" => json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}}),
+        topics if topics.starts_with("k1_topics") => {
+            json!({"adapter": "booster_k1", "booster_k1": {"ros": ros}})
+        }
         "k1_rpc" => {
             json!({"adapter": "booster_k1", "booster_k1": {"profile": "booster_rpc", "gripper": true, "ros": ros}})
         }
@@ -145,6 +156,32 @@ impl Scene {
                 (count, since) = (now, Instant::now());
             }
         }
+    }
+
+    /// Runs the actions of a tool's first wave at the same time, as the service does; what each of them said.
+    pub(crate) fn together(&self, tool: &str, args: Value) -> Vec<Value> {
+        let plan = self.harness.plan(tool, args).unwrap().unwrap();
+        let wave = plan.into_iter().filter(|action| action.dependencies.is_empty());
+        let runs: Vec<_> = wave
+            .map(|action| self.harness.start_action(tool, action, json!({})).unwrap())
+            .collect();
+        let said = runs
+            .into_iter()
+            .map(|run| {
+                run.wait()
+                    .result()
+                    .unwrap_or_else(|failure| panic!("{tool}: {failure:?}"))
+            })
+            .collect();
+        self.settle();
+        said
+    }
+
+    /// Starts the one action of a tool.
+    pub(crate) fn start(&self, tool: &str, args: Value) -> ovos_toolbox_sdk::testing::Run<'_> {
+        let plan = self.harness.plan(tool, args).unwrap().unwrap();
+        let action = plan.into_iter().next().unwrap();
+        self.harness.start_action(tool, action, json!({})).unwrap()
     }
 
     pub(crate) fn call(&self, tool: &str, args: Value) -> Value {

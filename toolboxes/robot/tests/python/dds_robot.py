@@ -1,9 +1,19 @@
-"""A robot made of the published Cyclone DDS: dds_robot.py k1_topics|k1_rpc|g1 DOMAIN.
+"""A robot made of the published Cyclone DDS: dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_rpc|g1 DOMAIN.
+
+The K1 of `k1_topics_blind` hears its topics and does not say where its joints are, that of `k1_topics_base` hears nothing but
+velocities.
 
 It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
 change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
-fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `quit` ends it. Arms of a robot that is
-damped or without power hang at 0.25 rad in every joint.
+fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `gesture N` sets how many
+milliseconds an arm action of a G1 takes, `graph N` tells who is in the domain, where the ids on `ros_discovery_info` have N
+bytes, `quit` ends it. Arms of a robot that is damped or without power hang at 0.25 rad in every joint.
+
+A G1's arm service does as the vendor documents it (Arm Action Service Interface, and g1_arm_action_client.hpp in
+unitree_sdk2): an action is answered when it is over, which takes less than ten seconds by the vendor's example; one that is
+asked for meanwhile is refused (7400); some actions are held afterwards, for 20 s at most, and all but the release (99) and
+the same action are refused then (7401). How long each of them takes is not documented: 3 s here, and 0.5 s for the release.
+Whether the release is refused, too, while an action is under way is not documented: here it is, which is the harder case.
 """
 
 import json
@@ -13,6 +23,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription
 from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
 from cyclonedds.idl import IdlStruct
@@ -257,7 +268,7 @@ class UnitreeHandCmd(IdlStruct, typename=ros("unitree_hg", "HandCmd")):
 RELIABLE = Qos(Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.History.KeepLast(50))
 participant = DomainParticipant(int(sys.argv[2]))
 printing = threading.Lock()
-asked = {"status": 0, "silent": False, "mode": 1, "fall": 0, "quit": False}
+asked = {"status": 0, "silent": False, "mode": 1, "fall": 0, "gesture": 3000, "quit": False}
 
 
 def say(**frame):
@@ -289,6 +300,56 @@ def every(seconds, what):
     threading.Thread(target=repeat, daemon=True).start()
 
 
+def graph(length):
+    """The endpoints that were discovered, and the nodes that are announced, in their own participants' words."""
+
+    @dataclass
+    class Gid(IdlStruct, typename=ros("rmw_dds_common", "Gid")):
+        data: array[uint8, length]
+
+    @dataclass
+    class NodeEntitiesInfo(IdlStruct, typename=ros("rmw_dds_common", "NodeEntitiesInfo")):
+        node_namespace: str
+        node_name: str
+        reader_gid_seq: sequence[Gid]
+        writer_gid_seq: sequence[Gid]
+
+    @dataclass
+    class ParticipantEntitiesInfo(IdlStruct, typename=ros("rmw_dds_common", "ParticipantEntitiesInfo")):
+        gid: Gid
+        node_entities_info_seq: sequence[NodeEntitiesInfo]
+
+    def text(gid):
+        return bytes(gid.data).hex()
+
+    latched = Qos(
+        Policy.Reliability.Reliable(duration(milliseconds=100)),
+        Policy.Durability.TransientLocal,
+        Policy.History.KeepLast(1),
+    )
+    topic = Topic(participant, "ros_discovery_info", ParticipantEntitiesInfo)
+    reader = DataReader(participant, topic, latched)
+    latest = None
+    for _ in range(10):
+        # A writer may say again what it said before: the last word counts.
+        for info in reader.take_iter(timeout=duration(seconds=1)):
+            latest = info
+        if latest:
+            break
+    for node in latest.node_entities_info_seq if latest else []:
+        say(
+            topic="node",
+            participant=text(latest.gid),
+            name=node.node_namespace + node.node_name,
+            readers=[text(gid) for gid in node.reader_gid_seq],
+            writers=[text(gid) for gid in node.writer_gid_seq],
+        )
+    for role, kind in (("writer", BuiltinTopicDcpsPublication), ("reader", BuiltinTopicDcpsSubscription)):
+        for found in BuiltinDataReader(participant, kind).take(N=200):
+            say(topic="endpoint", role=role, gid=found.key.hex, name=found.topic_name, type=found.type_name)
+    say(topic="graph")
+
+
 def vendor_crc(words):
     """As unitree_sdk2_python computes it, one bit at a time."""
     crc = 0xFFFFFFFF
@@ -317,7 +378,7 @@ def hang(motors):
         motor.q = 0.25
 
 
-def k1_topics():
+def k1_topics(hears=True, tells=True):
     joints = {"left_arm": [0.0] * 6, "right_arm": [0.0] * 6}
     names = ["shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch"]
 
@@ -333,7 +394,7 @@ def k1_topics():
 
         return deliver
 
-    state = writer("rt/joint_states", JointState)
+    state = writer("rt/joint_states", JointState) if tells else None
 
     def tell():
         known = {f"{arm}_{name}": q for arm, all_q in joints.items() for name, q in zip(names, all_q)}
@@ -341,9 +402,11 @@ def k1_topics():
         state.write(JointState(Header(Time(0, 0), ""), list(known), radians, [0.0] * 12, [0.0] * 12))
 
     hear("rt/cmd_vel", Twist, velocity)
-    hear("rt/head/pan_tilt", Float64MultiArray, positions("head"))
-    hear("rt/arm/joint_positions", Float64MultiArray, positions("arm"))
-    every(0.05, tell)
+    if hears:
+        hear("rt/head/pan_tilt", Float64MultiArray, positions("head"))
+        hear("rt/arm/joint_positions", Float64MultiArray, positions("arm"))
+    if tells:
+        every(0.05, tell)
 
 
 def k1_rpc():
@@ -399,6 +462,39 @@ def g1():
             walking["until"] = None
             say(topic="stands by itself")
 
+    arm = {"busy": None, "holds": None}
+    arm_lock = threading.Lock()
+    HOLDING = (15, 20, 21)
+    RELEASE = 99
+
+    def finish(action, answer):
+        time.sleep(0.5 if action == RELEASE else asked["gesture"] / 1000)
+        with arm_lock:
+            arm["busy"] = None
+            arm["holds"] = (action, time.monotonic() + 20) if action in HOLDING else None
+        say(topic="arm over", action=action)
+        answer(0)
+
+    def act(action, answer):
+        """Performs an arm action and answers when it is over, or says at once why not."""
+        with arm_lock:
+            held, until = arm["holds"] or (None, 0)
+            if asked["status"]:
+                code = asked["status"]
+            elif arm["busy"] is not None:
+                code = 7400
+            elif held and until > time.monotonic() and action not in (RELEASE, held):
+                code = 7401
+            else:
+                code = 0
+                arm["busy"] = action
+        if code == 0:
+            # Repeating what is held ends it.
+            threading.Thread(target=finish, args=(RELEASE if action == held else action, answer), daemon=True).start()
+        else:
+            say(topic="arm refuses", action=action, code=code)
+            answer(code)
+
     def service(name):
         responses = writer(f"rt/api/{name}/response", Response)
 
@@ -411,11 +507,17 @@ def g1():
                 walk(parameter)
             if name == "sport" and identity.api_id == 7101 and parameter["data"] in (0, 1):
                 hang(motors[15:29])
-            if asked["silent"] or noreply:
-                return
-            data = json.dumps({"data": asked["mode"]}) if identity.api_id == 7001 else ""
-            header = ResponseHeader(identity, ResponseStatus(asked["status"]))
-            responses.write(Response(header, data, []))
+
+            def answer(code):
+                if asked["silent"] or noreply:
+                    return
+                data = json.dumps({"data": asked["mode"]}) if identity.api_id == 7001 else ""
+                responses.write(Response(ResponseHeader(identity, ResponseStatus(code)), data, []))
+
+            if name == "arm" and identity.api_id == 7106:
+                act(parameter["data"], answer)
+            else:
+                answer(asked["status"])
 
         hear(f"rt/api/{name}/request", Request, request)
 
@@ -445,12 +547,22 @@ def g1():
     every(0.02, lambda: state.write(UnitreeLowState([0, 0], 0, 5, 1, imu, motors, [0] * 40, [0] * 4, 0)))
 
 
-{"k1_topics": k1_topics, "k1_rpc": k1_rpc, "g1": g1}[sys.argv[1]]()
+ROBOTS = {
+    "k1_topics": k1_topics,
+    "k1_topics_blind": lambda: k1_topics(tells=False),
+    "k1_topics_base": lambda: k1_topics(hears=False, tells=False),
+    "k1_rpc": k1_rpc,
+    "g1": g1,
+}
+ROBOTS[sys.argv[1]]()
 say(topic="ready")
 for line in sys.stdin:
     word, *number = line.split()
     if word == "quit":
         break
+    if word == "graph":
+        graph(int(number[0]))
+        continue
     asked[word] = int(number[0]) if number else True
     say(topic="obeys", word=word)
 asked["quit"] = True

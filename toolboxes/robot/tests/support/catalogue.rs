@@ -14,6 +14,8 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ("look_at", json!({"target": "left"})),
         ("nod", json!({"type": "yes", "intensity": "subtle"})),
         ("go_to_pose", json!({"pose": "arms_up"})),
+        // Robots perform their own gestures and dances with arms that are at home.
+        ("go_to_pose", json!({"pose": "home"})),
         ("express", json!({"emotion": "happy", "intensity": "subtle"})),
         ("gesture_while_speaking", json!({"enabled": true})),
         ("point_at_person", json!({"name": "Ada", "arm": "right"})),
@@ -27,6 +29,7 @@ pub(crate) fn calls() -> Vec<(&'static str, Value)> {
         ),
         ("spin", json!({"direction": "cw", "degrees": 20.0, "speed": 0.5})),
         ("turn", json!({"target": "left", "speed": 1.0})),
+        ("go_to_pose", json!({"pose": "home"})),
         ("dance", json!({"style": "happy", "duration": 1.0})),
         (
             "alert_hazard",

@@ -221,6 +221,7 @@ fn safe_tools_and_questions_work_while_somebody_else_flies_or_the_battery_is_low
     ] {
         let mut facts = good(tool);
         facts.battery_pct = Some(3.0);
+        facts.caller.operator = true;
         facts.overridden = Some("a pilot".into());
         facts.mode = Some(Mode::Posctl);
         assert_eq!(code(tool, &facts), "ok", "{tool}");

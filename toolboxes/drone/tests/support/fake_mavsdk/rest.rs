@@ -13,7 +13,7 @@ use px4_sim::Ack;
 use px4_sim::params::Param;
 use tonic::Request;
 
-use super::{Answered, FakeMavsdk, NONCE, Sim, Told, told};
+use super::{Answered, FakeMavsdk, Sim, Told, told};
 
 const CAMERA: i32 = 100;
 
@@ -66,9 +66,10 @@ impl InfoService for FakeMavsdk {
         &self,
         _: Request<GetIdentificationRequest>,
     ) -> Answered<GetIdentificationResponse> {
+        let uid = self.lock().uid;
         let identification = Some(Identification {
-            hardware_uid: format!("{NONCE:016x}00000000000000000000"),
-            legacy_uid: NONCE,
+            hardware_uid: format!("{uid:016x}00000000000000000000"),
+            legacy_uid: uid,
         });
         Ok(GetIdentificationResponse {
             info_result: known(),
@@ -138,7 +139,11 @@ impl CameraService for FakeMavsdk {
         &self,
         _: Request<SubscribeCameraListRequest>,
     ) -> Answered<Self::SubscribeCameraListStream> {
-        let present = self.lock().vehicle.payload.present;
+        let present = {
+            let mut sim = self.lock();
+            sim.asks_for_cameras = true;
+            sim.vehicle.payload.present
+        };
         let cameras = present.then(|| Information {
             component_id: CAMERA,
             vendor_name: "px4-sim".to_owned(),

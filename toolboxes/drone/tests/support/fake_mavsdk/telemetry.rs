@@ -48,7 +48,7 @@ fn accepted() -> Option<TelemetryResult> {
     })
 }
 
-fn range(current: f64, maximum: f64, pitch_deg: f32) -> DistanceSensorResponse {
+fn range(current: f64, maximum: f64, pitch_deg: f32, yaw_deg: f32) -> DistanceSensorResponse {
     DistanceSensorResponse {
         distance_sensor: Some(DistanceSensor {
             minimum_distance_m: 0.1,
@@ -56,6 +56,7 @@ fn range(current: f64, maximum: f64, pitch_deg: f32) -> DistanceSensorResponse {
             current_distance_m: current.clamp(0.1, maximum) as f32,
             orientation: Some(EulerAngle {
                 pitch_deg,
+                yaw_deg,
                 ..EulerAngle::default()
             }),
         }),
@@ -143,7 +144,10 @@ impl TelemetryService for FakeMavsdk {
         _: Request<SubscribeAttitudeEulerRequest>,
     ) -> Answered<Self::SubscribeAttitudeEulerStream> {
         let read = |sim: &Sim| {
-            let attitude_euler = Some(degrees(sim.vehicle.body().yaw));
+            let attitude_euler = Some(EulerAngle {
+                timestamp_us: (sim.vehicle.time() * 1e6) as u64,
+                ..degrees(sim.vehicle.body().yaw)
+            });
             Some(AttitudeEulerResponse { attitude_euler })
         };
         Ok(self.every(FAST, read).into())
@@ -272,10 +276,12 @@ impl TelemetryService for FakeMavsdk {
         let read = |sim: &Sim| {
             let body = sim.vehicle.body();
             let world = &sim.vehicle.world;
-            let ahead = world.obstacle_ahead(body.position, body.yaw);
+            let free = |turned: f64| world.obstacle_ahead(body.position, body.yaw + turned);
+            let reach = world.camera.obstacle_range_m;
             Some([
-                range(ahead, world.camera.obstacle_range_m, 0.0),
-                range(sim.vehicle.height(), 40.0, -90.0),
+                range(free(0.0), reach, 0.0, 0.0),
+                range(free(std::f64::consts::PI), reach, 0.0, 180.0),
+                range(sim.vehicle.height(), 40.0, -90.0, 0.0),
             ])
         };
         let both = self.every(FAST, read);

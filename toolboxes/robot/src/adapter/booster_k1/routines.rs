@@ -90,9 +90,10 @@ impl Routines {
         });
     }
 
-    /// What ends everything that was begun with an arm.
-    pub(super) fn of(&self, arm: Subsystem) -> Vec<End> {
-        self.ends(|begun| begun.arm == arm)
+    /// What ends everything that was begun and moves one of these parts: a dance moves every one.
+    pub(super) fn of(&self, parts: &[Subsystem]) -> Vec<End> {
+        let dance = End::dance();
+        self.ends(|begun| parts.contains(&begun.arm) || (begun.end == dance && !parts.is_empty()))
     }
 
     /// What was said and not answered.
@@ -135,9 +136,9 @@ impl Routines {
 }
 
 impl RpcLink {
-    /// Ends what the robot does of its own with an arm; nothing where it does nothing.
-    pub(super) fn end(&self, on: Subsystem) -> Result<(), RosError> {
-        self.end_each(&self.routines.of(on))
+    /// Ends what the robot does of its own with these parts; nothing where it does nothing.
+    pub(super) fn end(&self, parts: &[Subsystem]) -> Result<(), RosError> {
+        self.end_each(&self.routines.of(parts))
     }
 
     /// Ends whatever it may do of its own, also what a process began that has died.
@@ -198,6 +199,17 @@ impl BoosterK1 {
             .map(|frame| frame.hold + 0.6 / frame.speed.max(0.1))
             .sum();
         let time = Duration::from_secs_f64(time.clamp(1.0, 6.0));
+        let is_own = match routine {
+            Routine::Wave { .. } => on.is_arm(),
+            Routine::Dance { .. } => true,
+            _ => false,
+        };
+        if is_own && link.are_ours() {
+            return Err(ActionError::Refused(
+                "the arms are led joint by joint: send them home (go_to_pose home) before the robot's own wave or dance"
+                    .to_owned(),
+            ));
+        }
         match (routine, on) {
             (Routine::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
                 let hand = i64::from(on == Subsystem::RightArm);
@@ -216,7 +228,7 @@ impl BoosterK1 {
             }
             (Routine::Dance { duration, .. }, _) => {
                 control.sleep(*duration).await?;
-                Ok(Some(ActionOutput::said(format!("{on} danced along"))))
+                Ok(Some(ActionOutput::along(format!("{on} danced along"))))
             }
             _ => Ok(None),
         }
@@ -238,7 +250,7 @@ impl BoosterK1 {
         });
         if let Err(error) = begun.await {
             // That there is no answer does not mean that it was not heard.
-            let _ = control.command(|| link.end(on));
+            let _ = control.command(|| link.end(&[on]));
             return Err(error);
         }
         control.sleep(time).await?;
@@ -248,7 +260,7 @@ impl BoosterK1 {
             link.ask(end.function, &end.body)
         });
         if let Err(error) = ended.await {
-            let _ = control.command(|| link.end(on));
+            let _ = control.command(|| link.end(&[on]));
             return Err(error);
         }
         link.routines.ended(&end, newest);

@@ -27,6 +27,8 @@ const DAMPING: f32 = 1.5;
 /// How much of an arm is ours at most, from the vendor's example, and how fast it becomes ours, per command.
 const WEIGHT: f32 = 0.5;
 const WEIGHT_STEP: f32 = 0.01;
+/// Between two commands while an arm is given back.
+const STEP: Duration = Duration::from_millis(20);
 /// Walking.
 const WALKING: i64 = 2;
 
@@ -53,6 +55,8 @@ pub(super) struct RpcLink {
 /// What the arms were told last.
 struct Told {
     motors: Vec<MotorCmd>,
+    /// Arms that are at home and wait for the other.
+    home: Vec<Subsystem>,
     /// The robot was away since: the weights may still hold, the angles may not.
     stale: bool,
 }
@@ -61,6 +65,7 @@ impl Default for Told {
     fn default() -> Self {
         Self {
             motors: vec![MotorCmd::default(); JOINTS],
+            home: Vec::new(),
             stale: false,
         }
     }
@@ -174,6 +179,47 @@ impl RpcLink {
         damped.and(self.give_back())
     }
 
+    /// Whether the arms may obey us.
+    pub(super) fn are_ours(&self) -> bool {
+        self.ours.load(Ordering::SeqCst)
+    }
+
+    /// Whether the arms may be given back: this one is at home, and the other is or does not obey us.
+    fn may_fade(&self, on: Subsystem) -> bool {
+        let mut told = self.told();
+        if !told.home.contains(&on) {
+            told.home.push(on);
+        }
+        let obeys = |arm: Subsystem| {
+            joints(arm).is_some_and(|(first, count)| {
+                let mut motors = told.motors.iter().skip(first).take(count);
+                motors.any(|motor| motor.weight > 0.0)
+            })
+        };
+        let arms = [Subsystem::LeftArm, Subsystem::RightArm];
+        arms.into_iter()
+            .all(|arm| told.home.contains(&arm) || !obeys(arm))
+    }
+
+    /// Gives a little of the arms' weight back; whether nothing is left.
+    fn fade(&self) -> Result<bool, RosError> {
+        let mut told = self.told();
+        for motor in &mut told.motors {
+            motor.weight = (motor.weight - WEIGHT_STEP).max(0.0);
+        }
+        let none = told.motors.iter().all(|motor| motor.weight <= 0.0);
+        let command = LowCmd {
+            cmd_type: 1,
+            motor_cmd: told.motors.clone(),
+        };
+        if none {
+            *told = Told::default();
+        }
+        drop(told);
+        self.commands.publish(command)?;
+        Ok(none)
+    }
+
     /// The robot's own controller takes the arms back, when they are ours.
     fn give_back(&self) -> Result<(), RosError> {
         self.taken.store(false, Ordering::SeqCst);
@@ -227,6 +273,7 @@ impl RpcLink {
                 reason: "nothing was heard there since the robot was away".to_owned(),
             });
         }
+        told.home.retain(|home| *home != on);
         for (motor, position) in told.motors.iter_mut().skip(first).take(count).zip(positions) {
             *motor = MotorCmd {
                 q: radians(*position),
@@ -327,6 +374,30 @@ impl BoosterK1 {
             )
             .await?;
             link.taken.store(true, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Gives the arms back to the robot's own controller, once all that obey us are at home.
+    pub(super) async fn give_back(
+        &self,
+        link: &RpcLink,
+        on: Subsystem,
+        control: &Control,
+    ) -> Result<(), ActionError> {
+        if !on.is_arm() || !link.are_ours() {
+            return Ok(());
+        }
+        while link.may_fade(on) {
+            if self.remote.command(control, || link.fade())? {
+                let body = json!({"start": false});
+                self.ask(link, control, api::UPPER_BODY_CUSTOM_CONTROL, &body)
+                    .await?;
+                link.taken.store(false, Ordering::SeqCst);
+                link.ours.store(false, Ordering::SeqCst);
+                break;
+            }
+            control.sleep(STEP).await?;
         }
         Ok(())
     }

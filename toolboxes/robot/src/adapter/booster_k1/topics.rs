@@ -80,14 +80,39 @@ impl TopicsLink {
             .publish(&self.topics.velocity, RosMessage::Twist(twist))
     }
 
-    /// Sends an arm or the head somewhere, in degrees.
+    /// Sends an arm or the head somewhere, in degrees; an error where nothing on the robot hears it.
+    pub(super) fn lead(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
+        self.hears(on)?;
+        self.positions(on, positions)
+    }
+
+    /// Whether something on the robot moves an arm or the head.
+    pub(super) fn hears(&self, on: Subsystem) -> Result<(), RosError> {
+        let topic = self.topic(on);
+        match self.backend.is_heard(topic) {
+            true => Ok(()),
+            false => Err(RosError::Unheard {
+                topic: topic.to_owned(),
+            }),
+        }
+    }
+
+    /// Says where an arm or the head should be, in degrees, whether it is heard or not.
     pub(super) fn positions(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
-        let (topic, label) = match on {
-            Subsystem::Gantry => (&self.topics.head, "head"),
-            arm => (&self.topics.arm, arm.as_str()),
+        let label = match on {
+            Subsystem::Gantry => "head",
+            arm => arm.as_str(),
         };
         let array = Float64MultiArray::labelled(label, positions.to_vec());
-        self.backend.publish(topic, RosMessage::Float64MultiArray(array))
+        self.backend
+            .publish(self.topic(on), RosMessage::Float64MultiArray(array))
+    }
+
+    fn topic(&self, on: Subsystem) -> &str {
+        match on {
+            Subsystem::Gantry => &self.topics.head,
+            _ => &self.topics.arm,
+        }
     }
 
     /// Who does not hear velocities cannot be stopped: everything waits for that.

@@ -4,7 +4,7 @@
 //! the other's. The robot mixes our angles with its own controller's by the weight in joint 29.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
@@ -32,7 +32,17 @@ pub(super) struct Arms {
     state: Arc<Mutex<Option<LowState>>>,
     last_word: LastWord,
     told: Mutex<Told>,
+    /// How much of the weight is taken or given back with a command.
     step: f32,
+}
+
+/// What became of leading an arm.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Led {
+    /// The arms are wholly ours.
+    pub(super) whole: bool,
+    /// Commands that were said so far. One tells both arms, so this arm's angles may have been said for the other.
+    pub(super) said: u64,
 }
 
 #[derive(Default)]
@@ -43,6 +53,9 @@ struct Told {
     /// Waist joints 12 to 14, which come with the arms: where they were when the arms were taken.
     waist: [f32; 3],
     weight: f32,
+    /// When the last command was said, and how many there were.
+    last: Option<Instant>,
+    said: u64,
     /// The robot was away since: the weight may still hold, the angles may not.
     stale: bool,
     /// Hands that were told to close.
@@ -54,12 +67,20 @@ struct Told {
 }
 
 impl Told {
-    /// Nothing but what the hands were told.
+    /// Nothing but what the hands were told, and how much was said.
     fn forget(&mut self) {
         *self = Self {
             closed: std::mem::take(&mut self.closed),
+            said: self.said,
             ..Self::default()
         };
+    }
+
+    /// Whether the next command is due. Both arms are led at the same time and one command is for both: 50 a second are
+    /// said, not 50 for each, and the weight changes with each command.
+    fn is_due(&self) -> bool {
+        // A little early is in time: a sleep is never exact.
+        self.last.is_none_or(|last| last.elapsed() >= STEP * 3 / 4)
     }
 }
 
@@ -182,8 +203,8 @@ impl Arms {
         true
     }
 
-    /// Tells an arm where to be, in degrees, and takes a little more of the weight; whether it has all of it.
-    pub(super) fn lead(&self, on: Subsystem, positions: &[f64]) -> Result<bool, RosError> {
+    /// Tells an arm where to be, in degrees, and takes a little more of the weight.
+    pub(super) fn lead(&self, on: Subsystem, positions: &[f64]) -> Result<Led, RosError> {
         let here = |arm| self.measured(arm).map(|degrees| array(&degrees));
         let (left, right) = (here(Subsystem::LeftArm), here(Subsystem::RightArm));
         let mut told = self.told();
@@ -205,10 +226,14 @@ impl Arms {
         if !told.led.contains(&on) {
             told.led.push(on);
         }
-        told.weight = (told.weight + self.step).min(1.0);
-        let whole = told.weight >= 1.0;
-        self.send(&told)?;
-        Ok(whole)
+        if told.is_due() {
+            told.weight = (told.weight + self.step).min(1.0);
+            self.send(&mut told)?;
+        }
+        Ok(Led {
+            whole: told.weight >= 1.0,
+            said: told.said,
+        })
     }
 
     /// Stops arms where they are, when they obey us.
@@ -231,7 +256,7 @@ impl Arms {
                 *side = Some(array(&positions));
             }
         }
-        self.send(&told)
+        self.send(&mut told)
     }
 
     /// Whether the arms may be given back: this one is at home, and the other is or was never told anything.
@@ -251,8 +276,11 @@ impl Arms {
             told.forget();
             return Ok(true);
         }
+        if !told.is_due() {
+            return Ok(false);
+        }
         told.weight = (told.weight - self.step).max(0.0);
-        self.send(&told)?;
+        self.send(&mut told)?;
         if told.weight <= 0.0 {
             told.forget();
             return Ok(true);
@@ -271,7 +299,7 @@ impl Arms {
         [angle(12), angle(13), angle(14)]
     }
 
-    fn send(&self, told: &Told) -> Result<(), RosError> {
+    fn send(&self, told: &mut Told) -> Result<(), RosError> {
         let mut command = LowCmd {
             // The robot's own kind, which it wants to hear back.
             mode_machine: self.state().as_ref().map_or(0, |state| state.mode_machine),
@@ -297,6 +325,8 @@ impl Arms {
         if let Some(weight) = command.motor_cmd.get_mut(WEIGHT) {
             weight.q = told.weight;
         }
+        told.last = Some(Instant::now());
+        told.said += 1;
         self.commands.publish(command.sealed())
     }
 

@@ -1,0 +1,341 @@
+//! The thread that writes what outlives the service, so that no other thread waits for a disk.
+//!
+//! It is handed the newest state and tells what it has written; what was overtaken meanwhile is left out. A disk that does
+//! not answer costs this thread alone. Read [`StateWriter`] and [`Work`].
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use crate::engine::{Engine, MotionWatch, StopRecord};
+
+/// How long an answer to a stop waits to hear that the stop is remembered: as long as for the toolboxes' own word.
+pub(super) const ANSWER: Duration = Duration::from_millis(200);
+
+/// Where the state is kept. Every method may take as long as a disk does.
+pub(super) trait Store: Send + 'static {
+    /// Keeps the stops that hold something, by toolbox id; when it returns, a power cut does not undo it.
+    fn latches(&mut self, latched: &BTreeMap<String, StopRecord>) -> io::Result<()>;
+    /// Keeps which toolboxes move; when it returns, the end of this process does not undo it.
+    fn moving(&mut self, moving: &[String]) -> io::Result<()>;
+}
+
+/// Hands the newest state to the thread. Nothing here waits for a disk longer than it says.
+pub(super) struct StateWriter {
+    wanted: Arc<Mutex<Wanted>>,
+    /// One place: a thread that was woken and has not looked yet sees whatever came since.
+    bell: mpsc::Sender<()>,
+    written: watch::Receiver<Written>,
+}
+
+/// What the thread needs to begin. Nothing is written before that.
+pub(super) struct Work {
+    wanted: Arc<Mutex<Wanted>>,
+    bell: mpsc::Receiver<()>,
+    written: watch::Sender<Written>,
+}
+
+/// The newest state; each part is counted, from 1.
+#[derive(Clone, Default)]
+struct Wanted {
+    latches_number: u64,
+    latches: BTreeMap<String, StopRecord>,
+    moving_number: u64,
+    moving: Vec<String>,
+}
+
+#[derive(Clone, Default)]
+struct Written {
+    latches: Outcome,
+    moving: Outcome,
+}
+
+/// What became of the last try to write a part.
+#[derive(Clone)]
+struct Outcome {
+    number: u64,
+    said: Result<(), String>,
+}
+
+impl Default for Outcome {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            said: Ok(()),
+        }
+    }
+}
+
+impl Outcome {
+    fn is_due(&self, newest: u64) -> bool {
+        self.number != newest || self.said.is_err()
+    }
+}
+
+impl StateWriter {
+    pub(super) fn new() -> (Arc<Self>, Work) {
+        let wanted: Arc<Mutex<Wanted>> = Arc::default();
+        let (bell, rings) = mpsc::channel(1);
+        let (tell, written) = watch::channel(Written::default());
+        let work = Work {
+            wanted: wanted.clone(),
+            bell: rings,
+            written: tell,
+        };
+        let writer = Self {
+            wanted,
+            bell,
+            written,
+        };
+        (Arc::new(writer), work)
+    }
+
+    /// Has the latches kept as they are now. It is on its way when this returns; the future brings word of it within
+    /// `limit`.
+    ///
+    /// # Errors
+    /// Why a restart of the service would not know of them.
+    pub(super) fn keep(
+        &self,
+        engine: &Engine,
+        limit: Duration,
+    ) -> impl Future<Output = Result<(), String>> + Send + use<> {
+        // The number first: latches that are newer than it are only written once more.
+        let number = *engine.watch_latches().borrow() + 1;
+        let latched = engine.latched();
+        {
+            let mut wanted = lock(&self.wanted);
+            if wanted.latches_number < number {
+                wanted.latches_number = number;
+                wanted.latches = latched;
+            }
+        }
+        self.ring();
+        let said = self.said(|written| &written.latches, number);
+        async move {
+            timeout(limit, said).await.unwrap_or_else(|_| {
+                let limit = limit.as_millis();
+                Err(format!("the state folder does not answer within {limit} ms"))
+            })
+        }
+    }
+
+    /// Waits until everything is written that was handed over, for `limit`.
+    pub(super) async fn flush(&self, limit: Duration) -> Result<(), String> {
+        let (latches, moving) = {
+            let wanted = lock(&self.wanted);
+            (wanted.latches_number, wanted.moving_number)
+        };
+        let all = async {
+            self.said(|written| &written.latches, latches).await?;
+            self.said(|written| &written.moving, moving).await
+        };
+        let late = |_| Err("the state folder does not answer".to_owned());
+        timeout(limit, all).await.unwrap_or_else(late)
+    }
+
+    fn said(
+        &self,
+        part: fn(&Written) -> &Outcome,
+        number: u64,
+    ) -> impl Future<Output = Result<(), String>> + Send + use<> {
+        let mut written = self.written.clone();
+        async move {
+            let reached = written.wait_for(|written| part(written).number >= number).await;
+            reached.map_or_else(
+                |_| Err("the thread that writes the state has ended".to_owned()),
+                |written| part(&written).said.clone(),
+            )
+        }
+    }
+
+    fn ring(&self) {
+        // Full: it was woken already. Closed: whoever waits is told.
+        _ = self.bell.try_send(());
+    }
+}
+
+impl MotionWatch for Arc<StateWriter> {
+    fn changed(&self, moving: &[&str]) {
+        {
+            let mut wanted = lock(&self.wanted);
+            wanted.moving_number += 1;
+            wanted.moving = moving.iter().map(ToString::to_string).collect();
+        }
+        self.ring();
+    }
+
+    fn recorded(&self) -> BoxFuture<'static, Result<(), String>> {
+        let number = lock(&self.wanted).moving_number;
+        self.said(|written| &written.moving, number).boxed()
+    }
+}
+
+impl Work {
+    /// Starts the thread. It ends with the last [`StateWriter`]; one that waits for its disk keeps nothing else from ending.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub(super) fn start(self, store: impl Store) -> io::Result<()> {
+        let thread = thread::Builder::new().name("state".to_owned());
+        thread.spawn(move || self.run(store)).map(drop)
+    }
+
+    fn run(mut self, mut store: impl Store) {
+        let mut written = Written::default();
+        while self.bell.blocking_recv().is_some() {
+            let now = lock(&self.wanted).clone();
+            if written.latches.is_due(now.latches_number) {
+                let wrote = store.latches(&now.latches);
+                written.latches = outcome(now.latches_number, wrote, "which toolboxes are in emergency stop");
+                self.written.send_replace(written.clone());
+            }
+            if written.moving.is_due(now.moving_number) {
+                // What moved when the last service ended is latched by now: one of the two files names it at any time.
+                let wrote = written.latches.said.clone().map_err(io::Error::other);
+                let wrote = wrote.and_then(|()| store.moving(&now.moving));
+                written.moving = outcome(now.moving_number, wrote, "which toolboxes move");
+                self.written.send_replace(written.clone());
+            }
+        }
+    }
+}
+
+fn outcome(number: u64, wrote: io::Result<()>, what: &str) -> Outcome {
+    if let Err(error) = &wrote {
+        tracing::error!(%error, "cannot remember {what} (service.state_dir)");
+    }
+    Outcome {
+        number,
+        said: wrote.map_err(|error| error.to_string()),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::mpsc as std_mpsc;
+
+    use super::*;
+    use crate::engine::StopTarget;
+
+    /// Writes down what it is handed, and does so only when it is let.
+    struct Gate {
+        may: std_mpsc::Receiver<io::Result<()>>,
+        kept: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Gate {
+        fn pass(&self, what: String) -> io::Result<()> {
+            let said = self.may.recv().unwrap_or(Ok(()));
+            if said.is_ok() {
+                lock(&self.kept).push(what);
+            }
+            said
+        }
+    }
+
+    impl Store for Gate {
+        fn latches(&mut self, latched: &BTreeMap<String, StopRecord>) -> io::Result<()> {
+            let ids: Vec<_> = latched.keys().cloned().collect();
+            self.pass(format!("latched {}", ids.join(" ")))
+        }
+        fn moving(&mut self, moving: &[String]) -> io::Result<()> {
+            self.pass(format!("moving {}", moving.join(" ")))
+        }
+    }
+
+    type Kept = Arc<Mutex<Vec<String>>>;
+
+    fn gated() -> (Arc<StateWriter>, std_mpsc::Sender<io::Result<()>>, Kept) {
+        let (writer, work) = StateWriter::new();
+        let (let_it, may) = std_mpsc::channel();
+        let kept = Kept::default();
+        let gate = Gate {
+            may,
+            kept: kept.clone(),
+        };
+        work.start(gate).unwrap();
+        (writer, let_it, kept)
+    }
+
+    fn engine() -> Engine {
+        let record = |id: &str| (id.to_owned(), StopRecord::new("a test"));
+        Engine::new(1, HashMap::from([record("arm"), record("leg")]))
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_does_not_answer_holds_up_whoever_waits_for_it_and_only_that_long() {
+        let (writer, let_it, kept) = gated();
+        let engine = engine();
+        let late = writer.keep(&engine, Duration::from_millis(20)).await;
+        assert_eq!(
+            late,
+            Err("the state folder does not answer within 20 ms".to_owned())
+        );
+        for moving in [&["arm"][..], &["arm", "leg"], &["leg"]] {
+            writer.changed(moving);
+        }
+        let recorded = writer.recorded();
+        assert!(writer.flush(Duration::from_millis(20)).await.is_err());
+        drop(let_it);
+        assert_eq!(recorded.await, Ok(()));
+        assert_eq!(writer.flush(Duration::from_secs(10)).await, Ok(()));
+        assert_eq!(
+            *lock(&kept),
+            ["latched arm leg", "moving leg"],
+            "what was overtaken is left out"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_moves_is_not_written_over_what_is_not_latched_yet() {
+        let (writer, let_it, kept) = gated();
+        let full = || Err(io::Error::other("the disk is full"));
+        let_it.send(full()).unwrap();
+        let said = writer.keep(&engine(), Duration::from_secs(10)).await;
+        assert_eq!(said, Err("the disk is full".to_owned()));
+        // Tried again, in vain.
+        let_it.send(full()).unwrap();
+        writer.changed(&["arm"]);
+        assert_eq!(writer.recorded().await, Err("the disk is full".to_owned()));
+        drop(let_it);
+        writer.changed(&["leg"]);
+        assert_eq!(writer.recorded().await, Ok(()));
+        assert_eq!(*lock(&kept), ["latched arm leg", "moving leg"]);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn the_newest_latches_are_the_last_to_be_written() {
+        let (writer, let_it, kept) = gated();
+        drop(let_it);
+        let names: Vec<_> = (0..8).map(|id| format!("arm{id}")).collect();
+        let engine = Arc::new(Engine::new(1, HashMap::new()));
+        let stops = names.iter().map(|name| {
+            let (engine, writer, name) = (engine.clone(), writer.clone(), name.clone());
+            tokio::spawn(async move {
+                drop(engine.stop_itself(&name, "a test"));
+                writer.keep(&engine, Duration::from_secs(10)).await.unwrap();
+            })
+        });
+        for stop in stops.collect::<Vec<_>>() {
+            stop.await.unwrap();
+        }
+        assert_eq!(
+            lock(&kept).last().unwrap(),
+            &format!("latched {}", names.join(" "))
+        );
+        drop(engine.stop(&StopTarget::All, "nothing is installed"));
+    }
+}

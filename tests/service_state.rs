@@ -1,0 +1,310 @@
+//! What outlives the service and what does not: latches of toolboxes that are gone, files that cannot be read, and a disk
+//! that does not answer.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+mod support {
+    pub(crate) mod client;
+    pub(crate) mod process;
+    pub(crate) mod python;
+    pub(crate) mod scene;
+    pub(crate) mod service;
+}
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use support::client::Client;
+use support::process::{DEADLINE, Process};
+use support::scene::{Scene, ready};
+use support::service::{BusKind, testbed_plugins};
+
+/// A service with a plugin folder of its own, in which testbed lies.
+struct Stage {
+    scene: Scene,
+    client: Client,
+    service: Process,
+    _bus: Process,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let scene = Scene::new(&json!({}));
+        let bus = scene.bus(BusKind::Embedded);
+        let mut client = Client::connect(scene.port);
+        fs::create_dir(scene.sandbox.path("plugins")).unwrap();
+        put(&scene, "testbed");
+        let service = started(&scene, &mut client);
+        Self {
+            scene,
+            client,
+            service,
+            _bus: bus,
+        }
+    }
+
+    /// Ends the service as a power cut does, and starts it again.
+    fn restart(&mut self) {
+        self.service.kill();
+        self.service = started(&self.scene, &mut self.client);
+    }
+
+    fn state(&self, name: &str) -> PathBuf {
+        let state = self.scene.sandbox.path("state/ovos-tools");
+        fs::create_dir_all(&state).unwrap();
+        state.join(name)
+    }
+
+    fn reload(&mut self) {
+        self.client.ask("ovos.tools.reload", &json!({}));
+    }
+
+    fn status(&mut self) -> Value {
+        self.client.ask("ovos.tools.status", &json!({}))
+    }
+
+    /// The stop that holds each toolbox.
+    fn latched(&mut self) -> Vec<(String, Option<String>)> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let status = self.status();
+        let toolboxes = status["toolboxes"].as_array().unwrap();
+        let line = |it: &Value| (text(&it["toolbox_id"]).unwrap(), text(&it["stop_id"]));
+        toolboxes.iter().map(line).collect()
+    }
+
+    fn resume(&mut self, toolbox_id: &str, stop_id: &str) -> Value {
+        let resume = json!({ "toolbox_id": toolbox_id, "stop_id": stop_id });
+        self.client.ask("ovos.tools.resume", &resume)["toolboxes"].take()
+    }
+
+    fn stop(&mut self, data: &Value) -> Value {
+        self.client.ask("ovos.tools.stop", data)["toolboxes"].take()
+    }
+
+    /// What is remembered of latches, as soon as it is this.
+    #[track_caller]
+    fn until_remembered(&self, ids: &[&str]) {
+        let end = Instant::now() + DEADLINE;
+        loop {
+            let text = fs::read_to_string(self.state("latches.json")).unwrap_or_default();
+            let known: serde_json::Map<_, _> = serde_json::from_str(&text).unwrap_or_default();
+            if known.keys().eq(ids) {
+                return;
+            }
+            assert!(Instant::now() < end, "not {ids:?}: {text}");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Written beside and renamed, as an installer does.
+fn put(scene: &Scene, name: &str) {
+    let plugins = scene.sandbox.path("plugins");
+    let file = format!("{name}.so");
+    fs::copy(testbed_plugins().join(&file), plugins.join(".fresh")).unwrap();
+    fs::rename(plugins.join(".fresh"), plugins.join(file)).unwrap();
+}
+
+fn started(scene: &Scene, client: &mut Client) -> Process {
+    let plugins = scene.sandbox.path("plugins");
+    let mut service = scene.ours("service", &["serve", "--plugins", plugins.to_str().unwrap()]);
+    ready(&mut service, client);
+    service
+}
+
+fn ids(toolboxes: &Value) -> Vec<(&str, bool)> {
+    let line = |it| -> Option<_> { Some((Value::get(it, "toolbox_id")?.as_str()?, it["ok"] == true)) };
+    toolboxes.as_array().unwrap().iter().filter_map(line).collect()
+}
+
+#[test]
+fn a_removed_toolbox_is_no_reason_not_to_stop_the_others() {
+    let mut stage = Stage::new();
+    put(&stage.scene, "testbed_dup");
+    stage.reload();
+    let first = stage.stop(&json!({}));
+    assert_eq!(ids(&first), [("testbed", true), ("testbed_dup", true)]);
+    let first = first[0]["stop_id"].as_str().unwrap().to_owned();
+    fs::remove_file(stage.scene.sandbox.path("plugins/testbed_dup.so")).unwrap();
+    stage.reload();
+
+    for data in [json!({ "toolbox_id": "testbed_dup" }), json!({})] {
+        // The copy that was removed may be on its way out still.
+        let end = Instant::now() + DEADLINE;
+        let stopped = loop {
+            let stopped = stage.stop(&data);
+            if ids(&stopped) == [("testbed", true)] || Instant::now() > end {
+                break stopped;
+            }
+        };
+        assert_eq!(ids(&stopped), [("testbed", true)], "{data}: {stopped}");
+    }
+    let [(testbed, Some(held))] = &stage.latched()[..] else {
+        panic!("one toolbox, and it is held: {}", stage.status())
+    };
+    assert_eq!(testbed, "testbed");
+    assert_ne!(*held, first);
+    let held = held.clone();
+
+    // What was latched when it went would come back latched, until its stop is lifted as a whole.
+    stage.until_remembered(&["testbed", "testbed_dup"]);
+    stage.restart();
+    assert_eq!(stage.latched(), [("testbed".to_owned(), Some(held.clone()))]);
+    let resumed = stage.resume("all", &held);
+    assert_eq!(ids(&resumed), [("all", true), ("testbed", true)], "{resumed}");
+    stage.until_remembered(&[]);
+    put(&stage.scene, "testbed_dup");
+    stage.reload();
+    let open = ["testbed", "testbed_dup"].map(|id| (id.to_owned(), None));
+    assert_eq!(stage.latched(), open);
+}
+
+/// A power cut in the middle of a write, a disk that fails: what was remembered is not known, so nothing may move.
+#[test]
+fn a_file_that_cannot_be_read_holds_everything_until_that_is_lifted() {
+    for broken in ["latches.json", "moving.json"] {
+        let mut stage = Stage::new();
+        stage.service.kill();
+        fs::write(stage.state(broken), r#"{"testbed": "#).unwrap();
+        stage.service = started(&stage.scene, &mut stage.client);
+        let all = stage.status()["all_latched"]["stop_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let aside = stage.state(&format!("{broken}.broken"));
+        assert!(aside.exists(), "{broken} is kept");
+        // It outlives the service, and it holds what comes later.
+        stage.restart();
+        assert_eq!(
+            stage.status()["all_latched"]["stop_id"],
+            all,
+            "{}",
+            stage.service.log()
+        );
+        put(&stage.scene, "testbed_dup");
+        stage.reload();
+        let held = ["testbed", "testbed_dup"].map(|id| (id.to_owned(), Some(all.clone())));
+        assert_eq!(stage.latched(), held);
+        let refused = stage
+            .client
+            .invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
+        let error = refused["error"].as_str().unwrap();
+        assert!(
+            error.starts_with("EmergencyStop: ") && error.contains(broken),
+            "{error}"
+        );
+        assert_eq!(
+            stage.client.invoke("add", &json!({ "a": 1, "b": 2 }))["result"]["result"],
+            3
+        );
+
+        let alone = stage.resume("testbed", &all);
+        assert_eq!(ids(&alone), [("testbed", false)], "{alone}");
+        let wrong = stage.resume("all", "stop-of-last-week");
+        assert_eq!(ids(&wrong), [("all", false)], "{wrong}");
+        assert!(aside.exists());
+        let resumed = stage.resume("all", &all);
+        assert_eq!(
+            ids(&resumed),
+            [("all", true), ("testbed", true), ("testbed_dup", true)],
+            "{resumed}"
+        );
+        stage.until_remembered(&[]);
+        assert_eq!(stage.status().get("all_latched"), None);
+        let moved = stage
+            .client
+            .invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
+        assert_eq!(moved["result"]["success"], true, "{moved}");
+        // Ended, so that what was written last is known.
+        stage.service.signal(Signal::TERM);
+        assert!(stage.service.end_within(DEADLINE).success());
+        assert!(!aside.exists(), "kept until then");
+        stage.service = started(&stage.scene, &mut stage.client);
+        let open = ["testbed", "testbed_dup"].map(|id| (id.to_owned(), None));
+        assert_eq!(stage.latched(), open);
+    }
+}
+
+/// A card that is worn out, a home on the network: the disk of the state stands still for 10 s.
+#[test]
+fn a_disk_that_does_not_answer_holds_up_nothing_but_motion() {
+    const STALL: Duration = Duration::from_secs(10);
+    /// For an answer; a machine full of tests may stand still for a moment.
+    const PROMPT: Duration = Duration::from_millis(900);
+    let mut stage = Stage::new();
+    // Opening it waits until the other end is opened, too.
+    let fresh = stage.state("latches.json.new");
+    mknodat(CWD, &fresh, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+
+    let stalled = Instant::now();
+    let mut longest = [Duration::ZERO; 3];
+    let mut rounds = 0;
+    while stalled.elapsed() < STALL {
+        let mut timed = |kind: usize, begun: Instant| longest[kind] = longest[kind].max(begun.elapsed());
+        let begun = Instant::now();
+        let stopped = stage.stop(&json!({}));
+        timed(0, begun);
+        assert_eq!(ids(&stopped), [("testbed", false)], "{stopped}");
+        let error = stopped[0]["error"].as_str().unwrap();
+        assert!(
+            error.starts_with("StateError: ") && error.contains("does not answer"),
+            "{error}"
+        );
+        let stop_id = stopped[0]["stop_id"].as_str().unwrap().to_owned();
+        assert_eq!(ids(&stage.resume("testbed", &stop_id)), [("testbed", true)]);
+        for (name, args) in [("add", json!({ "a": 1, "b": 2 })), ("set_mark", json!({}))] {
+            let begun = Instant::now();
+            let answer = stage.client.invoke(name, &args);
+            timed(1, begun);
+            assert!(answer.get("error").is_none(), "{answer}");
+        }
+        let begun = Instant::now();
+        let refused = stage
+            .client
+            .invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
+        timed(2, begun);
+        let error = refused["error"].as_str().unwrap_or_default();
+        assert!(
+            error.starts_with("BusyError: the state folder does not answer"),
+            "{refused}"
+        );
+        rounds += 1;
+    }
+    let [stop, call, motion] = longest;
+    assert!(
+        stop < PROMPT && call < PROMPT,
+        "stop {stop:?}, read and write {call:?}"
+    );
+    assert!(
+        motion >= Duration::from_secs(1) && motion < Duration::from_secs(1) + PROMPT,
+        "{motion:?}"
+    );
+    eprintln!("{rounds} rounds; longest: stop {stop:?}, read or write {call:?}, motion refused {motion:?}");
+
+    // It answers again: what was written into the pipe is lost, so the next change writes all of it.
+    let reader = fs::File::open(&fresh).unwrap();
+    fs::remove_file(&fresh).unwrap();
+    drop(reader);
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let moved = stage
+            .client
+            .invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
+        if moved["result"]["success"] == true {
+            break;
+        }
+        assert!(Instant::now() < end, "{moved}\n{}", stage.service.log());
+    }
+    let stopped = stage.stop(&json!({}));
+    assert_eq!(ids(&stopped), [("testbed", true)], "{stopped}");
+    stage.until_remembered(&["testbed"]);
+}

@@ -1,0 +1,114 @@
+//! The battery action: what the toolbox does by itself with a vehicle whose battery falls below the reserve.
+//!
+//! The one call that no caller asks for, within narrow bounds ([`Vehicle::acts_on_battery`]). Read [`watch`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovos_toolbox_sdk::prelude::*;
+use tokio::time::Instant;
+
+use crate::answer::Reply;
+use crate::config::BatteryAction;
+use crate::guard::{self, Caller, Refusal};
+use crate::tools::{self, Job};
+use crate::vehicle::{Call, Gate, Vehicle};
+
+/// The charge has to stay below the reserve for so long, vehicle time: a voltage dips when the motors draw much.
+const SURE: Duration = Duration::from_secs(3);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Nobody can cancel it but a stop or a takeover, which withdraw its right to command.
+struct Own;
+
+impl Gate for Own {
+    fn command(&self, send: &mut dyn FnMut()) -> bool {
+        send();
+        true
+    }
+    fn progress(&self, _: f64, _: &str) {}
+    fn caller(&self) -> Caller {
+        Caller::default()
+    }
+}
+
+/// Watches a vehicle's battery for as long as the toolbox lives.
+///
+/// # Cancel safety
+/// Dropped, nothing more is sent.
+pub(crate) async fn watch(vehicle: Arc<Vehicle>) {
+    let mut low_since: Option<Instant> = None;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let Some(pct) = vehicle.acts_on_battery() else {
+            low_since = None;
+            continue;
+        };
+        let since = *low_since.get_or_insert_with(Instant::now);
+        if vehicle.clock.since(since) >= SURE {
+            low_since = None;
+            act(&vehicle, pct).await;
+        }
+    }
+}
+
+async fn act(vehicle: &Arc<Vehicle>, pct: f64) {
+    let (tool, args) = match vehicle.config.battery_action {
+        BatteryAction::Rtl => ("rtl", json!({})),
+        BatteryAction::Land => ("land", json!({})),
+        BatteryAction::Hold => ("hold", json!({"ms": 0})),
+    };
+    let id = format!("battery-{}", uuid::Uuid::new_v4());
+    let reserve = vehicle.config.flight_limits.min_battery_pct;
+    let begun = json!({"vehicle": vehicle.id, "call_id": id, "tool": tool, "battery_pct": pct, "reserve_pct": reserve});
+    tracing::warn!(
+        vehicle = vehicle.id,
+        tool,
+        pct,
+        reserve,
+        "the battery is below the reserve"
+    );
+    vehicle.log.write(
+        "call",
+        || json!({"call_id": id, "tool": tool, "args": args, "by": "battery_action", "battery_pct": pct}),
+    );
+    vehicle.event("battery_action", begun.clone());
+    // Before the motion call ends, so that its own brake leaves this one alone.
+    let call = vehicle.begin(id.clone(), Effect::Safe, Arc::new(Own));
+    vehicle.give_up_motion(format!(
+        "the battery is at {pct:.0} %, below the reserve of {reserve:.0} %: {tool}"
+    ));
+    let done = run(call, tool, args);
+    let reply = tokio::select! {
+        reply = done => reply,
+        // A user who lands or holds it knows better.
+        () = vehicle.another_safe_call() => Reply::failed("cancelled", "another call brings it to safety"),
+    };
+    let mut ended = begun;
+    ended["answer"] = reply.json(None, vehicle.is_simulated());
+    vehicle.log.write(
+        "answer",
+        || json!({"call_id": id, "tool": tool, "answer": ended["answer"]}),
+    );
+    vehicle.event("battery_action", ended);
+}
+
+async fn run(call: Call, tool: &str, args: Value) -> Reply {
+    let judged = tools::entry(tool).map(|entry| {
+        let facts = call.vehicle.facts();
+        guard::require(entry.row.needs, &facts, &call.vehicle.config.flight_limits).map(|()| entry)
+    });
+    match judged {
+        Some(Ok(entry)) => {
+            (entry.run)(Job {
+                call,
+                row: entry.row,
+                args,
+            })
+            .await
+        }
+        Some(Err(Refusal { code, msg })) => Reply::failed(code, msg),
+        None => Reply::failed("bad_args", format!("no tool {tool}")),
+    }
+}

@@ -1,0 +1,156 @@
+//! Whether a vehicle is the simulation that the configuration says, asked of the vehicle itself.
+//!
+//! Asks and judges, commands nothing. What does not answer is not recognised. Read [`recognise`].
+
+use std::time::Duration;
+
+use tonic::transport::Channel;
+
+use super::link::Broken;
+use crate::config::Backend;
+use crate::mavsdk::info;
+use crate::mavsdk::info::info_service_client::InfoServiceClient;
+use crate::mavsdk::param;
+use crate::mavsdk::param::param_service_client::ParamServiceClient;
+
+/// The `legacy_uid` of PX4's SITL with MAVLink system 1: the middle and last four bytes of its board's "SIMULATIONID"
+/// (`boards/px4/sitl`). Each further instance adds one, as its MAVLink system does. Autopilots on Linux boards have names
+/// of their own there (`BBBLUEID00000000`).
+const SITL_UID: u64 = 5_283_920_058_631_409_231;
+/// MAVLink systems PX4 can have (`MAV_SYS_ID`).
+const SYSTEMS: u64 = 250;
+/// How often the identification, or a parameter, is asked for.
+const TRIES: u32 = 40;
+const PARAMETER_TRIES: u32 = 3;
+const POLL: Duration = Duration::from_millis(50);
+/// MAVSDK tries a parameter for 2 s by itself.
+const PARAMETER: Duration = Duration::from_secs(4);
+
+/// What a vehicle has to be before anything is sent to it.
+#[derive(Clone, Debug)]
+pub(super) enum Expected {
+    /// The simulator we have started, by the number it was given.
+    Ours(String),
+    /// PX4's own simulation.
+    Sitl,
+    /// A vehicle that the operator has allowed: whatever is there.
+    Real,
+}
+
+impl Expected {
+    /// What a vehicle has to be that no program of ours simulates.
+    pub(super) fn of(backend: Backend) -> Self {
+        match backend {
+            Backend::Px4Sim | Backend::Sitl => Self::Sitl,
+            Backend::Vehicle => Self::Real,
+        }
+    }
+
+    /// Whether what is recognised so is a simulation.
+    pub(super) fn simulated(&self) -> bool {
+        !matches!(self, Self::Real)
+    }
+}
+
+/// Whether this is a vehicle that may be commanded; the inner error is a sentence for the caller of a tool.
+///
+/// # Errors
+/// The vehicle does not say who it is, or the connection broke.
+///
+/// # Cancel safety
+/// Safe.
+pub(super) async fn recognise(channel: &Channel, expected: &Expected) -> Result<Result<(), String>, Broken> {
+    let verdict = match expected {
+        Expected::Real => return Ok(Ok(())),
+        Expected::Ours(nonce) => {
+            let (uid, hardware_uid) = identity(channel).await?;
+            let uid = format!("{uid:016x}");
+            if uid == *nonce || hardware_uid.contains(nonce) {
+                Ok(())
+            } else {
+                Err(format!(
+                    "this is not the simulator that was started (its id is {uid})"
+                ))
+            }
+        }
+        Expected::Sitl => sitl(channel).await?,
+    };
+    Ok(verdict.map_err(|why| {
+        format!(
+            "{why}: a vehicle that was not recognised counts as real and is not commanded; a real one needs the backend \
+             `vehicle`, and PX4's simulation the backend `sitl`"
+        )
+    }))
+}
+
+/// Whether it is PX4's SITL with simulated sensors.
+async fn sitl(channel: &Channel) -> Result<Result<(), String>, Broken> {
+    let (uid, _) = identity(channel).await?;
+    if !(SITL_UID..SITL_UID + SYSTEMS).contains(&uid) {
+        return Ok(Err(format!(
+            "this is not PX4's simulation (its id is {uid}, a simulation has {SITL_UID} plus its instance)"
+        )));
+    }
+    match parameter(channel, "SYS_HITL").await? {
+        Some(0) => {}
+        Some(value) => {
+            return Ok(Err(format!(
+                "SYS_HITL is {value}: a real autopilot in the loop, a simulation has 0"
+            )));
+        }
+        None => return Err(Broken::Lost("the vehicle does not say its SYS_HITL".to_string())),
+    }
+    // SIH switches on the one, Gazebo the other (`init.d-posix/airframes`).
+    for name in ["SENS_EN_GPSSIM", "SIM_GZ_EN"] {
+        if parameter(channel, name).await? == Some(1) {
+            return Ok(Ok(()));
+        }
+    }
+    Ok(Err(
+        "no simulated sensor is switched on (neither SENS_EN_GPSSIM nor SIM_GZ_EN is 1)".to_string(),
+    ))
+}
+
+/// The old and the new number a vehicle names itself with.
+async fn identity(channel: &Channel) -> Result<(u64, String), Broken> {
+    let mut client = InfoServiceClient::new(channel.clone());
+    for _ in 0..TRIES {
+        let asked = client.get_identification(info::GetIdentificationRequest {}).await;
+        let answer = asked
+            .map_err(|status| Broken::Lost(status.message().to_string()))?
+            .into_inner();
+        if let (Some(1), Some(identity)) = (
+            answer.info_result.map(|result| result.result),
+            answer.identification,
+        ) {
+            return Ok((identity.legacy_uid, identity.hardware_uid.to_lowercase()));
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    Err(Broken::Lost("the vehicle does not say who it is".to_string()))
+}
+
+/// A whole number of the vehicle's; `None` when it has none of this name, or does not answer.
+async fn parameter(channel: &Channel, name: &str) -> Result<Option<i32>, Broken> {
+    use param::param_result::Result as Said;
+    let mut client = ParamServiceClient::new(channel.clone());
+    for _ in 0..PARAMETER_TRIES {
+        let request = param::GetParamIntRequest {
+            name: name.to_string(),
+        };
+        let asked = tokio::time::timeout(PARAMETER, client.get_param_int(request)).await;
+        let answer = match asked {
+            Ok(answer) => answer
+                .map_err(|status| Broken::Lost(status.message().to_string()))?
+                .into_inner(),
+            Err(_) => continue,
+        };
+        match answer.param_result.map(|result| result.result()) {
+            Some(Said::Success) => return Ok(Some(answer.value)),
+            // PX4 does not answer for a parameter it does not have.
+            Some(Said::Timeout | Said::ConnectionError) | None => {}
+            Some(_) => return Ok(None),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,93 @@
+//! PX4's checks before arming as the server understands them, and the heartbeats of all components.
+
+use drone::mavsdk::events::events_service_server::EventsService;
+use drone::mavsdk::events::*;
+use drone::mavsdk::mavlink_direct::mavlink_direct_service_server::MavlinkDirectService;
+use drone::mavsdk::mavlink_direct::{MavlinkMessage, MessageResponse, SubscribeMessageRequest};
+use futures_util::StreamExt;
+use tonic::{Request, Status};
+
+use super::{Answered, FakeMavsdk, Sim, Told};
+
+/// What PX4 1.17 reports; the sentences are its own.
+fn report(sim: &Sim) -> HealthAndArmingCheckReport {
+    let health = sim.vehicle.health;
+    let checks = [
+        (health.gps, "Global position required"),
+        (health.mag, "Compass 0 fault"),
+        (health.gyro, "Gyro 0 inaccessible"),
+        (health.accel, "Accel 0 inaccessible"),
+        (health.home, "Home position required"),
+    ];
+    let failing = checks.into_iter().filter(|(passes, _)| !passes);
+    let mut problems: Vec<HealthAndArmingCheckProblem> = failing
+        .map(|(_, message)| HealthAndArmingCheckProblem {
+            message: message.to_owned(),
+            log_level: LogLevel::Error as i32,
+            ..HealthAndArmingCheckProblem::default()
+        })
+        .collect();
+    problems.push(HealthAndArmingCheckProblem {
+        message: "Logging is off".to_owned(),
+        log_level: LogLevel::Info as i32,
+        ..HealthAndArmingCheckProblem::default()
+    });
+    HealthAndArmingCheckReport {
+        current_mode_intention: Some(HealthAndArmingCheckMode {
+            mode_name: "Hold".to_owned(),
+            can_arm_or_run: sim.vehicle.armable(),
+            problems,
+        }),
+        all_problems: Vec::new(),
+    }
+}
+
+#[tonic::async_trait]
+impl EventsService for FakeMavsdk {
+    type SubscribeHealthAndArmingChecksStream = Told<HealthAndArmingChecksResponse>;
+
+    async fn subscribe_health_and_arming_checks(
+        &self,
+        _: Request<SubscribeHealthAndArmingChecksRequest>,
+    ) -> Answered<Self::SubscribeHealthAndArmingChecksStream> {
+        let read = |sim: &Sim| {
+            sim.has_event_texts.then(|| HealthAndArmingChecksResponse {
+                report: Some(report(sim)),
+            })
+        };
+        Ok(self.every(1.0, read).into())
+    }
+}
+
+#[tonic::async_trait]
+impl MavlinkDirectService for FakeMavsdk {
+    type SubscribeMessageStream = Told<MessageResponse>;
+
+    async fn subscribe_message(
+        &self,
+        request: Request<SubscribeMessageRequest>,
+    ) -> Answered<Self::SubscribeMessageStream> {
+        if request.into_inner().message_name != "HEARTBEAT" {
+            return Err(Status::invalid_argument("only heartbeats are faked"));
+        }
+        let heartbeat = |component_id: u32, kind: u32| MessageResponse {
+            message: Some(MavlinkMessage {
+                message_name: "HEARTBEAT".to_owned(),
+                system_id: 1,
+                component_id,
+                fields_json: format!("{{\"message_name\":\"HEARTBEAT\",\"type\":{kind}}}"),
+            }),
+        };
+        let read = move |sim: &Sim| {
+            let camera = sim.vehicle.payload.present.then(|| heartbeat(100, 30));
+            Some([Some(heartbeat(1, 2)), camera])
+        };
+        let both = self.every(1.0, read);
+        let each = both.flat_map(|both| {
+            let both = both.unwrap_or_default();
+            futures_util::stream::iter(both.into_iter().flatten().map(Ok))
+        });
+        let each: Self::SubscribeMessageStream = Box::pin(each);
+        Ok(each.into())
+    }
+}

@@ -1,0 +1,122 @@
+//! The G1's own arm actions: wave, clap and so on.
+//!
+//! The robot performs one at a time and answers when it is over; some are held up afterwards until the arms are released.
+//! Owns starting them, and releasing the arms whatever became of them. Read [`Gestures`].
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::dds::Participant;
+use crate::dds::asked::Asked;
+use crate::dds::unitree::{Rpc, api};
+use crate::ros::RosError;
+
+/// How long an action may take to be answered. By the vendor's example for `G1ArmActionClient` all take less than ten
+/// seconds.
+pub(super) const LONGEST: Duration = Duration::from_secs(12);
+/// The action that lets the arms go.
+const RELEASE: i64 = 99;
+/// Between two tries to release the arms: the robot may refuse while an action is under way.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The robot's service `arm`.
+pub(super) struct Gestures {
+    participant: Arc<Participant>,
+    rpc: Rpc,
+    under_way: Arc<UnderWay>,
+}
+
+/// The newest action that was begun and whose arms were not released for sure.
+#[derive(Default)]
+struct UnderWay {
+    last: AtomicU64,
+    now: Mutex<Option<u64>>,
+}
+
+impl UnderWay {
+    fn now(&self) -> MutexGuard<'_, Option<u64>> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The arms were released after this action, or nothing more can be done about them.
+    fn over(&self, number: Option<u64>) {
+        let mut now = self.now();
+        if *now == number {
+            *now = None;
+        }
+    }
+}
+
+impl Gestures {
+    pub(super) fn new(participant: Arc<Participant>) -> Result<Self, RosError> {
+        Ok(Self {
+            rpc: Rpc::new(&participant, "arm", LONGEST)?,
+            participant,
+            under_way: Arc::default(),
+        })
+    }
+
+    /// Whether the arms may be performing or holding an action.
+    pub(super) fn are_under_way(&self) -> bool {
+        self.under_way.now().is_some()
+    }
+
+    /// Begins an action; its answer comes when it is over.
+    pub(super) fn begin(&self, action: i64) -> Result<Asked, RosError> {
+        let number = self.under_way.last.fetch_add(1, Ordering::SeqCst);
+        *self.under_way.now() = Some(number);
+        let asked = self.rpc.ask(api::ARM_ACTION, &action_body(action));
+        if asked.is_err() {
+            self.forget();
+        }
+        asked
+    }
+
+    /// Releases the arms; the answer comes when they are back.
+    pub(super) fn release(&self) -> Result<Asked, RosError> {
+        self.rpc.ask(api::ARM_ACTION, &release_body())
+    }
+
+    /// Nothing is under way: the robot has said so, never heard of it, or was away.
+    pub(super) fn forget(&self) {
+        *self.under_way.now() = None;
+    }
+
+    /// Releases the arms now, and again until the robot says that it has done so, another action was begun, or none can
+    /// be under way any more.
+    pub(super) fn insist(&self) -> Result<(), RosError> {
+        let number = *self.under_way.now();
+        let mut asked = self.release()?;
+        let (rpc, under_way) = (self.rpc.clone(), Arc::clone(&self.under_way));
+        // It was said: where no task can be started it is not said again.
+        let _ = self.participant.start(move || async move {
+            let end = Instant::now() + LONGEST;
+            while let Err(error) = asked.answer().await {
+                if Instant::now() >= end || *under_way.now() != number {
+                    tracing::warn!(%error, "the robot did not say that its arms are released");
+                    break;
+                }
+                tokio::time::sleep(AGAIN).await;
+                match rpc.ask(api::ARM_ACTION, &release_body()) {
+                    Ok(again) => asked = again,
+                    Err(_) => break,
+                }
+            }
+            under_way.over(number);
+        });
+        Ok(())
+    }
+}
+
+/// Both forms: the C++ SDK reads `action_id`, the Python SDK and older firmwares read `data`.
+fn action_body(action: i64) -> Value {
+    json!({"action_id": action, "data": action})
+}
+
+/// What releases the arms.
+pub(super) fn release_body() -> Value {
+    action_body(RELEASE)
+}
