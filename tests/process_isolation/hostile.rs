@@ -34,7 +34,7 @@ async fn open(shop: &Workshop, fixture: &str, limits: Limits) -> (ChildToolbox, 
 
 #[track_caller]
 fn check(ended: &Ended, expected: &[&str]) {
-    let Ended::Lost(failure) = ended else {
+    let (Ended::Lost(failure) | Ended::NeverBegun(failure)) = ended else {
         panic!("expected the loss of the run, got {ended:?}");
     };
     assert_eq!(failure.kind, "ToolboxCrashed", "{failure}");
@@ -81,7 +81,9 @@ async fn a_process_that_dies_says_how_and_takes_nobody_along() {
         check(&run(&toolbox, 1, "go").await, expected);
         let death = within(died).await.expect("nobody asked it to end");
         assert!(!death.moving, "{fixture}: {death:?}");
-        check(&run(&toolbox, 2, "go").await, expected);
+        let later = run(&toolbox, 2, "go").await;
+        check(&later, expected);
+        assert!(matches!(later, Ended::NeverBegun(_)), "{fixture}: {later:?}");
         let halted = within(toolbox.halt(all(true, 1))).await.unwrap_err();
         assert_eq!(halted.kind, "ToolboxCrashed", "{fixture}");
         assert!(
