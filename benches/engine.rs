@@ -124,6 +124,7 @@ fn request(number: usize) -> CallRequest {
         source: None,
         received: Instant::now(),
         timeout: None,
+        operator: false,
         observer: None,
     }
 }

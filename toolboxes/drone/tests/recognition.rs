@@ -134,14 +134,12 @@ fn what_is_not_recognised_as_a_simulation_is_not_commanded() {
 
 #[test]
 fn it_is_recognised_again_after_a_silence_and_after_a_restart() {
-    let happen: [(&str, fn(&mut Sim)); 2] = [
-        ("a silence", |sim| sim.silent = true),
-        ("a restart without one", |sim| {
-            sim.reboot();
-            sim.uid = 1;
-        }),
-    ];
-    for (what, happen) in happen {
+    let silence: fn(&mut Sim) = |sim| sim.silent = true;
+    let restart: fn(&mut Sim) = |sim| {
+        sim.reboot();
+        sim.uid = 1;
+    };
+    for (what, happen) in [("a silence", silence), ("a restart without one", restart)] {
         meet(
             json!({}),
             |_| {},
