@@ -75,11 +75,11 @@ pub fn file(path: &Path) -> Result<PathBuf, CheckError> {
     let user = rustix::process::geteuid().as_raw();
     let link = look(path, fs::symlink_metadata(path))?;
     owner(path, &link, user)?;
-    links(path, user)?;
     let real = path.canonicalize().map_err(|source| CheckError::Io {
         path: path.to_owned(),
         source,
     })?;
+    links(path, user)?;
     let found = look(&real, fs::symlink_metadata(&real))?;
     if !found.is_file() {
         return Err(CheckError::NotAFile { path: real });
