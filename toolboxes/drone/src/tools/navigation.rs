@@ -16,6 +16,9 @@ const ARRIVED_M: f64 = 1.0;
 const HOVERS_MPS: f64 = 0.9;
 /// How far the heights of a path may be off at its end, metres: they are above PX4's own home, which it corrects.
 const PATH_HEIGHT_M: f64 = 3.5;
+/// By so much PX4's home may move between the upload of a path and its end, metres: PX4 1.17's simulation corrected it by
+/// up to 1.5 m to either side within 120 s after a take-off. A path keeps it free above the floor and below the ceiling.
+const HOME_MOVES_M: f64 = 3.0;
 /// A path that has ended elsewhere is given so long to show that it is there, vehicle time.
 const ENDED: Duration = Duration::from_secs(4);
 /// Lower than this above home nobody is sent by GPS, metres.
@@ -350,7 +353,28 @@ fn judge_point(
             ),
         );
     }
+    path_height(limits, point.alt_m)?;
     guard::way(facts, limits, fence, leg)
+}
+
+/// Checks that a waypoint stays in the band of heights also where PX4's home moves under it.
+fn path_height(limits: &guard::Limits, alt_m: f64) -> Result<(), Refusal> {
+    let lowest = limits.min_alt_m + HOME_MOVES_M;
+    let highest = limits.max_alt_m - Pace::PX4.below_ceiling(limits.braking) - HOME_MOVES_M;
+    let (code, bound) = if alt_m < lowest {
+        ("altitude_floor", format!("at least {lowest:.1} m"))
+    } else if alt_m > highest {
+        ("altitude_ceiling", format!("at most {highest:.1} m"))
+    } else {
+        return Ok(());
+    };
+    refuse(
+        code,
+        format!(
+            "alt_m {alt_m:.1}: expected {bound}. PX4 flies a path by heights of its own, which move by up to \
+             {HOME_MOVES_M} m; goto_gps holds a height exactly"
+        ),
+    )
 }
 
 /// Watches a mission until its last waypoint.
