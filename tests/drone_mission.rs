@@ -43,6 +43,9 @@ fn mavsdk_server() -> Option<PathBuf> {
     })
 }
 
+/// A vehicle that holds its place to the centimetre: an approach is judged by the distance at which it ends.
+const STEADY: &str = "all,-hover_wanders,-ground_drifts";
+
 /// A bus, a service with the drone toolbox, and a client.
 struct Stage {
     client: Client,
@@ -81,6 +84,8 @@ impl Stage {
                 &channel,
                 "--speed",
                 "4",
+                "--quirks",
+                STEADY,
             ]);
             let simulator = Process::start("px4-sim", &scene.sandbox, command);
             let url = format!("udpin://127.0.0.1:{udp}");
@@ -94,7 +99,7 @@ impl Stage {
         let mut drone = json!({
             "mavsdk_server": server,
             "run_log": scene.sandbox.path("run_log"),
-            "simulator": {"speed": 4, "args": if foreign { json!([]) } else { json!(["--control", channel]) }},
+            "simulator": {"speed": 4, "quirks": STEADY, "args": if foreign { json!([]) } else { json!(["--control", channel]) }},
         });
         drone
             .as_object_mut()

@@ -174,7 +174,7 @@ pub(crate) async fn orient(call: &Call, row: &Row, args: OrientArgs) -> Outcome 
 
 /// Turns until the object is between `min` and `max`. Returns the turns made, and where it is.
 async fn centre(call: &Call, object: &str, min: f64, max: f64, micro: f64) -> (u64, Result<f64, Refusal>) {
-    let (mut micro, mut last_sign, mut lost) = (micro, 0.0, 0);
+    let mut lost = 0;
     let mut moment = Instant::now();
     let mut steps = 0;
     loop {
@@ -207,11 +207,8 @@ async fn centre(call: &Call, object: &str, min: f64, max: f64, micro: f64) -> (u
             );
         }
         let sign = if seen.x > max { 1.0 } else { -1.0 };
-        if sign == -last_sign {
-            micro = (micro / 2.0).max(1.0);
-        }
-        last_sign = sign;
-        // A turn as large as it looks, at most the one asked for: a small offset needs no large turn.
+        // A turn as large as it looks, at most the one asked for. It stays that large when the side changes: a vehicle that
+        // wanders half a metre sees a near object now left, now right.
         let looks = ((seen.x - (min + max) / 2.0).abs() * 2.0 * HALF_VIEW_DEG).max(1.0);
         call.progress(
             steps as f64 / TURNS as f64,
