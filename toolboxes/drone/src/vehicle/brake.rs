@@ -139,6 +139,8 @@ impl Vehicle {
         brake: Brake,
         tell: oneshot::Sender<Result<(), String>>,
     ) {
+        // A command that was sent before the brake may be carried out after it.
+        let mut overtaken = *self.under_way.borrow() > 0;
         if let Some(channel) = channel {
             let first = self.command_rest(channel, brake.number, brake.rest, flight).await;
             flight.stubborn = first.is_ok();
@@ -158,12 +160,16 @@ impl Vehicle {
                 repeats = 0;
                 flight.stubborn = false;
             }
-            // A command that was sent before the brake may be carried out after it; then the brake is repeated.
             let mut under_way = self.under_way.subscribe();
             let quiet = tokio::time::timeout(Duration::from_secs(3), under_way.wait_for(|count| *count == 0));
             let _ = quiet.await.is_ok();
             if self.knows_better(&brake) {
                 return;
+            }
+            // What the vehicle is heard to do may be from before that command: the brake is repeated without asking.
+            if let Some(channel) = self.channel().filter(|_| std::mem::take(&mut overtaken)) {
+                let again = self.command_rest(channel, brake.number, brake.rest, flight).await;
+                flight.stubborn |= again.is_ok();
             }
             match self.watch_rest(brake.rest).await {
                 Seen::Rest => {
