@@ -144,6 +144,7 @@ fn a_new_copy_has_said_nothing_of_its_backend() {
     assert_eq!(before["backend"]["state"], "ready", "{before:#}");
     let changed = json!({"testbed": {"limits": {"open_ms": 20_000}}});
     scene.configure(&json!({}), &json!({"PHAL": {"ovos-phal-plugin-tools": changed}}));
+    client.send("configuration.updated", &json!({}));
     let reloaded = client.ask("ovos.tools.reload", &json!({}));
     let after = testbed(&mut client);
     assert_ne!(after["generation"], before["generation"], "{reloaded:#}");

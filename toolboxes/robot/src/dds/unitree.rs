@@ -315,7 +315,7 @@ fn meaning(code: i32) -> &'static str {
         7301 => "not available in the robot's state: stand it up and start its motion control",
         7302 => "no such state",
         7303 => "no such task",
-        7400 => "the arms are driven over arm_sdk",
+        7400 => "the arms are busy: a gesture runs, or they are driven over arm_sdk",
         7401 => "the arms hold another action",
         7402 => "no such action",
         7404 => "not in this state: start the robot's motion control",
