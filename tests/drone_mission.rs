@@ -187,8 +187,7 @@ fn a_mission_is_flown_over_the_bus_alone() {
     };
     let health = stage.ok("vehicle_health", json!({}));
     assert_eq!(health["link_ok"], true, "{health}");
-    stage.ok("arm", json!({}));
-    stage.ok("takeoff", json!({"alt_m": 5}));
+    stage.ok("takeoff", json!({"alt_m": 5, "arm": true}));
     assert_eq!(stage.ok("scan", json!({"object": "red cup"}))["found"], true);
     assert_eq!(
         stage.ok("orient_to_object", json!({"object": "red cup"}))["centered"],

@@ -77,6 +77,11 @@ impl Toolbox for Drone {
         tools::entries().map(tool).collect()
     }
 
+    fn actions(&self) -> Vec<ActionHandler<Self>> {
+        // `takeoff` with `arm: true` has it as its first step.
+        vec![ActionHandler::new("arm", step)]
+    }
+
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {
         self.fleet.record(
             "halt",
@@ -184,20 +189,27 @@ async fn rest_from_nothing(config: Config) -> Result<(), String> {
     }
 }
 
+/// A step of a call that another tool does. Unless it is `ok` the call ends with its answer.
+async fn step(context: Context<Drone>, args: Value) -> Result<Value, ToolError> {
+    let entry = tools::entry(context.action())
+        .ok_or_else(|| ToolError::msg(format!("{} is no tool of the drone", context.action())))?;
+    let gate: Arc<dyn Gate> = Arc::new(context.clone());
+    let id = context.call_id().to_string();
+    let answer = context.toolbox().fleet.run(entry, args, id, gate).await;
+    if answer["ok"] == true {
+        return Ok(answer);
+    }
+    let msg = answer["msg"].as_str().unwrap_or_default().to_owned();
+    Err(ToolError::msg(msg).with_data(answer))
+}
+
 /// One tool of the list.
 fn tool(entry: &'static Entry) -> Tool<Drone> {
     let row = entry.row;
     let run = move |context: Context<Drone>, args: Value| async move {
         let gate: Arc<dyn Gate> = Arc::new(context.clone());
         let id = context.call_id().to_string();
-        // A step of the call, which is another tool's.
-        let step = tools::entry(context.action()).unwrap_or(entry);
-        let answer = context.toolbox().fleet.run(step, args, id, gate).await;
-        if step.row.tool == row.tool || answer["ok"] == true {
-            return Ok(answer);
-        }
-        let msg = answer["msg"].as_str().unwrap_or_default().to_owned();
-        Err(ToolError::msg(msg).with_data(answer))
+        Ok(context.toolbox().fleet.run(entry, args, id, gate).await)
     };
     Tool::dynamic(
         row.tool,
