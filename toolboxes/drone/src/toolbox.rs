@@ -189,13 +189,18 @@ async fn rest_from_nothing(config: Config) -> Result<(), String> {
     }
 }
 
+/// Runs a tool under the call's right to command.
+async fn answer(context: Context<Drone>, entry: &'static Entry, args: Value) -> Value {
+    let gate: Arc<dyn Gate> = Arc::new(context.clone());
+    let id = context.call_id().to_string();
+    context.toolbox().fleet.run(entry, args, id, gate).await
+}
+
 /// A step of a call that another tool does. Unless it is `ok` the call ends with its answer.
 async fn step(context: Context<Drone>, args: Value) -> Result<Value, ToolError> {
     let entry = tools::entry(context.action())
         .ok_or_else(|| ToolError::msg(format!("{} is no tool of the drone", context.action())))?;
-    let gate: Arc<dyn Gate> = Arc::new(context.clone());
-    let id = context.call_id().to_string();
-    let answer = context.toolbox().fleet.run(entry, args, id, gate).await;
+    let answer = answer(context, entry, args).await;
     if answer["ok"] == true {
         return Ok(answer);
     }
@@ -206,11 +211,8 @@ async fn step(context: Context<Drone>, args: Value) -> Result<Value, ToolError> 
 /// One tool of the list.
 fn tool(entry: &'static Entry) -> Tool<Drone> {
     let row = entry.row;
-    let run = move |context: Context<Drone>, args: Value| async move {
-        let gate: Arc<dyn Gate> = Arc::new(context.clone());
-        let id = context.call_id().to_string();
-        Ok(context.toolbox().fleet.run(entry, args, id, gate).await)
-    };
+    let run =
+        move |context: Context<Drone>, args: Value| async move { Ok(answer(context, entry, args).await) };
     Tool::dynamic(
         row.tool,
         row.effect,
