@@ -119,7 +119,7 @@ pub(crate) struct Vehicle {
     control: Mutex<Control>,
     flight: Mutex<Flight>,
     hover: Mutex<hover::Hover>,
-    under_way: watch::Sender<usize>,
+    under_way: watch::Sender<Unanswered>,
     braking: Arc<tokio::sync::Mutex<()>>,
     /// How many brakes there were: only the last one judges whether the vehicle is unstable.
     brakes: std::sync::atomic::AtomicU64,
@@ -167,7 +167,7 @@ impl Vehicle {
             control: Mutex::default(),
             flight: Mutex::default(),
             hover: Mutex::default(),
-            under_way: watch::Sender::new(0),
+            under_way: watch::Sender::default(),
             braking: Arc::default(),
             brakes: std::sync::atomic::AtomicU64::new(0),
             override_told,
@@ -485,8 +485,12 @@ impl Vehicle {
             }));
             return told;
         };
-        self.under_way.send_modify(|count| *count += 1);
-        let guard = UnderWay(Arc::clone(self));
+        let leads = !matches!(command, Command::Position { .. } | Command::Standstill);
+        self.under_way.send_modify(|unanswered| {
+            unanswered.all += 1;
+            unanswered.leading += usize::from(leads);
+        });
+        let guard = UnderWay(Arc::clone(self), leads);
         let (vehicle, call_id) = (Arc::clone(self), call_id.to_string());
         self.spawn(async move {
             let guard = guard;
@@ -500,12 +504,23 @@ impl Vehicle {
     }
 }
 
-/// Counts a command that was sent and not answered yet.
-struct UnderWay(Arc<Vehicle>);
+/// How many commands were sent and not answered yet.
+#[derive(Debug, Default)]
+struct Unanswered {
+    all: usize,
+    /// Those that are more than a set point, which a vehicle that holds or lands ignores.
+    leading: usize,
+}
+
+/// Counts a command that was sent and not answered yet, and whether it is more than a set point.
+struct UnderWay(Arc<Vehicle>, bool);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.under_way.send_modify(|count| *count -= 1);
+        self.0.under_way.send_modify(|unanswered| {
+            unanswered.all -= 1;
+            unanswered.leading -= usize::from(self.1);
+        });
     }
 }
 

@@ -18,7 +18,7 @@ fn lat(north: f64) -> f64 {
 
 #[test]
 fn no_moving_tool_leaves_the_fence_or_the_band() {
-    let config = json!({"fence": {"radius_m": 12.0}, "flight_limits": {"max_alt_m": 10.0, "max_forward_m": 100.0,
+    let config = json!({"fence": {"radius_m": 12.0}, "flight_limits": {"max_alt_m": 12.0, "max_forward_m": 100.0,
         "max_rotation_deg": 3600, "max_replans": 1000},
         "simulator": {"quirks": "all,-hover_wanders,-ground_drifts"}});
     let Some(rig) = Rig::airborne(5.0, config) else {
@@ -67,9 +67,9 @@ fn no_moving_tool_leaves_the_fence_or_the_band() {
     let out = json!([{"lat": lat(5.0), "lon": lon, "alt_m": 5}, {"lat": lat(20.0), "lon": lon, "alt_m": 5}]);
     rig.refused("follow_path", json!({"waypoints": out}), "fence");
     let high = rig.ok("goto_gps", json!({"lat": lat(2.0), "lon": lon, "alt_m": 500}));
-    // The ceiling is 10 m, and a climb of PX4's own needs 2.5 m to stop in.
+    // The ceiling is 12 m, and a climb of PX4's own needs 2.5 m to stop in.
     let applied = high["clamped"]["alt_m"]["applied"].as_f64().unwrap();
-    assert!((applied - 7.53).abs() < 0.01, "{high}");
+    assert!((applied - 9.53).abs() < 0.01, "{high}");
     rig.refused("move_up", json!({"cm": 300}), "altitude_ceiling");
     // Small moves, again and again in one direction, until the fence says no.
     for (tool, to) in [("move_forward", 0), ("move_left", 0), ("move_right", 0)] {
@@ -99,7 +99,7 @@ fn no_moving_tool_leaves_the_fence_or_the_band() {
         excursions["fence_depth_m"].as_f64().unwrap() >= 3.0,
         "{excursions}"
     );
-    assert!(excursions["up_m"].as_f64().unwrap() <= 10.0, "{excursions}");
+    assert!(excursions["up_m"].as_f64().unwrap() <= 12.0, "{excursions}");
     assert!(excursions["lowest_m"].as_f64().unwrap() >= 0.5, "{excursions}");
 }
 

@@ -88,7 +88,7 @@ impl Vehicle {
             ) {
                 return Braked::Nothing("it is not ours to command");
             }
-            let idle = !heard.may_move() && *self.under_way.borrow() == 0
+            let idle = !heard.may_move() && self.under_way.borrow().all == 0
                 || heard.armed.is_none() && heard.heard.is_none();
             if idle {
                 return Braked::Nothing("it does not move");
@@ -139,8 +139,8 @@ impl Vehicle {
         brake: Brake,
         tell: oneshot::Sender<Result<(), String>>,
     ) {
-        // A command that was sent before the brake may be carried out after it.
-        let mut overtaken = *self.under_way.borrow() > 0;
+        // A command that was sent before the brake may be carried out after it; a set point does not end its Hold.
+        let mut overtaken = self.under_way.borrow().leading > 0;
         if let Some(channel) = channel {
             let first = self.command_rest(channel, brake.number, brake.rest, flight).await;
             flight.stubborn = first.is_ok();
@@ -161,7 +161,10 @@ impl Vehicle {
                 flight.stubborn = false;
             }
             let mut under_way = self.under_way.subscribe();
-            let quiet = tokio::time::timeout(Duration::from_secs(3), under_way.wait_for(|count| *count == 0));
+            let quiet = tokio::time::timeout(
+                Duration::from_secs(3),
+                under_way.wait_for(|unanswered| unanswered.all == 0),
+            );
             let _ = quiet.await.is_ok();
             if self.knows_better(&brake) {
                 return;
