@@ -154,12 +154,6 @@ impl Config {
         self.settings.iter().chain(of_toolboxes)
     }
 
-    /// The XDG base directories the configuration was read with.
-    #[must_use]
-    pub fn xdg(&self) -> &Xdg {
-        &self.xdg
-    }
-
     /// What was written, and where.
     #[must_use]
     pub fn stack(&self) -> &Stack {

@@ -60,8 +60,6 @@ fn envelope(data: &[u8]) {
     let answer = message.response(message.data.clone());
     assert_eq!(Message::parse(&answer.to_text()).unwrap(), answer);
     assert_eq!(answer.session_id(), message.session_id());
-    let onward = message.forward("onward", message.data.clone());
-    assert_eq!(Message::parse(&onward.to_text()).unwrap(), onward);
 }
 
 /// A manifest: taken or refused with reasons, and what is taken can be written and is taken again.

@@ -2,7 +2,7 @@
 //!
 //! [`start`] installs the subscriber once a process; [`Logs`] keeps it alive and changes the level. Writing happens
 //! on a thread of its own, so that a full disk or a stuck terminal never holds up a call: past a bound lines are
-//! dropped and counted. Nothing here decides what is logged where; that is [`LogConfig`].
+//! dropped. Nothing here decides what is logged where; that is [`LogConfig`].
 
 mod format;
 mod rotate;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -49,13 +49,12 @@ pub enum LogError {
 #[derive(Debug)]
 pub struct Logs {
     level: reload::Handle<Targets, Registry>,
-    dropped: ErrorCounter,
     file: Option<PathBuf>,
     trouble: Option<String>,
     _writer: WorkerGuard,
 }
 
-/// Lines that wait for the writer, about 2 MB of them. Past it the writer is stuck, and losing lines (counted) is
+/// Lines that wait for the writer, about 2 MB of them. Past it the writer is stuck, and losing lines is
 /// better than growing or than blocking whoever logs.
 const QUEUED_LINES: usize = 8192;
 
@@ -104,7 +103,6 @@ pub fn prepare(config: &LogConfig, options: LogOptions) -> (impl Subscriber + Se
             stderr: io::stderr(),
             file,
         });
-    let dropped = writer.error_counter();
 
     let (filter, level) = reload::Layer::new(targets(config.level));
     let lines = tracing_subscriber::fmt::layer()
@@ -122,7 +120,6 @@ pub fn prepare(config: &LogConfig, options: LogOptions) -> (impl Subscriber + Se
     };
     let logs = Logs {
         level,
-        dropped,
         file: file_path,
         trouble,
         _writer: guard,
@@ -149,12 +146,6 @@ impl Logs {
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
-    }
-
-    /// Lines that were lost because the writer could not keep up.
-    #[must_use]
-    pub fn dropped_lines(&self) -> usize {
-        self.dropped.dropped_lines()
     }
 }
 

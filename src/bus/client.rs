@@ -340,11 +340,6 @@ impl BusClient {
         self.shared.delivery(|delivery| delivery.echoes())
     }
 
-    /// The address of the bus.
-    pub fn url(&self) -> &Url {
-        &self.shared.config.url
-    }
-
     /// Waits until every answer taken in has been written, also those that wait for the bus to come back.
     /// False if some were not by the deadline. Call it before the shutdown.
     ///

@@ -166,16 +166,8 @@ impl Words for OnBusLoss {
     const WORDS: &'static [(&'static str, Self)] = &[("halt", Self::Halt), ("continue", Self::Continue)];
 }
 
-macro_rules! word_impls {
+macro_rules! from_word {
     ($($name:ty),*) => {$(
-        impl $name {
-            /// The word as it is written in the configuration.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                self.word()
-            }
-        }
-
         impl FromStr for $name {
             type Err = String;
 
@@ -185,7 +177,7 @@ macro_rules! word_impls {
         }
     )*};
 }
-word_impls!(Isolation, EmbeddedBus, OnBusLoss);
+from_word!(Isolation, EmbeddedBus, OnBusLoss);
 
 impl ServiceConfig {
     /// The path of the section.

@@ -36,11 +36,6 @@ pub struct Claim(BTreeSet<String>);
 
 impl Claim {
     /// The subsystems, sorted.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
-    }
-
-    /// The subsystems, sorted, as a list of their own.
     #[must_use]
     pub fn to_vec(&self) -> Vec<String> {
         self.0.iter().cloned().collect()

@@ -158,12 +158,6 @@ impl InProcess {
         &self.core.manifest
     }
 
-    /// The library behind it.
-    #[must_use]
-    pub fn library(&self) -> &Arc<Library> {
-        &self.library
-    }
-
     /// What was dropped so far.
     #[must_use]
     pub fn counts(&self) -> Counts {

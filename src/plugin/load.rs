@@ -80,7 +80,6 @@ pub enum LoadError {
 pub struct Library {
     pub(super) table: Table,
     manifest: Arc<Manifest>,
-    path: PathBuf,
     // Last, and never dropped: everything above points into it.
     _handle: ManuallyDrop<Handle>,
 }
@@ -124,7 +123,6 @@ impl Library {
         Ok(Self {
             table: checked,
             manifest: Arc::new(manifest),
-            path: path(),
             _handle: handle,
         })
     }
@@ -133,12 +131,6 @@ impl Library {
     #[must_use]
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
-    }
-
-    /// The path it was found at.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The optional functions it has.
