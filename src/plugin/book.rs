@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use super::code::Code;
-use super::gate::Gate;
 use super::hosted::Hosted;
 use super::services::Origin;
 use super::settings::ToolboxConfig;
 use super::stage::Fingerprint;
-use super::status::{DisabledFile, Draining, FailedFile, Live, LiveToolbox, State};
+use super::status::{FailedFile, Live, LiveToolbox, State};
 use super::supervise::Health;
 use super::tools::ToolSet;
 
@@ -23,11 +22,8 @@ pub(super) struct Book {
     /// Toolboxes whose first copy is being opened.
     pub(super) starting: BTreeSet<String>,
     pub(super) failed: Vec<FailedFile>,
-    pub(super) disabled: Vec<DisabledFile>,
     /// Also those that are being drained: answers to their requests still come.
     pub(super) instances: HashMap<Origin, Weak<dyn Hosted>>,
-    /// Replaced or removed, and not closed yet.
-    pub(super) retiring: Vec<Arc<dyn Hosted>>,
     /// Instances whose tools changed before they had a slot.
     pub(super) changed_early: HashSet<Origin>,
     /// A loaded library that is not in use, by toolbox id: what failed to open is tried again without loading it again.
@@ -54,7 +50,6 @@ pub(super) struct Slot {
     pub(super) source: Source,
     pub(super) config: ToolboxConfig,
     pub(super) instance: Arc<dyn Hosted>,
-    pub(super) gate: Arc<Gate>,
     pub(super) tools: Arc<ToolSet>,
     pub(super) state: State,
 }
@@ -92,38 +87,26 @@ impl Book {
             .map(|source| source.code.clone())
     }
 
-    /// Puts an instance into its place; returns the one that was there, which nobody enters any more.
+    /// Puts an instance into its place; returns the one that was there.
     pub(super) fn install(&mut self, slot: Slot) -> Option<Slot> {
         let id = slot.instance.origin().toolbox_id.to_string();
         let epoch = self.stop_epoch(&id);
         slot.instance.raise_stop_epoch(epoch);
         self.spares.remove(&id);
         self.starting.remove(&id);
-        let before = self.slots.insert(id, slot);
-        before.inspect(|before| self.let_go(before))
+        self.slots.insert(id, slot)
     }
 
     /// Takes a toolbox out.
     pub(super) fn remove(&mut self, id: &str) -> Option<Slot> {
         self.stop_epoch(id);
-        let before = self.slots.remove(id);
-        before.inspect(|before| self.let_go(before))
-    }
-
-    /// Nobody enters it any more; who is in it can still be stopped.
-    fn let_go(&mut self, before: &Slot) {
-        before.gate.close();
-        // In the other states it is closed already.
-        if before.serves() {
-            self.retiring.push(Arc::clone(&before.instance));
-        }
+        self.slots.remove(id)
     }
 
     /// A copy is closed.
     pub(super) fn forget(&mut self, origin: &Origin) {
         self.instances.remove(origin);
         self.changed_early.remove(origin);
-        self.retiring.retain(|instance| instance.origin() != origin);
     }
 
     /// What the service is to see.
@@ -132,8 +115,6 @@ impl Book {
             toolboxes: self.slots.values().map(|slot| slot.live(&self.health)).collect(),
             starting: self.starting.iter().cloned().collect(),
             failed: self.failed.clone(),
-            disabled: self.disabled.clone(),
-            draining: self.retiring.iter().map(draining).collect(),
         })
     }
 }
@@ -161,16 +142,6 @@ impl Slot {
             sha256: self.source.sha256.clone(),
             state: self.state.clone(),
             instance,
-            gate: Arc::clone(&self.gate),
         })
-    }
-}
-
-fn draining(instance: &Arc<dyn Hosted>) -> Draining {
-    let origin = instance.origin();
-    Draining {
-        toolbox_id: Arc::clone(&origin.toolbox_id),
-        generation: origin.generation,
-        toolbox: instance.clone(),
     }
 }

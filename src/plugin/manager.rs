@@ -12,12 +12,11 @@ use futures_util::future::join_all;
 use ovos_toolbox_wire::{Event, Failure};
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::book::Book;
-use super::gate::Gate;
 use super::hosted::Hosted;
 use super::reload;
 use super::services::{HostServices, Origin, Request};
@@ -26,12 +25,9 @@ use super::stage::{Stage, StageError};
 use super::status::{FailedFile, Live, ReloadReport};
 use crate::engine::Halt;
 
-/// What the service has to end calls that a drain cut off: it knows how long the machine may take to come to rest, and
-/// ends by itself; past this it never will.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// What calls have to leave the gate after that.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long the service may take to end the calls that a drain cuts off. It has a limit of its own, which depends on how
+/// long the machine takes to come to rest; this one is for a bug.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Owns the toolboxes of a service.
 pub struct Manager {
@@ -71,7 +67,7 @@ impl std::fmt::Debug for Manager {
 }
 
 impl Manager {
-    /// Makes a manager without toolboxes; [`Manager::load_all`] loads them. Needs a tokio runtime.
+    /// Makes a manager without toolboxes; [`Manager::reload`] loads them. Needs a tokio runtime.
     ///
     /// # Errors
     /// No folder can hold the private copies of plugins.
@@ -102,14 +98,6 @@ impl Manager {
         });
         inner.tracker.spawn(refresh(Arc::clone(&inner)));
         Ok(Self { inner })
-    }
-
-    /// Loads what the plugin folders hold. The same as a reload of nothing.
-    ///
-    /// # Cancel safety
-    /// As [`Manager::reload`].
-    pub async fn load_all(&self) -> ReloadReport {
-        self.reload().await
     }
 
     /// Compares the plugin folders and the configuration with what lives, and makes what lives match: unchanged
@@ -233,41 +221,27 @@ impl Inner {
         closed.into_iter().all(|closed| closed)
     }
 
-    /// Drains, halts and closes a copy that nobody enters any more.
-    pub(super) async fn retire(&self, instance: Arc<dyn Hosted>, gate: Arc<Gate>) {
+    /// Drains, halts and closes a copy that is out of service.
+    pub(super) async fn retire(&self, instance: Arc<dyn Hosted>) {
         tokio::select! {
-            () = self.drained(instance.origin(), &gate) => {}
+            () = self.drained(instance.origin()) => {}
             () = self.stop.cancelled() => {}
         }
         rest(&*instance).await;
         let origin = instance.origin();
         self.drain.closed(&origin.toolbox_id, origin.generation);
-        let mut book = self.book();
-        book.forget(origin);
-        self.publish(book);
+        self.book().forget(origin);
     }
 
-    /// Waits until a copy is out of use, at most a little longer than the drain may take.
-    async fn drained(&self, origin: &Origin, gate: &Gate) {
+    /// Waits until no call uses a copy, or the drain should have ended.
+    async fn drained(&self, origin: &Origin) {
+        let Origin {
+            toolbox_id,
+            generation,
+        } = origin;
         let limit = self.settings.drain;
-        let drain = |limit| self.drain.drain(&origin.toolbox_id, origin.generation, limit);
-        let began = Instant::now();
-        // The service ends it by itself when the limit is up; past that and a grace it is not going to.
-        let ended = timeout(limit + PATIENCE, drain(limit)).await.is_ok();
-        // A call that had entered and was not yet known to the service when it looked.
-        if ended
-            && timeout(limit.saturating_sub(began.elapsed()), gate.idle())
-                .await
-                .is_ok()
-        {
-            return;
-        }
-        let _ = timeout(PATIENCE, drain(Duration::ZERO)).await;
-        if timeout(GRACE, gate.idle()).await.is_err() {
-            let Origin {
-                toolbox_id,
-                generation,
-            } = origin;
+        let drain = self.drain.drain(toolbox_id, *generation, limit);
+        if timeout(limit + PATIENCE, drain).await.is_err() {
             tracing::error!(
                 toolbox = &**toolbox_id,
                 generation,

@@ -22,7 +22,7 @@ use super::manager::{Inner, rest};
 use super::scan::scan;
 use super::services::Origin;
 use super::settings::{Isolation, ToolboxConfig};
-use super::status::{DisabledFile, FailedFile, ReloadReport, State};
+use super::status::{FailedFile, ReloadReport, State};
 use super::supervise;
 use super::tools::ToolSet;
 
@@ -49,11 +49,7 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
     report.broken = failed;
     // All at once: they wait for their probes, and a start with four toolboxes has to be quick.
     let findings = join_all(files.iter().map(|path| examine(manager, path.clone()))).await;
-    let Sorted {
-        candidates,
-        keep,
-        disabled,
-    } = sort(manager, &files, findings, &mut report);
+    let Sorted { candidates, keep } = sort(manager, &files, findings, &mut report);
     let gone: Vec<String> = {
         let book = manager.book();
         let absent = |id: &str, path: &PathBuf| {
@@ -94,7 +90,6 @@ pub(super) async fn run(manager: &Arc<Inner>) -> ReloadReport {
     }
     let mut book = manager.book();
     book.failed.clone_from(&report.broken);
-    book.disabled = disabled;
     manager.publish(book);
     log(&report);
     report
@@ -104,7 +99,6 @@ struct Sorted {
     candidates: Vec<Candidate>,
     /// Toolboxes that stay as they are, whether or not their file is fine.
     keep: HashMap<String, PathBuf>,
-    disabled: Vec<DisabledFile>,
 }
 
 /// Gives each toolbox id to the first file that bears it.
@@ -112,7 +106,6 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
     let mut sorted = Sorted {
         candidates: Vec::new(),
         keep: HashMap::new(),
-        disabled: Vec::new(),
     };
     let mut owners: HashMap<String, PathBuf> = HashMap::new();
     let mut broken = Vec::new();
@@ -162,11 +155,7 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
                 sorted.keep.insert(id, path);
             }
             (None, Finding::Disabled { id }) => {
-                owners.insert(id.clone(), path.clone());
-                sorted.disabled.push(DisabledFile {
-                    path: path.clone(),
-                    toolbox_id: id,
-                });
+                owners.insert(id, path.clone());
             }
             (None, Finding::New(candidate)) => {
                 owners.insert(candidate.id.clone(), path.clone());
@@ -246,7 +235,7 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
             manager
                 .tracker
                 .clone()
-                .spawn(async move { manager.retire(before.instance, before.gate).await });
+                .spawn(async move { manager.retire(before.instance).await });
         }
     }
     Ok(Swapped::Replaced(id))
@@ -287,13 +276,12 @@ async fn swap_exclusive(
             return Err(format!("toolbox `{id}` is gone"));
         };
         slot.state = State::Reloading;
-        slot.gate.close();
-        let before = (slot.source.clone(), slot.config.clone(), Arc::clone(&slot.gate));
+        let before = (slot.source.clone(), slot.config.clone());
         manager.publish(book);
         before
     };
-    let (old_source, old_config, gate) = before;
-    manager.retire(old, gate).await;
+    let (old_source, old_config) = before;
+    manager.retire(old).await;
     let reason = match open(manager, &source, &config).await {
         Ok(slot) => {
             install(manager, slot);
@@ -345,7 +333,7 @@ async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
         manager
             .tracker
             .clone()
-            .spawn(async move { manager.retire(slot.instance, slot.gate).await });
+            .spawn(async move { manager.retire(slot.instance).await });
     }
     Ok(id.to_owned())
 }
@@ -464,7 +452,6 @@ pub(super) async fn open(
                 source: source.clone(),
                 config: config.clone(),
                 instance,
-                gate: Arc::default(),
                 tools: Arc::new(tools),
                 state: State::Ready,
             })

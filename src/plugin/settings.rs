@@ -142,9 +142,8 @@ impl Default for ToolboxConfig {
 
 /// The service's side of taking a loaded copy out of use.
 pub trait Drain: Send + Sync + 'static {
-    /// Waits until no call uses this copy. When `limit` is up (at once, for zero), cancels what is left, ends its motion
-    /// and gives the machine its time to come to rest; resolves after that in any case. Afterwards the manager waits for those that
-    /// are in (`LiveToolbox::enter`) until the limit, and asks once more with a limit of zero.
+    /// Takes no new calls for this copy and waits until no call uses it. When `limit` is up (at once, for zero), cancels
+    /// what is left, ends its motion and gives the machine its time to come to rest; resolves after that in any case.
     fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()>;
 
     /// This copy was drained and is closed. Until now a stop has to reach it.

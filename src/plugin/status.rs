@@ -9,7 +9,6 @@ use ovos_toolbox_wire::Manifest;
 use serde::Serialize;
 
 use super::counts::Counts;
-use super::gate::{Gate, InUse};
 use super::hosted::Hosted;
 use super::settings::Isolation;
 use super::tools::ToolSet;
@@ -24,10 +23,6 @@ pub struct Live {
     pub starting: Vec<String>,
     /// In the order of the folders; a toolbox whose replacement failed is in both lists.
     pub failed: Vec<FailedFile>,
-    /// Files whose toolbox the configuration switches off.
-    pub disabled: Vec<DisabledFile>,
-    /// Copies that were replaced or removed and still have runs: an emergency stop has to reach these too.
-    pub draining: Vec<Draining>,
 }
 
 impl Live {
@@ -39,23 +34,6 @@ impl Live {
             .binary_search_by(|toolbox| (*toolbox.id).cmp(id))
             .ok()?;
         self.toolboxes.get(place)
-    }
-}
-
-/// A copy that is on its way out.
-#[derive(Clone)]
-pub struct Draining {
-    /// Its toolbox.
-    pub toolbox_id: Arc<str>,
-    /// Which copy.
-    pub generation: u64,
-    /// What the engine drives.
-    pub toolbox: Arc<dyn Toolbox>,
-}
-
-impl std::fmt::Debug for Draining {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} generation {}", self.toolbox_id, self.generation)
     }
 }
 
@@ -87,17 +65,9 @@ pub struct LiveToolbox {
     /// Whether it serves.
     pub state: State,
     pub(super) instance: Arc<dyn Hosted>,
-    pub(super) gate: Arc<Gate>,
 }
 
 impl LiveToolbox {
-    /// Enters this copy for the length of a call; `None` when it is being replaced or removed, and the current snapshot
-    /// has (or soon will have) what to use instead. A copy that somebody is in is closed only after it was drained.
-    #[must_use]
-    pub fn enter(&self) -> Option<InUse> {
-        self.gate.enter()
-    }
-
     /// Its process, where it has one of its own.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
@@ -153,15 +123,6 @@ pub struct FailedFile {
     pub toolbox_id: Option<String>,
     /// What was expected and what to do.
     pub reason: String,
-}
-
-/// A file whose toolbox is switched off.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DisabledFile {
-    /// The file.
-    pub path: PathBuf,
-    /// Its toolbox.
-    pub toolbox_id: String,
 }
 
 /// What a reload changed, by toolbox id in alphabetical order.

@@ -13,7 +13,6 @@ use ovos_toolbox_wire::{Event, Severity};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::gate::Gate;
 use super::hosted::{Death, Hosted};
 use super::manager::Inner;
 use super::reload;
@@ -83,7 +82,7 @@ pub(super) async fn watch(manager: Arc<Inner>, origin: Origin, died: BoxFuture<'
 
 /// Takes a dead copy out of service and puts a new one into its place.
 async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
-    let Some((instance, gate)) = take_out(manager, origin) else {
+    let Some(instance) = take_out(manager, origin) else {
         return;
     };
     let id = &*origin.toolbox_id;
@@ -104,7 +103,7 @@ async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
     let mut too_often = fail(manager, id, &death.reason);
     let mut reason = death.reason.clone();
     // Also waits for its hardware to be at rest.
-    manager.retire(instance, gate).await;
+    manager.retire(instance).await;
     loop {
         if too_often {
             return park(manager, origin, &reason);
@@ -159,15 +158,14 @@ async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
 }
 
 /// Makes calls wait, if the copy is the one that serves.
-fn take_out(manager: &Inner, origin: &Origin) -> Option<(Arc<dyn Hosted>, Arc<Gate>)> {
+fn take_out(manager: &Inner, origin: &Origin) -> Option<Arc<dyn Hosted>> {
     let mut book = manager.book();
     let slot = book.slots.get_mut(&*origin.toolbox_id)?;
     if slot.instance.origin() != origin || !slot.serves() {
         return None;
     }
     slot.state = State::Reloading;
-    slot.gate.close();
-    let taken = (Arc::clone(&slot.instance), Arc::clone(&slot.gate));
+    let taken = Arc::clone(&slot.instance);
     manager.publish(book);
     Some(taken)
 }

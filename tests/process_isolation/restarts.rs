@@ -35,7 +35,7 @@ async fn a_toolbox_that_died_comes_back_as_a_new_generation() {
         arm.last_death
     );
     assert_ne!(arm.pid(), before.pid());
-    assert!(before.enter().is_none());
+    assert!(rig.drains.engine.lease("arm", 1).is_none());
     assert!(matches!(
         run(&*before.toolbox, 900, "go").await,
         Ended::NeverBegun(_)

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use ovos_tools::engine::{self, Engine};
 use ovos_tools::plugin::{
-    Drain, Limits, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, ToolboxConfig,
+    Drain, Limits, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, State, ToolboxConfig,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -32,27 +33,67 @@ pub struct Rig {
     runs: std::sync::atomic::AtomicU64,
 }
 
-/// Lets copies be drained at once, and remembers which.
-#[derive(Default)]
+/// An engine that holds the copies as the service's does, and what the manager asked of it.
 pub struct Drains {
+    pub engine: Arc<Engine>,
     pub asked: Mutex<Vec<(String, u64)>>,
     pub closed: Mutex<Vec<(String, u64)>>,
+    changed: Notify,
+}
+
+impl Default for Drains {
+    fn default() -> Self {
+        Self {
+            engine: Arc::new(Engine::new(1, HashMap::new())),
+            asked: Mutex::default(),
+            closed: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+}
+
+impl Drains {
+    fn attach(&self, live: &Live) {
+        for toolbox in live
+            .toolboxes
+            .iter()
+            .filter(|toolbox| toolbox.state == State::Ready)
+        {
+            let limits = engine::Limits::default();
+            self.engine
+                .attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
+        }
+    }
+
+    /// Waits until this many copies are closed.
+    pub async fn until_closed(&self, copies: usize) {
+        within(async {
+            loop {
+                let changed = self.changed.notified();
+                if self.closed.lock().unwrap().len() >= copies {
+                    return;
+                }
+                changed.await;
+            }
+        })
+        .await;
+    }
 }
 
 impl Drain for Drains {
-    fn drain(&self, toolbox_id: &str, generation: u64, _: Duration) -> BoxFuture<'static, ()> {
-        self.asked
-            .lock()
-            .unwrap()
-            .push((toolbox_id.to_owned(), generation));
-        std::future::ready(()).boxed()
+    fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()> {
+        let (engine, toolbox_id) = (Arc::clone(&self.engine), toolbox_id.to_owned());
+        self.asked.lock().unwrap().push((toolbox_id.clone(), generation));
+        async move { engine.drain(&toolbox_id, generation, limit).await }.boxed()
     }
 
     fn closed(&self, toolbox_id: &str, generation: u64) {
+        self.engine.detach(toolbox_id, generation);
         self.closed
             .lock()
             .unwrap()
             .push((toolbox_id.to_owned(), generation));
+        self.changed.notify_waiters();
     }
 }
 
@@ -95,7 +136,9 @@ impl Rig {
         let sink = Arc::clone(&published);
         let changed = Arc::new(Notify::new());
         let wake = Arc::clone(&changed);
-        let publish = Arc::new(move |live| {
+        let known = Arc::clone(&drains);
+        let publish = Arc::new(move |live: Arc<Live>| {
+            known.attach(&live);
             sink.lock().unwrap().push(live);
             wake.notify_waiters();
         });
