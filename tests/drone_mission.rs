@@ -43,7 +43,7 @@ fn mavsdk_server() -> Option<PathBuf> {
     })
 }
 
-/// A vehicle that holds its place to the centimetre: an approach is judged by the distance at which it ends.
+/// A vehicle that stands still where it holds: a stop is judged by its speed.
 const STEADY: &str = "all,-hover_wanders,-ground_drifts";
 
 /// A bus, a service with the drone toolbox, and a client.
@@ -58,7 +58,7 @@ struct Stage {
 
 impl Stage {
     /// `None` where there is no mavsdk_server. With `foreign` the simulator outlives the service.
-    fn set(foreign: bool) -> Option<Self> {
+    fn set(foreign: bool, quirks: &str) -> Option<Self> {
         let Some(server) = mavsdk_server() else {
             skip::skip("mavsdk", "no mavsdk_server (scripts/venv.sh gets it)");
             return None;
@@ -85,7 +85,7 @@ impl Stage {
                 "--speed",
                 "4",
                 "--quirks",
-                STEADY,
+                quirks,
             ]);
             let simulator = Process::start("px4-sim", &scene.sandbox, command);
             let url = format!("udpin://127.0.0.1:{udp}");
@@ -99,7 +99,8 @@ impl Stage {
         let mut drone = json!({
             "mavsdk_server": server,
             "run_log": scene.sandbox.path("run_log"),
-            "simulator": {"speed": 4, "quirks": STEADY, "args": if foreign { json!([]) } else { json!(["--control", channel]) }},
+            "simulator": {"speed": 4, "quirks": quirks,
+                "args": if foreign { json!([]) } else { json!(["--control", channel, "--seed", "1"]) }},
         });
         drone
             .as_object_mut()
@@ -182,7 +183,7 @@ fn speed(truth: &Value) -> f64 {
 
 #[test]
 fn a_mission_is_flown_over_the_bus_alone() {
-    let Some(mut stage) = Stage::set(false) else {
+    let Some(mut stage) = Stage::set(false, "all") else {
         return;
     };
     let health = stage.ok("vehicle_health", json!({}));
@@ -201,10 +202,15 @@ fn a_mission_is_flown_over_the_bus_alone() {
         (near["final_dist_m"].as_f64().unwrap() - 1.0).abs() < 0.3,
         "{near}"
     );
-    // The cup of the simulator's world, and where the vehicle really is.
-    let place: [f64; 3] = serde_json::from_value(stage.truth()["position"].clone()).unwrap();
-    let dist = (place[0] + 2.0).hypot(place[1] - 5.0).hypot(place[2] + 4.6);
-    assert!((dist - 1.0).abs() < 0.3, "really {dist:.2} m away");
+    // The cup of the simulator's world, and where the vehicle really is while it wanders about its place.
+    let mut dists = Vec::new();
+    stage.until("hovered for a while", |stage| {
+        let place: [f64; 3] = serde_json::from_value(stage.truth()["position"].clone()).unwrap();
+        dists.push((place[0] + 2.0).hypot(place[1] - 5.0).hypot(place[2] + 4.6));
+        dists.len() == 400
+    });
+    let dist = dists.iter().sum::<f64>() / 400.0;
+    assert!((dist - 1.0).abs() < 0.6, "really {dist:.2} m away");
     stage.ok("capture_photo", json!({}));
     stage.ok("rtl", json!({}));
     stage.ok("disarm", json!({}));
@@ -242,7 +248,7 @@ fn a_mission_is_flown_over_the_bus_alone() {
 
 #[test]
 fn an_emergency_stop_over_the_bus_brakes_and_latches() {
-    let Some(mut stage) = Stage::set(false) else {
+    let Some(mut stage) = Stage::set(false, STEADY) else {
         return;
     };
     stage.ok("arm", json!({}));
@@ -280,7 +286,7 @@ fn an_emergency_stop_over_the_bus_brakes_and_latches() {
 
 #[test]
 fn a_service_that_is_killed_in_flight_leaves_the_vehicle_at_rest() {
-    let Some(mut stage) = Stage::set(true) else {
+    let Some(mut stage) = Stage::set(true, STEADY) else {
         return;
     };
     stage.ok("arm", json!({}));

@@ -179,6 +179,14 @@ pub(crate) fn forward(facts: &Facts, limits: &Limits, metres: f64) -> Result<(),
     Ok(())
 }
 
+/// Metres that are left of the forward budget.
+pub(crate) fn forward_left(facts: &Facts, limits: &Limits) -> f64 {
+    let flight = limits.flight_forward_m() - facts.flight_forward_m;
+    (limits.max_forward_m - facts.forward_accum_m)
+        .min(flight)
+        .max(0.0)
+}
+
 /// Checks that the battery brings the vehicle to `target` and from there home.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! One file a category; each tool is a function from typed arguments to a [`Reply`]. Owns the list that the service
 //! sees. Read [`entries`].
 
+mod approach;
 mod camera;
 mod lifecycle;
 mod motion;
@@ -173,8 +174,8 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
             "Whether nothing stands within a range ahead. Not known counts as not free.";
         "count_objects" perception::count_objects, perception::LabelArgs, Count, {"count": 0},
             "How many objects of a label are in the picture now.";
-        "safe_approach_until" policy::approach, policy::ApproachArgs, Approach, {"reached": false, "steps": 0},
-            "Move towards an object in small guarded steps until it is so far away. The object has to be ahead: call orient_to_object first.";
+        "safe_approach_until" approach::approach, approach::ApproachArgs, Approach, {"reached": false, "steps": 0},
+            "Move towards an object in small guarded steps until it is so far away, measured while hovering. The object has to be ahead: call orient_to_object first.";
         "scan" policy::scan, policy::ScanArgs, Scan, {"found": false, "steps": 0},
             "Turn clockwise step by step until an object is seen.";
         "orient_to_object" policy::orient, policy::OrientArgs, Orient, {"centered": false, "steps": 0},

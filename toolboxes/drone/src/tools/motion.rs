@@ -75,12 +75,7 @@ pub(crate) async fn set_yaw(call: &Call, row: &Row, args: YawArgs) -> Outcome {
         "rotation",
         guard::rotation(&call.vehicle.facts(), limits, turned.abs()),
     )?;
-    let arrived = flying
-        .to(Target {
-            ned: start.ned,
-            yaw_deg: deg,
-        })
-        .await;
+    let arrived = flying.turn(deg).await;
     count_turn(call, start.yaw_deg, turned, arrived.is_ok());
     let done = arrived.map(|pose| format!("heading {:.0} deg", pose.yaw_deg));
     Ok(Reply::from(done).clamped(adjusted))
@@ -113,12 +108,7 @@ pub(super) async fn turn(call: &Call, deg: f64) -> Outcome {
     )?;
     let flying = Flying::new(call);
     let start = flying.pose()?;
-    let arrived = flying
-        .to(Target {
-            ned: start.ned,
-            yaw_deg: wrap_deg(start.yaw_deg + deg),
-        })
-        .await;
+    let arrived = flying.turn(wrap_deg(start.yaw_deg + deg)).await;
     count_turn(call, start.yaw_deg, deg, arrived.is_ok());
     Ok(Reply::done(format!(
         "turned {deg:.0} deg, heading {:.0} deg",
@@ -146,8 +136,44 @@ pub(crate) async fn move_forward(call: &Call, row: &Row, args: MoveArgs) -> Outc
     Ok(went(moved, "forward").clamped(adjusted))
 }
 
+/// Moves the place where the vehicle is told to be by so many metres, nose first, with `margin_m` kept free beyond it, and
+/// counts that. The heading is nearly the one it has.
+pub(super) async fn step_ahead(
+    call: &Call,
+    bearing_deg: f64,
+    metres: f64,
+    margin_m: f64,
+) -> Result<(), Refusal> {
+    let (facts, limits) = (call.vehicle.facts(), &call.vehicle.config.flight_limits);
+    call.judged("forward", guard::forward(&facts, limits, metres))?;
+    let mut flying = Flying::new(call);
+    flying.keep_m = Some((Side::Ahead, margin_m * 0.5));
+    let (start, from) = (flying.pose()?, flying.place()?);
+    let turned = wrap_deg(bearing_deg - start.yaw_deg);
+    call.judged("rotation", guard::rotation(&facts, limits, turned.abs()))?;
+    let [north, east] = from_body(metres, 0.0, bearing_deg);
+    let target = [from[0] + north, from[1] + east, from[2]];
+    // What is free ahead is measured from where it is, which may be behind the place it is told to be at.
+    let ahead_m = distance(start.ned, target).max(metres);
+    call.judged("ahead", guard::ahead(&facts, ahead_m, margin_m))?;
+    let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(start.velocity);
+    call.judged(
+        "way",
+        guard::way(&facts, limits, &call.vehicle.config.fence, &leg),
+    )?;
+    let arrived = flying
+        .to(Target {
+            ned: target,
+            yaw_deg: bearing_deg,
+        })
+        .await;
+    count_turn(call, start.yaw_deg, turned, arrived.is_ok());
+    call.vehicle.change_flight(|flight| flight.moved_forward(metres));
+    arrived.map(drop)
+}
+
 /// Moves ahead with `margin_m` kept free beyond the target, and counts it. Returns how far it went and how far off it is.
-pub(super) async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), Refusal> {
+async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), Refusal> {
     let (facts, limits) = (call.vehicle.facts(), &call.vehicle.config.flight_limits);
     call.judged("forward", guard::forward(&facts, limits, metres))?;
     call.judged("ahead", guard::ahead(&facts, metres, margin_m))?;

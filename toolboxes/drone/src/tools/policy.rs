@@ -18,15 +18,11 @@ use crate::vehicle::{Call, Flying, Target};
 /// How long a step waits for a picture that is younger than the last move.
 const PICTURE: Duration = Duration::from_millis(1500);
 /// Pictures in a row without the object before a policy gives it up.
-const LOST: u32 = 3;
-/// Most turns of [`orient`].
-const TURNS: u64 = 8;
-/// Most steps of [`approach`].
-const STEPS: u64 = 20;
-/// How near to the distance asked for an approach ends, metres.
-const CLOSE_M: f64 = 0.05;
+pub(super) const LOST: u32 = 3;
+/// Most turns of [`orient`], and of an approach.
+pub(super) const TURNS: u64 = 8;
 /// Half of a usual camera's view: what turning by the object's place in the picture begins with, degrees.
-const HALF_VIEW_DEG: f64 = 30.0;
+pub(super) const HALF_VIEW_DEG: f64 = 30.0;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,7 +52,7 @@ fn default_max_steps() -> f64 {
 }
 
 /// The next picture: one that was taken after `moment`.
-async fn look(call: &Call, object: &str, moment: Instant) -> Result<Option<Detection>, Refusal> {
+pub(super) async fn look(call: &Call, object: &str, moment: Instant) -> Result<Option<Detection>, Refusal> {
     call.still_may()?;
     if !call.vehicle.scene.after(moment, PICTURE).await {
         return refuse(
@@ -219,109 +215,6 @@ async fn centre(call: &Call, object: &str, min: f64, max: f64, micro: f64) -> (u
         }
         steps += 1;
         moment = Instant::now();
-    }
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ApproachArgs {
-    /// What to approach, such as `red cup`.
-    object: String,
-    /// How far from it to stop, in metres, 0.3 to 3.
-    stop_dist_m: f64,
-    /// The largest single step, in centimetres, 10 to 300.
-    #[serde(default = "default_step_cm", deserialize_with = "whole")]
-    #[schemars(with = "i64")]
-    step_cm: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
-}
-
-fn default_step_cm() -> f64 {
-    50.0
-}
-
-pub(crate) async fn approach(call: &Call, row: &Row, args: ApproachArgs) -> Outcome {
-    let mut adjusted = Vec::new();
-    let object = perception::name("object", &args.object)?;
-    let stop = row.number("stop_dist_m", args.stop_dist_m, &mut adjusted)?;
-    let step = row.number("step_cm", args.step_cm, &mut adjusted)? / 100.0;
-    call.vehicle
-        .change_flight(|flight| flight.goal = Some(format!("approach {object} to {stop} m")));
-    let mut course = Course {
-        steps: 0,
-        last: None,
-        moved: 0.0,
-    };
-    let ended = course.run(call, object, stop, step).await;
-    let reply = match ended {
-        Ok(dist) => Reply::done(format!("{object} is {dist:.2} m away")).with("reached", true),
-        Err(refusal) => Reply::from(refusal).with("reached", false),
-    };
-    let reply = reply.with("steps", course.steps).clamped(adjusted);
-    Ok(match course.last {
-        Some(dist) => reply.with("final_dist_m", (dist * 1000.0).round() / 1000.0),
-        None => reply,
-    })
-}
-
-/// How an approach goes.
-struct Course {
-    steps: u64,
-    last: Option<f64>,
-    moved: f64,
-}
-
-impl Course {
-    async fn run(&mut self, call: &Call, object: &str, stop: f64, step: f64) -> Result<f64, Refusal> {
-        let mut lost = 0;
-        let mut moment = Instant::now();
-        let mut first = None;
-        loop {
-            let seen = look(call, object, moment).await?;
-            moment = Instant::now();
-            let Some(seen) = seen else {
-                lost += 1;
-                if lost >= LOST {
-                    return refuse("not_found", format!("{object} is not in the picture any more"));
-                }
-                continue;
-            };
-            lost = 0;
-            let Some(dist) = seen.distance() else {
-                return refuse("no_depth", format!("how far {object} is, is not known"));
-            };
-            self.last = Some(dist);
-            let whole = *first.get_or_insert((dist - stop).max(0.01));
-            if dist <= stop + CLOSE_M {
-                return Ok(dist);
-            }
-            if self.steps >= STEPS {
-                return refuse(
-                    "not_reached",
-                    format!("{object} is still {dist:.2} m away after {STEPS} steps"),
-                );
-            }
-            if !(0.35..=0.65).contains(&seen.x) {
-                // Straight ahead would go past it. Turning brings it no nearer and is no step, but has its own end: the
-                // turning budget.
-                centre(call, object, 0.45, 0.55, 15.0).await.1?;
-                moment = Instant::now();
-                continue;
-            }
-            call.progress(
-                1.0 - (dist - stop).min(whole) / whole,
-                &format!("{object} is {dist:.2} m away"),
-            );
-            // The object itself stands ahead, as far as it was asked for.
-            let margin = guard::AHEAD_MARGIN_M.min(stop * 0.8);
-            let (moved, _) = motion::forward(call, step.min(dist - stop).max(0.1), margin).await?;
-            self.moved += moved;
-            self.steps += 1;
-            moment = Instant::now();
-        }
     }
 }
 

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::telemetry::Telemetry;
 use super::{Command, Waypoint};
+use crate::geo::Ned;
 use crate::guard::{Landed, Mode, Pose};
 
 /// Why running calls were ended.
@@ -101,6 +102,8 @@ pub(crate) struct Control {
     rises_to_m: Option<f64>,
     /// The last waypoint of the path it was given.
     path_end: Option<Waypoint>,
+    /// The last position set point.
+    pointed: Option<Ned>,
     motion: Right,
     safe: Right,
     /// Safe calls under way: a halt that is no emergency leaves them alone.
@@ -122,6 +125,7 @@ impl Default for Control {
             last: None,
             rises_to_m: None,
             path_end: None,
+            pointed: None,
             motion: Right::new(0),
             safe: Right::new(0),
             safe_calls: 0,
@@ -164,6 +168,7 @@ impl Control {
         match command {
             Command::TakeoffAltitude(metres) => self.rises_to_m = Some(*metres),
             Command::UploadMission(path) => self.path_end = path.last().copied(),
+            Command::Position { ned, .. } => self.pointed = Some(*ned),
             _ => {}
         }
     }
@@ -199,6 +204,11 @@ impl Control {
     pub(crate) fn reached(&self, mode: Mode) -> bool {
         self.wanted
             .is_some_and(|wanted| wanted.mode == mode && wanted.reached)
+    }
+
+    /// The last position set point, while offboard control goes on.
+    pub(crate) fn pointed(&self) -> Option<Ned> {
+        self.pointed.filter(|_| self.reached(Mode::Offboard))
     }
 
     /// Whether nothing else was asked for since.

@@ -73,6 +73,21 @@ impl<'a> Flying<'a> {
         }
     }
 
+    /// Where it is told to be under offboard control, otherwise where it is. A vehicle that hovers wanders about the former:
+    /// a turn, or the next step of an approach, from the latter would take the wandering along.
+    ///
+    /// # Errors
+    /// The pose is not fresh.
+    pub(crate) fn place(&self) -> Result<Ned, Refusal> {
+        let pose = self.pose()?;
+        let vehicle = &self.call.vehicle;
+        let pointed = super::lock(&vehicle.control).pointed();
+        let offboard = vehicle.heard.borrow().mode == Some(Mode::Offboard);
+        Ok(pointed
+            .filter(|ned| offboard && distance(*ned, pose.ned) < DRIFT_M)
+            .unwrap_or(pose.ned))
+    }
+
     /// Takes over position control where the vehicle is, unless it has it already. PX4 wants a setpoint first.
     ///
     /// # Errors
@@ -106,6 +121,23 @@ impl<'a> Flying<'a> {
     /// Dropped, the vehicle stops within [`LEAD_M`] at the last setpoint; a brake stops it at once.
     pub(crate) async fn to(&self, target: Target) -> Result<Pose, Refusal> {
         let start = self.take_over().await?;
+        self.fly(start, target).await
+    }
+
+    /// Turns on the spot to a heading: its place is kept, and not judged.
+    ///
+    /// # Errors
+    /// As [`Flying::to`].
+    ///
+    /// # Cancel safety
+    /// As [`Flying::to`].
+    pub(crate) async fn turn(&self, yaw_deg: f64) -> Result<Pose, Refusal> {
+        let start = self.take_over().await?;
+        let ned = self.place()?;
+        self.fly(Pose { ned, ..start }, Target { ned, yaw_deg }).await
+    }
+
+    async fn fly(&self, start: Pose, target: Target) -> Result<Pose, Refusal> {
         let arrived = {
             let _moving = Moving::begin(self.call);
             self.follow(start, target).await

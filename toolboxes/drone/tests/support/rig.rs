@@ -1,7 +1,12 @@
 //! The toolbox with the real mavsdk_server and px4-sim, and the simulator's control channel.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(
+    dead_code,
+    clippy::print_stderr,
+    reason = "each test uses a part; a failure prints"
+)]
 
+use std::hash::{Hash as _, Hasher as _};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -91,6 +96,20 @@ pub(crate) fn over(mut base: Value, more: Value) -> Value {
     }
 }
 
+/// What the simulator leaves to chance: from `DRONE_SEED`, otherwise the same in each run of a test. A failure prints it.
+fn seed() -> u64 {
+    let given = std::env::var("DRONE_SEED")
+        .ok()
+        .map(|text| text.parse().expect("DRONE_SEED is a number"));
+    let seed = given.unwrap_or_else(|| {
+        let mut hasher = std::hash::DefaultHasher::new();
+        std::thread::current().name().hash(&mut hasher);
+        hasher.finish() % 1_000_000
+    });
+    eprintln!("DRONE_SEED={seed} wanders the same way");
+    seed
+}
+
 impl Rig {
     /// The configuration of a simulated vehicle, and its control channel.
     pub(crate) fn config(more: Value) -> Option<(Value, SocketAddr)> {
@@ -99,7 +118,7 @@ impl Rig {
         let config = json!({
             "mavsdk_server": server,
             "px4_sim": px4_sim(),
-            "simulator": {"speed": SPEED, "args": ["--control", control.to_string()]},
+            "simulator": {"speed": SPEED, "args": ["--control", control.to_string(), "--seed", seed().to_string()]},
         });
         Some((over(config, more), control))
     }

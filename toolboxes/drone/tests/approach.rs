@@ -1,0 +1,107 @@
+//! The approach to an object with a vehicle that wanders by half a metre and more, as PX4's own simulation does.
+//!
+//! On virtual time. `DRONE_SEED` replays one seed, `APPROACHES` says how many there are.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[path = "support/fake_mavsdk.rs"]
+mod fake_mavsdk;
+#[path = "support/paused.rs"]
+mod paused;
+
+use ovos_toolbox_sdk::serde_json::{Value, json};
+use px4_sim::geo::{Ned, difference, length};
+use px4_sim::{Home, Quirks, Vehicle, World};
+
+use paused::{Paused, fly_this};
+
+/// Where the red cup of the simulator's world is.
+const CUP: Ned = [-2.0, 5.0, -4.6];
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn seeds() -> Vec<u64> {
+    match number("DRONE_SEED") {
+        Some(seed) => vec![seed],
+        None => (1..=number("APPROACHES").unwrap_or(5)).collect(),
+    }
+}
+
+/// A vehicle with everything that real PX4 does, which wanders as the seed says.
+fn wandering(seed: u64) -> Vehicle {
+    Vehicle::new(Home::default(), Quirks::all(), World::default()).seeded(seed)
+}
+
+/// Takes off, finds the cup and turns to it.
+async fn face_the_cup(paused: &Paused) {
+    paused.take_off(5.0).await;
+    paused.ok("scan", json!({"object": "red cup"})).await;
+    paused.ok("orient_to_object", json!({"object": "red cup"})).await;
+}
+
+/// How far the vehicle is from the cup on average while it hovers for so long.
+async fn hovers_at(paused: &Paused, seconds: u32) -> f64 {
+    let mut sum = 0.0;
+    for _ in 0..2 * seconds {
+        paused.pass(0.5).await;
+        sum += length(difference(paused.fake.lock().vehicle.body().position, CUP));
+    }
+    sum / f64::from(2 * seconds)
+}
+
+#[test]
+fn an_approach_ends_at_the_distance_that_was_asked_for() {
+    let mut failed = Vec::new();
+    for seed in seeds() {
+        for stop_m in [1.0, 1.5] {
+            fly_this(json!({}), wandering(seed), async |paused: Paused| {
+                face_the_cup(&paused).await;
+                let args = json!({"object": "red cup", "stop_dist_m": stop_m});
+                let answer = paused.fleet.call("safe_approach_until", args).await;
+                let told = answer["final_dist_m"].as_f64().unwrap_or(f64::NAN);
+                let hovers = hovers_at(&paused, 16).await;
+                let near = |dist: f64, most: f64| (dist - stop_m).abs() < most;
+                if answer["ok"] != true || !near(told, 0.3) || !near(hovers, 0.6) {
+                    failed.push(format!(
+                        "DRONE_SEED={seed}, to {stop_m} m: hovers at {hovers:.2} m: {answer}"
+                    ));
+                }
+            });
+        }
+    }
+    assert!(
+        failed.is_empty(),
+        "{} failed:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
+}
+
+#[test]
+fn an_object_that_is_gone_for_good_ends_the_approach_where_it_is() {
+    fly_this(json!({}), wandering(1), async |paused: Paused| {
+        face_the_cup(&paused).await;
+        let near = |sim: &fake_mavsdk::Sim| length(difference(sim.vehicle.body().position, CUP)) < 3.0;
+        let (answer, then) = paused
+            .in_the_middle(
+                "safe_approach_until",
+                json!({"object": "red cup", "stop_dist_m": 1.0}),
+                near,
+                |sim| sim.vehicle.world.things.clear(),
+            )
+            .await;
+        assert_eq!(answer["code"], "not_found", "{answer}");
+        assert!(answer["final_dist_m"].as_f64().is_some(), "{answer}");
+        assert_eq!(answer["reached"], Value::Bool(false), "{answer}");
+        // Waited for, and not for ever; it stays where it was.
+        let waited = paused.time() - then;
+        assert!((16.0..30.0).contains(&waited), "{waited}");
+        let at = paused.fake.lock().vehicle.body().position;
+        assert!(length(difference(at, CUP)) > 1.0, "{at:?}");
+    });
+}
