@@ -17,17 +17,10 @@ use std::time::Duration;
 use drone::Fleet;
 use ovos_toolbox_sdk::serde_json::json;
 use px4_sim::log::Cause;
-use px4_sim::{Home, Mode, Quirks, Vehicle, World};
+use px4_sim::{Home, Mode, Quirks, Vehicle};
 
 use fake_mavsdk::{FakeMavsdk, Sim};
-use paused::{Paused, fly};
-
-fn empty() -> World {
-    World {
-        things: Vec::new(),
-        ..World::default()
-    }
-}
+use paused::{Paused, airborne, empty};
 
 fn pilot(sim: &mut Sim) {
     sim.vehicle.set_mode(Mode::Posctl, Cause::Pilot);
@@ -35,8 +28,7 @@ fn pilot(sim: &mut Sim) {
 
 #[test]
 fn a_pilot_who_takes_over_from_a_return_is_left_alone_too() {
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(5.0).await;
+    airborne(json!({}), 5.0, |paused| async move {
         let far = json!({"north_m": 40, "east_m": 0, "down_m": -6});
         let under_way = |sim: &Sim| sim.vehicle.body().position[0] > 20.0;
         let (answer, _) = paused.in_the_middle("goto_local", far, under_way, pilot).await;
@@ -125,8 +117,7 @@ fn a_pilot_of_one_vehicle_does_not_end_the_landing_of_another() {
 
 #[test]
 fn a_users_stop_ends_a_landing_as_before() {
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(8.0).await;
+    airborne(json!({}), 8.0, |paused| async move {
         let landing = |sim: &Sim| sim.vehicle.mode() == Mode::Land && sim.vehicle.height() < 6.0;
         let stop = async {
             while !landing(&paused.fake.lock()) {

@@ -12,21 +12,13 @@ mod paused;
 
 use fake_mavsdk::Sim;
 use ovos_toolbox_sdk::serde_json::{Value, json};
-use paused::fly;
+use paused::{airborne, empty, fly};
+use px4_sim::Mode;
 use px4_sim::world::Thing;
-use px4_sim::{Mode, World};
-
-fn empty() -> World {
-    World {
-        things: Vec::new(),
-        ..World::default()
-    }
-}
 
 #[test]
 fn negative_distances_and_heights_are_refused_with_what_to_send() {
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(5.0).await;
+    airborne(json!({}), 5.0, |paused| async move {
         let here = json!({"lat": 47.397_742, "lon": 8.545_594});
         let gps = |alt: f64| {
             let mut place = here.clone();
@@ -65,8 +57,7 @@ fn negative_distances_and_heights_are_refused_with_what_to_send() {
 
 #[test]
 fn a_failure_says_what_was_clamped() {
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(5.0).await;
+    airborne(json!({}), 5.0, |paused| async move {
         let pilot = |sim: &mut Sim| {
             sim.vehicle.set_mode(Mode::Posctl, px4_sim::log::Cause::Pilot);
         };
@@ -84,8 +75,7 @@ fn a_failure_says_what_was_clamped() {
 
 #[test]
 fn a_flight_by_gps_keeps_its_heading() {
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(5.0).await;
+    airborne(json!({}), 5.0, |paused| async move {
         paused.ok("set_yaw", json!({"deg": 90})).await;
         paused
             .ok(
@@ -132,8 +122,7 @@ fn where_it_is_reads_back_as_what_a_flight_takes() {
 #[test]
 fn a_replan_gives_back_no_more_than_a_flight_has() {
     let config = json!({"flight_limits": {"max_rotation_deg": 90, "max_flight_rotation_deg": 200}});
-    fly(config, empty(), |paused| async move {
-        paused.take_off(5.0).await;
+    airborne(config, 5.0, |paused| async move {
         let turn = |tool: &'static str, deg: f64| paused.fleet.call(tool, json!({"deg": deg}));
         let code = |answer: &Value| answer["code"].as_str().unwrap_or("ok").to_owned();
         assert_eq!(code(&turn("set_yaw", 80.0).await), "ok");
@@ -155,8 +144,7 @@ fn a_replan_gives_back_no_more_than_a_flight_has() {
 
 #[test]
 fn a_move_back_needs_to_know_what_is_behind() {
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(5.0).await;
+    airborne(json!({}), 5.0, |paused| async move {
         paused.ok("set_yaw", json!({"deg": 0})).await;
         let before = paused.fake.lock().vehicle.body().position[0];
         paused.ok("move_backward", json!({"cm": 200})).await;
@@ -177,8 +165,7 @@ fn a_move_back_needs_to_know_what_is_behind() {
         assert_eq!(refused["code"], "blocked", "{refused}");
     });
     let blind = json!({"perception": {"use_obstacles": false}});
-    fly(blind, empty(), |paused| async move {
-        paused.take_off(5.0).await;
+    airborne(blind, 5.0, |paused| async move {
         let refused = paused.fleet.call("move_backward", json!({"cm": 50})).await;
         assert_eq!(refused["code"], "no_obstacle_data", "{refused}");
     });

@@ -11,20 +11,8 @@ mod fake_mavsdk;
 mod paused;
 
 use ovos_toolbox_sdk::serde_json::{Value, json};
-use px4_sim::World;
 
-use paused::{Paused, fly};
-
-fn airborne<F: Future<Output = ()>>(flight: impl FnOnce(Paused) -> F) {
-    let world = World {
-        things: Vec::new(),
-        ..World::default()
-    };
-    fly(json!({}), world, |paused| async move {
-        paused.take_off(5.0).await;
-        flight(paused).await;
-    });
-}
+use paused::{Paused, airborne};
 
 async fn up(paused: &Paused) -> Value {
     paused.fleet.call("move_up", json!({"cm": 30})).await
@@ -32,7 +20,7 @@ async fn up(paused: &Paused) -> Value {
 
 #[test]
 fn a_charge_that_is_not_told_any_more_is_not_known() {
-    airborne(|paused| async move {
+    airborne(json!({}), 5.0, |paused| async move {
         paused.fake.lock().batteries = None;
         paused.pass(6.0).await;
         // Some messages may be lost.
@@ -56,7 +44,7 @@ fn a_charge_that_is_not_told_any_more_is_not_known() {
 
 #[test]
 fn the_emptiest_battery_counts() {
-    airborne(|paused| async move {
+    airborne(json!({}), 5.0, |paused| async move {
         for (others, pct) in [
             (vec![(1, 80.0), (2, 10.0), (3, 90.0)], 10.0),
             // One without an estimate says nothing.
@@ -69,5 +57,21 @@ fn the_emptiest_battery_counts() {
             let moved = up(&paused).await;
             assert_eq!(moved["code"] == "battery_low", pct < 25.0, "{others:?}: {moved}");
         }
+    });
+}
+
+#[test]
+fn the_time_that_is_left_is_told_in_minutes() {
+    airborne(json!({}), 5.0, |paused| async move {
+        {
+            let mut sim = paused.fake.lock();
+            (sim.vehicle.battery_pct, sim.vehicle.drain) = (60.0, 0.02);
+        }
+        paused.pass(4.0).await;
+        let status = paused.ok("battery_status", json!({})).await;
+        let left = status["remaining_min"].as_f64().unwrap();
+        // 60 % at 0.02 % a second.
+        assert!((left - 50.0).abs() < 0.5, "{status}");
+        assert_eq!(status["remaining_m"], status["remaining_min"], "{status}");
     });
 }

@@ -14,17 +14,10 @@ mod paused;
 use std::time::Duration;
 
 use ovos_toolbox_sdk::serde_json::json;
+use px4_sim::Mode;
 use px4_sim::log::Cause;
-use px4_sim::{Mode, World};
 
-use paused::fly;
-
-fn empty() -> World {
-    World {
-        things: Vec::new(),
-        ..World::default()
-    }
-}
+use paused::{airborne, empty, fly};
 
 #[test]
 fn a_round_fence_is_not_carried_along_by_landing_and_arming_elsewhere() {
@@ -52,8 +45,7 @@ fn a_round_fence_is_not_carried_along_by_landing_and_arming_elsewhere() {
 
 #[test]
 fn a_flight_by_gps_begins_also_where_the_vehicle_holds_already() {
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(3.0).await;
+    airborne(json!({}), 3.0, |paused| async move {
         // After a take-off and after another flight it holds; the mode says nothing about a new target.
         for north in [10.0, 0.0, 6.0_f64] {
             let lat = 47.397_742 + (north / 6_371_000.0).to_degrees();
@@ -85,8 +77,7 @@ fn a_flight_by_gps_begins_also_where_the_vehicle_holds_already() {
 #[test]
 fn a_landing_that_is_asked_for_right_after_a_stop_is_flown_to_its_end() {
     for after in [0.05, 0.3, 1.0, 2.0, 3.2] {
-        fly(json!({}), empty(), |paused| async move {
-            paused.take_off(5.0).await;
+        airborne(json!({}), 5.0, |paused| async move {
             let place = json!({"north_m": 20, "east_m": 0, "down_m": -5});
             let flight = paused.fleet.call("goto_local", place);
             let ended = tokio::time::timeout(Duration::from_secs(4), flight).await;
@@ -103,8 +94,7 @@ fn a_landing_that_is_asked_for_right_after_a_stop_is_flown_to_its_end() {
 
 #[test]
 fn arming_alone_moves_nothing_also_after_the_motors_were_killed_in_flight() {
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(3.0).await;
+    airborne(json!({}), 3.0, |paused| async move {
         let place = json!({"north_m": 20, "east_m": 0, "down_m": -3});
         let flight = paused.fleet.call("goto_local", place);
         tokio::pin!(flight);

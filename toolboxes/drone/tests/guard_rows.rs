@@ -18,7 +18,7 @@ use px4_sim::world::Thing;
 use px4_sim::{Home, Mode, Quirks, Vehicle, World};
 
 use fake_mavsdk::Sim;
-use paused::{Paused, fly, fly_this};
+use paused::{Paused, empty, fly, fly_this};
 
 const LAT: f64 = 47.397_742;
 const LON: f64 = 8.545_594;
@@ -85,13 +85,6 @@ async fn judge(paused: &Paused, row: &Row, seconds: f64) {
                 "{what}"
             );
         }
-    }
-}
-
-fn empty() -> World {
-    World {
-        things: Vec::new(),
-        ..World::default()
     }
 }
 

@@ -12,18 +12,11 @@ mod fake_mavsdk;
 mod paused;
 
 use ovos_toolbox_sdk::serde_json::{Value, json};
+use px4_sim::Mode;
 use px4_sim::log::Cause;
-use px4_sim::{Mode, World};
 
 use fake_mavsdk::Sim;
-use paused::{Paused, fly};
-
-fn empty() -> World {
-    World {
-        things: Vec::new(),
-        ..World::default()
-    }
-}
+use paused::{Paused, airborne, empty, fly};
 
 /// Degrees of latitude so many metres north of the simulator's home.
 fn north(metres: f64) -> f64 {
@@ -52,8 +45,7 @@ async fn left_alone(paused: &Paused, answer: &Value, then: f64) {
 
 #[test]
 fn a_hold_in_the_middle_of_a_path_is_somebody_elses() {
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(5.0).await;
+    airborne(json!({}), 5.0, |paused| async move {
         let at_last = |sim: &Sim| sim.vehicle.body().position[0] > 40.0;
         let (answer, then) = paused
             .in_the_middle("follow_path", path(&[20.0, 60.0]), at_last, hold)
@@ -61,8 +53,7 @@ fn a_hold_in_the_middle_of_a_path_is_somebody_elses() {
         left_alone(&paused, &answer, then).await;
     });
     // Where the path passes the place at which it will end.
-    fly(json!({}), empty(), |paused| async move {
-        paused.take_off(5.0).await;
+    airborne(json!({}), 5.0, |paused| async move {
         let passing = |sim: &Sim| sim.vehicle.body().position[0] > 19.0;
         let (answer, then) = paused
             .in_the_middle("follow_path", path(&[20.0, 40.0, 20.0]), passing, hold)
@@ -98,8 +89,7 @@ fn the_hold_at_the_end_is_px4s_own() {
 #[test]
 fn a_return_that_is_made_a_landing_far_away_is_somebody_elses() {
     for (far, expected) in [(60.0, "pilot_override"), (4.0, "")] {
-        fly(json!({}), empty(), |paused| async move {
-            paused.take_off(6.0).await;
+        airborne(json!({}), 6.0, |paused| async move {
             paused
                 .ok(
                     "goto_gps",

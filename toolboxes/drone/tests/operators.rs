@@ -14,9 +14,9 @@ mod paused;
 use drone::{Caller, Drone};
 use ovos_toolbox_sdk::serde_json::json;
 use ovos_toolbox_sdk::testing::Harness;
-use paused::fly;
+use paused::{empty, fly};
+use px4_sim::Mode;
 use px4_sim::log::Cause;
-use px4_sim::{Mode, World};
 
 const MODEL: Caller = Caller {
     operator: false,
@@ -26,13 +26,6 @@ const OPERATOR: Caller = Caller {
     operator: true,
     latched: false,
 };
-
-fn empty() -> World {
-    World {
-        things: Vec::new(),
-        ..World::default()
-    }
-}
 
 #[test]
 fn only_an_operator_takes_a_vehicle_from_a_pilot() {

@@ -12,16 +12,9 @@ mod paused;
 
 use fake_mavsdk::Sim;
 use ovos_toolbox_sdk::serde_json::json;
-use paused::{Paused, fly};
+use paused::{Paused, airborne, empty, fly};
+use px4_sim::Mode;
 use px4_sim::log::Cause;
-use px4_sim::{Mode, World};
-
-fn empty() -> World {
-    World {
-        things: Vec::new(),
-        ..World::default()
-    }
-}
 
 fn low(sim: &mut Sim) {
     sim.vehicle.battery_pct = 20.0;
@@ -35,8 +28,7 @@ fn asked(paused: &Paused, then: f64) -> Vec<String> {
 #[test]
 fn below_the_reserve_it_does_what_the_configuration_says() {
     for (action, mode) in [("rtl", Mode::Return), ("land", Mode::Land), ("hold", Mode::Hold)] {
-        fly(json!({"battery_action": action}), empty(), |paused| async move {
-            paused.take_off(5.0).await;
+        airborne(json!({"battery_action": action}), 5.0, |paused| async move {
             let far = json!({"north_m": 30, "east_m": 0, "down_m": -6});
             let under_way = |sim: &Sim| sim.vehicle.body().position[0] > 3.0;
             let (answer, then) = paused.in_the_middle("goto_local", far, under_way, low).await;

@@ -36,6 +36,22 @@ pub(crate) fn fly<F: Future<Output = ()>>(config: Value, world: World, flight: i
     fly_this(config, Vehicle::new(Home::default(), steady(), world), flight);
 }
 
+/// Nothing to see and nothing in the way.
+pub(crate) fn empty() -> World {
+    World {
+        things: Vec::new(),
+        ..World::default()
+    }
+}
+
+/// As [`fly`], in an empty world and from so many metres up.
+pub(crate) fn airborne<F: Future<Output = ()>>(config: Value, alt_m: f64, flight: impl FnOnce(Paused) -> F) {
+    fly(config, empty(), async |paused| {
+        paused.take_off(alt_m).await;
+        flight(paused).await;
+    });
+}
+
 /// As [`fly`], with a vehicle of the caller's.
 pub(crate) fn fly_this<F: Future<Output = ()>>(
     config: Value,
