@@ -184,7 +184,7 @@ fn toolboxes(toolboxes: &[Toolbox], paint: Paint) -> String {
             it.generation.to_string().into(),
             it.isolation.as_str().into(),
             it.restarts.to_string().into(),
-            backend(&it.backend).into(),
+            backend(&it.toolbox_id, &it.backend).into(),
         ]
     });
     let header = [
@@ -236,16 +236,38 @@ fn state(toolbox: &Toolbox) -> Cell {
     Cell::toned(tone, toolbox.state.as_str())
 }
 
-/// `simulator`, or `hardware: connected`.
-fn backend(backend: &Value) -> String {
-    match backend {
-        Value::Null => "-".to_owned(),
-        Value::Object(map) => {
-            let words: Vec<String> = map.values().filter(|it| !it.is_null()).map(value).collect();
-            words.join(": ")
-        }
-        other => value(other),
+/// What a toolbox drives and how that is: `simulator: connected`, `hardware: connected`, `lost: no heartbeat`. The unit is
+/// named where it is not called as the toolbox is.
+fn backend(toolbox_id: &str, backend: &Value) -> String {
+    let Value::Object(map) = backend else {
+        return if backend.is_null() {
+            "-".to_owned()
+        } else {
+            value(backend)
+        };
+    };
+    let text = |key: &str| {
+        map.get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    let state = text("state");
+    // What was not found yet was not recognised either.
+    let drives = match map.get("simulated").and_then(Value::as_bool) {
+        Some(true) => Some("simulator"),
+        Some(false) if state == Some("connected") => Some("hardware"),
+        _ => None,
+    };
+    let unit = text("unit").filter(|unit| *unit != toolbox_id);
+    let words: Vec<&str> = [unit, drives, state, text("reason")]
+        .into_iter()
+        .flatten()
+        .collect();
+    if words.is_empty() {
+        let all = map.values().filter(|it| !it.is_null()).map(value);
+        return all.collect::<Vec<_>>().join(": ");
     }
+    words.join(": ")
 }
 
 /// What `serve` prints when it is up: what it loaded, what it could not load and why, where it listens, and what

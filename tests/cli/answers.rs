@@ -262,7 +262,10 @@ fn status() -> Value {
              "path": "/p/libmath.so", "sha256": "00", "tools": 5, "latched": false, "restarts": 0},
             {"toolbox_id": "robot", "state": "live", "isolation": "process", "generation": 3, "version": "0.2.0",
              "path": "/p/librobot.so", "sha256": "00", "tools": 9, "latched": true, "stop_id": "s-7",
-             "stop_reason": "asked on the bus", "restarts": 1, "backend": {"state": "simulator", "reason": null}}],
+             "stop_reason": "asked on the bus", "restarts": 1, "backend": {"state": "simulator", "reason": null}},
+            {"toolbox_id": "drone", "state": "live", "isolation": "process", "generation": 1, "version": "0.1.0",
+             "path": "/p/libdrone.so", "sha256": "00", "tools": 35, "latched": false, "restarts": 0,
+             "backend": {"unit": "drone", "vehicle": "drone", "state": "connected", "reason": "", "simulated": true}}],
         "failed": [{"path": "/p/x.so", "reason": "not an ELF file", "toolbox_id": null}],
         "calls": [{"call_id": "c-1", "name": "wave", "toolbox_id": "robot", "phase": "running", "effect": "motion",
                    "session_id": "s", "subsystems": ["left_arm"], "elapsed_ms": 1500, "generation": 3}],
@@ -278,6 +281,7 @@ bus ws://127.0.0.1:8181/core · connected
  TOOLBOX  STATE          TOOLS  VERSION  GENERATION  ISOLATION   RESTARTS  BACKEND
  math     live           5      1.0.0    1           in_process  0         -
  robot    live, stopped  9      0.2.0    3           process     1         simulator
+ drone    live           35     0.1.0    1           process     0         simulator: connected
 robot is in emergency stop: asked on the bus; when it is safe to go on: ovos-tools resume robot s-7
 
  NOT LOADED  FILE     REASON

@@ -80,6 +80,31 @@ fn without_the_texts_of_its_events_the_mode_and_the_last_warning_are_said() {
 }
 
 #[test]
+fn a_vehicle_that_is_not_armable_is_never_without_a_reason() {
+    fly(json!({}), World::default(), |paused| async move {
+        {
+            let mut sim = paused.fake.lock();
+            (sim.silent, sim.tells_health, sim.has_event_texts) = (true, false, false);
+            sim.vehicle.health.mag = false;
+        }
+        paused.pass(8.0).await;
+        paused.fake.lock().silent = false;
+        paused.pass(8.0).await;
+        // Heard again, and what its health was before says nothing.
+        for (tells_health, why) in [
+            (false, "the vehicle has not told its health yet"),
+            (true, "not well: magnetometer"),
+        ] {
+            paused.fake.lock().tells_health = tells_health;
+            paused.pass(3.0).await;
+            let health = paused.ok("vehicle_health", json!({})).await;
+            assert_eq!(health["armable"], false, "{health}");
+            assert_eq!(health["why_not_armable"][0], why, "{health}");
+        }
+    });
+}
+
+#[test]
 fn a_vehicle_without_a_camera_is_never_asked_for_one() {
     for present in [false, true] {
         let mut vehicle = Vehicle::new(Home::default(), Quirks::all(), World::default());

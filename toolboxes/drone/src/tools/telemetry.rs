@@ -7,6 +7,8 @@ use crate::answer::Reply;
 use crate::guard::{self, Health, Mode, Row, refuse};
 use crate::vehicle::{Call, Link};
 
+/// What is said of a vehicle that has just been found.
+const UNHEARD: &str = "the vehicle has not told its health yet";
 /// A line of the log is no book.
 const LOG_CHARS: usize = 2000;
 
@@ -24,7 +26,7 @@ pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
         Link::Up if facts.link_ok => match facts.health.map(Health::missing) {
             Some(missing) if missing.is_empty() => Reply::done("everything is well"),
             Some(missing) => Reply::done(format!("not well: {}", missing.join(", "))),
-            None => Reply::done("the vehicle has not told its health yet"),
+            None => Reply::done(UNHEARD),
         },
         Link::Missing(why) => Reply::failed("not_installed", why),
         Link::Untrusted(why) => Reply::failed("not_trusted", why),
@@ -38,13 +40,20 @@ pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
             checks.problems
         }
     };
-    let why = facts
+    let mut why = facts
         .checks
         .clone()
         .filter(|_| facts.link_ok)
         .map_or(Vec::new(), failed);
     // What was heard before the link broke is not what is now.
     let now = |ok: bool| ok && facts.link_ok;
+    if facts.link_ok && !health.armable && why.is_empty() {
+        why = match facts.health.map(Health::missing) {
+            None => vec![UNHEARD.to_string()],
+            Some(missing) if missing == ["armable"] => vec!["the vehicle has not said why".to_string()],
+            Some(missing) => missing.iter().map(|name| format!("not well: {name}")).collect(),
+        };
+    }
     Ok(reply
         .with("px4_version", call.vehicle.version())
         .with("gps_ok", now(health.global && health.home))

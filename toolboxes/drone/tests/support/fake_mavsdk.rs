@@ -48,6 +48,8 @@ pub(crate) struct Sim {
     pub(crate) uid: u64,
     /// The server's camera plugin runs: from the first request on it asks every component with a heartbeat, for ever.
     pub(crate) asks_for_cameras: bool,
+    /// The vehicle tells its health.
+    pub(crate) tells_health: bool,
     /// The vehicle's events can be understood: the server has their texts.
     pub(crate) has_event_texts: bool,
     /// The link is down: nothing is heard and nothing arrives.
@@ -87,6 +89,7 @@ impl FakeMavsdk {
                 vehicle,
                 uid: px4_sim::link::SITL_UID,
                 asks_for_cameras: false,
+                tells_health: true,
                 has_event_texts: true,
                 silent: false,
                 height_error_m: 0.0,

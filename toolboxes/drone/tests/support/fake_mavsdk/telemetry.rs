@@ -211,7 +211,7 @@ impl TelemetryService for FakeMavsdk {
     ) -> Answered<Self::SubscribeHealthStream> {
         let read = |sim: &Sim| {
             let health = sim.vehicle.health;
-            Some(HealthResponse {
+            sim.tells_health.then(|| HealthResponse {
                 health: Some(Health {
                     is_gyrometer_calibration_ok: health.gyro,
                     is_accelerometer_calibration_ok: health.accel,
