@@ -174,7 +174,7 @@ async fn rest_from_nothing(config: Config) -> Result<(), String> {
         let config = &config;
         async move {
             let one = match &own.address {
-                Some(address) => stop_from_nothing(address, config).await,
+                Some(address) => stop_from_nothing(address, &own.id, config).await,
                 None => crate::vehicle::stop_through_own_server(config, &own).await,
             };
             one.map_err(|why| format!("{}: {why}", own.id))

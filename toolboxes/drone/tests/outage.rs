@@ -155,6 +155,8 @@ fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
         .as_array_mut()
         .unwrap()
         .insert(0, json!({"id": "deaf", "address": address}));
+    let folder = tempfile::tempdir().unwrap();
+    both["run_log"] = json!(folder.path());
     let before = foreign.north();
     let failed = fresh().safe_stop(both).unwrap_err().to_string();
     assert!(failed.contains("deaf") && !failed.contains("sitl"), "{failed}");
@@ -168,6 +170,20 @@ fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
         "{}",
         foreign.truth()
     );
+    // What it sent is in a run log of its own.
+    let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    let told: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let has = |kind: &str, key: &str, value: Value| {
+        let found = |line: &Value| line["kind"] == kind && line["brake"] == 1 && line[key] == value;
+        assert!(told.iter().any(found), "{kind} {key} {value}: {told:#?}");
+    };
+    has("brake", "asked_by", json!("the end of the process that flew it"));
+    has("command", "command", json!("Hold"));
+    has("ack", "ack", json!("done"));
     // And another one brings it home.
     let again = open(foreign.config(), foreign.control);
     again.ok("move_up", json!({"cm": 100}));

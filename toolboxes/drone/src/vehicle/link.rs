@@ -224,7 +224,7 @@ pub(crate) async fn stop_through_own_server(config: &Config, own: &VehicleConfig
     let stopped = async {
         let mut last = String::new();
         for _ in 0..60 {
-            match super::stop_from_nothing(&address, config).await {
+            match super::stop_from_nothing(&address, &own.id, config).await {
                 Ok(()) => return Ok(()),
                 Err(why) => last = why,
             }

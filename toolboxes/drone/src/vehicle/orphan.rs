@@ -3,23 +3,33 @@
 //! It looks before it stops anything: a vehicle that stands, lands, returns or is flown by a person is left alone. Read
 //! [`stop_from_nothing`].
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use ovos_toolbox_sdk::serde_json::{Value, json};
+use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
 
-use super::Command;
 use super::link::Broken;
 use super::recognise::{Expected, recognise};
+use super::record::Asker;
 use super::rest::stop_place;
+use super::{Command, Trouble, lock};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::geo::{Ned, length};
 use crate::guard::{Braking, Mode};
 use crate::mavsdk::telemetry;
 use crate::mavsdk::telemetry::telemetry_service_client::TelemetryServiceClient;
+use crate::run_log::RunLog;
 
 /// How long it looks: the mode and whether it is armed are told once a second. A vehicle that says nothing is stopped.
 const LOOK: Duration = Duration::from_millis(1200);
+/// The only brake of such a process.
+const BRAKE: Asker<'static> = Asker::Brake(1);
+/// So long the run log may take after it, whatever the disk does.
+const WRITTEN: Duration = Duration::from_millis(500);
 /// Slower than this nothing flies to a place, metres per second.
 const STILL_MPS: f64 = 0.2;
 
@@ -32,15 +42,16 @@ struct Seen {
     velocity: Option<Ned>,
 }
 
-/// Brakes through a mavsdk_server that runs somewhere, for a process that has just begun: unless the vehicle stands,
-/// lands, returns, or a person flies it. One that is not what the backend says is sent nothing.
+/// Brakes vehicle `id` through a mavsdk_server that runs somewhere, for a process that has just begun: unless the vehicle
+/// stands, lands, returns, or a person flies it. One that is not what the backend says is sent nothing. What it did is
+/// written into a run log of its own.
 ///
 /// # Errors
 /// The server does not answer, or the vehicle is not recognised, or takes neither Hold nor Land.
 ///
 /// # Cancel safety
 /// Dropped, the commands may or may not have been sent.
-pub(crate) async fn stop_from_nothing(address: &str, config: &Config) -> Result<(), String> {
+pub(crate) async fn stop_from_nothing(address: &str, id: &str, config: &Config) -> Result<(), String> {
     let endpoint =
         Endpoint::from_shared(address.to_string()).map_err(|error| format!("{address}: {error}"))?;
     let channel = endpoint
@@ -55,30 +66,99 @@ pub(crate) async fn stop_from_nothing(address: &str, config: &Config) -> Result<
         Ok(Ok(())) => {}
         Ok(Err(why)) | Err(Broken::Lost(why) | Broken::Missing(why)) => return Err(why),
     }
+    let story = Story::new(id);
+    let stopped = stop(&story, &seen, channel, config.flight_limits.braking).await;
+    story.write(config).await;
+    stopped
+}
+
+async fn stop(story: &Story<'_>, seen: &Seen, channel: Channel, braking: Braking) -> Result<(), String> {
+    let mut asked =
+        json!({"vehicle": story.id, "emergency": true, "asked_by": "the end of the process that flew it"});
     if let Some(why) = seen.leave_alone() {
-        tracing::info!(address, why, "the vehicle is left alone");
+        tracing::info!(vehicle = story.id, why, "the vehicle is left alone");
+        asked["nothing_sent"] = json!(why);
+        story.tell("brake", asked);
         return Ok(());
     }
+    asked["brake"] = json!(1);
+    story.tell("brake", asked);
     let zero = async {
         if seen.mode.is_none_or(|mode| mode == Mode::Offboard) {
             // It says no when offboard control is not active; Hold counts.
-            let _ = Command::Standstill.perform(channel.clone()).await;
+            let _ = story.perform(Command::Standstill, channel.clone()).await;
         }
     };
     let stop = async {
-        match seen.stop(config.flight_limits.braking) {
-            Some(stop) => stop.perform(channel.clone()).await,
+        match seen.stop(braking) {
+            Some(stop) => story.perform(stop, channel.clone()).await,
             None => Ok(()),
         }
     };
-    let (held, (), stopped) = tokio::join!(Command::Hold.perform(channel.clone()), zero, stop);
+    let (held, (), stopped) = tokio::join!(story.perform(Command::Hold, channel.clone()), zero, stop);
     let Err(trouble) = held.and(stopped) else {
         return Ok(());
     };
-    Command::Land
-        .perform(channel)
+    story
+        .perform(Command::Land, channel)
         .await
         .map_err(|landed| format!("the vehicle took neither hold ({trouble}) nor land ({landed})"))
+}
+
+/// What was done, for the run log: nothing is written before the vehicle is stopped.
+struct Story<'a> {
+    id: &'a str,
+    clock: Clock,
+    lines: Mutex<Vec<(&'static str, Value)>>,
+}
+
+impl<'a> Story<'a> {
+    fn new(id: &'a str) -> Self {
+        Self {
+            id,
+            clock: Clock::new(1.0),
+            lines: Mutex::default(),
+        }
+    }
+
+    fn tell(&self, kind: &'static str, mut line: Value) {
+        line["ts"] = json!(self.clock.unix());
+        lock(&self.lines).push((kind, line));
+    }
+
+    async fn perform(&self, command: Command, channel: Channel) -> Result<(), Trouble> {
+        self.tell("command", BRAKE.command(self.id, &command));
+        let done = command.clone().perform(channel).await;
+        self.tell("ack", BRAKE.ack(self.id, &command, &done));
+        done
+    }
+
+    /// Writes it into a file of its own. A disk that does not answer is waited for no longer than [`WRITTEN`].
+    async fn write(self, config: &Config) {
+        let Some(folder) = config.run_log.clone() else {
+            return;
+        };
+        let (lines, clock) = (std::mem::take(&mut *lock(&self.lines)), self.clock);
+        let (tell, told) = oneshot::channel();
+        // A thread of its own: the runtime would wait for one of its own when it ends.
+        std::thread::spawn(move || {
+            let written = RunLog::open(&folder, clock).map(|log| {
+                for (kind, line) in lines {
+                    log.write(kind, || line);
+                }
+                log.close();
+            });
+            let _ = tell.send(written);
+        });
+        let written = tokio::time::timeout(WRITTEN, told).await;
+        if !matches!(written, Ok(Ok(Ok(())))) {
+            tracing::warn!(
+                vehicle = self.id,
+                ?written,
+                "the run log of the stop was not written"
+            );
+        }
+    }
 }
 
 impl Seen {

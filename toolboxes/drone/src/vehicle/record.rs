@@ -34,6 +34,21 @@ impl Asker<'_> {
         }
         line
     }
+
+    /// A command that is sent.
+    pub(super) fn command(self, vehicle: &str, command: &Command) -> Value {
+        self.line(json!({"vehicle": vehicle, "command": format!("{command:?}")}))
+    }
+
+    /// What came of it.
+    pub(super) fn ack(self, vehicle: &str, command: &Command, done: &Result<(), Trouble>) -> Value {
+        self.line(
+            json!({"vehicle": vehicle, "command": command.what(), "ack": match done {
+                Ok(()) => json!("done"),
+                Err(trouble) => json!({"failed": trouble.code(), "why": trouble.to_string()}),
+            }}),
+        )
+    }
 }
 
 /// What the vehicle showed, for comparison.
@@ -86,9 +101,7 @@ impl Vehicle {
 
     /// Writes a command, and who asked for it.
     pub(super) fn record_command(&self, by: Asker<'_>, command: &Command) {
-        self.log.write("command", || {
-            by.line(json!({"vehicle": self.id, "command": format!("{command:?}")}))
-        });
+        self.log.write("command", || by.command(&self.id, command));
     }
 
     /// Writes what came of a command. Set points come twenty times a second and are written when they fail.
@@ -96,14 +109,7 @@ impl Vehicle {
         if done.is_ok() && matches!(command, Command::Position { .. } | Command::Standstill) {
             return;
         }
-        self.log.write("ack", || {
-            by.line(
-                json!({"vehicle": self.id, "command": command.what(), "ack": match done {
-                    Ok(()) => json!("done"),
-                    Err(trouble) => json!({"failed": trouble.code(), "why": trouble.to_string()}),
-                }}),
-            )
-        });
+        self.log.write("ack", || by.ack(&self.id, command, done));
     }
 
     /// Writes who asked for a brake, and why nothing was sent where that is so.
