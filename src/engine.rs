@@ -21,11 +21,12 @@ mod toolbox;
 mod wave;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, Object, Report};
+use parking_lot::RwLock;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -151,7 +152,7 @@ impl Engine {
     /// was given up until a reload. A stop reaches these, and a name that is none of them stops all of them. The latch of
     /// one that goes stays, and holds it again when it comes back.
     pub fn set_installed(&self, toolbox_ids: &BTreeSet<&str>) {
-        let mut stations = write(&self.stations);
+        let mut stations = self.stations.write();
         for toolbox_id in toolbox_ids {
             stations.of(toolbox_id, Limits::default());
         }
@@ -163,7 +164,7 @@ impl Engine {
     /// Makes a generation of a toolbox callable, also one that was drained. One that comes while its toolbox is in
     /// emergency stop is halted at once.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
-        let station = write(&self.stations).of(toolbox_id, limits);
+        let station = self.stations.write().of(toolbox_id, limits);
         station.attach(generation, toolbox, limits);
     }
 
@@ -505,7 +506,7 @@ impl Engine {
     /// holds everything. This is what has to outlive the service.
     #[must_use]
     pub fn latched(&self) -> BTreeMap<String, StopRecord> {
-        let stations = read(&self.stations);
+        let stations = self.stations.read();
         let held = |station: &Arc<Station>| Some((station.toolbox_id.clone(), station.latch.holder()?));
         let everything = stations.everything.clone().map(|stop| (ALL.to_owned(), stop));
         let held = stations.by_id.values().filter_map(held);
@@ -523,7 +524,7 @@ impl Engine {
     }
 
     fn station(&self, toolbox_id: &str) -> Option<Arc<Station>> {
-        read(&self.stations).by_id.get(toolbox_id).cloned()
+        self.stations.read().by_id.get(toolbox_id).cloned()
     }
 
     /// The longest that one of the machines may take to come to rest.
@@ -534,7 +535,7 @@ impl Engine {
     }
 
     fn stations(&self) -> Vec<Arc<Station>> {
-        read(&self.stations).by_id.values().cloned().collect()
+        self.stations.read().by_id.values().cloned().collect()
     }
 }
 
@@ -599,12 +600,4 @@ fn identity(request: &CallRequest, stop_epoch: u64) -> CallIdentity {
         latched: false,
         operator: request.operator,
     }
-}
-
-fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(lock: &RwLock<T>) -> std::sync::RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
 //! `ovos.tools.invoke.progress`: how far a call is, for callers that ask.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ovos_toolbox_wire::Outcome;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -103,13 +104,13 @@ impl Progress {
     }
 
     pub(super) fn close(&self) {
-        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *self.0.open.lock() = false;
     }
 }
 
 impl Shared {
     fn send(&self, progress: CallProgress<'_>) {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.open.lock();
         if !*open {
             return;
         }

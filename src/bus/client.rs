@@ -16,10 +16,11 @@ mod resend;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -383,11 +384,11 @@ impl BusClient {
 impl Shared {
     fn delivery<R>(&self, with: impl FnOnce(&mut Delivery) -> R) -> R {
         // A panic elsewhere cannot leave it half changed in a way that matters here.
-        with(&mut self.delivery.lock().unwrap_or_else(PoisonError::into_inner))
+        with(&mut self.delivery.lock())
     }
 
     fn heard(&self) -> MutexGuard<'_, Instant> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.heard.lock()
     }
 
     fn owe(&self, answers: usize) {

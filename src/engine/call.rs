@@ -2,11 +2,12 @@
 //!
 //! Read [`CallRequest`] for what goes in, [`CallEnd`] for what comes out, [`CallControl`] for what others can do to it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Conclusion, Effect, Failure, Object, Progress, Report};
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::latch::{Latch, StopRecord};
@@ -444,7 +445,7 @@ impl CallControl {
         &self.hard
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
     }
 }

@@ -3,10 +3,11 @@
 //! Read [`Calls`]. It bounds how many calls are in flight and makes call ids unique among them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ovos_toolbox_wire::Effect;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::call::{CallControl, Cause, Refusal};
 
@@ -137,8 +138,8 @@ impl Calls {
         self.lock().in_flight.len()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock()
     }
 }
 

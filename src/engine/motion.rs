@@ -4,10 +4,11 @@
 //! Holds no clock and no file. Read [`MotionWatch`].
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -73,7 +74,7 @@ impl Motion {
     }
 
     fn count(&self, toolbox_id: &str, next: impl Fn(usize) -> usize) {
-        let mut moving = self.moving.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut moving = self.moving.lock();
         let before = moving.get(toolbox_id).copied().unwrap_or(0);
         let now = next(before);
         if now == 0 {
@@ -115,7 +116,7 @@ mod tests {
 
     impl MotionWatch for Told {
         fn changed(&self, moving: &[&str]) {
-            self.0.lock().unwrap().push(moving.join(" "));
+            self.0.lock().push(moving.join(" "));
         }
         fn recorded(&self) -> BoxFuture<'static, Result<(), String>> {
             Box::pin(std::future::ready(Ok(())))
@@ -133,6 +134,6 @@ mod tests {
         let other = motion.begin("base");
         drop(second);
         drop(other);
-        assert_eq!(*told.lock().unwrap(), ["arm", "arm base", "base", ""]);
+        assert_eq!(*told.lock(), ["arm", "arm base", "base", ""]);
     }
 }

@@ -3,10 +3,11 @@
 //! A station belongs to the service and outlives every generation of its toolbox. Read [`Station`].
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
@@ -105,7 +106,7 @@ impl Station {
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        *lock(&self.limits)
+        *self.limits.lock()
     }
 
     // --- generations
@@ -116,13 +117,13 @@ impl Station {
 
     /// Whether there is anything that a stop could reach: a live copy (also one on its way out), or one to come.
     pub(crate) fn is_installed(&self) -> bool {
-        self.installed.load(Ordering::SeqCst) || !lock(&self.generations).is_empty()
+        self.installed.load(Ordering::SeqCst) || !self.generations.lock().is_empty()
     }
 
     pub(crate) fn attach(&self, number: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
-        *lock(&self.limits) = limits;
-        lock(&self.seats).table.bound(limits.max_waiting);
-        let mut generations = lock(&self.generations);
+        *self.limits.lock() = limits;
+        self.seats.lock().table.bound(limits.max_waiting);
+        let mut generations = self.generations.lock();
         if let Some(known) = generations.iter_mut().find(|g| g.number == number) {
             known.retired = false;
             return;
@@ -145,7 +146,7 @@ impl Station {
 
     /// Holds a generation for a call; `None` when it takes no new calls any more.
     pub(crate) fn lease(self: &Arc<Self>, number: u64) -> Option<Lease> {
-        let mut generations = lock(&self.generations);
+        let mut generations = self.generations.lock();
         let generation = generations
             .iter_mut()
             .find(|g| g.number == number && !g.retired)?;
@@ -173,7 +174,7 @@ impl Station {
 
     /// Takes no new calls for a generation; returns how many it has.
     fn retire(&self, number: u64) -> usize {
-        let mut generations = lock(&self.generations);
+        let mut generations = self.generations.lock();
         generations
             .iter_mut()
             .find(|g| g.number == number)
@@ -184,12 +185,13 @@ impl Station {
     }
 
     pub(crate) fn detach(&self, number: u64) {
-        lock(&self.generations).retain(|g| g.number != number);
+        self.generations.lock().retain(|g| g.number != number);
     }
 
     /// Every loaded copy, newest first: also those that are being drained can still move something.
     pub(crate) fn live(&self) -> Vec<Arc<dyn Toolbox>> {
-        lock(&self.generations)
+        self.generations
+            .lock()
             .iter()
             .rev()
             .map(|g| g.toolbox.clone())
@@ -250,7 +252,7 @@ impl Station {
             tool: control.tool.clone(),
             call_id: control.call_id.clone(),
         };
-        let mut seats = lock(&self.seats);
+        let mut seats = self.seats.lock();
         if safe {
             seats.remember(SafeCall {
                 received: control.received,
@@ -287,7 +289,7 @@ impl Station {
     }
 
     fn waited_too_long(&self, wanted: &Claim, limit: Duration) -> Refusal {
-        let holders = lock(&self.seats).table.holders(wanted);
+        let holders = self.seats.lock().table.holders(wanted);
         Refusal::WaitTooLong {
             subsystems: wanted.to_vec(),
             limit,
@@ -296,7 +298,7 @@ impl Station {
     }
 
     fn describe(&self, tickets: &[Ticket]) -> Vec<String> {
-        let seats = lock(&self.seats);
+        let seats = self.seats.lock();
         let describe = |ticket| {
             let control = &seats.calls.get(ticket)?.control;
             Some(format!("`{}` (call {})", control.tool, control.call_id))
@@ -305,7 +307,7 @@ impl Station {
     }
 
     fn release(&self, ticket: Ticket) {
-        let mut seats = lock(&self.seats);
+        let mut seats = self.seats.lock();
         seats.calls.remove(&ticket);
         for granted in seats.table.release(ticket) {
             if let Some(granted) = seats.calls.get_mut(&granted).and_then(|seat| seat.granted.take()) {
@@ -441,8 +443,4 @@ impl Drop for Lease {
         self.leases.fetch_sub(1, Ordering::SeqCst);
         self.station.returned.notify_waiters();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,7 +14,7 @@ use super::latch::{LiftError, StopRecord};
 use super::station::Station;
 use super::subsystem::ALL;
 use super::toolbox::Halt;
-use super::{Engine, Limits, read, write};
+use super::{Engine, Limits};
 
 /// Which toolboxes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Engine {
             }
         };
         if is_every {
-            if let Some(everything) = &mut write(&self.stations).everything {
+            if let Some(everything) = &mut self.stations.write().everything {
                 everything.clone_from(&record);
             }
             // What is not there cannot be halted, and has no place in the answer; what holds it is the newest stop.
@@ -125,7 +125,7 @@ impl Engine {
     /// # Cancel safety
     /// As [`Self::stop`].
     pub fn stop_itself(&self, toolbox_id: &str, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
-        let station = write(&self.stations).of(toolbox_id, Limits::default());
+        let station = self.stations.write().of(toolbox_id, Limits::default());
         if station.latch.holder().is_some() && !station.is_resuming() {
             tracing::debug!(toolbox = toolbox_id, reason, "it is in emergency stop already");
             return Box::pin(std::future::ready(Vec::new()));
@@ -171,7 +171,7 @@ impl Engine {
     /// Dropped before it is ready, the toolbox stays latched.
     pub async fn resume(&self, toolbox_id: &str, stop_id: &str) -> Result<(), ResumeError> {
         let (station, everything) = {
-            let stations = read(&self.stations);
+            let stations = self.stations.read();
             (
                 stations.by_id.get(toolbox_id).cloned(),
                 stations.everything.clone(),
@@ -199,7 +199,7 @@ impl Engine {
     /// Dropped before it is ready, toolboxes that were asked stay latched by this stop.
     pub async fn resume_all(&self, stop_id: &str) -> Result<Vec<Resumed>, ResumeError> {
         let held = {
-            let mut stations = write(&self.stations);
+            let mut stations = self.stations.write();
             let held = stations.by_id.values().filter(|s| s.latch.check(stop_id).is_ok());
             let held: Vec<_> = held.cloned().collect();
             match &stations.everything {
@@ -274,7 +274,7 @@ impl Engine {
     /// The stop that holds a toolbox, also one that is not loaded at the moment; that of everything under `all`.
     #[must_use]
     pub fn latch(&self, toolbox_id: &str) -> Option<StopRecord> {
-        let stations = read(&self.stations);
+        let stations = self.stations.read();
         if toolbox_id == ALL {
             return stations.everything.clone();
         }

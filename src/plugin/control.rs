@@ -5,11 +5,12 @@
 //! resume never lifts a stop that came after it. Read [`Control`] first, then [`Control::call_halt`].
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::Failure;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::table::Instance;
@@ -258,7 +259,7 @@ impl Control {
         let slot = Arc::new(Mutex::new(Some(job)));
         let taken = Arc::clone(&slot);
         let spawned = thread::Builder::new().name("tc-halt".to_owned()).spawn(move || {
-            let job = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let job = taken.lock().take();
             if let Some(job) = job {
                 let halt = |subsystems: &str, emergency| instance.halt(subsystems, emergency);
                 let said = lane.call_halt(&job.subsystems, job.emergency, halt);
@@ -271,7 +272,7 @@ impl Control {
         });
         if let Err(error) = spawned {
             tracing::error!(%error, "no thread for a halt beside a busy toolbox; it waits for the call under way");
-            let job = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let job = slot.lock().take();
             let mut state = self.state.lock();
             state.helpers -= 1;
             if let Some(job) = job {

@@ -4,12 +4,13 @@
 //! bus: how a generation is drained and where its events go is the service's. Read [`Manager`] first.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use ovos_toolbox_wire::{Event, Failure};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -185,7 +186,7 @@ impl Drop for Manager {
 
 impl Inner {
     pub(super) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock()
     }
 
     /// Publishes what the book holds, or something newer; it is in force when this returns.
@@ -194,7 +195,7 @@ impl Inner {
         // Numbered under the book's lock, so in the order of the changes.
         let number = self.snapshots.fetch_add(1, Ordering::SeqCst) + 1;
         drop(book);
-        let mut published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut published = self.published.lock();
         if *published < number {
             (self.publish)(snapshot);
             *published = number;
@@ -324,15 +325,12 @@ pub(super) struct Relay {
 
 impl Relay {
     pub(super) fn tools_changed(&self, origin: &Origin) {
-        self.changed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(origin.clone());
+        self.changed.lock().insert(origin.clone());
         self.wake.notify_one();
     }
 
     fn take_changed(&self) -> HashSet<Origin> {
-        std::mem::take(&mut *self.changed.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.changed.lock())
     }
 }
 

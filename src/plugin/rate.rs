@@ -1,7 +1,8 @@
 //! A limit on how often a toolbox may say something.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+use parking_lot::Mutex;
 
 /// A token bucket.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Rate {
     }
 
     fn allows_at(&self, now: Instant) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let (tokens, last) = *state;
         let gained = now.saturating_duration_since(last).as_secs_f64() * self.per_second;
         let tokens = (tokens + gained).min(self.burst);

@@ -4,11 +4,12 @@
 //! by itself but refusals; `child_toolbox` asks, `keeper` watches. Read [`Tether`].
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::Failure;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
@@ -129,7 +130,7 @@ impl State {
 
 impl Tether {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn has(&self, which: fn(&Functions) -> bool) -> bool {

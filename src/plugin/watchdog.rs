@@ -4,9 +4,11 @@
 //! here, and a call pays two atomic stores. It logs, and never interferes. Read [`Meter`] first.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// How often busy toolboxes are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -145,10 +147,7 @@ struct Watch {
 
 impl Watch {
     fn add(&'static self, meter: &Arc<Meter>) {
-        self.meters
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::downgrade(meter));
+        self.meters.lock().push(Arc::downgrade(meter));
         self.thread.get_or_init(|| {
             let spawned = thread::Builder::new()
                 .name("tb-watchdog".to_owned())
@@ -191,7 +190,7 @@ impl Watch {
     }
 
     fn look(&self) -> bool {
-        let mut meters = self.meters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut meters = self.meters.lock();
         let mut busy = false;
         meters.retain(|meter| match meter.upgrade() {
             Some(meter) => {

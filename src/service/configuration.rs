@@ -1,8 +1,9 @@
 //! The configuration while the service runs: the one in force, and what has been read since.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ovos_toolbox_wire::Object;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::bus::Message;
@@ -133,7 +134,7 @@ impl Configuration {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
     }
 }

@@ -4,9 +4,9 @@
 //! question names a session of its own. Read [`Questions`].
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use ovos_toolbox_wire::Object;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::bus::Message;
@@ -56,7 +56,7 @@ impl Questions {
         self.lock().remove(session).map(|(_, question)| question)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (String, Question)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (String, Question)>> {
+        self.open.lock()
     }
 }

@@ -4,11 +4,12 @@
 //! messages and questions of toolboxes to and from the bus. Read [`Bridge`].
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Event, Failure, Object};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -139,11 +140,11 @@ impl Bridge {
             return ReloadOutcome::default();
         };
         self.parts.configuration.until_read().await;
-        let reading = lock(&self.readings).add(self.parts.configuration.newest());
+        let reading = self.readings.lock().add(self.parts.configuration.newest());
         let report = manager.reload().await;
         let live = manager.live();
         let used = live.toolboxes.iter().map(|toolbox| toolbox.reading).collect();
-        lock(&self.readings).forget_before(reading, &used);
+        self.readings.lock().forget_before(reading, &used);
         ReloadOutcome {
             added: report.added,
             removed: report.removed,
@@ -170,7 +171,7 @@ impl Bridge {
         self.parts.engine.set_installed(&loaded.chain(starting).collect());
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         for toolbox in &live.toolboxes {
-            let config = lock(&self.readings).get(toolbox.reading);
+            let config = self.readings.lock().get(toolbox.reading);
             // It was loaded with this very section.
             let Ok(section) = config.toolbox(&toolbox.id) else {
                 tracing::error!(
@@ -237,7 +238,7 @@ impl Drain for Outside {
     fn closed(&self, toolbox_id: &str, generation: u64) {
         if let Some(bridge) = self.0.upgrade() {
             bridge.parts.engine.detach(toolbox_id, generation);
-            let mut backends = lock(&bridge.backends);
+            let mut backends = bridge.backends.lock();
             if backends.get(toolbox_id).is_some_and(|(of, _)| *of == generation) {
                 backends.remove(toolbox_id);
             }
@@ -251,7 +252,10 @@ impl HostServices for Outside {
         match event.kind.as_str() {
             "backend" => {
                 let state = event.data.clone().unwrap_or_default();
-                lock(&bridge.backends).insert(origin.toolbox_id.to_string(), (origin.generation, state));
+                bridge
+                    .backends
+                    .lock()
+                    .insert(origin.toolbox_id.to_string(), (origin.generation, state));
             }
             "latched" => bridge.latched(origin, &event, &self.1),
             _ => {}
@@ -335,7 +339,7 @@ impl Toolboxes for Bridge {
     }
 
     fn toolboxes(&self) -> Vec<ToolboxStatus> {
-        let backends = lock(&self.backends).clone();
+        let backends = self.backends.lock().clone();
         let registry = self.parts.registry.snapshot();
         let Some(manager) = self.manager.get() else {
             return Vec::new();
@@ -400,7 +404,7 @@ impl Toolboxes for Bridge {
     fn pending_config(&self) -> Vec<String> {
         let live = self.manager.get().map(Manager::live).unwrap_or_default();
         let newest = self.parts.configuration.newest();
-        let readings = lock(&self.readings);
+        let readings = self.readings.lock();
         let loaded = live
             .toolboxes
             .iter()
@@ -430,7 +434,7 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
     let section = move |id: &str| {
         let (config, reading) = match bridge.upgrade() {
             Some(bridge) => {
-                let readings = lock(&bridge.readings);
+                let readings = bridge.readings.lock();
                 (readings.newest.clone(), readings.number)
             }
             None => (fallback.clone(), 0),
@@ -558,8 +562,4 @@ fn now() -> f64 {
     std::time::SystemTime::UNIX_EPOCH
         .elapsed()
         .map_or(0.0, |since| since.as_secs_f64())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -36,17 +37,17 @@ impl Hub {
     }
 
     pub(super) fn join(&self, client: Arc<Outbox>) {
-        lock(&self.clients).push(client);
+        self.clients.lock().push(client);
     }
 
     pub(super) fn leave(&self, client: &Arc<Outbox>) {
-        lock(&self.clients).retain(|other| !Arc::ptr_eq(other, client));
+        self.clients.lock().retain(|other| !Arc::ptr_eq(other, client));
     }
 
     /// Hands a batch to everybody. All clients see all batches in the same order: the lock is held
     /// throughout, and nothing waits under it. A client whose queue is full is let go.
     pub(super) fn relay(&self, batch: &Batch) {
-        lock(&self.clients).retain(|client| {
+        self.clients.lock().retain(|client| {
             let taken = client.push(batch, &self.config);
             if !taken {
                 tracing::warn!(client = %client.from, "disconnected a client that does not read");
@@ -86,7 +87,7 @@ impl Outbox {
 
     /// False when there is no room.
     pub(super) fn push(&self, batch: &Batch, config: &ServerConfig) -> bool {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         let messages = waiting.messages + batch.messages;
         let bytes = waiting.bytes + batch.bytes.len();
         let room = messages <= config.client_queue_messages && bytes <= config.client_queue_bytes;
@@ -109,7 +110,7 @@ impl Outbox {
     pub(super) async fn take(&self, into: &mut Vec<Bytes>) -> bool {
         loop {
             {
-                let mut waiting = lock(&self.waiting);
+                let mut waiting = self.waiting.lock();
                 if !waiting.batches.is_empty() {
                     into.extend(waiting.batches.drain(..));
                     (waiting.messages, waiting.bytes) = (0, 0);
@@ -125,7 +126,7 @@ impl Outbox {
 
     /// Appends a last frame, however full; nothing follows.
     pub(super) fn close(&self, last: Vec<u8>) {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if !waiting.closed {
             waiting.closed = true;
             waiting.batches.push_back(last.into());
@@ -133,9 +134,4 @@ impl Outbox {
             self.more.notify_one();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics under these locks; if something did, the lists would still be lists.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

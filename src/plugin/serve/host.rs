@@ -9,10 +9,11 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Effect, Event, Failure, Progress, Start};
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::runtime::Handle;
 
@@ -211,7 +212,7 @@ impl Host {
             return Err(Failure::new("PermissionError", reason));
         }
         self.silence_ms.store(silence_ms, Ordering::SeqCst);
-        lock(&self.config).clone_from(&config);
+        self.config.lock().clone_from(&config);
         let file = self.file.clone();
         let loading = tokio::task::spawn_blocking(move || Library::load(&file, &file));
         let loaded = loading
@@ -249,7 +250,7 @@ impl Host {
             // The toolbox will say what is wrong with it; until then it may move.
             Err(_) => (0, true),
         };
-        let mut intake = lock(&self.intake);
+        let mut intake = self.intake.lock();
         intake.starts += 1;
         let starts = intake.starts;
         let cancelled = intake.early.remove(&run).is_some();
@@ -259,7 +260,7 @@ impl Host {
             let ended = Ended::Cancelled;
             return self.say(&Word::Complete { run, ended });
         };
-        lock(&self.live).insert(run, moves);
+        self.live.lock().insert(run, moves);
         if moves {
             // The service was heard just now.
             self.heard.store(self.now(), Ordering::SeqCst);
@@ -282,7 +283,7 @@ impl Host {
     fn ended(&self, run: u64, ended: Ended) {
         self.tell_counts();
         self.say(&Word::Complete { run, ended });
-        if lock(&self.live).remove(&run) == Some(true) {
+        if self.live.lock().remove(&run) == Some(true) {
             self.moving.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -291,7 +292,7 @@ impl Host {
     fn tell_counts(&self) {
         let Some(toolbox) = self.toolbox() else { return };
         let now = toolbox.counts();
-        let mut told = lock(&self.counts);
+        let mut told = self.counts.lock();
         if *told != now {
             *told = now;
             self.say(&Word::Counts(now));
@@ -347,8 +348,8 @@ impl Host {
     /// Does something about a run, when its start has come; it never begins when it comes later.
     pub(super) fn about(&self, run: u64, sent: u64, act: impl FnOnce(&InProcess, RunId)) {
         let Some(toolbox) = self.toolbox() else { return };
-        let mut intake = lock(&self.intake);
-        if intake.starts < sent && !lock(&self.live).contains_key(&run) {
+        let mut intake = self.intake.lock();
+        if intake.starts < sent && !self.live.lock().contains_key(&run) {
             intake.early.insert(run, sent);
         } else {
             act(&toolbox, RunId(run));
@@ -394,8 +395,4 @@ pub(super) fn timespec(duration: Duration) -> Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(duration.subsec_nanos()),
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -15,7 +15,7 @@ use ovos_toolbox_wire::{Event, Severity};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::runtime::Handle;
 
-use super::host::{Host, lock, not_open, timespec};
+use super::host::{Host, not_open, timespec};
 use super::{LOOK, kill_self};
 use crate::engine::{Halt, Toolbox};
 use crate::plugin::frame::{Decoder, HaltOrder, MAX_CONTROL, Order, Word};
@@ -200,7 +200,7 @@ impl Control {
 
     /// A fresh process brings the hardware to rest when this one cannot.
     fn safe_stop(&self) {
-        let Ok(config) = input(&lock(&self.host.config)) else {
+        let Ok(config) = input(&self.host.config.lock()) else {
             return;
         };
         // It goes on by itself; nobody is left to hear what became of it.
