@@ -41,13 +41,12 @@ where
             time.strftime("%Y-%m-%d %H:%M:%S.%3f"),
             self.name
         )?;
-        let module = metadata.module_path().unwrap_or_else(|| metadata.target());
         let span = context.lookup_current();
         let place = span.as_ref().map_or("-", |span| span.name());
         write!(
             out,
             "{}:{place}:{} - ",
-            module.replace("::", "."),
+            metadata.target().replace("::", "."),
             metadata.line().unwrap_or(0)
         )?;
         out.write_str(match *metadata.level() {

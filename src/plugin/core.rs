@@ -3,19 +3,20 @@
 //! Owns the meaning of what a toolbox says through its host table, as safe code. Read [`Core`] first.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ovos_toolbox_abi::{Status, level, status};
 use ovos_toolbox_wire::{Event, Failure, Manifest, Progress};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::answer;
 use super::bytes::{Owned, Unreadable};
 use super::counts::Counters;
 use super::host_queue::HostQueue;
-use super::journal::Journal;
+use super::journal;
 use super::json;
 use super::rate::Rate;
 use super::runs::Runs;
@@ -31,7 +32,6 @@ pub(super) struct Core {
     pub(super) counters: Arc<Counters>,
     pub(super) services: Arc<dyn HostServices>,
     requests: Mutex<HashSet<u64>>,
-    journal: Journal,
     logs: Rate,
     progress: Rate,
     events: Rate,
@@ -51,7 +51,6 @@ impl Core {
         Arc::new(Self {
             runs: Runs::new(stop_epoch, Arc::clone(&counters)),
             queue: HostQueue::new(limits.max_queued, limits.max_messages),
-            journal: Journal::of(&origin.toolbox_id),
             requests: Mutex::default(),
             // Far above what a sane toolbox does, far below what would hurt the service or the bus.
             logs: Rate::new(1000, 500),
@@ -78,13 +77,10 @@ impl Core {
             generation,
         } = &self.origin;
         match message {
-            Ok(message) => self
-                .journal
-                .write(level, toolbox_id, *generation, target, message),
+            Ok(message) => journal::write(level, toolbox_id, *generation, target, message),
             Err(error) => {
                 let text = format!("a log line of the toolbox {error}");
-                self.journal
-                    .write(level::WARN, toolbox_id, *generation, target, &text);
+                journal::write(level::WARN, toolbox_id, *generation, target, &text);
             }
         }
     }
@@ -160,7 +156,7 @@ impl Core {
             return 0;
         };
         let id = {
-            let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut requests = self.requests.lock();
             if requests.len() >= self.limits.max_requests {
                 self.counters.refused_requests.add();
                 return 0;
@@ -183,11 +179,7 @@ impl Core {
 
     /// Hands the answer to a request over; false when nobody asked, or it was answered already.
     pub(super) fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
-        let asked = self
-            .requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&request);
+        let asked = self.requests.lock().remove(&request);
         if asked {
             let (code, json) = match answer {
                 Ok(data) => (status::OK, data.to_string()),
