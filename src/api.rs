@@ -49,6 +49,7 @@ pub use request::{
     CallOptions, CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest,
     ListRequest, PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
 };
+pub(crate) use status::AllLatched;
 pub use status::{BusStatus, CallStatus, IsReady, ServiceStatus, StatusResponse, ToolboxStatus};
 pub use stop::{StopResponse, StoppedToolbox};
 pub use topic::{SERVICE_NAME, Topic, Urgent};

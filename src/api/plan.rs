@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::{Effect, Object};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::WireError;
@@ -20,7 +20,7 @@ use crate::engine::{Plan, PlannedAction};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The answer to `ovos.tools.plan`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlanResponse {
     /// The name as it was given.
     pub name: Value,
@@ -41,7 +41,7 @@ pub struct PlanResponse {
 }
 
 /// One action of a plan.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedActionEntry {
     /// Unique in the plan.
     pub id: String,

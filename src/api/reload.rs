@@ -1,14 +1,14 @@
 //! `ovos.tools.reload`: brings what is loaded in line with what is in the plugin folders.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::list::Listed;
 use super::request::flag;
 use super::{Api, Request};
 
 /// A file that could not be loaded.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedFile {
     /// The file.
     pub path: String,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Api;
@@ -115,7 +115,7 @@ pub struct ToolboxStatus {
 }
 
 /// A stop that holds everything.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AllLatched {
     /// What a resume of `all` has to name.
     pub stop_id: String,

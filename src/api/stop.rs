@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use ovos_toolbox_wire::{ActionReport, CallOutcome, Conclusion, Effect, Object, Outcome, Report};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::WireError;
@@ -26,7 +26,7 @@ const LARGEST: usize = 64 << 10;
 pub(super) const EVERYTHING: &str = "all";
 
 /// The answer to `ovos.tools.stop` and `ovos.tools.resume`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StopResponse {
     /// One entry a toolbox. In the answer to a resume of `all` the first one is about the stop as a whole, and the others
     /// are the toolboxes that it held.
@@ -34,7 +34,7 @@ pub struct StopResponse {
 }
 
 /// What became of one toolbox.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StoppedToolbox {
     /// Which.
     pub toolbox_id: String,

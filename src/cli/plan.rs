@@ -1,14 +1,14 @@
 //! `ovos-tools plan`: what a call would do, without doing it.
 
 use clap::{Args, ValueEnum};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::arguments;
 use super::asker::{object, read};
 use super::context::Context;
 use super::error::CliError;
-use super::paint::{Cell, Paint, Tone, joined, milliseconds, plain};
+use super::paint::{Cell, Paint, Tone, joined, milliseconds, plain, value};
+use crate::api::PlanResponse;
 
 const TOPIC: &str = "ovos.tools.plan";
 
@@ -48,31 +48,6 @@ enum Format {
     Dot,
 }
 
-#[derive(Debug, Deserialize)]
-struct Plan {
-    name: String,
-    #[serde(default)]
-    toolbox_id: String,
-    #[serde(default)]
-    effect: String,
-    bound_ms: Option<u64>,
-    #[serde(default)]
-    subsystems: Vec<String>,
-    waves: Vec<Vec<Action>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Action {
-    id: String,
-    #[serde(default)]
-    subsystems: Vec<String>,
-    timeout_ms: Option<u64>,
-    #[serde(default)]
-    dependencies: Vec<String>,
-    #[serde(default)]
-    params: Value,
-}
-
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let args = arguments::parse(&arguments.arguments)?;
     let mut request = object(json!({"name": arguments.name, "args": args}));
@@ -91,7 +66,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     match arguments.format {
         _ if context.output.json() => context.output.result(&data, |_| String::new()),
         Format::Table => {
-            let plan: Plan = read(TOPIC, &data)?;
+            let plan: PlanResponse = read(TOPIC, &data)?;
             context.output.text(&render(&plan, context.output.paint))
         }
         Format::Json => context.output.document(&format!("{:#}", Value::Object(data))),
@@ -100,14 +75,14 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
 }
 
-fn render(plan: &Plan, paint: Paint) -> String {
+fn render(plan: &PlanResponse, paint: Paint) -> String {
     let mut facts = vec![format!(
         "{} ({})",
-        paint.tone(Tone::Strong, &plan.name),
+        paint.tone(Tone::Strong, &value(&plan.name)),
         plain(&plan.toolbox_id)
     )];
-    facts.push(plain(&plan.effect).into_owned());
-    facts.extend(plan.bound_ms.map(|ms| format!("at most {}", milliseconds(ms))));
+    facts.push(plan.effect.as_str().to_owned());
+    facts.push(format!("at most {}", milliseconds(plan.bound_ms)));
     facts.push(if plan.subsystems.is_empty() {
         "holds nothing".to_owned()
     } else {
@@ -124,10 +99,7 @@ fn render(plan: &Plan, paint: Paint) -> String {
                 },
                 Cell::toned(Tone::Strong, action.id.as_str()),
                 joined(&action.subsystems).into(),
-                action
-                    .timeout_ms
-                    .map_or_else(|| "-".to_owned(), milliseconds)
-                    .into(),
+                milliseconds(action.timeout_ms).into(),
                 joined(&action.dependencies).into(),
                 params(&action.params).into(),
             ]
@@ -144,18 +116,10 @@ fn render(plan: &Plan, paint: Paint) -> String {
 }
 
 /// `object=cup speed=0.5`
-fn params(params: &Value) -> String {
-    match params {
-        Value::Null => "-".to_owned(),
-        Value::Object(map) if map.is_empty() => "-".to_owned(),
-        Value::Object(map) => pairs(map),
-        other => other.to_string(),
+fn params(params: &Map<String, Value>) -> String {
+    if params.is_empty() {
+        return "-".to_owned();
     }
-}
-
-fn pairs(map: &Map<String, Value>) -> String {
-    let pairs = map
-        .iter()
-        .map(|(key, value)| format!("{key}={}", super::paint::value(value)));
+    let pairs = params.iter().map(|(key, it)| format!("{key}={}", value(it)));
     pairs.collect::<Vec<_>>().join(" ")
 }

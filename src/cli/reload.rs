@@ -10,6 +10,7 @@ use super::asker::{accepted, object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined};
+use crate::api::FailedFile;
 
 const TOPIC: &str = "ovos.tools.reload";
 
@@ -41,17 +42,7 @@ struct Answer {
     #[serde(default)]
     unchanged: Vec<String>,
     #[serde(default)]
-    failed: Vec<Failed>,
-}
-
-/// A plugin that could not be loaded.
-#[derive(Debug, Deserialize)]
-pub(super) struct Failed {
-    #[serde(default)]
-    pub(super) path: String,
-    pub(super) toolbox_id: Option<String>,
-    #[serde(default)]
-    pub(super) reason: String,
+    failed: Vec<FailedFile>,
 }
 
 pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
@@ -96,7 +87,7 @@ fn render(answer: &Answer, paint: Paint) -> String {
 }
 
 /// The plugins that could not be loaded, as a table.
-pub(super) fn failures(failed: &[Failed], paint: Paint) -> String {
+pub(super) fn failures(failed: &[FailedFile], paint: Paint) -> String {
     let rows = failed.iter().map(|it| {
         vec![
             Cell::toned(Tone::Bad, it.toolbox_id.as_deref().unwrap_or("-")),

@@ -7,6 +7,7 @@ use super::asker::{Asker, Data, object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::{status, stop};
+use crate::api::StopResponse;
 
 const TOPIC: &str = "ovos.tools.resume";
 
@@ -37,7 +38,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let request = object(json!({"toolbox_id": arguments.toolbox, "stop_id": stop_id}));
     let data = asker.ask(TOPIC, request, wait).await?;
     context.refuse_error(&data)?;
-    let answer: stop::Answer = read(TOPIC, &data)?;
+    let answer: StopResponse = read(TOPIC, &data)?;
     context
         .output
         .result(&data, |paint| stop::table(&answer.toolboxes, "resumed", paint))?;

@@ -8,7 +8,8 @@ use super::asker::{Data, read};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
-use super::reload::{Failed, failures};
+use super::reload::failures;
+use crate::api::{AllLatched, FailedFile};
 use crate::service::Started;
 
 pub(super) const TOPIC: &str = "ovos.tools.status";
@@ -30,7 +31,7 @@ pub(super) struct Status {
     bus: Bus,
     pub(super) toolboxes: Vec<Toolbox>,
     pub(super) all_latched: Option<AllLatched>,
-    failed: Vec<Failed>,
+    failed: Vec<FailedFile>,
     calls: Vec<Call>,
     counters: Map<String, Value>,
     pending_config: Vec<Value>,
@@ -50,14 +51,6 @@ struct Service {
 struct Bus {
     url: String,
     connected: bool,
-}
-
-/// The stop that holds everything.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct AllLatched {
-    pub(super) stop_id: String,
-    pub(super) stop_reason: String,
 }
 
 /// One toolbox.

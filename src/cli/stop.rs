@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use serde::Deserialize;
 use serde_json::json;
 use tokio::time::sleep;
 use url::Url;
@@ -17,6 +16,7 @@ use super::context::{Address, Context};
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone};
 use super::pid_file::RunningService;
+use crate::api::{StopResponse, StoppedToolbox};
 use crate::config::{ProcessEnvironment, Xdg};
 
 const TOPIC: &str = "ovos.tools.stop";
@@ -38,24 +38,6 @@ pub struct Arguments {
     /// Toolboxes to stop; none: all of them
     #[arg(value_name = "TOOLBOX")]
     toolboxes: Vec<String>,
-}
-
-/// The answer to `stop` and `resume`.
-#[derive(Debug, Deserialize)]
-pub(super) struct Answer {
-    #[serde(default)]
-    pub(super) toolboxes: Vec<Stopped>,
-}
-
-/// What became of one toolbox.
-#[derive(Debug, Deserialize)]
-pub(super) struct Stopped {
-    #[serde(default)]
-    pub(super) toolbox_id: String,
-    #[serde(default)]
-    pub(super) ok: bool,
-    pub(super) stop_id: Option<String>,
-    pub(super) error: Option<String>,
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
@@ -158,10 +140,10 @@ fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> 
 }
 
 fn show(mut answers: Vec<Data>, asked: &[String], context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let mut all: Vec<Stopped> = Vec::new();
+    let mut all: Vec<StoppedToolbox> = Vec::new();
     let mut merged = Vec::new();
     for data in &mut answers {
-        let answer: Answer = read(TOPIC, data)?;
+        let answer: StopResponse = read(TOPIC, data)?;
         all.extend(answer.toolboxes);
         if let Some(serde_json::Value::Array(toolboxes)) = data.get_mut("toolboxes") {
             merged.append(toolboxes);
@@ -179,7 +161,7 @@ fn show(mut answers: Vec<Data>, asked: &[String], context: &mut Context<'_, '_>)
     verdict(&all, "stopped")
 }
 
-fn render(all: &[Stopped], paint: Paint) -> String {
+fn render(all: &[StoppedToolbox], paint: Paint) -> String {
     if all.is_empty() {
         return "no toolboxes to stop\n".to_owned();
     }
@@ -204,7 +186,7 @@ fn render(all: &[Stopped], paint: Paint) -> String {
 }
 
 /// A line for each toolbox.
-pub(super) fn table(all: &[Stopped], done: &str, paint: Paint) -> String {
+pub(super) fn table(all: &[StoppedToolbox], done: &str, paint: Paint) -> String {
     let rows = all.iter().map(|it| {
         vec![
             Cell::toned(Tone::Strong, it.toolbox_id.as_str()),
@@ -221,7 +203,7 @@ pub(super) fn table(all: &[Stopped], done: &str, paint: Paint) -> String {
 }
 
 /// `Err` when a toolbox did not do it.
-pub(super) fn verdict(all: &[Stopped], done: &str) -> Result<(), CliError> {
+pub(super) fn verdict(all: &[StoppedToolbox], done: &str) -> Result<(), CliError> {
     let failed: Vec<String> = all
         .iter()
         .filter(|it| !it.ok)
