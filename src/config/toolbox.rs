@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ovos_toolbox_wire::is_toolbox_id;
 use serde_json::{Map, Value, json};
 
 use super::OURS;
@@ -97,14 +98,13 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// Why a name cannot be a toolbox_id, if it cannot.
-pub(super) fn id_problem(id: &str) -> Option<&'static str> {
-    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'-';
-    if matches!(id, "service" | "all") {
-        Some("the name is reserved")
-    } else if id.is_empty() || !id.bytes().all(good) {
-        Some("it may hold lower-case letters, digits, _ and - only")
-    } else {
+fn id_problem(id: &str) -> Option<&'static str> {
+    if is_toolbox_id(id) {
         None
+    } else if matches!(id, "service" | "all") {
+        Some("the name is reserved")
+    } else {
+        Some("it may hold lower-case letters, digits, _ and - only, at most 64")
     }
 }
 
