@@ -8,12 +8,14 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use jsonschema::paths::LocationSegment;
 use serde_json::{Map, Value};
 
 use super::object::{Extra, ObjectNode};
 use super::scalar::{Exactness, Fitted, ScalarType, convert, is_oversized_float, same, same_key, tidy};
 use super::shorten::shorten_text;
 use super::tree::{ArrayNode, Node, NodeId, ScalarNode, Tree};
+use super::validate::path_text;
 use super::{MAX_PROBLEMS, Problem, Unknown, shorten};
 
 /// How well a value fits; what pydantic's smart unions compare.
@@ -49,17 +51,12 @@ impl Fit {
     }
 }
 
-enum Segment<'a> {
-    Name(&'a str),
-    Index(usize),
-}
-
 pub(super) struct Coercion<'t> {
     tree: &'t Tree,
     unknown: Unknown,
     /// Keyed by node and by the address of the value, which outlives the coercion.
     ratings: HashMap<(NodeId, *const Value), Option<Fit>>,
-    path: Vec<Segment<'t>>,
+    path: Vec<LocationSegment<'t>>,
     problems: Vec<Problem>,
 }
 
@@ -127,7 +124,7 @@ impl<'t> Coercion<'t> {
         let mut built = Vec::with_capacity(items.len());
         let mut seen = HashSet::new();
         for (index, item) in items.iter().enumerate() {
-            self.path.push(Segment::Index(index));
+            self.path.push(index.into());
             let item = match node.prefix.get(index).copied().or(node.items) {
                 Some(id) => self.build(id, item),
                 None => keep(item),
@@ -148,7 +145,7 @@ impl<'t> Coercion<'t> {
         for property in &node.properties {
             let value = match (map.get(&*property.name), &property.default) {
                 (Some(value), _) => {
-                    self.path.push(Segment::Name(&property.name));
+                    self.path.push((&*property.name).into());
                     let value = self.build(property.node, value);
                     self.path.pop();
                     value
@@ -167,7 +164,7 @@ impl<'t> Coercion<'t> {
             for (name, value) in map.iter().filter(|(name, _)| !node.declares(name)) {
                 let value = match node.extra {
                     Extra::Each(id) => {
-                        self.path.push(Segment::Name(name));
+                        self.path.push(name.into());
                         let value = self.build(id, value);
                         self.path.pop();
                         value
@@ -201,12 +198,17 @@ impl<'t> Coercion<'t> {
             "arguments"
         };
         self.problems.push(Problem {
-            path: path_text(&self.path),
+            path: self.place(),
             message: format!(
                 "unknown {arguments} '{}'; known: {known}",
                 shorten_text(&unknown.join("', '"), 100)
             ),
         });
+    }
+
+    /// Where the walk is.
+    fn place(&self) -> String {
+        shorten_text(&path_text(self.path.iter().cloned()), 200)
     }
 
     /// JSON Schema takes `1e20` for an integer, pydantic does not; nor could a toolbox read it as one.
@@ -220,7 +222,7 @@ impl<'t> Coercion<'t> {
                 shorten(value)
             );
             self.problems.push(Problem {
-                path: path_text(&self.path),
+                path: self.place(),
                 message,
             });
         }
@@ -388,19 +390,4 @@ fn keep(value: &Value) -> Value {
         ),
         Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
     }
-}
-
-fn path_text(path: &[Segment<'_>]) -> String {
-    let mut text = String::new();
-    for segment in path {
-        match segment {
-            Segment::Name(name) if text.is_empty() => text.push_str(name),
-            Segment::Name(name) => {
-                text.push('.');
-                text.push_str(name);
-            }
-            Segment::Index(index) => text.push_str(&format!("[{index}]")),
-        }
-    }
-    shorten_text(&text, 200)
 }

@@ -4,7 +4,7 @@
 //! schema with look-around is refused when it is compiled. References never leave the document.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::paths::LocationSegment;
 use jsonschema::{PatternOptions, ValidationError, ValidationOptions, Validator};
 use serde_json::{Map, Value};
 
@@ -119,7 +119,7 @@ pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
 /// The words for one error of an instance.
 pub(super) fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
     let error = innermost(error);
-    let mut path = path_text(error.instance_path());
+    let mut path = path_text(error.instance_path().segments());
     if let ValidationErrorKind::Required { property } = error.kind() {
         let name = property.as_str().unwrap_or_default();
         if !path.is_empty() {
@@ -367,9 +367,10 @@ fn length(value: &Value) -> usize {
     }
 }
 
-fn path_text(location: &Location) -> String {
+/// `arm.joints[2]`
+pub(super) fn path_text<'a>(segments: impl Iterator<Item = LocationSegment<'a>>) -> String {
     let mut text = String::new();
-    for segment in location.segments() {
+    for segment in segments {
         match segment {
             LocationSegment::Property(name) => {
                 if !text.is_empty() {
