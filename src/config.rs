@@ -46,8 +46,8 @@ pub const SERVICE_NAME: &str = "ovos_tools";
 /// What the command line decides over the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `--config FILE`: takes the place of the user's own mycroft.conf, on top of all other layers. Because whoever
-    /// starts the service names it, the protections against user files do not apply to it. It has to exist.
+    /// `--config FILE`: takes the place of the user's own mycroft.conf, on top of all other layers. The person who
+    /// starts the service names it, so the protections against user files do not apply to it. It has to exist.
     pub config: Option<PathBuf>,
     /// `--bus URL`: instead of `websocket` {host, port, route, ssl}. Without a path it gets the configured route.
     pub bus: Option<String>,

@@ -216,7 +216,7 @@ impl Engine {
     ///
     /// # Cancel safety
     /// Dropped early, the actions under way are cancelled, what they move is halted, and the call leaves the tables and
-    /// gives its subsystems back; nobody waits for the machine to come to rest and nobody is told. End it through
+    /// gives its subsystems back; the machine is not waited for and the end is not told. End it through
     /// [`CallControl::end`] instead.
     pub async fn call(&self, lease: &Lease, request: CallRequest) -> CallEnd {
         match self.enter(&request) {
@@ -331,7 +331,7 @@ impl Engine {
         let planned = {
             let ended = control.ended();
             let planned = async {
-                // What reads reserves nothing, and what brings the machine to safety waits for nobody.
+                // A read reserves nothing, and a safe call waits for no other call.
                 let turn = if needs_open_latch {
                     let limit = station.limits().max_wait;
                     let turn = timeout(limit, station.turn.lock()).await;

@@ -55,7 +55,7 @@ pub struct Logs {
 }
 
 /// Lines that wait for the writer, about 2 MB of them. Past it the writer is stuck, and losing lines is
-/// better than growing or than blocking whoever logs.
+/// better than growing or than blocking the thread that logs.
 const QUEUED_LINES: usize = 8192;
 
 /// Crates whose lines below WARNING say nothing about this service.

@@ -15,8 +15,8 @@ use super::resolve::Name;
 use super::{Api, Request};
 use crate::engine::{Plan, PlannedAction};
 
-/// How long a plan waits for a toolbox that is being replaced. Unlike a call it has no timeout of its own, and whoever asks
-/// for it can ask again.
+/// How long a plan waits for a toolbox that is being replaced. Unlike a call it has no timeout of its own, and its
+/// client can ask again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The answer to `ovos.tools.plan`.

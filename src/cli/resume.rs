@@ -51,7 +51,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     stop::verdict(&answer.toolboxes, "resumed")
 }
 
-/// Without the id: what it would be, so that it is typed by somebody who has read it.
+/// The error for a resume without a stop id. It names the command in full, so that a person reads the reason of the stop
+/// before typing the id.
 async fn refuse(toolbox: &str, asker: &mut Asker, wait: std::time::Duration) -> CliError {
     let answer = match asker.ask(status::TOPIC, Data::new(), wait).await {
         Ok(data) => read::<status::Status>(status::TOPIC, &data),

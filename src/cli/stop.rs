@@ -1,7 +1,7 @@
 //! `ovos-tools stop`: emergency stop, over the bus or past it.
 //!
 //! It must not depend on anything it can do without: a wrong configuration is a remark, and a service on this
-//! machine gets a signal when the bus takes longer than 200 ms. It never claims a stop that nobody confirmed.
+//! machine gets a signal when the bus takes longer than 200 ms. It never claims a stop that was not confirmed.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -115,7 +115,7 @@ fn place(context: &mut Context<'_, '_>) -> Result<(Address, PathBuf), CliError> 
 /// Signals the service on this machine, and says what came of it.
 fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> String {
     match RunningService::find(state_dir) {
-        // Whoever names another bus means another machine.
+        // `--bus` with another address means another machine.
         Ok(Some(service)) if context.options.bus.is_some() && service.bus != url.as_str() => format!(
             "the service on this machine (process {}) is on {} and was not signalled",
             service.pid, service.bus

@@ -291,7 +291,7 @@ pub enum CallEnd {
     },
 }
 
-/// What is made of a report, and by whom.
+/// What is made of a report, and whether the toolbox or the engine made it.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// By the toolbox, which sends it as its answer.

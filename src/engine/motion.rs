@@ -1,6 +1,6 @@
 //! Which toolboxes have calls under way that move something.
 //!
-//! Counts them, and tells whoever has to remember it beyond the life of the service before the first of them starts.
+//! Counts them, and has the [`MotionWatch`] record it before the first of them starts: the record outlives the service.
 //! Holds no clock and no file. Read [`MotionWatch`].
 
 use std::collections::BTreeMap;

@@ -129,7 +129,7 @@ impl Station {
             return;
         }
         if self.latch.holder().is_some() {
-            // It has not heard of the stop that holds it. Sent already; there is nobody to tell how it went.
+            // It has not heard of the stop that holds it. The halt is on its way; its answer is not used.
             drop(toolbox.halt(Halt {
                 subsystems: vec![ALL.to_owned()],
                 emergency: true,

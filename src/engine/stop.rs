@@ -120,7 +120,7 @@ impl Engine {
 
     /// A toolbox stopped by itself. As [`Self::stop`], but never of another one, also where this one is not live yet: it
     /// is latched when it comes. Nothing happens to one that is stopped already (it may say so because of that very stop,
-    /// from its halt), unless somebody is about to lift that.
+    /// from its halt), unless a resume is about to lift that.
     ///
     /// # Cancel safety
     /// As [`Self::stop`].

@@ -74,8 +74,8 @@ where
     }
 }
 
-/// Whoever sends a message over the bus must not be able to write a line of their own into the log, nor to steer the
-/// terminal it is read on.
+/// Escapes control characters: texts come from the bus and from toolboxes, and must neither forge a line of the log nor
+/// steer the terminal that shows it.
 fn write_on_one_line(out: &mut Writer<'_>, text: &str) -> fmt::Result {
     for letter in text.chars() {
         if letter.is_control() && letter != '\t' {

@@ -29,7 +29,7 @@ const ALL: &str = r#"["all"]"#;
 /// Halts that wait for the control thread one by one; past it, the last one stands for all that come.
 const MAX_HALTS: usize = 64;
 
-/// Proves that nobody is inside a toolbox through its control lane, and that nobody will be.
+/// Proves that no call into a toolbox is under way through its control lane, and that none will come.
 #[derive(Debug)]
 pub(super) struct Alone(());
 
@@ -75,7 +75,7 @@ impl HaltJob {
     fn merge(&mut self, other: Self) {
         ALL.clone_into(&mut self.subsystems);
         self.emergency |= other.emergency;
-        // Whoever has given up is not told: those who wait are few, for each waits for a moment only.
+        // Drops the replies of callers that gave up. Few are left, because each waits briefly.
         self.replies.retain(|reply| !reply.is_closed());
         self.replies.extend(other.replies);
     }
@@ -195,7 +195,7 @@ impl Control {
         word
     }
 
-    /// Does what is queued, takes no more, and waits until nobody is inside the toolbox through this lane.
+    /// Does what is queued, takes no more, and waits until no call into the toolbox is under way through this lane.
     pub(super) fn close(&self) -> Alone {
         let mut state = self.state.lock();
         state.closing = true;

@@ -177,7 +177,7 @@ impl Core {
         id
     }
 
-    /// Hands the answer to a request over; false when nobody asked, or it was answered already.
+    /// Hands the answer to a request over; false when the toolbox did not ask, or was answered already.
     pub(super) fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
         let asked = self.requests.lock().remove(&request);
         if asked {

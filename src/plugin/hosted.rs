@@ -28,7 +28,7 @@ pub trait Hosted: Toolbox {
     /// Its process, where it has one of its own.
     fn pid(&self) -> Option<u32>;
 
-    /// Runs that have not ended and that somebody waits for.
+    /// Runs that have not ended and were not given up.
     fn open_runs(&self) -> usize;
 
     /// The newest emergency stop it knows of.

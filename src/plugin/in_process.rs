@@ -85,7 +85,7 @@ impl InProcess {
     /// What the toolbox said, or that it took longer than `limits.open`.
     ///
     /// # Cancel safety
-    /// An instance whose opening nobody waits for any more is closed as soon as it is open.
+    /// When the future is dropped, the instance is closed as soon as it is open.
     pub async fn open(
         library: Arc<Library>,
         open: Open,
@@ -164,7 +164,7 @@ impl InProcess {
         self.core.counters.read()
     }
 
-    /// Runs that have not ended and that somebody waits for.
+    /// Runs that have not ended and were not given up.
     #[must_use]
     pub fn open_runs(&self) -> usize {
         self.core.runs.open()
@@ -223,7 +223,7 @@ impl InProcess {
         self.ask_in_time("tools()", Calling::Tools, question).await
     }
 
-    /// Starts an action whose end is told on the thread that ends it. Nobody gives such a run up.
+    /// Starts an action. `tell` runs on the thread that ends it, so such a run is never given up by dropping a future.
     pub(super) fn start_for(
         &self,
         run: RunId,
@@ -248,7 +248,7 @@ impl InProcess {
         }
     }
 
-    /// Nobody waits for this run any more: if it has not begun, it never does.
+    /// Gives a run up: if it has not begun, it never does.
     pub(super) fn give_up(&self, run: RunId) {
         self.core.runs.withdraw(run.0);
     }
@@ -350,7 +350,7 @@ impl InProcess {
         let job = Job::Ask {
             calling,
             question: Box::new(move |instance| {
-                // Not worth the toolbox's time when nobody waits any more.
+                // The toolbox is not asked when the caller has given up.
                 if !reply.is_closed() {
                     let _ = reply.send(question(instance));
                 }

@@ -1,7 +1,7 @@
 //! The sending half of a socket between the service and a toolbox's process.
 //!
-//! Sends at once from whatever thread wants to say something, and never blocks it: what the socket does not take is kept,
-//! and whoever polls the socket sends the rest. Knows no frame but its bytes. Read [`Outlet`].
+//! Sends at once, from any thread, and never blocks it: what the socket does not take is kept, and the thread that polls
+//! the socket sends the rest. Knows no frame but its bytes. Read [`Outlet`].
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -32,7 +32,7 @@ impl Bell {
     }
 
     pub(super) fn ring(&self) {
-        // Fails only when it has been rung 2^64 times and nobody came.
+        // Fails only when it was rung 2^64 times without a read.
         _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 

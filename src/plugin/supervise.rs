@@ -62,7 +62,7 @@ impl Health {
         first.saturating_mul(1 << doublings).min(max)
     }
 
-    /// Somebody looked after it.
+    /// Starts to count anew, after a reload.
     pub(super) fn forgive(&mut self) {
         self.failures.clear();
         self.streak = 0;

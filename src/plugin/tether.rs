@@ -60,7 +60,7 @@ pub(super) struct State {
     pub(super) opened: Option<oneshot::Sender<Result<Functions, Failure>>>,
     pub(super) asks: HashMap<u64, oneshot::Sender<Result<String, Failure>>>,
     pub(super) words: HashMap<u64, PendingWord>,
-    /// Runs that move something and that the child has not ended, also those that nobody waits for any more.
+    /// Runs that move something and that the child has not ended, also those that were given up.
     pub(super) moving: HashSet<u64>,
     /// Bounded by the child's own limit, which is checked again here.
     pub(super) requests: HashSet<u64>,
@@ -107,7 +107,7 @@ pub(super) struct PendingWord {
 /// What the keeper needs to know about what is under way.
 #[derive(Debug)]
 pub(super) struct Outlook {
-    /// Somebody waits for the child, or something moves.
+    /// A caller waits for the child, or something moves.
     pub(super) busy: bool,
     /// The oldest halt without an answer.
     pub(super) halted: Option<Instant>,
@@ -219,7 +219,7 @@ impl Tether {
     pub(super) fn said(&self, id: u64, said: Result<(), Failure>) {
         let word = self.lock().words.remove(&id);
         if let Some(word) = word {
-            // Nobody waits when the caller's own patience ended.
+            // Not received when the caller gave up.
             _ = word.reply.send(said);
         }
     }
@@ -352,7 +352,7 @@ impl Tether {
             state.gone = Some(later);
             state.moving.clear();
             state.requests.clear();
-            // Dropped: whoever opens it learns of the end by that.
+            // Dropping them tells the opening that the child has ended.
             state.hello = None;
             state.opened = None;
             (std::mem::take(&mut state.asks), std::mem::take(&mut state.words))

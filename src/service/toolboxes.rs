@@ -306,7 +306,7 @@ impl Bridge {
         let stopped = self.parts.engine.stop_itself(&origin.toolbox_id, &reason);
         let bridge = self.clone();
         let remembered = async move {
-            // What cannot be written is in the log: nobody asked for this stop.
+            // No client asked for this stop, so a failure to remember it goes to the log only.
             _ = futures_util::join!(stopped, bridge.latches_changed());
         };
         // This runs on a thread of the toolbox.

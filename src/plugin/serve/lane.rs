@@ -28,8 +28,8 @@ const LAST_HALT: Duration = Duration::from_millis(300);
 /// How long it then has to close.
 const LAST_CLOSE: Duration = Duration::from_secs(2);
 
-/// How often a toolbox that is in one of its functions is looked at. The heartbeats that come while somebody waits for it
-/// begin that; should nobody wait any more, it may hang all the same, with a processor to itself.
+/// How often a toolbox that is in one of its functions is looked at. Heartbeats, which come while the service
+/// waits for the toolbox, start the looks; they go on after that, because a toolbox may hang when no call waits for it.
 const HANGS_LOOK: Duration = Duration::from_secs(1);
 
 /// The thread of the control socket.
@@ -203,7 +203,7 @@ impl Control {
         let Ok(config) = input(&self.host.config.lock()) else {
             return;
         };
-        // It goes on by itself; nobody is left to hear what became of it.
+        // It goes on by itself: this process ends before it does.
         _ = Command::new("/proc/self/exe")
             .args([
                 "toolbox-host".as_ref(),
