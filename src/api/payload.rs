@@ -22,10 +22,11 @@ use super::status::{IsReady, StatusResponse};
 use super::stop::StopResponse;
 
 /// An answer that is nothing but an error.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(super) struct ErrorResponse {
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ErrorResponse {
     /// Why there is nothing else.
-    pub(super) error: String,
+    error: String,
 }
 
 /// `ovos.tools.event`: what a toolbox reports by itself.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::cancel::CancelResponse;
 use super::error::WireError;
-use super::payload::ErrorResponse;
 use super::request::call_id;
 use super::resolve::Name;
 use super::stop::{StopResponse, StoppedToolbox};
@@ -53,6 +52,7 @@ impl Api {
             .await;
     }
 
+    /// Answers a request with an error in the shape of its topic's answers.
     async fn fail(&self, topic: Topic, request: &Request, error: String) {
         let (head, data) = (&request.head, &request.data);
         let text = |key: &str| Some(data.get(key)?.as_str()?.to_owned());
@@ -91,7 +91,7 @@ impl Api {
                 };
                 return self.answer(head, &answer).await;
             }
-            // Nobody waits for an answer, or for just one.
+            // No answer is expected, or one from each toolbox.
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::Discover => return,
             Topic::List | Topic::Get | Topic::Reload | Topic::Export | Topic::Status | Topic::IsReady => {}
         }
@@ -109,17 +109,9 @@ impl Api {
     ///
     /// # Cancel safety
     /// The answer is lost.
-    pub async fn apologise(&self, topic: Topic, head: &Message) {
-        let error = WireError::new("RuntimeError", "bug in the service; its log says more").text;
-        match topic {
-            Topic::Invoke | Topic::Plan => self.answer(head, &json!({ "name": "", "error": error })).await,
-            Topic::Call { toolbox_id: Some(id) } => {
-                self.answer(head, &json!({ "error": error, "toolbox_id": id }))
-                    .await;
-            }
-            Topic::ConfigurationUpdated | Topic::ConfigurationPatch => {}
-            _ => self.answer(head, &ErrorResponse { error }).await,
-        }
+    pub async fn apologise(&self, topic: Topic, request: &Request) {
+        let bug = WireError::new("RuntimeError", "bug in the service; its log says more");
+        self.fail(topic, request, bug.text).await;
     }
 }
 

@@ -48,10 +48,11 @@ impl Desk {
             return;
         }
         tracing::error!("bug in the service: a request was not served");
-        if let Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } = parse(&text)
+        if let Parsed::Whole { head, data } | Parsed::HeadOnly { head, data, .. } = parse(&text)
             && let Some(topic) = Topic::of(&head.kind, self.answer_as_phal)
         {
-            self.api.apologise(topic, &head).await;
+            let request = Request { head, data, received };
+            self.api.apologise(topic, &request).await;
         }
     }
 
