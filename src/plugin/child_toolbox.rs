@@ -38,7 +38,7 @@ use super::keeper::{Keeper, Keeping};
 use super::outlet::{Bell, Outlet};
 use super::services::{HostServices, Origin};
 use super::spawner::{self, Program};
-use super::tether::{End, PendingWord, Tether};
+use super::tether::{End, PendingCommand, Tether};
 use super::tools::{self, ToolSet};
 use crate::engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 
@@ -294,13 +294,13 @@ impl ChildToolbox {
         }
     }
 
-    /// Sends an order whose word comes on the control socket.
+    /// Sends an order that is answered on the control socket.
     fn command(
         &self,
         is_halt: bool,
         order: impl FnOnce(u64) -> Order,
     ) -> BoxFuture<'static, Result<(), Failure>> {
-        let (reply, word) = oneshot::channel();
+        let (reply, answer) = oneshot::channel();
         let id = self.tether.next_id();
         {
             let mut state = self.tether.lock();
@@ -308,12 +308,12 @@ impl ChildToolbox {
                 return ready(Err(refusal.into_failure())).boxed();
             }
             let halted = is_halt.then(Instant::now);
-            state.words.insert(id, PendingWord { reply, halted });
+            state.commands.insert(id, PendingCommand { reply, halted });
         }
         self.tether.control.send(&order(id).frame().encode());
         self.tether.arm();
         let tether = self.tether.clone();
-        async move { word.await.unwrap_or_else(|_| Err(tether.gone_failure())) }.boxed()
+        async move { answer.await.unwrap_or_else(|_| Err(tether.gone_failure())) }.boxed()
     }
 }
 
@@ -596,7 +596,7 @@ impl Toolbox for ChildToolbox {
         let limit = self.tether.core.limits.open;
         let tether = Arc::clone(&self.tether);
         let stops = tether.stopped.load(Ordering::SeqCst);
-        let word = self.command(false, |id| Order::Resume { id });
+        let answer = self.command(false, |id| Order::Resume { id });
         async move {
             let late = || {
                 Err(Failure::new(
@@ -604,7 +604,9 @@ impl Toolbox for ChildToolbox {
                     format!("resume() was not confirmed within {} ms", limit.as_millis()),
                 ))
             };
-            let agreed = tokio::time::timeout(limit, word).await.unwrap_or_else(|_| late());
+            let agreed = tokio::time::timeout(limit, answer)
+                .await
+                .unwrap_or_else(|_| late());
             if agreed.is_ok() {
                 // A stop that came meanwhile is newer than what the toolbox agreed to.
                 _ = tether

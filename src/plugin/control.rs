@@ -31,10 +31,10 @@ const MAX_HALTS: usize = 64;
 
 /// Proves that no call into a toolbox is under way through its control lane, and that none will come.
 #[derive(Debug)]
-pub(super) struct Alone(());
+pub(super) struct LaneClosed(());
 
-/// Tells whether the command was sent.
-pub(super) type Word = oneshot::Receiver<Result<(), Failure>>;
+/// Resolves when the toolbox has returned from the command.
+pub(super) type Confirmation = oneshot::Receiver<Result<(), Failure>>;
 
 /// The control lane of one toolbox.
 pub(super) struct Control {
@@ -132,8 +132,8 @@ impl Control {
     }
 
     /// Sends a halt; it is on its way when this returns. `subsystems` is a JSON array.
-    pub(super) fn halt(self: &Arc<Self>, subsystems: String, emergency: bool) -> Word {
-        let (reply, word) = oneshot::channel();
+    pub(super) fn halt(self: &Arc<Self>, subsystems: String, emergency: bool) -> Confirmation {
+        let (reply, confirmation) = oneshot::channel();
         let job = HaltJob {
             subsystems,
             emergency,
@@ -142,7 +142,7 @@ impl Control {
         let mut state = self.state.lock();
         if state.closing {
             job.tell(&Err(closed()));
-            return word;
+            return confirmation;
         }
         if emergency {
             state.stops += 1;
@@ -164,7 +164,7 @@ impl Control {
             state.queue(job);
             state.wake();
         }
-        word
+        confirmation
     }
 
     /// Whether there was an emergency halt that has not been resumed.
@@ -182,8 +182,8 @@ impl Control {
     }
 
     /// Asks whether the latch may be lifted.
-    pub(super) fn resume(&self) -> Word {
-        let (reply, word) = oneshot::channel();
+    pub(super) fn resume(&self) -> Confirmation {
+        let (reply, confirmation) = oneshot::channel();
         let mut state = self.state.lock();
         if state.closing {
             let _ = reply.send(Err(closed()));
@@ -192,15 +192,15 @@ impl Control {
             state.resumes.push_back(ResumeJob { stops, reply });
             state.wake();
         }
-        word
+        confirmation
     }
 
     /// Does what is queued, takes no more, and waits until no call into the toolbox is under way through this lane.
-    pub(super) fn close(&self) -> Alone {
+    pub(super) fn close(&self) -> LaneClosed {
         let mut state = self.state.lock();
         state.closing = true;
         if state.instance.is_none() {
-            return Alone(());
+            return LaneClosed(());
         }
         state.wake();
         let mut state = self.state.lock();
@@ -208,7 +208,7 @@ impl Control {
             state = state.wait();
         }
         state.instance = None;
-        Alone(())
+        LaneClosed(())
     }
 
     /// Halts once more, after a start that was under way when the halt came. An emergency halt that was resumed since then
@@ -365,9 +365,9 @@ mod tests {
     #[test]
     fn halts_that_pile_up_become_one_of_everything() {
         let mut state = State::default();
-        let mut words = Vec::new();
+        let mut confirmations = Vec::new();
         for number in 0..200 {
-            let (reply, word) = oneshot::channel();
+            let (reply, confirmation) = oneshot::channel();
             state.queue(HaltJob {
                 subsystems: format!(r#"["arm{number}"]"#),
                 emergency: number == 150,
@@ -375,7 +375,7 @@ mod tests {
             });
             // Most of those who asked have given up meanwhile.
             if number % 50 == 0 {
-                words.push(word);
+                confirmations.push(confirmation);
             }
         }
         assert_eq!(state.halts.len(), MAX_HALTS);
@@ -383,6 +383,6 @@ mod tests {
         assert_eq!((last.subsystems.as_str(), last.emergency), (r#"["all"]"#, true));
         assert!(last.replies.len() < 5, "{} are kept", last.replies.len());
         last.tell(&Ok(()));
-        assert_eq!(words.pop().unwrap().try_recv(), Ok(Ok(())));
+        assert_eq!(confirmations.pop().unwrap().try_recv(), Ok(Ok(())));
     }
 }

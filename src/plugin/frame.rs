@@ -2,19 +2,19 @@
 //!
 //! Pure: bytes in, frames out, and back. A frame is a header of 16 bytes (length of the body, kind, code, id; little
 //! endian) and a body of UTF-8 JSON. Unknown kinds are frames like any other and are passed over, so that either side may
-//! be newer. Knows no socket. Read [`Order`] (to the child), [`Word`] (from it) and [`Decoder`].
+//! be newer. Knows no socket. Read [`Order`] (to the child), [`Notice`] (from it) and [`Decoder`].
 
+mod notice;
 mod order;
 #[cfg(test)]
 mod tests;
-mod word;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::json;
+pub(super) use notice::{Functions, Hello, Notice};
 pub(super) use order::{HaltOrder, Opening, Order};
-pub(super) use word::{Functions, Hello, Word};
 
 const HEADER: usize = 16;
 

@@ -1,6 +1,6 @@
 //! What has to hold for any bytes that come from the other end of a toolbox's sockets. Built for tests and fuzzing only.
 
-use super::frame::{Decoder, Frame, FrameError, Order, Word};
+use super::frame::{Decoder, Frame, FrameError, Notice, Order};
 
 /// Where the bytes are cut does not matter, no frame is longer than the limit, and what can be read can be written and
 /// read again as the same. The first byte says how the bytes are cut; behind each frame its body is read as every kind.
@@ -23,8 +23,8 @@ pub(crate) fn frames(data: &[u8]) {
 }
 
 fn understand(frame: Frame) {
-    if let Ok(word) = Word::read(frame.clone()) {
-        assert_eq!(Word::read(word.frame()).as_ref(), Ok(&word));
+    if let Ok(notice) = Notice::read(frame.clone()) {
+        assert_eq!(Notice::read(notice.frame()).as_ref(), Ok(&notice));
     }
     if let Ok(order) = Order::read(frame) {
         assert_eq!(Order::read(order.frame()).as_ref(), Ok(&order));

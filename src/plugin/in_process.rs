@@ -21,7 +21,7 @@ use tokio::sync::{oneshot, watch};
 use host_thread::HostThread;
 use without::Without;
 
-use super::control::{Control, Word};
+use super::control::{Confirmation, Control};
 use super::core::Core;
 use super::counts::Counts;
 use super::host_queue::{Job, Refused};
@@ -363,9 +363,14 @@ impl InProcess {
         async move { answer.await.unwrap_or(Err(closed)) }.boxed()
     }
 
-    /// Waits for the word on a halt or resume.
-    async fn word(word: Word, what: &'static str, limit: Duration, id: Arc<str>) -> Result<(), Failure> {
-        match tokio::time::timeout(limit, word).await {
+    /// Waits for the confirmation of a halt or resume.
+    async fn confirmed(
+        confirmation: Confirmation,
+        what: &'static str,
+        limit: Duration,
+        id: Arc<str>,
+    ) -> Result<(), Failure> {
+        match tokio::time::timeout(limit, confirmation).await {
             Ok(Ok(said)) => said,
             Ok(Err(_)) => Err(Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed"))),
             Err(_) => {
@@ -537,16 +542,16 @@ impl Toolbox for InProcess {
         self.core.runs.halt(&halt);
         // A list of strings is always JSON; should that ever fail, everything is halted.
         let subsystems = to_json(&halt.subsystems).unwrap_or_else(|_| r#"["all"]"#.to_owned());
-        let word = self.control.halt(subsystems, halt.emergency);
+        let confirmation = self.control.halt(subsystems, halt.emergency);
         let id = Arc::clone(&self.core.origin.toolbox_id);
-        Self::word(word, "halt()", self.core.limits.halt, id).boxed()
+        Self::confirmed(confirmation, "halt()", self.core.limits.halt, id).boxed()
     }
 
     fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
-        let word = self.control.resume();
+        let confirmation = self.control.resume();
         let id = Arc::clone(&self.core.origin.toolbox_id);
         // Not urgent, and may look at the hardware first.
-        Self::word(word, "resume()", self.core.limits.open, id).boxed()
+        Self::confirmed(confirmation, "resume()", self.core.limits.open, id).boxed()
     }
 }
 

@@ -22,14 +22,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::code::PluginFile;
-use super::frame::{Decoder, MAX_CONTROL, MAX_DATA, Order, Word};
+use super::frame::{Decoder, MAX_CONTROL, MAX_DATA, Notice, Order};
 use super::hosted::Death;
 use super::probe::signal_name;
 use super::serve::SAFE_STOP;
 use super::spawner::{Program, input, spawn_now};
 use super::tether::{End, Outlook, Tether};
 
-/// How often a child whose word somebody waits for is asked whether it is alive.
+/// How often a child is asked whether it is alive while a caller waits for it.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// How often the limits are looked at while a halt is under way.
 const CLOSE_LOOK: Duration = Duration::from_millis(20);
@@ -352,7 +352,7 @@ impl Keeper {
             self.unanswered = None;
             while let Some(frame) = self.decoder.next().map_err(|e| e.to_string())? {
                 // Of the others it means only that the child was heard.
-                if let Word::Said { id, said } = Word::read(frame).map_err(|e| e.to_string())? {
+                if let Notice::Said { id, said } = Notice::read(frame).map_err(|e| e.to_string())? {
                     self.tether.said(id, said);
                 }
             }
@@ -559,9 +559,9 @@ fn read(tether: &Tether, mut stream: UnixStream) -> String {
                 Ok(Some(frame)) => frame,
                 Err(error) => return format!("it sent nonsense: {error}"),
             };
-            if let Err(reason) = Word::read(frame)
+            if let Err(reason) = Notice::read(frame)
                 .map_err(|e| e.to_string())
-                .and_then(|word| tether.hear(word))
+                .and_then(|notice| tether.hear(notice))
             {
                 return format!("it sent nonsense: {reason}");
             }

@@ -20,7 +20,7 @@ use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::confine::{self, Confine};
-use super::frame::{Hello, PROTOCOL, Word};
+use super::frame::{Hello, Notice, PROTOCOL};
 use super::load::Library;
 use super::process_log;
 pub(super) use host::Host;
@@ -104,8 +104,8 @@ fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
         &control,
         confined.as_ref().err().cloned(),
     )?);
-    // Before anything else is said or can go wrong (see Word::Hello).
-    host.say(&Word::Hello(hello()));
+    // Before anything else is said or can go wrong (see Notice::Hello).
+    host.say(&Notice::Hello(hello()));
     process_log::install(host.clone());
     for path in confined.unwrap_or_default() {
         tracing::warn!(

@@ -12,7 +12,7 @@ use ovos_toolbox_wire::{Action, Conclusion, Failure};
 
 use super::answer;
 use super::bytes::{EMPTY, Owned, lend};
-use super::control::Alone;
+use super::control::LaneClosed;
 use super::frame::Functions;
 use super::host::HostTable;
 
@@ -291,8 +291,8 @@ impl Instance {
     }
 
     /// Ends the instance. Host thread, whose last call it is.
-    pub(super) fn close(&self, _: Alone) {
-        // SAFETY: `Alone` says that the control lane ended, and this is the host thread's last call (type docs).
+    pub(super) fn close(&self, _: LaneClosed) {
+        // SAFETY: `LaneClosed` says that the control lane ended, and this is the host thread's last call (type docs).
         unsafe { (self.table.close)(self.instance) }
     }
 }

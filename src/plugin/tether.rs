@@ -1,6 +1,6 @@
 //! What the service's threads know of one toolbox's process: who waits for what, what moves, how it ended.
 //!
-//! Owns the answers: everybody who asked is told exactly once, by the child's word or by its end. Sends and reads nothing
+//! Owns the answers: each caller is answered exactly once, by the child or by its end. Sends and reads nothing
 //! by itself but refusals; `child_toolbox` asks, `keeper` watches. Read [`Tether`].
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::core::Core;
 use super::counts::Counts;
-use super::frame::{Functions, Order, Word};
+use super::frame::{Functions, Notice, Order};
 use super::hosted::Death;
 use super::json;
 use super::outlet::{Bell, Outlet};
@@ -59,7 +59,7 @@ pub(super) struct State {
     pub(super) hello: Option<oneshot::Sender<()>>,
     pub(super) opened: Option<oneshot::Sender<Result<Functions, Failure>>>,
     pub(super) asks: HashMap<u64, oneshot::Sender<Result<String, Failure>>>,
-    pub(super) words: HashMap<u64, PendingWord>,
+    pub(super) commands: HashMap<u64, PendingCommand>,
     /// Runs that move something and that the child has not ended, also those that were given up.
     pub(super) moving: HashSet<u64>,
     /// Bounded by the child's own limit, which is checked again here.
@@ -71,7 +71,7 @@ pub(super) struct State {
     /// Why its process is to be ended.
     pub(super) given_up: Option<String>,
     pub(super) closing: Option<Instant>,
-    /// The child's last word, and when it came.
+    /// Whether the child closed in time, and when it said so.
     pub(super) closed: Option<(bool, Instant)>,
     /// Why nothing reaches it any more.
     pub(super) gone: Option<Unanswered>,
@@ -98,7 +98,7 @@ impl Without {
     }
 }
 
-pub(super) struct PendingWord {
+pub(super) struct PendingCommand {
     pub(super) reply: oneshot::Sender<Result<(), Failure>>,
     /// Only a halt has a limit.
     pub(super) halted: Option<Instant>,
@@ -180,9 +180,9 @@ impl Tether {
 
     pub(super) fn outlook(&self) -> Outlook {
         let state = self.lock();
-        let halted = state.words.values().filter_map(|word| word.halted).min();
+        let halted = state.commands.values().filter_map(|command| command.halted).min();
         Outlook {
-            busy: !(state.asks.is_empty() && state.words.is_empty() && state.moving.is_empty())
+            busy: !(state.asks.is_empty() && state.commands.is_empty() && state.moving.is_empty())
                 || self.core.runs.open() > 0,
             halted,
             given_up: state.given_up.clone(),
@@ -217,21 +217,21 @@ impl Tether {
 
     /// The child answered a halt or a resume.
     pub(super) fn said(&self, id: u64, said: Result<(), Failure>) {
-        let word = self.lock().words.remove(&id);
-        if let Some(word) = word {
+        let command = self.lock().commands.remove(&id);
+        if let Some(command) = command {
             // Not received when the caller gave up.
-            _ = word.reply.send(said);
+            _ = command.reply.send(said);
         }
     }
 
-    /// Takes a word from the data socket.
+    /// Takes a notice from the data socket.
     ///
     /// # Errors
     /// What it should not have said; the process cannot be used after it.
-    pub(super) fn hear(&self, word: Word) -> Result<(), String> {
+    pub(super) fn hear(&self, notice: Notice) -> Result<(), String> {
         let greeted = std::mem::replace(&mut self.lock().greeted, true);
         if !greeted {
-            let Word::Hello(hello) = word else {
+            let Notice::Hello(hello) = notice else {
                 return Err("its first word was not hello".to_owned());
             };
             if hello.abi != super::frame::PROTOCOL {
@@ -245,14 +245,14 @@ impl Tether {
             return Ok(());
         }
         let core = &self.core;
-        match word {
-            Word::Opened(opened) => {
+        match notice {
+            Notice::Opened(opened) => {
                 let reply = self.lock().opened.take();
                 if let Some(reply) = reply {
                     _ = reply.send(opened);
                 }
             }
-            Word::Answer { ask, ok, json } => {
+            Notice::Answer { ask, ok, json } => {
                 let reply = self.lock().asks.remove(&ask);
                 let answer = if ok {
                     Ok(json)
@@ -265,21 +265,21 @@ impl Tether {
                     _ = reply.send(answer);
                 }
             }
-            Word::Complete { run, ended } => {
+            Notice::Complete { run, ended } => {
                 self.lock().moving.remove(&run);
                 if let Some(ending) = core.runs.take(run) {
                     ending.send(ended);
                 }
             }
-            Word::Progress { run, progress } => core.progressed(run, Some(progress)),
-            Word::Event(event) => core.happened(event),
-            Word::Request {
+            Notice::Progress { run, progress } => core.progressed(run, Some(progress)),
+            Notice::Event(event) => core.happened(event),
+            Notice::Request {
                 request,
                 topic,
                 data,
                 timeout_ms,
             } => self.request(request, topic, data, timeout_ms),
-            Word::Log {
+            Notice::Log {
                 level,
                 target,
                 message,
@@ -287,8 +287,8 @@ impl Tether {
                 self.keep_line(&message);
                 core.log(u32::from(level), &target, Ok(&message));
             }
-            Word::Counts(counts) => self.lock().counts = counts,
-            Word::Closed { in_time } => {
+            Notice::Counts(counts) => self.lock().counts = counts,
+            Notice::Closed { in_time } => {
                 self.lock().closed = Some((in_time, Instant::now()));
                 self.bell.ring();
             }
@@ -347,7 +347,7 @@ impl Tether {
                 Ended::NeverBegun(failure.clone()),
             ),
         };
-        let (asks, words) = {
+        let (asks, commands) = {
             let mut state = self.lock();
             state.gone = Some(later);
             state.moving.clear();
@@ -355,15 +355,18 @@ impl Tether {
             // Dropping them tells the opening that the child has ended.
             state.hello = None;
             state.opened = None;
-            (std::mem::take(&mut state.asks), std::mem::take(&mut state.words))
+            (
+                std::mem::take(&mut state.asks),
+                std::mem::take(&mut state.commands),
+            )
         };
         self.end.send_replace(Some(end));
         self.core.runs.lose_and_refuse(&failure, later_runs);
         for (_, reply) in asks {
             _ = reply.send(Err(failure.clone()));
         }
-        for (_, word) in words {
-            _ = word.reply.send(Err(failure.clone()));
+        for (_, command) in commands {
+            _ = command.reply.send(Err(failure.clone()));
         }
     }
 }

@@ -79,75 +79,75 @@ fn orders() -> Vec<Order> {
     ]
 }
 
-fn words() -> Vec<Word> {
+fn notices() -> Vec<Notice> {
     let failure = Failure {
         data: Some(big()),
         ..Failure::new("E", "m")
     };
     vec![
-        Word::Hello(Hello {
+        Notice::Hello(Hello {
             abi: PROTOCOL,
             version: "1".into(),
             features: vec!["x".into()],
         }),
-        Word::Opened(Ok(Functions {
+        Notice::Opened(Ok(Functions {
             plan: true,
             ..Functions::default()
         })),
-        Word::Opened(Err(failure.clone())),
-        Word::Answer {
+        Notice::Opened(Err(failure.clone())),
+        Notice::Answer {
             ask: 1,
             ok: false,
             json: "{}".into(),
         },
-        Word::Complete {
+        Notice::Complete {
             run: 2,
             ended: Ended::Reported(Completion::Output(big())),
         },
-        Word::Complete {
+        Notice::Complete {
             run: 3,
             ended: Ended::Reported(Completion::Error(failure.clone())),
         },
-        Word::Complete {
+        Notice::Complete {
             run: 4,
             ended: Ended::Cancelled,
         },
-        Word::Complete {
+        Notice::Complete {
             run: 5,
             ended: Ended::Lost(failure.clone()),
         },
-        Word::Progress {
+        Notice::Progress {
             run: 6,
             progress: Progress {
                 fraction: Some(0.5),
                 ..Progress::default()
             },
         },
-        Word::Event(Event {
+        Notice::Event(Event {
             kind: "k".into(),
             data: Some(big()),
             ..Event::default()
         }),
-        Word::Request {
+        Notice::Request {
             request: 7,
             topic: "t".into(),
             data: big(),
             timeout_ms: 5,
         },
-        Word::Log {
+        Notice::Log {
             level: 3,
             target: "t".into(),
             message: "m".into(),
         },
-        Word::Counts(Counts::default()),
-        Word::Closed { in_time: false },
-        Word::Said { id: 8, said: Ok(()) },
-        Word::Said {
+        Notice::Counts(Counts::default()),
+        Notice::Closed { in_time: false },
+        Notice::Said { id: 8, said: Ok(()) },
+        Notice::Said {
             id: 9,
             said: Err(failure),
         },
-        Word::Alive(10),
-        Word::Unknown(7777),
+        Notice::Alive(10),
+        Notice::Unknown(7777),
     ]
 }
 
@@ -173,8 +173,8 @@ fn every_frame_comes_back_as_it_was() {
     for order in orders() {
         assert_eq!(Order::read(order.frame()).unwrap(), order);
     }
-    for word in words() {
-        assert_eq!(Word::read(word.frame()).unwrap(), word);
+    for notice in notices() {
+        assert_eq!(Notice::read(notice.frame()).unwrap(), notice);
     }
 }
 
@@ -182,8 +182,8 @@ fn every_frame_comes_back_as_it_was() {
 fn keys_that_are_missing_or_new_are_no_reason_to_fail() {
     let hello = Frame::json(1, 0, 0, &json!({"abi": 1, "later": {}}));
     assert_eq!(
-        Word::read(hello).unwrap(),
-        Word::Hello(Hello {
+        Notice::read(hello).unwrap(),
+        Notice::Hello(Hello {
             abi: 1,
             ..Hello::default()
         })
@@ -216,11 +216,11 @@ proptest! {
         let mut decoder = Decoder::new(512);
         decoder.push(&bytes);
         while let Ok(Some(frame)) = decoder.next() {
-            _ = Word::read(frame.clone());
+            _ = Notice::read(frame.clone());
             _ = Order::read(frame);
         }
         let frame = Frame::new(kind, code, 1, bytes);
-        _ = Word::read(frame.clone());
+        _ = Notice::read(frame.clone());
         _ = Order::read(frame);
     }
 }

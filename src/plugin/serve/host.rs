@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use super::{LOOK, kill_self};
 use crate::engine::{Ended, RunId, Toolbox, Unanswered};
 use crate::plugin::counts::Counts;
-use crate::plugin::frame::{Decoder, Functions, MAX_DATA, Opening, Order, Word};
+use crate::plugin::frame::{Decoder, Functions, MAX_DATA, Notice, Opening, Order};
 use crate::plugin::in_process::{InProcess, Open};
 use crate::plugin::load::Library;
 use crate::plugin::outlet::{Bell, Outlet};
@@ -88,21 +88,21 @@ impl Host {
 
     /// A line of the log.
     pub(in crate::plugin) fn log(&self, level: u16, target: String, message: String) {
-        let word = Word::Log {
+        let notice = Notice::Log {
             level,
             target,
             message,
         };
         // What is lost here would be lost by the rate limit of the other side.
-        self.data.chatter(&word.frame().encode());
+        self.data.chatter(&notice.frame().encode());
     }
 
-    pub(super) fn say(&self, word: &Word) {
-        self.data.send(&word.frame().encode());
+    pub(super) fn say(&self, notice: &Notice) {
+        self.data.send(&notice.frame().encode());
     }
 
     pub(super) fn answer(&self, id: u64, said: Result<(), Failure>) {
-        self.control.send(&Word::Said { id, said }.frame().encode());
+        self.control.send(&Notice::Said { id, said }.frame().encode());
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -156,7 +156,7 @@ impl Host {
         match order {
             Order::Open(opening) => {
                 let opened = runtime.block_on(self.open(opening));
-                self.say(&Word::Opened(opened));
+                self.say(&Notice::Opened(opened));
             }
             Order::Start { run, progress, json } => self.start(run, progress, json),
             Order::Close => runtime.block_on(self.close()),
@@ -226,7 +226,7 @@ impl Host {
             max_requests,
             open: Duration::from_millis(open_ms),
             close: Duration::from_millis(close_ms),
-            // The service waits for the word on a halt, and decides what it means when none comes.
+            // The service waits for the answer to a halt, and decides what it means when none comes.
             halt: Duration::from_secs(10),
             silence: Duration::from_millis(silence_ms),
         };
@@ -258,7 +258,7 @@ impl Host {
         let Some(toolbox) = self.toolbox().filter(|_| !cancelled) else {
             drop(intake);
             let ended = Ended::Cancelled;
-            return self.say(&Word::Complete { run, ended });
+            return self.say(&Notice::Complete { run, ended });
         };
         self.live.lock().insert(run, moves);
         if moves {
@@ -272,7 +272,7 @@ impl Host {
             let host = self.clone();
             Arc::new(move |progress: Progress| {
                 host.data
-                    .chatter(&Word::Progress { run, progress }.frame().encode());
+                    .chatter(&Notice::Progress { run, progress }.frame().encode());
             }) as crate::engine::ProgressSink
         });
         let host = self.clone();
@@ -282,7 +282,7 @@ impl Host {
 
     fn ended(&self, run: u64, ended: Ended) {
         self.tell_counts();
-        self.say(&Word::Complete { run, ended });
+        self.say(&Notice::Complete { run, ended });
         if self.live.lock().remove(&run) == Some(true) {
             self.moving.fetch_sub(1, Ordering::SeqCst);
         }
@@ -295,7 +295,7 @@ impl Host {
         let mut told = self.counts.lock();
         if *told != now {
             *told = now;
-            self.say(&Word::Counts(now));
+            self.say(&Notice::Counts(now));
         }
     }
 
@@ -321,7 +321,7 @@ impl Host {
         };
         self.tell_counts();
         let json = json.unwrap_or_default();
-        self.say(&Word::Answer { ask, ok, json });
+        self.say(&Notice::Answer { ask, ok, json });
     }
 
     async fn close(self: &Arc<Self>) {
@@ -330,7 +330,7 @@ impl Host {
             None => true,
         };
         self.tell_counts();
-        self.say(&Word::Closed { in_time });
+        self.say(&Notice::Closed { in_time });
         let until = Instant::now() + Duration::from_secs(1);
         while self.data.is_behind() && Instant::now() < until {
             let outlet = self.data.as_fd();
@@ -363,7 +363,7 @@ struct Uplink(Arc<Host>);
 impl HostServices for Uplink {
     fn event(&self, _: &Origin, event: Event) {
         self.0.tell_counts();
-        self.0.say(&Word::Event(event));
+        self.0.say(&Notice::Event(event));
     }
 
     fn request(&self, _: &Origin, request: Request) {
@@ -373,7 +373,7 @@ impl HostServices for Uplink {
             data,
             timeout,
         } = request;
-        self.0.say(&Word::Request {
+        self.0.say(&Notice::Request {
             request: id,
             topic,
             data,

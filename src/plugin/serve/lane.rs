@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use super::host::{Host, not_open, timespec};
 use super::{LOOK, kill_self};
 use crate::engine::{Halt, Toolbox};
-use crate::plugin::frame::{Decoder, HaltOrder, MAX_CONTROL, Order, Word};
+use crate::plugin::frame::{Decoder, HaltOrder, MAX_CONTROL, Notice, Order};
 use crate::plugin::in_process::InProcess;
 use crate::plugin::outlet::Outlet;
 use crate::plugin::spawner::input;
@@ -118,7 +118,7 @@ impl Control {
 
     fn obey(&self, order: Order) {
         match order {
-            Order::Heartbeat(number) => self.host.control.send(&Word::Alive(number).frame().encode()),
+            Order::Heartbeat(number) => self.host.control.send(&Notice::Alive(number).frame().encode()),
             Order::Cancel { run, starts } => self.host.about(run, starts, |toolbox, run| toolbox.cancel(run)),
             Order::GiveUp { run, starts } => self.host.about(run, starts, InProcess::give_up),
             Order::Halt { id, halt } => self.halt(id, halt),
@@ -141,7 +141,7 @@ impl Control {
             emergency,
             stop_epoch,
         } = order;
-        // On its way when this returns; the word is waited for elsewhere.
+        // It is sent when this returns; another task waits for the answer.
         let halted = toolbox.halt(Halt {
             subsystems,
             emergency,
@@ -176,7 +176,7 @@ impl Control {
         self.host.log(2, "toolbox_host".to_owned(), reason.to_owned());
         if self.host.moving.load(Ordering::SeqCst) > 0 {
             // Should the service be there after all: this is an emergency stop, and nothing moves after it until a resume.
-            self.host.say(&Word::Event(Event {
+            self.host.say(&Notice::Event(Event {
                 kind: "latched".to_owned(),
                 severity: Severity::Error,
                 data: Some(serde_json::json!({ "reason": reason })),

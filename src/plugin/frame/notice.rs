@@ -1,4 +1,4 @@
-//! What a toolbox's process tells the service. Read [`Word`].
+//! What a toolbox's process tells the service. Read [`Notice`].
 
 use ovos_toolbox_wire::{Event, Failure, Progress};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::{Frame, FrameError};
 use crate::engine::Ended;
 use crate::plugin::counts::Counts;
 
-/// The first word of a child.
+/// The first notice of a child.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::plugin) struct Hello {
     /// [`PROTOCOL`] of the child.
@@ -51,7 +51,7 @@ struct RequestBody {
 
 /// From the child to the service.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::plugin) enum Word {
+pub(in crate::plugin) enum Notice {
     // --- data socket
     /// Must stay the first frame, of this kind and shape, in every version: it is what the service decides by whether it
     /// can read any other frame of this child at all. A child whose first frame is another one is given up.
@@ -100,7 +100,7 @@ pub(in crate::plugin) enum Word {
     Unknown(u16),
 }
 
-impl Word {
+impl Notice {
     pub(in crate::plugin) fn frame(&self) -> Frame {
         match self {
             Self::Hello(hello) => Frame::json(1, 0, 0, hello),
