@@ -7,6 +7,7 @@
 
 pub mod action;
 pub mod adapter;
+mod backends;
 pub mod capability;
 pub mod conclude;
 pub mod config;

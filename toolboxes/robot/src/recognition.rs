@@ -1,7 +1,7 @@
 //! Questions about people.
 //!
-//! Owns the bus topic that a vision or speaker skill answers, and the fallback to the simulator's people. Recognises
-//! nobody itself. Read [`answer`].
+//! Owns the bus topic that a vision or speaker skill answers, and the fallback to the simulator's people. It does not
+//! recognise people itself. Read [`answer`].
 
 use ovos_toolbox_sdk::prelude::*;
 
@@ -27,13 +27,13 @@ pub const TOOLS: [&str; 10] = [
     "get_last_seen",
 ];
 
-/// How long a simulated robot waits for somebody on the bus.
+/// How long a simulated robot waits for an answer from the bus.
 const SIMULATED: Duration = Duration::from_millis(500);
 
 /// Asks the bus, then the simulator.
 ///
 /// # Errors
-/// Nobody recognises people here, or whoever does says that it did not work.
+/// No handler answers, or the handler says that it did not work.
 ///
 /// # Cancel safety
 /// Dropping it gives up the answer; what was asked for may still be done.
@@ -83,7 +83,7 @@ pub async fn answer(
     })
 }
 
-/// Where somebody or something is, by whoever sees it.
+/// Where a person or a thing is, as the handler sees it.
 ///
 /// # Cancel safety
 /// As [`answer`].
@@ -100,15 +100,15 @@ pub async fn locate(context: &Context<Robots>, unit: &Unit, what: &str) -> Optio
 
 async fn ask(context: &Context<Robots>, unit: &Unit, tool: &str, args: &Value) -> Result<Value, ToolError> {
     let robots = context.toolbox();
-    if !robots.somebody_may_answer() {
-        return Err(ToolError::new("TimeoutError", "nobody has answered a moment ago"));
+    if !robots.is_worth_asking() {
+        return Err(ToolError::new("TimeoutError", "no handler answered a moment ago"));
     }
-    // Whoever enrolls a voice listens first.
+    // To enroll a voice the handler listens first.
     let listening = args
         .get("duration_seconds")
         .and_then(Value::as_f64)
         .unwrap_or(0.0);
-    // A simulated robot has people of its own: nobody waits long for others.
+    // A simulated robot has people of its own: a long wait is not worth it.
     let patience = robots.recognition_timeout();
     let patience = if unit.capabilities().simulated {
         patience.min(SIMULATED)

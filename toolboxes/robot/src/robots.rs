@@ -14,6 +14,7 @@ use crate::adapter::booster_k1::{self, BoosterK1};
 use crate::adapter::johnny5::{self, Johnny5};
 use crate::adapter::unitree_g1::{self, UnitreeG1};
 use crate::adapter::{ActionError, Adapter, Notice, Notify, sim};
+use crate::backends::Backends;
 use crate::config::{AdapterKind, Config, RobotConfig};
 use crate::limits::narrow;
 use crate::model::{Model, ModelError};
@@ -24,16 +25,16 @@ use crate::subsystem::Subsystem;
 use crate::tools;
 use crate::unit::Unit;
 
-/// How long nobody is asked again after nobody has answered: a look at an unknown thing must not cost the timeout
+/// How long no question is asked after one without an answer: a look at an unknown thing must not cost the timeout
 /// each time.
-const NOBODY: Duration = Duration::from_secs(10);
+const UNANSWERED: Duration = Duration::from_secs(10);
 
 /// The open toolbox.
 pub struct Robots {
     units: Vec<Unit>,
     data_dir: Option<PathBuf>,
     recognition_timeout: Duration,
-    nobody_since: Mutex<Option<Instant>>,
+    unanswered_since: Mutex<Option<Instant>>,
 }
 
 impl Robots {
@@ -99,15 +100,21 @@ impl Robots {
 
     /// Whether it is worth asking.
     #[must_use]
-    pub fn somebody_may_answer(&self) -> bool {
-        let since = self.nobody_since.lock().unwrap_or_else(PoisonError::into_inner);
-        since.is_none_or(|since| since.elapsed() >= NOBODY)
+    pub fn is_worth_asking(&self) -> bool {
+        let since = self
+            .unanswered_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        since.is_none_or(|since| since.elapsed() >= UNANSWERED)
     }
 
-    /// Remembers whether somebody has answered.
-    pub fn answered(&self, somebody: bool) {
-        let mut since = self.nobody_since.lock().unwrap_or_else(PoisonError::into_inner);
-        *since = (!somebody).then(Instant::now);
+    /// Remembers whether a handler has answered.
+    pub fn answered(&self, answered: bool) {
+        let mut since = self
+            .unanswered_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *since = (!answered).then(Instant::now);
     }
 
     /// An emergency stop of every robot.
@@ -159,10 +166,14 @@ impl Toolbox for Robots {
             robots.insert("sim".to_string(), RobotConfig::default());
         }
         let several = robots.len() > 1;
-        let mut units = Vec::with_capacity(robots.len());
+        let backends: Arc<Backends> = Arc::default();
         for (name, robot) in &robots {
             check_name(name)?;
-            let (model, adapter) = make(name, robot, notify(&host, name))?;
+            backends.add(name, robot.adapter == AdapterKind::Sim);
+        }
+        let mut units = Vec::with_capacity(robots.len());
+        for (name, robot) in &robots {
+            let (model, adapter) = make(name, robot, notify(&host, &backends, name))?;
             units.push(Unit::new(name, model, adapter, several));
         }
         // A robot that is away does not keep the others from working: its adapter goes on trying.
@@ -170,14 +181,18 @@ impl Toolbox for Robots {
         for (unit, connected) in units.iter().zip(connected) {
             if let Err(error) = connected {
                 tracing::warn!(robot = unit.name, %error, "not connected");
-                host.backend("lost", &error.to_string());
+                let reason = match error {
+                    ActionError::NotConnected { reason, .. } => reason,
+                    other => other.to_string(),
+                };
+                backends.tell(&host, &unit.name, "lost", &reason);
             }
         }
         Ok(Self {
             units,
             data_dir: config.data_dir.or_else(user_data),
             recognition_timeout: Duration::from_millis(config.recognition_timeout_ms.clamp(100, 9_000)),
-            nobody_since: Mutex::default(),
+            unanswered_since: Mutex::default(),
         })
     }
 
@@ -298,10 +313,10 @@ fn check_name(name: &str) -> Result<(), ToolError> {
     )))
 }
 
-fn notify(host: &Host, name: &str) -> Notify {
-    let (host, name) = (host.clone(), name.to_string());
+fn notify(host: &Host, backends: &Arc<Backends>, name: &str) -> Notify {
+    let (host, backends, name) = (host.clone(), Arc::clone(backends), name.to_string());
     Arc::new(move |notice| match notice {
-        Notice::Backend { state, reason } => host.backend(&state, &format!("{name}: {reason}")),
+        Notice::Backend { state, reason } => backends.tell(&host, &name, &state, &reason),
         Notice::Latched { reason } => host.latched(&format!("{name}: {reason}")),
     })
 }

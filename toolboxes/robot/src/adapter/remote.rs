@@ -161,7 +161,7 @@ impl<L: Link> Watched for Shared<L> {
         };
         (self.notify)(Notice::Backend {
             state: state.to_owned(),
-            reason: format!("{}: {reason}", self.name),
+            reason: reason.to_owned(),
         });
     }
 }
@@ -206,13 +206,13 @@ impl<L: Link> Remote<L> {
             }
             if Instant::now() >= end {
                 return Err(self.away(&format!(
-                    "nobody in DDS domain {} hears; check the robot's power, ros.domain and ros.interfaces",
+                    "no robot in DDS domain {} hears; check the robot's power, ros.domain and ros.interfaces",
                     self.ros.domain
                 )));
             }
             tokio::time::sleep(LOOK).await;
         };
-        // It may have been walking for somebody who is gone.
+        // It may still be walking for a process that is gone.
         link.say(&Velocity::default()).map_err(|error| self.failed(error))
     }
 
@@ -271,7 +271,7 @@ impl<L: Link> Remote<L> {
             biased;
             done = work => done,
             trouble = self.trouble(moves) => {
-                // Without the right to command somebody else halts it.
+                // Without the right to command, a halt comes from outside.
                 let _ = control.command(halt);
                 Err(trouble)
             }

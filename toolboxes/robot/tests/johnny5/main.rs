@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+#[path = "../support/people.rs"]
+mod people;
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 #[path = "../support/servos.rs"]
 mod servos;
 
+mod backends;
 mod calibration;
+mod followed;
 mod hand;
 mod movement;
-mod people;
 mod rest;
 mod trouble;
 mod upkeep;

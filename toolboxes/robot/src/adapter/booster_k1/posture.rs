@@ -19,10 +19,10 @@ pub(super) struct Posture(Arc<AtomicU32>);
 
 impl Posture {
     /// Hears the robot's word, and tells others when it changes.
-    pub(super) fn hear(participant: &Participant, robot: &str, notify: &Notify) -> Result<Self, RosError> {
+    pub(super) fn hear(participant: &Participant, notify: &Notify) -> Result<Self, RosError> {
         let posture = Arc::new(AtomicU32::new(READY));
         let heard = Arc::clone(&posture);
-        let (robot, notify) = (robot.to_owned(), notify.clone());
+        let notify = notify.clone();
         participant.subscribe(FALL_DOWN, FALL_DOWN_STATE, false, move |said: FallDownState| {
             if heard.swap(said.fall_down_state, Ordering::SeqCst) == said.fall_down_state {
                 return;
@@ -33,7 +33,7 @@ impl Posture {
             };
             notify(Notice::Backend {
                 state: state.to_owned(),
-                reason: format!("{robot}: {reason}"),
+                reason,
             });
         })?;
         Ok(Self(posture))

@@ -97,7 +97,7 @@ impl RpcLink {
             word.heard();
             *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(low);
         })?;
-        let posture = Posture::hear(&participant, name, notify)?;
+        let posture = Posture::hear(&participant, notify)?;
         Ok(Self {
             participant,
             rpc,
@@ -215,8 +215,8 @@ impl RpcLink {
         if none {
             *told = Told::default();
         }
-        drop(told);
         self.commands.publish(command)?;
+        drop(told);
         Ok(none)
     }
 
@@ -289,8 +289,9 @@ impl RpcLink {
             cmd_type: 1,
             motor_cmd: told.motors.clone(),
         };
-        drop(told);
+        // Under the lock: one command is for both arms, and an older one must not be said after a newer one.
         self.commands.publish(command)?;
+        drop(told);
         Ok(whole)
     }
 
