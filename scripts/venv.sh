@@ -41,8 +41,9 @@ fill .venv tests/python/requirements.txt tests/python/constraints.txt tests/pyth
 -r tests/python/requirements.txt -c tests/python/constraints.txt
 --no-deps --no-build-isolation -e tests/python/reference_toolbox
 END
-fill .venv-robots tests/python/requirements-robots.txt <<END
+fill .venv-robots tests/python/requirements-robots.txt tests/python/requirements-unitree.txt <<END
 -r tests/python/requirements-robots.txt
+--no-deps -r tests/python/requirements-unitree.txt
 END
 fill .venv-vendors tests/python/requirements-export.txt <<END
 -r tests/python/requirements-export.txt

@@ -84,7 +84,7 @@ fn a_k1_that_was_damped_is_asked_for_its_arms_again() {
     let right = first_right(&frames);
     assert!(
         right.iter().all(|[_, weight]| *weight == 0.0),
-        "nobody moved this arm: {right:?}"
+        "this arm was not moved: {right:?}"
     );
 }
 
@@ -119,7 +119,7 @@ fn a_stop_moves_nothing_that_somebody_else_may_have_moved() {
     let frames = scene.new_frames();
     assert!(
         of(&frames, "head").is_empty(),
-        "nobody says where it is: {frames:?}"
+        "it is not known where it is: {frames:?}"
     );
     let arms = of(&frames, "arm");
     assert!(

@@ -1,4 +1,4 @@
-//! A K1 that falls: it says so on `/fall_down`, and nobody moves it until it stands.
+//! A K1 that falls: it says so on `/fall_down`, and it is not moved until it stands.
 
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ use crate::{domain, each, own, velocities};
 
 #[test]
 fn an_address_that_this_machine_has_not_is_named() {
-    // Kept for documentation: nobody has it.
+    // Reserved for documentation: no machine has it.
     let ros = json!({"domain": 7, "interfaces": ["127.0.0.1", "203.0.113.77"], "discovery_ms": 300});
     each(&["k1_topics", "k1_rpc", "g1"], |&kind| {
         let config = json!({"robots": {"hal": own(kind, &ros)}});

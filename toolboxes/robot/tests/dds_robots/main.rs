@@ -13,16 +13,21 @@ mod catalogue;
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 #[path = "../support/peers.rs"]
 mod peers;
+#[path = "../support/people.rs"]
+mod people;
 
 mod arms;
 mod both_arms;
 mod endings;
 mod every_tool;
 mod falls;
+mod followed;
 mod gestures;
 mod graph;
 mod late;
 mod readers;
+mod silence;
+mod vendor;
 mod words;
 
 use std::net::{Ipv4Addr, UdpSocket};
@@ -56,7 +61,7 @@ pub(crate) fn domain() -> u16 {
             let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 10_000 + domain));
             port.map(|port| TAKEN.lock().unwrap().push(port)).is_ok()
         })
-        .expect("a domain that nobody is in")
+        .expect("a domain that is free")
 }
 
 pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {

@@ -6,18 +6,19 @@ velocities.
 It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
 change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
 fsm, `fall N` lets a K1 say that it falls (1), lies (2), gets up (3) or stands (0), `gesture N` sets how many
-milliseconds an arm action of a G1 takes, `graph N` tells who is in the domain, where the ids on `ros_discovery_info` have N
-bytes, `quit` ends it. Arms of a robot that is damped or without power hang at 0.25 rad in every joint.
+milliseconds an arm action of a G1 takes, `mute 1` has it say no more where its joints are and `mute 0` say it again,
+`graph N` tells who is in the domain, where the ids on `ros_discovery_info` have N bytes, `quit` ends it. Arms of a robot
+that is damped or without power hang at 0.25 rad in every joint.
 
 A G1's arm service does as the vendor documents it (Arm Action Service Interface, and g1_arm_action_client.hpp in
 unitree_sdk2): an action is answered when it is over, which takes less than ten seconds by the vendor's example; one that is
 asked for meanwhile is refused (7400); some actions are held afterwards, for 20 s at most, and all but the release (99) and
-the same action are refused then (7401). How long each of them takes is not documented: 3 s here, and 0.5 s for the release.
-Whether the release is refused, too, while an action is under way is not documented: here it is, which is the harder case.
+the same action are refused then (7401). The vendor gives no figure for a single action: the 3 s here and the 0.5 s of the
+release are ours. Whether the release is refused, too, while an action is under way is not documented: here it is, which is
+the harder case. That the arms' weight is joint 29 is from the vendor's example and not from its package.
 """
 
 import json
-import struct
 import sys
 import threading
 import time
@@ -27,12 +28,11 @@ from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication, B
 from cyclonedds.core import Policy, Qos
 from cyclonedds.domain import DomainParticipant
 from cyclonedds.idl import IdlStruct
-from cyclonedds.idl.types import array, float32, float64, int8, int16, int32, int64, sequence, uint8, uint32
+from cyclonedds.idl.types import array, float32, float64, int8, int32, sequence, uint8, uint32
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
 from cyclonedds.util import duration
-
 
 def ros(package, name):
     return f"{package}::msg::dds_::{name}_"
@@ -154,121 +154,10 @@ class BoosterLowCmd(IdlStruct, typename=ros("booster_interface", "LowCmd")):
     motor_cmd: sequence[BoosterMotorCmd]
 
 
-@dataclass
-class RequestIdentity(IdlStruct, typename=ros("unitree_api", "RequestIdentity")):
-    id: int64
-    api_id: int64
-
-
-@dataclass
-class RequestLease(IdlStruct, typename=ros("unitree_api", "RequestLease")):
-    id: int64
-
-
-@dataclass
-class RequestPolicy(IdlStruct, typename=ros("unitree_api", "RequestPolicy")):
-    priority: int32
-    noreply: bool
-
-
-@dataclass
-class RequestHeader(IdlStruct, typename=ros("unitree_api", "RequestHeader")):
-    identity: RequestIdentity
-    lease: RequestLease
-    policy: RequestPolicy
-
-
-@dataclass
-class Request(IdlStruct, typename=ros("unitree_api", "Request")):
-    header: RequestHeader
-    parameter: str
-    binary: sequence[uint8]
-
-
-@dataclass
-class ResponseStatus(IdlStruct, typename=ros("unitree_api", "ResponseStatus")):
-    code: int32
-
-
-@dataclass
-class ResponseHeader(IdlStruct, typename=ros("unitree_api", "ResponseHeader")):
-    identity: RequestIdentity
-    status: ResponseStatus
-
-
-@dataclass
-class Response(IdlStruct, typename=ros("unitree_api", "Response")):
-    header: ResponseHeader
-    data: str
-    binary: sequence[int8]
-
-
-@dataclass
-class UnitreeMotorCmd(IdlStruct, typename=ros("unitree_hg", "MotorCmd")):
-    mode: uint8
-    q: float32
-    dq: float32
-    tau: float32
-    kp: float32
-    kd: float32
-    reserve: uint32
-
-
-@dataclass
-class UnitreeLowCmd(IdlStruct, typename=ros("unitree_hg", "LowCmd")):
-    mode_pr: uint8
-    mode_machine: uint8
-    motor_cmd: array[UnitreeMotorCmd, 35]
-    reserve: array[uint32, 4]
-    crc: uint32
-
-
-@dataclass
-class UnitreeImu(IdlStruct, typename=ros("unitree_hg", "IMUState")):
-    quaternion: array[float32, 4]
-    gyroscope: array[float32, 3]
-    accelerometer: array[float32, 3]
-    rpy: array[float32, 3]
-    temperature: int16
-
-
-@dataclass
-class UnitreeMotorState(IdlStruct, typename=ros("unitree_hg", "MotorState")):
-    mode: uint8 = 1
-    q: float32 = 0.0
-    dq: float32 = 0.0
-    ddq: float32 = 0.0
-    tau_est: float32 = 0.0
-    temperature: array[int16, 2] = field(default_factory=lambda: [33, 34])
-    vol: float32 = 54.0
-    sensor: array[uint32, 2] = field(default_factory=lambda: [0, 0])
-    motorstate: uint32 = 0
-    reserve: array[uint32, 4] = field(default_factory=lambda: [0] * 4)
-
-
-@dataclass
-class UnitreeLowState(IdlStruct, typename=ros("unitree_hg", "LowState")):
-    version: array[uint32, 2]
-    mode_pr: uint8
-    mode_machine: uint8
-    tick: uint32
-    imu_state: UnitreeImu
-    motor_state: array[UnitreeMotorState, 35]
-    wireless_remote: array[uint8, 40]
-    reserve: array[uint32, 4]
-    crc: uint32
-
-
-@dataclass
-class UnitreeHandCmd(IdlStruct, typename=ros("unitree_hg", "HandCmd")):
-    motor_cmd: sequence[UnitreeMotorCmd]
-    reserve: array[uint32, 4]
-
-
 RELIABLE = Qos(Policy.Reliability.Reliable(duration(milliseconds=100)), Policy.History.KeepLast(50))
 participant = DomainParticipant(int(sys.argv[2]))
 printing = threading.Lock()
-asked = {"status": 0, "silent": False, "mode": 1, "fall": 0, "gesture": 3000, "quit": False}
+asked = {"status": 0, "silent": False, "mode": 1, "fall": 0, "gesture": 3000, "mute": 0, "quit": False}
 
 
 def say(**frame):
@@ -289,6 +178,12 @@ def hear(topic, kind, deliver):
 
 def writer(topic, kind):
     return DataWriter(participant, Topic(participant, topic, kind), RELIABLE)
+
+
+def tell(state, message):
+    """Says where the robot's joints are."""
+    if not asked["mute"]:
+        state.write(message)
 
 
 def every(seconds, what):
@@ -350,29 +245,6 @@ def graph(length):
     say(topic="graph")
 
 
-def vendor_crc(words):
-    """As unitree_sdk2_python computes it, one bit at a time."""
-    crc = 0xFFFFFFFF
-    for word in words:
-        bit = 1 << 31
-        for _ in range(32):
-            crc = ((crc << 1) & 0xFFFFFFFF) ^ (0x04C11DB7 if crc & 0x80000000 else 0)
-            if word & bit:
-                crc ^= 0x04C11DB7
-            bit >>= 1
-    return crc
-
-
-def packed(command):
-    values = [command.mode_pr, command.mode_machine]
-    for motor in command.motor_cmd:
-        values += [motor.mode, motor.q, motor.dq, motor.tau, motor.kp, motor.kd, motor.reserve]
-    values += [*command.reserve, command.crc]
-    data = struct.pack("<2B2x" + "B3x5fI" * 35 + "5I", *values)
-    assert len(data) == 1004
-    return struct.unpack("<250I", data[:1000])
-
-
 def hang(motors):
     for motor in motors:
         motor.q = 0.25
@@ -396,17 +268,17 @@ def k1_topics(hears=True, tells=True):
 
     state = writer("rt/joint_states", JointState) if tells else None
 
-    def tell():
+    def tell_joints():
         known = {f"{arm}_{name}": q for arm, all_q in joints.items() for name, q in zip(names, all_q)}
         radians = [q * 3.141592653589793 / 180 for q in known.values()]
-        state.write(JointState(Header(Time(0, 0), ""), list(known), radians, [0.0] * 12, [0.0] * 12))
+        tell(state, JointState(Header(Time(0, 0), ""), list(known), radians, [0.0] * 12, [0.0] * 12))
 
     hear("rt/cmd_vel", Twist, velocity)
     if hears:
         hear("rt/head/pan_tilt", Float64MultiArray, positions("head"))
         hear("rt/arm/joint_positions", Float64MultiArray, positions("arm"))
     if tells:
-        every(0.05, tell)
+        every(0.05, tell_joints)
 
 
 def k1_rpc():
@@ -441,13 +313,33 @@ def k1_rpc():
     hear("rt/LocoApiTopicReq", RpcReqMsg, request)
     hear("rt/joint_ctrl", BoosterLowCmd, command)
     still = BoosterImu([0.0] * 3, [0.0] * 3, [0.0, 0.0, 9.8])
-    every(0.02, lambda: state.write(BoosterLowState(still, motors, motors)))
+    every(0.02, lambda: tell(state, BoosterLowState(still, motors, motors)))
     posture = writer("rt/fall_down", FallDownState)
     every(0.1, lambda: posture.write(FallDownState(asked["fall"], True)))
 
 
 def g1():
-    motors = [UnitreeMotorState() for _ in range(35)]
+    """Made of the vendor's own package: its message types, topics, numbers of functions and actions, and its checksum."""
+    from unitree_sdk2py.core.channel_name import ChannelType, GetServerChannelName
+    from unitree_sdk2py.g1.arm import g1_arm_action_api as arm_api
+    from unitree_sdk2py.g1.arm.g1_arm_action_client import action_map
+    from unitree_sdk2py.g1.loco import g1_loco_api as sport_api
+    from unitree_sdk2py.idl.default import unitree_hg_msg_dds__LowState_
+    from unitree_sdk2py.idl.unitree_api.msg.dds_ import Request_, Response_, ResponseHeader_, ResponseStatus_
+    from unitree_sdk2py.idl.unitree_hg.msg.dds_ import HandCmd_, LowCmd_, LowState_
+    from unitree_sdk2py.rpc.internal import RPC_ERR_SERVER_API_NOT_IMPL
+    from unitree_sdk2py.utils.crc import CRC
+
+    SPORT, ARM = sport_api.LOCO_SERVICE_NAME, arm_api.ARM_ACTION_SERVICE_NAME
+    FUNCTIONS = {
+        service: {number for name, number in vars(api).items() if name.startswith("ROBOT_API_ID_")}
+        for service, api in ((SPORT, sport_api), (ARM, arm_api))
+    }
+    low = unitree_hg_msg_dds__LowState_()
+    low.mode_machine = 5
+    motors = low.motor_state
+    for motor in motors:
+        motor.mode, motor.temperature, motor.vol = 1, [33, 34], 54.0
     motors[12].q = 0.1
     walking = {"until": None}
 
@@ -464,8 +356,8 @@ def g1():
 
     arm = {"busy": None, "holds": None}
     arm_lock = threading.Lock()
-    HOLDING = (15, 20, 21)
-    RELEASE = 99
+    HOLDING = [action_map[name] for name in ("hands up", "heart", "right heart")]
+    RELEASE = action_map["release arm"]
 
     def finish(action, answer):
         time.sleep(0.5 if action == RELEASE else asked["gesture"] / 1000)
@@ -481,6 +373,8 @@ def g1():
             held, until = arm["holds"] or (None, 0)
             if asked["status"]:
                 code = asked["status"]
+            elif action not in action_map.values():
+                code = 7402
             elif arm["busy"] is not None:
                 code = 7400
             elif held and until > time.monotonic() and action not in (RELEASE, held):
@@ -496,35 +390,40 @@ def g1():
             answer(code)
 
     def service(name):
-        responses = writer(f"rt/api/{name}/response", Response)
+        responses = writer(GetServerChannelName(name, ChannelType.SEND), Response_)
 
         def request(message):
             identity = message.header.identity
             parameter = json.loads(message.parameter) if message.parameter else None
             noreply = message.header.policy.noreply
             say(topic=name, api=identity.api_id, parameter=parameter, noreply=noreply)
-            if name == "sport" and identity.api_id == 7105:
+            api = identity.api_id if identity.api_id in FUNCTIONS[name] else None
+            if name == SPORT and api == sport_api.ROBOT_API_ID_LOCO_SET_VELOCITY:
                 walk(parameter)
-            if name == "sport" and identity.api_id == 7101 and parameter["data"] in (0, 1):
+            if name == SPORT and api == sport_api.ROBOT_API_ID_LOCO_SET_FSM_ID and parameter["data"] in (0, 1):
                 hang(motors[15:29])
 
             def answer(code):
                 if asked["silent"] or noreply:
                     return
-                data = json.dumps({"data": asked["mode"]}) if identity.api_id == 7001 else ""
-                responses.write(Response(ResponseHeader(identity, ResponseStatus(code)), data, []))
+                data = ""
+                if name == SPORT and api == sport_api.ROBOT_API_ID_LOCO_GET_FSM_ID:
+                    data = json.dumps({"data": asked["mode"]})
+                responses.write(Response_(ResponseHeader_(identity, ResponseStatus_(code)), data, []))
 
-            if name == "arm" and identity.api_id == 7106:
+            if name == ARM and api == arm_api.ROBOT_API_ID_ARM_ACTION_EXECUTE_ACTION:
                 act(parameter["data"], answer)
+            elif api is None:
+                answer(RPC_ERR_SERVER_API_NOT_IMPL)
             else:
                 answer(asked["status"])
 
-        hear(f"rt/api/{name}/request", Request, request)
+        hear(GetServerChannelName(name, ChannelType.RECV), Request_, request)
 
     def command(message):
         say(
             topic="arms",
-            crc=message.crc == vendor_crc(packed(message)),
+            crc=message.crc == CRC().Crc(message),
             machine=message.mode_machine,
             weight=message.motor_cmd[29].q,
             motors={str(n): [m.q, m.kp, m.kd] for n, m in enumerate(message.motor_cmd) if m.kp or m.q},
@@ -536,15 +435,14 @@ def g1():
     def hand(side):
         return lambda message: say(topic="hand", side=side, motors=[[m.mode, m.q] for m in message.motor_cmd])
 
-    state = writer("rt/lowstate", UnitreeLowState)
-    imu = UnitreeImu([1.0, 0.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3, [0.0] * 3, 30)
-    service("sport")
-    service("arm")
-    hear("rt/arm_sdk", UnitreeLowCmd, command)
-    hear("rt/dex3/left/cmd", UnitreeHandCmd, hand("left"))
-    hear("rt/dex3/right/cmd", UnitreeHandCmd, hand("right"))
+    state = writer("rt/lowstate", LowState_)
+    service(SPORT)
+    service(ARM)
+    hear("rt/arm_sdk", LowCmd_, command)
+    hear("rt/dex3/left/cmd", HandCmd_, hand("left"))
+    hear("rt/dex3/right/cmd", HandCmd_, hand("right"))
     every(0.01, end)
-    every(0.02, lambda: state.write(UnitreeLowState([0, 0], 0, 5, 1, imu, motors, [0] * 40, [0] * 4, 0)))
+    every(0.02, lambda: tell(state, low))
 
 
 ROBOTS = {

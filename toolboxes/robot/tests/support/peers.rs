@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The Python interpreter with the vendors' packages, or `None` where this machine was told to do without.
@@ -15,20 +15,23 @@ pub(crate) fn python() -> Option<PathBuf> {
         );
         return None;
     }
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .find(|dir| dir.join("scripts/venv.sh").exists());
-    let checkout = checkout.expect("the tests run in a checkout");
-    let python = checkout.join(".venv-robots/bin/python");
-    if !checkout.join(".venv-robots/.ready").exists() {
+    static FILLED: OnceLock<PathBuf> = OnceLock::new();
+    let python = FILLED.get_or_init(|| {
+        let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .find(|dir| dir.join("scripts/venv.sh").exists());
+        let checkout = checkout.expect("the tests run in a checkout");
+        // Also where the venv is there: the packages may have changed since.
         let out = Command::new(checkout.join("scripts/venv.sh")).output().unwrap();
+        let python = checkout.join(".venv-robots/bin/python");
         assert!(
             out.status.success() && python.exists(),
             "scripts/venv.sh: {}\nset OVOS_TOOLS_SKIP_PYTHON=1 to do without",
             String::from_utf8_lossy(&out.stderr)
         );
-    }
-    Some(python)
+        python
+    });
+    Some(python.clone())
 }
 
 /// How often what is waited for is looked at when the script says nothing.
@@ -100,7 +103,7 @@ impl Peer {
             assert!(!left.is_zero(), "{}: no {what}:\n{}", self.name, lines.join("\n"));
             let heard = self.heard.0.lock().unwrap();
             if heard.len() == lines.len() {
-                // What `seen` asks may also be somebody else, who does not wake us.
+                // What `seen` asks may also be another party, which does not wake us.
                 drop(self.heard.1.wait_timeout(heard, left.min(LOOK)).unwrap());
             }
         }
