@@ -157,7 +157,7 @@ impl Line {
         })
     }
 
-    /// Pulls the cable: whoever has the path open is cut off.
+    /// Pulls the cable: a program that has the path open is cut off.
     pub fn unplug(&self) {
         self.shared.plugged.store(false, Ordering::SeqCst);
     }
@@ -190,8 +190,8 @@ fn run(shared: &Shared, terminal: Terminal, link: Option<&Path>) {
     let mut answers: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     while !shared.closing.load(Ordering::SeqCst) {
         if !shared.plugged.load(Ordering::SeqCst) {
-            // The link first: the next terminal of somebody else may get the number of this one, and whoever looks for
-            // this bus must not find that.
+            // The link first: another program's next terminal may get the number of this one, and must not be found by a
+            // program that looks for this bus.
             if let (true, Some(link)) = (terminal.is_some(), link) {
                 let _ = std::fs::remove_file(link);
             }

@@ -224,7 +224,7 @@ fn bare_dds(runtime: &tokio::runtime::Runtime, network: &RosConfig) -> f64 {
     // The first ones are lost.
     let first = Instant::now();
     let heard = loop {
-        assert!(first.elapsed() < Duration::from_secs(10), "nobody answers");
+        assert!(first.elapsed() < Duration::from_secs(10), "no answer came");
         assert!(writer.write(ask(0), None).is_ok(), "a request");
         let answer =
             runtime.block_on(async { tokio::time::timeout(Duration::from_millis(200), stream.next()).await });

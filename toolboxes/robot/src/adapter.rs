@@ -96,7 +96,7 @@ pub trait Adapter: Send + Sync {
         None
     }
 
-    /// Answers a recognition question where nobody on the bus does. Only the simulator's people can.
+    /// Answers a recognition question that no handler on the bus has answered. Only the simulator's people can.
     fn recognise(&self, tool: &str, args: &Value) -> Option<Value> {
         let _ = (tool, args);
         None
@@ -280,7 +280,7 @@ impl Control {
         Self { right }
     }
 
-    /// A control that nobody cancels.
+    /// A control that is never cancelled.
     #[must_use]
     pub fn free() -> Self {
         Self::new(Arc::new(Free))

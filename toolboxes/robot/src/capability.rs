@@ -136,7 +136,7 @@ pub struct Base {
     pub max_lateral: f64,
     /// Turning, rad/s.
     pub max_angular: f64,
-    /// What `walk` and `move_base` take where nobody says how fast, m/s.
+    /// What `walk` and `move_base` take when no speed is given, m/s.
     pub usual_linear: f64,
     /// How far it may go from where it was when the toolbox was opened, in metres, where the configuration says.
     #[serde(default)]

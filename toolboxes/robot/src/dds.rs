@@ -1,7 +1,7 @@
 //! A participant in a DDS domain, which is what ROS 2 topics and the robots' own interfaces are made of.
 //!
 //! Owns one participant, the ROS node that it says it is, and one thread on which discovery and subscriptions run, so that
-//! neither needs the runtime of whoever uses it. Publishing never blocks. A publisher is ready when a reader has been there for 200 ms:
+//! neither needs the runtime of its caller. Publishing never blocks. A publisher is ready when a reader has been there for 200 ms:
 //! what is published earlier is lost, because the reader does not know the writer yet. Read [`Participant`].
 
 pub mod asked;
@@ -274,7 +274,7 @@ fn join(config: &RosConfig) -> Result<DomainParticipant, RosError> {
 /// What ROS takes by default; a reader that is not reliable hears reliable and other writers alike.
 fn quality(reliable: bool) -> QosPolicies {
     let reliability = match reliable {
-        // Fails at once where nobody acknowledges.
+        // Fails at once where no subscriber acknowledges.
         true => Reliability::Reliable {
             max_blocking_time: rustdds::Duration::ZERO,
         },
@@ -327,7 +327,7 @@ fn unusable(topic: &str, reason: impl ToString) -> RosError {
 }
 
 impl<M: Serialize> Publisher<M> {
-    /// Sends a message to whoever is there. Never blocks.
+    /// Sends a message to the subscribers that are there. Never blocks.
     ///
     /// # Errors
     /// The participant is closed, or the message could not be sent.
@@ -370,7 +370,7 @@ impl<M: Serialize> Publisher<M> {
         let end = Instant::now() + patience;
         while !self.is_ready() {
             if Instant::now() >= end {
-                return Err(RosError::Nobody {
+                return Err(RosError::NoReader {
                     topic: self.topic.clone(),
                     waited: patience,
                 });
@@ -384,7 +384,7 @@ impl<M: Serialize> Publisher<M> {
 fn why<D>(error: &WriteError<D>) -> &'static str {
     // The error carries the whole message.
     match error {
-        WriteError::WouldBlock { .. } => "the queue is full: nobody acknowledges",
+        WriteError::WouldBlock { .. } => "the queue is full: no subscriber acknowledges",
         WriteError::Poisoned { .. } | WriteError::Internal { .. } => "the participant has failed",
         _ => "it was not accepted",
     }

@@ -50,7 +50,7 @@ pub fn aside(seconds: f64, step: Step) -> Node {
     node(name, seconds, params)
 }
 
-/// A question to whoever recognises people, for `recognition`.
+/// A question to the handler that recognises people, for `recognition`.
 #[must_use]
 pub fn ask(tool: &'static str, seconds: f64, params: Object) -> Node {
     node(tool.to_string(), seconds, params)

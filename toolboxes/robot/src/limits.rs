@@ -1,7 +1,7 @@
 //! Joint, speed and workspace limits, in one place for every adapter.
 //!
-//! Owns the last look at an action before an adapter sees it. Whoever made the action was to stay within the limits;
-//! what is beyond them is refused here and never clamped, because a clamped movement is one that nobody asked for.
+//! Owns the last look at an action before an adapter sees it. An action should be within the limits when it is made;
+//! what is beyond them is refused here and never clamped, because a clamped movement is not the one that was asked for.
 //! Read [`check`].
 
 use std::time::Duration;

@@ -81,7 +81,7 @@ pub enum ModelError {
     },
 }
 
-/// The name of the place that stands for everything whose place nobody has taught.
+/// The name of the place that stands for everything whose place was not taught.
 const ANYTHING: &str = "anything";
 const HOME: &str = "home";
 
@@ -201,7 +201,7 @@ impl Model {
         }
     }
 
-    /// Where a hand goes for a step of picking or placing, and whether somebody has taught that place.
+    /// Where a hand goes for a step of picking or placing, and whether that place was taught.
     #[must_use]
     pub fn place(&self, target: &str, arm: Subsystem, stage: Stage) -> Option<(Vec<f64>, bool)> {
         let taught = self.places.get(&target.to_lowercase());

@@ -23,7 +23,7 @@ use pace::{magnitude, turn_speed, usual_linear, velocity};
 pub const LOOK_SPEED: f64 = 0.5;
 /// How fast a hand goes to a thing.
 pub const REACH_SPEED: f64 = 0.5;
-/// Stands for whoever speaks, in a look.
+/// Stands for the person who speaks, in a look.
 pub const SPEAKER: &str = "speaker";
 /// How long an arm points, in seconds.
 const POINT_HOLD: f64 = 1.0;
@@ -37,7 +37,7 @@ pub struct Resolved {
     pub notes: Vec<String>,
 }
 
-/// What somebody has to be asked about before a step can be resolved: where something is.
+/// What has to be located before a step can be resolved.
 #[must_use]
 pub fn sought<'s>(unit: &Unit, step: &'s Step) -> Option<&'s str> {
     match step {
@@ -284,7 +284,7 @@ fn look(
     // Looking is the one movement that goes as far as it can: so it is documented, and half a look is still one.
     let pan = wanted_pan.clamp(pan_joint.min, pan_joint.max);
     let tilt = wanted_tilt.clamp(tilt_joint.min, tilt_joint.max);
-    // No head turns right round: whoever says "behind" does not expect it.
+    // No head turns right round, and "behind" does not ask for it.
     let short =
         (wanted_pan.abs() < 180.0 && (pan - wanted_pan).abs() > 1e-6) || (tilt - wanted_tilt).abs() > 1e-6;
     if short {
@@ -343,7 +343,7 @@ fn reach(
         .ok_or_else(|| unit.lacks(format!("reaching with {on}")))?;
     if !taught && stage == Stage::Above && unit.adapter.locate(target).is_none() {
         notes.push(format!(
-            "nobody has taught where {target} is: reached to the usual place (poses file, places.{})",
+            "it was not taught where {target} is: reached to the usual place (poses file, places.{})",
             target.to_lowercase().replace(' ', "_")
         ));
     }

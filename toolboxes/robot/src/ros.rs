@@ -1,4 +1,4 @@
-//! ROS 2 topics, whoever carries them.
+//! ROS 2 topics, by any backend.
 //!
 //! Owns the configuration, the messages that the adapters exchange over ROS topics, and the trait behind which a
 //! backend is. The built-in one speaks DDS itself and needs no ROS installation; another can be linked in (see
@@ -172,11 +172,11 @@ pub enum RosError {
         /// Why.
         reason: String,
     },
-    /// Nobody hears.
+    /// Nothing subscribes.
     #[error(
-        "nobody hears {topic} after {waited:?}; check that the robot is on, and the domain and the interfaces"
+        "nothing subscribes to {topic} after {waited:?}; check that the robot is on, and the domain and the interfaces"
     )]
-    Nobody {
+    NoReader {
         /// Its ROS name.
         topic: String,
         /// How long.

@@ -54,7 +54,7 @@ pub async fn run_value(context: Context<Robots>, params: Value) -> Result<Value,
     Ok(serde_json::to_value(run(context, params).await?)?)
 }
 
-/// For stop and reset, which the service carries out itself: only somebody who drives the toolbox directly comes here.
+/// For stop and reset, which the service carries out itself: only a program that drives the toolbox directly comes here.
 ///
 /// # Errors
 /// Nothing was reset, with the reason.
@@ -308,7 +308,7 @@ fn speaker(heard: &Done) -> Result<Sighting, ToolError> {
         }),
         _ => Err(ToolError::new(
             "RobotError",
-            format!("nobody is heard clearly: confidence {confidence:.2}, at least {SURE} is needed"),
+            format!("no voice is heard clearly: confidence {confidence:.2}, at least {SURE} is needed"),
         )),
     }
 }

@@ -154,7 +154,7 @@ pub enum Step {
 pub enum Heading {
     /// By degrees; counterclockwise is positive.
     By { degrees: f64, speed: f64 },
-    /// Towards somebody or something that is looked for when it turns.
+    /// Towards a person or a thing that is located when it turns.
     To { target: String, speed: f64 },
 }
 

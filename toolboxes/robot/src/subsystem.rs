@@ -1,6 +1,6 @@
 //! The parts of a robot that are reserved, moved and halted.
 //!
-//! Owns their names. A gripper belongs to its arm, because whoever moves the arm also moves what it holds.
+//! Owns their names. A gripper belongs to its arm, because moving the arm also moves what the gripper holds.
 //! Read [`Subsystem`].
 
 use std::fmt;

@@ -25,7 +25,7 @@ use robot::ros::RosConfig;
 use serde_json::{Value, json};
 use support::peers::Peer;
 
-/// A K1 that answers everything, and lies down for nobody.
+/// A K1 that answers everything, and refuses to lie down.
 struct Robot {
     _participant: Participant,
     asked: Arc<Mutex<Vec<(i64, Value)>>>,

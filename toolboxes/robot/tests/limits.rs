@@ -66,7 +66,7 @@ fn a_poses_file_extends_the_built_in_ones() {
     let output = robot.invoke("dance", json!({"style": "groovy"})).unwrap();
     assert_eq!(output["success"], true, "{output:#}");
     // A taught place needs no excuse. The hand reaches it, and has nothing to put down.
-    for (location, excuse) in [("mug", None), ("shelf", Some("nobody has taught where shelf is"))] {
+    for (location, excuse) in [("mug", None), ("shelf", Some("it was not taught where shelf is"))] {
         let output = robot
             .invoke("place_object", json!({"location": location}))
             .unwrap();
@@ -377,12 +377,12 @@ fn pointing_at_one_person_is_rare() {
     );
     let clear = point(json!({"name": "Ada", "context": "clarification"})).unwrap();
     assert_eq!(clear["success"], true, "{clear:#}");
-    let nobody = point(json!({"name": "Nobody"})).unwrap();
+    let unseen = point(json!({"name": "Zoe"})).unwrap();
     assert!(
-        nobody["message"]
+        unseen["message"]
             .as_str()
             .unwrap()
-            .contains("five does not know where Nobody is"),
-        "{nobody:#}"
+            .contains("five does not know where Zoe is"),
+        "{unseen:#}"
     );
 }

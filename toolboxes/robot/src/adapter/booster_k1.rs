@@ -462,8 +462,8 @@ impl Adapter for BoosterK1 {
             said = said.and(rpc.end(&concerned));
         }
         for one in concerned {
-            // Arms and head stop where they are: nobody leads them on, and those that go by themselves are called back.
-            // Never to where they were sent: somebody else may have moved them since, and a stop moves nothing.
+            // Arms and head stop where they are: no command leads them on, and those that go by themselves are called back.
+            // Never to where they were sent: they may have been moved since, and a stop moves nothing.
             if self.capabilities.joints(one).is_some()
                 && let Some(positions) = link.measured(one)
             {

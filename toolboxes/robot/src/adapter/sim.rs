@@ -325,7 +325,7 @@ fn needs_servos(primitive: &Primitive) -> bool {
         )
 }
 
-/// Three decimals are what anybody wants to read.
+/// Rounds to three decimals.
 fn thousandth(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0 + 0.0
 }

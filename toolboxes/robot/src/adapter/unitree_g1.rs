@@ -434,7 +434,7 @@ pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> 
     let release = || vec![ask(api::ARM_ACTION, &release_body())];
     match arm.and_then(|arm| arm.say(Duration::from_secs(1), Duration::from_millis(100), release)) {
         // It can be switched off, and performs nothing then.
-        Err(RosError::Nobody { topic, .. }) => {
+        Err(RosError::NoReader { topic, .. }) => {
             tracing::info!(topic, "no arm service: no action to end");
             Ok(())
         }

@@ -15,7 +15,7 @@ use crate::ros::RosError;
 /// What the robot said: the body of its answer, or the code with which it refused and what that means.
 pub(super) type Verdict = Result<Value, (i64, &'static str)>;
 
-/// The requests that nobody has answered yet.
+/// The requests without an answer so far.
 #[derive(Clone, Default)]
 pub(super) struct Waiting(Arc<Mutex<HashMap<String, oneshot::Sender<Verdict>>>>);
 
@@ -39,7 +39,7 @@ impl Waiting {
         }
     }
 
-    /// Hands over an answer. One that nobody waits for is somebody else's, or late.
+    /// Hands over an answer. One without a request is another client's, or late.
     pub(super) fn answered(&self, id: &str, verdict: Verdict) {
         let asker = self.lock().remove(id);
         if let Some(asker) = asker {

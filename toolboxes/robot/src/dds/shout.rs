@@ -1,4 +1,4 @@
-//! One topic, published from nothing and at once: for a stop that nobody is left to say.
+//! One topic, published from nothing and at once: for a stop after the process that should say it has died.
 //!
 //! Less than a node: no announcement to ROS, no subscriptions, no thread of our own, so that it is heard sooner.
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{dds_name, join, quality, topic_of, unusable};
 use crate::ros::{RosConfig, RosError};
 
-/// For how long it is said after somebody hears.
+/// For how long it is said once there is a subscriber.
 const LASTING: Duration = Duration::from_millis(250);
 
 /// Publishes one topic until it was heard.
@@ -38,7 +38,7 @@ impl<M: Serialize> Shout<M> {
         })
     }
 
-    /// Whether anybody hears, settled or not.
+    /// Whether there is a subscriber, settled or not.
     fn is_heard(&self) -> bool {
         let readers = self.participant.discovered_readers();
         readers
@@ -58,7 +58,7 @@ impl<M: Serialize> Shout<M> {
         let mut heard = None;
         loop {
             for message in messages() {
-                // A full queue means that nobody acknowledges yet.
+                // A full queue means that no subscriber acknowledges yet.
                 let _ = self.writer.write(message, None);
             }
             if heard.is_none() && self.is_heard() {
@@ -67,7 +67,7 @@ impl<M: Serialize> Shout<M> {
             match heard {
                 Some(heard) if heard.elapsed() >= LASTING => return Ok(()),
                 None if Instant::now() >= end => {
-                    return Err(RosError::Nobody {
+                    return Err(RosError::NoReader {
                         topic: self.topic.clone(),
                         waited: patience,
                     });

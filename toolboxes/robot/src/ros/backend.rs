@@ -30,7 +30,7 @@ pub trait RosBackend: Send + Sync {
     /// The name cannot be used.
     fn subscribe(&self, topic: &str, kind: Kind, deliver: Deliver) -> Result<(), RosError>;
 
-    /// Whether somebody hears an announced topic, for long enough to hear what is published now.
+    /// Whether an announced topic has a subscriber, for long enough to hear what is published now.
     fn is_heard(&self, topic: &str) -> bool;
 
     /// Ends threads and leaves the network.

@@ -1,6 +1,6 @@
 //! The thread that ends a velocity by itself and notices who is there.
 //!
-//! A walking robot is told its velocity again and again; when nobody has said it for the length of a lease, this thread
+//! A walking robot is told its velocity again and again; when it was not said for the length of a lease, this thread
 //! says zero, three times, because one can be lost. It says so, too, to a robot that comes or comes back: a network that
 //! was away took the last stop with it. Read [`Watch`].
 
@@ -50,7 +50,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What comes back may still do what it was told last, so zero is said, unless somebody drives it already.
+    /// What comes back may still do what it was told last, so zero is said, unless a call drives it already.
     fn has_come(&self) {
         let mut state = self.state();
         if state.until.is_none() {
@@ -123,7 +123,7 @@ fn run(shared: &Shared, watched: &dyn Watched) {
             state.repeats = REPEATS;
             state.next_repeat = Some(now + GAP);
             drop(state);
-            tracing::warn!("nobody has renewed the velocity: it ends");
+            tracing::warn!("the velocity was not renewed: it ends");
             watched.stop();
             continue;
         }

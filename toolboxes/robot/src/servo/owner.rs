@@ -353,7 +353,7 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
         }
         shared.connected.store(owner.wire.is_open(), Ordering::SeqCst);
     }
-    // Nobody is left who could: the last word on this bus is a stop of what still turns.
+    // No other thread can say it now: the last word on this bus is a stop of what still turns.
     let queue = std::mem::take(&mut *shared.queue());
     let wheels: Vec<u8> = queue.wheels.iter().map(|(id, _)| *id).collect();
     if !wheels.is_empty() {
@@ -365,7 +365,7 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
 }
 
 impl Owner {
-    /// Opens the port when it is not open, and stops the wheels then: they kept turning while nobody could reach them.
+    /// Opens the port when it is not open, and stops the wheels then: they kept turning while they could not be reached.
     /// So did the joints, which an emergency stop that came meanwhile ends now.
     fn connect(&mut self, shared: &Shared) -> Result<(), ServoError> {
         let was = self.wire.check();
@@ -376,7 +376,7 @@ impl Owner {
         };
         let connected = connected.and_then(|()| self.make_good(shared));
         let open = connected.is_ok();
-        // Before what comes of it: whoever is told that it is connected finds it so.
+        // Set before the notice goes out: who hears that it is connected finds it so.
         shared.connected.store(self.wire.is_open(), Ordering::SeqCst);
         if self.open.replace(open) != Some(open) {
             (self.changed)(&connected);
@@ -443,7 +443,7 @@ fn next(shared: &Shared) -> Next {
     }
 }
 
-/// Zero speed for these wheels, twice: nobody answers this instruction, and one can be lost.
+/// Zero speed for these wheels, twice: no servo answers this instruction, and one can be lost.
 fn still(wire: &mut Wire, wheels: &[u8]) -> Result<(), ServoError> {
     let zero: Vec<(u8, i64)> = wheels.iter().map(|id| (*id, 0)).collect();
     wire.write_each("goal_speed", &zero)?;

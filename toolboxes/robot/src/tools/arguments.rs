@@ -1,7 +1,7 @@
 //! Words and ranges that several tools take.
 //!
 //! Owns enums with the exact words of the catalogue and the checks of numbers. The service has checked arguments
-//! against the schema already; what is checked here once more also holds for whoever drives the toolbox directly.
+//! against the schema already; what is checked here once more also holds for a program that drives the toolbox directly.
 
 use ovos_toolbox_sdk::ToolError;
 

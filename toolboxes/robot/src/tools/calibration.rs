@@ -288,7 +288,7 @@ fn set_motor_id(unit: &Unit, args: SetMotorId) -> Planned<'_> {
 /// is saved first. The part has to be without power.
 #[derive(Deserialize, JsonSchema)]
 struct SetHomePosition {
-    /// Which part of the robot.
+    /// Which part of the robot; gantry is the head.
     subsystem: HomePart,
 }
 
@@ -409,7 +409,7 @@ fn calibration(step: SetupStep) -> Option<(&'static [Subsystem], f64, Step)> {
 /// Test parts of the robot, with small movements.
 #[derive(Deserialize, JsonSchema)]
 struct SelfTest {
-    /// Which parts.
+    /// Which parts; gantry is the head.
     #[serde(default = "usual_test")]
     #[schemars(length(max = 16))]
     subsystems: Vec<TestPart>,
@@ -463,7 +463,7 @@ struct SaveConfig {
     /// Letters, digits, _ and -.
     #[schemars(length(min = 1, max = 64))]
     name: String,
-    /// Which parts.
+    /// Which parts; gantry is the head.
     #[serde(default = "all_parts")]
     #[schemars(length(max = 16))]
     subsystems: Vec<SavePart>,

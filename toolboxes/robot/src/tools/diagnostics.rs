@@ -103,9 +103,9 @@ fn scan_motors(unit: &Unit, args: ScanMotors) -> Planned<'_> {
 /// Read position, speed, load, voltage and temperature of motors.
 #[derive(Deserialize, JsonSchema)]
 struct MotorStatus {
-    /// Which part of the robot.
+    /// Which part of the robot; gantry is the head.
     subsystem: MotorPart,
-    /// One motor only.
+    /// The id of one motor; every motor of the part when not given.
     #[serde(default)]
     #[schemars(range(min = 1, max = 253))]
     motor_id: Option<u8>,
@@ -155,7 +155,7 @@ fn test_motor(unit: &Unit, args: TestMotor) -> Planned<'_> {
 /// Find out which motors hold their position with power.
 #[derive(Deserialize, JsonSchema)]
 struct CheckTorque {
-    /// Which part of the robot.
+    /// Which part of the robot; gantry is the head.
     subsystem: MotorPart,
 }
 
@@ -166,7 +166,7 @@ fn check_torque(unit: &Unit, args: CheckTorque) -> Planned<'_> {
 /// Switch the power of motors on or off. An arm without power falls.
 #[derive(Deserialize, JsonSchema)]
 struct EnableTorque {
-    /// Which part of the robot.
+    /// Which part of the robot; gantry is the head.
     subsystem: MotorPart,
     /// On or off.
     #[serde(default = "yes")]
@@ -181,7 +181,7 @@ fn enable_torque(unit: &Unit, args: EnableTorque) -> Planned<'_> {
 /// Ask every servo whether it is there.
 #[derive(Deserialize, JsonSchema)]
 struct CheckServos {
-    /// Which part of the robot.
+    /// Which part of the robot; gantry is the head.
     #[serde(default)]
     subsystem: ServoPart,
 }

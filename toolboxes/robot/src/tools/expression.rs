@@ -99,8 +99,8 @@ fn gesture_while_speaking(unit: &Unit, args: GestureWhileSpeaking) -> Planned<'_
     Ok(Graph::new(unit).wave([aside(1.0, step)]))
 }
 
-/// Point at a person whose place is known, then lower the arm. At most once every two minutes for each person, unless
-/// it is to clarify who is meant.
+/// Point at a person whom the robot sees, then lower the arm. Works once in two minutes for each person, unless it
+/// clarifies who is meant.
 #[derive(Deserialize, JsonSchema)]
 struct PointAtPerson {
     /// Whom to point at.
@@ -108,7 +108,7 @@ struct PointAtPerson {
     /// Which arm; auto takes the one on the person's side.
     #[serde(default)]
     arm: AutoArm,
-    /// Why: a clarification may be repeated at any time.
+    /// Why the robot points. clarification may be repeated at any time.
     #[serde(default)]
     context: PointContext,
 }

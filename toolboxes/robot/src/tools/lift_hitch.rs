@@ -44,13 +44,13 @@ words!(
 /// Raise or lower the robot's lift.
 #[derive(Deserialize, JsonSchema)]
 struct Lift {
-    /// up and down move by distance_mm; home, top and bottom are heights.
+    /// up and down move by distance_mm; home, top and bottom go to that height. Ignored when position_mm is given.
     action: LiftAction,
     /// How far up or down, in millimetres; 50 when not given.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 300.0))]
     distance_mm: Option<f64>,
-    /// Go to this height in millimetres instead.
+    /// The height to go to, in millimetres.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 300.0))]
     position_mm: Option<f64>,

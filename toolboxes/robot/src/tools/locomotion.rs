@@ -32,9 +32,9 @@ words!(
 /// Move the robot a short distance.
 #[derive(Deserialize, JsonSchema)]
 struct MoveBase {
-    /// Which way; rotate_left and rotate_right turn on the spot.
+    /// Which way. left and right go sideways; rotate_left and rotate_right turn on the spot.
     direction: Direction,
-    /// How far, in metres; for rotations in radians.
+    /// How far, in metres; for rotate_left and rotate_right in radians.
     #[serde(default = "half")]
     #[schemars(range(min = 0.01, max = 2.0))]
     distance: f64,
@@ -55,13 +55,13 @@ pub(super) fn base_move(unit: &Unit, direction: &str, distance: f64) -> Node {
     on(Subsystem::Base, 10.0, step).lasting(seconds)
 }
 
-/// Walk or drive for a time at a speed. For an exact distance use move_base, for an angle spin or turn.
+/// Walk or drive for a time at a speed. For an exact distance use move_base, for an angle use spin or turn.
 #[derive(Deserialize, JsonSchema)]
 struct Walk {
-    /// Which way; rotate_left and rotate_right turn on the spot.
+    /// Which way. left and right go sideways; rotate_left and rotate_right turn on the spot.
     #[serde(default)]
     direction: Direction,
-    /// Metres per second; rotations are always at 0.5 rad/s.
+    /// Metres per second. rotate_left and rotate_right ignore it: they turn at 0.5 rad/s.
     #[serde(default = "walking_pace")]
     #[schemars(range(min = 0.1, max = 1.0))]
     speed: f64,
@@ -93,13 +93,13 @@ fn walk(unit: &Unit, args: Walk) -> Planned<'_> {
 /// Turn on the spot by an angle, once round by default.
 #[derive(Deserialize, JsonSchema)]
 struct SpinArgs {
-    /// Which way round; cw and ccw are short for clockwise and counterclockwise.
+    /// Which way round, seen from above: clockwise (cw) turns to the right, counterclockwise (ccw) to the left.
     direction: Spin,
     /// How far, in degrees.
     #[serde(default = "full_turn")]
     #[schemars(range(min = 1.0, max = 720.0))]
     degrees: f64,
-    /// Fraction of 90 degrees per second.
+    /// How fast: 1 is 90 degrees per second.
     #[serde(default = "half")]
     #[schemars(range(min = 0.1, max = 1.0))]
     speed: f64,
@@ -124,12 +124,13 @@ fn base_rotate(unit: &Unit, degrees: f64, speed: f64, seconds: f64) -> Node {
     on(Subsystem::Base, seconds, step).lasting(rotation_seconds(unit, degrees, speed))
 }
 
-/// Turn the robot towards a side or a person, looking there first.
+/// Turn the whole robot towards a side, a person or a thing. To move the head alone use look_at.
 #[derive(Deserialize, JsonSchema)]
 struct Turn {
-    /// left, right, around, behind, degrees (positive is left), or the name of somebody or something that is seen.
+    /// left or right (90 degrees), around or behind (180 degrees), degrees (positive is left), or the name of a person
+    /// or thing that the robot sees.
     target: Target,
-    /// Fraction of 90 degrees per second.
+    /// How fast: 1 is 90 degrees per second.
     #[serde(default = "half")]
     #[schemars(range(min = 0.1, max = 1.0))]
     speed: f64,

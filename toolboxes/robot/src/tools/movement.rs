@@ -38,7 +38,7 @@ words!(
     NodIntensity, Normal: Subtle "subtle", Normal "normal", Emphatic "emphatic"
 );
 
-/// Wave hello or goodbye with the robot's arm. Use it to greet somebody or to say goodbye.
+/// Wave with the robot's arm. Use it to greet a person or to say goodbye.
 #[derive(Deserialize, JsonSchema)]
 struct Wave {
     /// Which arm to wave with; both wave together.
@@ -81,7 +81,8 @@ fn wave(unit: &Unit, args: Wave) -> Planned<'_> {
     Ok(graph.wave(able.into_iter().map(wave)))
 }
 
-/// Move an arm to a named pose or to exact joint angles. For waving, pointing or picking use the tools of those names.
+/// Move an arm to a named pose or to exact joint angles, and keep it there. To wave or to point at a person use wave or
+/// point_at_person.
 #[derive(Deserialize, JsonSchema)]
 struct MoveArm {
     /// Which arm to move.
@@ -192,8 +193,8 @@ pub(super) fn unknown(argument: &str, what: &str, given: &str, known: &[&str]) -
 /// Turn the head towards a direction, a person or a thing.
 #[derive(Deserialize, JsonSchema)]
 struct LookAt {
-    /// forward, left, right, up, down or floor; or a person's or thing's name; or degrees as "pan" or "pan,tilt"
-    /// (negative is left and up).
+    /// forward, left, right, up, down or floor; or the name of a person or thing; or degrees: "-30" turns the head 30
+    /// to the left, "-30,10" also 10 down. Negative is left and up.
     target: Target,
 }
 
@@ -239,7 +240,8 @@ fn nod(unit: &Unit, args: Nod) -> Planned<'_> {
     Ok(Graph::new(unit).wave([on(Subsystem::Gantry, 5.0, step).lasting(seconds)]))
 }
 
-/// Bring the whole robot into a named pose: every part that the pose names moves at the same time.
+/// Bring the whole robot into a named pose and keep it there: every part that the pose names moves at the same time. To
+/// wave or to point at a person use wave or point_at_person.
 #[derive(Deserialize, JsonSchema)]
 struct GoToPose {
     /// Which pose.

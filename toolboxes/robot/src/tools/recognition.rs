@@ -1,6 +1,6 @@
 //! People: who is there, who speaks, and remembering them.
 //!
-//! The robot does not recognise anybody itself: these ask whoever answers `ovos.robot.recognise` on the bus.
+//! The robot does not recognise people itself: these tools ask the handler of `ovos.robot.recognise` on the bus.
 
 use ovos_toolbox_sdk::prelude::*;
 use serde::de::DeserializeOwned;
@@ -25,7 +25,7 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     listing.question::<GetLastSeen>("get_last_seen", Effect::Read);
 }
 
-/// A question to whoever recognises people. Checks what a schema cannot.
+/// A question to the handler that recognises people. Checks what a schema cannot.
 trait Question: DeserializeOwned + Serialize + JsonSchema + 'static {
     /// Its tool.
     const TOOL: &'static str;
@@ -57,11 +57,11 @@ fn question<A: Question>(unit: &Unit, args: A) -> Planned<'_> {
 }
 
 words!(
-    /// Where somebody stands.
+    /// Where a person stands.
     Position, Closest: Left "left", Center "center", Right "right", Closest "closest"
 );
 
-/// Who is in view right now, with their direction and distance.
+/// List the people in view right now, with direction and distance.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetVisiblePeople {
     /// Whether to include people the robot does not know.
@@ -73,13 +73,13 @@ impl Question for GetVisiblePeople {
     const TOOL: &'static str = "get_visible_people";
 }
 
-/// Who is the person at a position, or with a track id from get_visible_people.
+/// Tell who a person in view is. Give track_id or position.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct IdentifyPerson {
-    /// The person with this id.
+    /// The person's track id, from get_visible_people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     track_id: Option<i64>,
-    /// The person standing there.
+    /// Where the person stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     position: Option<Position>,
 }
@@ -88,13 +88,13 @@ impl Question for IdentifyPerson {
     const TOOL: &'static str = "identify_person";
 }
 
-/// Remember somebody's face under a name. Ask the person first.
+/// Remember a person's face under a name. Ask the person first.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct EnrollPerson {
     /// The person's name.
     #[schemars(length(min = 1, max = 200))]
     name: String,
-    /// Who it is of those in view; the closest when not given.
+    /// The person's track id, from get_visible_people; the closest person when not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     track_id: Option<i64>,
     /// Whether the person may administer the robot.
@@ -109,7 +109,7 @@ impl Question for EnrollPerson {
     }
 }
 
-/// From which direction somebody is speaking.
+/// Tell from which direction a person is speaking.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetSpeakerDirection {}
 
@@ -117,7 +117,7 @@ impl Question for GetSpeakerDirection {
     const TOOL: &'static str = "get_speaker_direction";
 }
 
-/// Who is speaking, by the voice.
+/// Tell who is speaking, by the voice.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct IdentifySpeaker {
     /// Whether to use the direction of the voice, too.
@@ -129,7 +129,7 @@ impl Question for IdentifySpeaker {
     const TOOL: &'static str = "identify_speaker";
 }
 
-/// Remember somebody's voice under a name, while the person speaks. Ask the person first.
+/// Remember a person's voice under a name, while the person speaks. Ask the person first.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct EnrollVoice {
     /// The person's name.
@@ -156,7 +156,7 @@ impl Question for EnrollVoice {
     }
 }
 
-/// Whom the robot knows, by face and by voice.
+/// List the people whom the robot knows, by face and by voice.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetKnownPeople {
     /// Include whom it knows by face.
@@ -192,7 +192,7 @@ impl Question for ForgetPerson {
     }
 }
 
-/// Who said what was heard in the last seconds.
+/// Tell who said what was heard in the last seconds.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct WhoSaidThat {
     /// How far back, in seconds.
@@ -212,7 +212,7 @@ impl Question for WhoSaidThat {
     }
 }
 
-/// When and where a person was last seen.
+/// Tell when and where a person was last seen.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct GetLastSeen {
     /// Who.
@@ -227,7 +227,7 @@ impl Question for GetLastSeen {
     }
 }
 
-/// Turn the head towards whoever is speaking.
+/// Turn the head towards the person who is speaking.
 #[derive(Deserialize, JsonSchema)]
 struct LookAtSpeaker {}
 

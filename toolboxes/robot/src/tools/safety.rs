@@ -34,7 +34,7 @@ words!(
     Unknown "unknown"
 );
 words!(
-    /// How soon to be sure.
+    /// high reports a fire sooner, and is wrong more often.
     Sensitivity, Medium: Low "low", Medium "medium", High "high"
 );
 
@@ -122,7 +122,7 @@ fn warning(hazard: Hazard, direction: Option<f64>) -> String {
         Hazard::Fire => "There is a fire",
         Hazard::Smoke => "There is smoke",
         Hazard::Obstacle => "There is something in the way",
-        Hazard::PersonDown => "Somebody is lying on the floor",
+        Hazard::PersonDown => "A person is lying on the floor",
         Hazard::Spill => "Something is spilled on the floor",
         Hazard::Unknown => "Something is wrong",
     };
@@ -143,7 +143,7 @@ struct EnableFireDetection {
     /// On or off.
     #[serde(default = "yes")]
     enabled: bool,
-    /// How soon to be sure.
+    /// high reports a fire sooner, and is wrong more often.
     #[serde(default)]
     sensitivity: Sensitivity,
     /// Whether a fire should be announced without being asked.

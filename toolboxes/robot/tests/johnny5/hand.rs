@@ -84,7 +84,7 @@ async fn a_grasp_that_closes_on_nothing_says_so() {
         nothing,
         Err(ActionError::Refused("right_arm has closed on nothing".to_owned()))
     );
-    // Nobody said that there is something.
+    // It was not said that there is something.
     run(&robot, ARM, grip(Grip::Open, None)).await.unwrap();
     run(&robot, ARM, grip(Grip::Close, None)).await.unwrap();
 }

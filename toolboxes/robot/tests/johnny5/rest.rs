@@ -29,7 +29,7 @@ async fn wheels_that_nobody_keeps_going_stop_by_themselves() {
             () = async { while !body.moves() { tokio::time::sleep(Duration::from_millis(2)).await } } => {}
         }
     }
-    // The future was dropped and nobody halted: as if everything above the bus's thread were gone.
+    // The future was dropped and nothing was halted: as if everything above the bus's thread were gone.
     let start = Instant::now();
     within("rest", || (!body.moves()).then_some(()));
     // The lease is 300 ms; the rest is again for the machine, and still below the second that a robot may move on.

@@ -141,7 +141,7 @@ async fn a_pulled_cable_is_said_and_put_back() {
         let _ = body.left.take_frames();
         body.left.plug();
         notices.wait("connected", round + 2);
-        // The wheels turned on while nobody could reach them; the first thing the bus hears is their stop.
+        // The wheels turned on while they could not be reached; the first thing the bus hears is their stop.
         let frames = within("a frame", || {
             let frames = body.left.frames();
             (!frames.is_empty()).then_some(frames)
@@ -197,7 +197,7 @@ async fn stopped_without_a_cable(body: &Body) -> (Johnny5, Notices) {
 async fn an_emergency_stop_without_a_cable_is_made_good() {
     let body = Body::new();
     let (_robot, notices) = stopped_without_a_cable(&body).await;
-    assert!(body.left.moves(), "nobody could tell it");
+    assert!(body.left.moves(), "it could not be told");
     body.left.plug();
     notices.wait("connected", 3);
     // It is sent by then, and heard a little later.

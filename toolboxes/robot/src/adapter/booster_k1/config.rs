@@ -104,7 +104,7 @@ pub fn model(config: &BoosterK1Config) -> Result<Model, ModelError> {
     Ok(model)
 }
 
-/// What an emergency stop does: stand where nobody says, because a robot without power falls.
+/// What an emergency stop does: by default the robot stands, because one without power falls.
 pub(super) fn estop(
     robot: &str,
     config: &BoosterK1Config,

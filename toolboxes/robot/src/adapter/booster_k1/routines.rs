@@ -1,4 +1,4 @@
-//! What a K1 does of its own, wave and dance, until somebody ends it.
+//! The K1's own wave and dance, which go on until they are ended.
 //!
 //! Owns starting and ending them, and what was begun and not surely ended. The robot would go on for ever, so nothing is
 //! forgotten before it has said that it heard the end. Read [`Routines`].
@@ -234,7 +234,7 @@ impl BoosterK1 {
         }
     }
 
-    /// Has the robot do something of its own for a while. It would go on for ever: whoever halts the arm ends it.
+    /// Has the robot do something of its own for a while. It would go on for ever: a halt of the arm ends it.
     async fn own(
         &self,
         link: &RpcLink,

@@ -10,7 +10,7 @@ use crate::action::{BusName, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::subsystem::Subsystem;
 
-/// How long the wheels turn when nobody says that they should go on.
+/// How long the wheels turn when they are not told to go on.
 pub(super) const LEASE: Duration = Duration::from_millis(300);
 /// How often it is said.
 const RENEW: Duration = Duration::from_millis(100);

@@ -22,7 +22,7 @@ pub(super) const THERE: i64 = 12;
 const NEARLY: i64 = 45;
 /// A servo that has not come closer for so long is blocked.
 const BLOCKED: Duration = Duration::from_millis(400);
-/// What a gripper and the hitch press with, of the servo's whole torque, where nobody says.
+/// What a gripper and the hitch press with, of the servo's whole torque, by default.
 pub(super) const USUAL_FORCE: f64 = 0.5;
 
 /// One servo and where it goes, in degrees or millimetres.

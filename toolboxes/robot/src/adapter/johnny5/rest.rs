@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(45);
 /// How long a port may be held by the process that has just died.
 const RELEASE: Duration = Duration::from_millis(800);
 
-/// What an emergency stop does: torque off where nobody says.
+/// What an emergency stop does: torque off by default.
 pub(super) fn estop(robot: &str, estop: Option<Estop>) -> Result<Estop, ActionError> {
     match estop.unwrap_or(Estop::TorqueOff) {
         Estop::Damp => Err(ActionError::NotSupported {
@@ -93,7 +93,7 @@ fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], torque_off: bool) -> Resul
     if !torque_off {
         return hold(wire, joints);
     }
-    // Nobody answers this instruction, so a servo that is missing does not delay it; twice, because it can be lost.
+    // No servo answers this instruction, so a servo that is missing does not delay it; twice, because it can be lost.
     let off: Vec<(u8, i64)> = all.iter().map(|id| (*id, 0)).collect();
     wire.write_each("torque_enable", &off)?;
     wire.write_each("torque_enable", &off)

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::adapter::Sighting;
 
-/// Somebody who is in view.
+/// A person in view.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Person {
-    /// Nobody the robot knows where it is missing.
+    /// Missing: a person whom the robot does not know.
     #[serde(default)]
     pub name: Option<String>,
     /// Degrees from straight ahead, negative to the left.
@@ -88,11 +88,11 @@ impl People {
             }
             "identify_person" => match self.pick(args) {
                 Some((index, person)) => seen(index, person),
-                None => nobody("nobody stands there"),
+                None => not_done("no person stands there"),
             },
             "enroll_person" => {
                 let Some((index, _)) = self.pick(args) else {
-                    return Some(nobody("nobody is in view"));
+                    return Some(not_done("no person is in view"));
                 };
                 let name = text("name");
                 self.visible[index].name = Some(name.clone());
@@ -142,7 +142,7 @@ impl People {
                         answer["seconds_ago"] = json!(0);
                         answer
                     }
-                    None => nobody(&format!("{name} has not been seen")),
+                    None => not_done(&format!("{name} has not been seen")),
                 }
             }
             _ => return None,
@@ -172,7 +172,7 @@ impl People {
             .iter_mut()
             .find(|(known, _)| known.eq_ignore_ascii_case(name));
         let Some((known_name, known)) = found else {
-            return nobody(&format!("nobody is known as {name}"));
+            return not_done(&format!("no person is known as {name}"));
         };
         known.face &= !face;
         known.voice &= !voice;
@@ -207,6 +207,6 @@ fn seen(index: usize, person: &Person) -> Value {
     })
 }
 
-fn nobody(why: &str) -> Value {
+fn not_done(why: &str) -> Value {
     json!({"success": false, "message": why})
 }

@@ -174,7 +174,7 @@ impl Arms {
         self.told().weight > 0.0
     }
 
-    /// The arms were let go: they hang where nobody has told them to be, and are taken anew.
+    /// The arms were let go and hang: the next command takes them from where they are.
     pub(super) fn forget(&self) {
         self.told().forget();
     }
@@ -243,7 +243,7 @@ impl Arms {
             .filter_map(|one| Some((*one, self.measured(*one)?)))
             .collect();
         let mut told = self.told();
-        // Nobody has led them since the robot was away, and one that was started anew has them for itself.
+        // They were not led since the robot was away, and a robot that was started anew leads them itself.
         if told.weight <= 0.0 || told.stale {
             return Ok(());
         }
@@ -272,7 +272,7 @@ impl Arms {
     pub(super) fn fade(&self) -> Result<bool, RosError> {
         let mut told = self.told();
         if !self.refresh(&mut told) {
-            // Nobody is there to take them, and one that comes now is told nothing of before.
+            // The robot is away and cannot take them; when it comes back it is told nothing of before.
             told.forget();
             return Ok(true);
         }
