@@ -189,6 +189,14 @@ impl Scene {
         self.harness.start_action(tool, action, json!({})).unwrap()
     }
 
+    /// Waits until a frame like this has come that was not looked at: a busy machine delivers late.
+    pub(crate) fn heard(&self, what: &str, like: impl Fn(&Value) -> bool) {
+        self.robot.wait(what, |_| {
+            let all = self.frames();
+            all.iter().skip(self.seen.get()).any(&like).then_some(())
+        });
+    }
+
     pub(crate) fn call(&self, tool: &str, args: Value) -> Value {
         self.settle();
         let _ = self.new_frames();

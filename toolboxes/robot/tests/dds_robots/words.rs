@@ -20,10 +20,14 @@ fn the_k1s_topics_carry_what_they_are_documented_to() {
         .count();
     assert!((5..=12).contains(&walking), "ten times a second: {told:?}");
     scene.call("look_at", json!({"target": "left"}));
+    scene.heard("word to the head", |frame| frame["topic"] == "head");
     let frames = scene.new_frames();
     let head: Vec<&Value> = frames.iter().filter(|frame| frame["topic"] == "head").collect();
     assert_eq!(head.last().unwrap()["data"], json!([-45.0, 0.0]), "{head:?}");
     scene.call("go_to_pose", json!({"pose": "arms_up"}));
+    for arm in ["left_arm", "right_arm"] {
+        scene.heard(arm, |frame| frame["label"] == arm && frame["data"][0] == -110.0);
+    }
     let frames = scene.new_frames();
     for (arm, sign) in [("left_arm", -1.0), ("right_arm", 1.0)] {
         let arms: Vec<&Value> = frames.iter().filter(|frame| frame["label"] == arm).collect();
