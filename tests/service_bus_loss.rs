@@ -19,6 +19,7 @@ mod support {
     pub(crate) mod python;
     pub(crate) mod scene;
     pub(crate) mod service;
+    pub(crate) mod stage;
 }
 
 use std::collections::HashMap;
@@ -26,29 +27,24 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use support::client::Client;
-use support::process::{DEADLINE, Process};
+use support::process::DEADLINE;
 use support::python::python;
 use support::scene::{Scene, assert_halted, from_first, monotonic_ns};
 use support::service::BusKind;
+use support::stage::Stage;
 
 const SEED: u64 = 0x000b_0550_0106;
 
-/// Kills the bus, waits for `meanwhile`, and brings it back.
-fn outage(
-    scene: &Scene,
-    kind: BusKind,
-    bus: &mut Process,
-    service: &Process,
-    client: &mut Client,
-    meanwhile: impl FnOnce(),
-) {
-    bus.kill();
-    meanwhile();
-    service.signal(Signal::STOP);
-    *bus = scene.bus_started(kind);
-    client.reconnect();
-    service.signal(Signal::CONT);
+impl Stage {
+    /// Kills the bus, waits for `meanwhile`, and brings it back.
+    fn outage(&mut self, kind: BusKind, meanwhile: impl FnOnce(&Scene)) {
+        self.bus.kill();
+        meanwhile(&self.scene);
+        self.service.signal(Signal::STOP);
+        self.bus = self.scene.bus_started(kind);
+        self.client.reconnect();
+        self.service.signal(Signal::CONT);
+    }
 }
 
 /// Four actions one after the other, about a second and a half in all.
@@ -59,21 +55,18 @@ fn one_armed() -> Value {
 /// 200 calls of `slow`, and one of `assemble` that is allowed to go on. Its motor log is the clock: the bus stays away
 /// until it is done, and some of the slow calls end before and others after that.
 fn slow_calls_survive(kind: BusKind) {
-    let scene = Scene::new(&json!({ "on_bus_loss": "continue", "on_bus_loss_ms": 100 }));
-    let mut bus = scene.bus(kind);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let mut stage = Stage::on(kind, &json!({ "on_bus_loss": "continue", "on_bus_loss_ms": 100 }));
 
     let mut random = fastrand::Rng::with_seed(SEED);
     let calls: Vec<String> = (0..200).map(|n| format!("slow-{n}")).collect();
     for call_id in &calls {
         // From before to long after the end of the outage. Nothing is answered before the bus is killed.
         let seconds = 1.5 + 2.0 * random.f64();
-        client.call(call_id, "slow", &json!({ "seconds": seconds }));
+        stage.client.call(call_id, "slow", &json!({ "seconds": seconds }));
     }
-    client.call("motion", "assemble", &one_armed());
-    client.until_phases(&[("running", 201)]);
-    outage(&scene, kind, &mut bus, &service, &mut client, || {
+    stage.client.call("motion", "assemble", &one_armed());
+    stage.client.until_phases(&[("running", 201)]);
+    stage.outage(kind, |scene| {
         scene.until_motors("end of the motion", |motors| {
             motors
                 .iter()
@@ -82,22 +75,24 @@ fn slow_calls_survive(kind: BusKind) {
         });
     });
 
-    client.until_answered(calls.iter().chain([&"motion".to_owned()]));
-    client.invoke("ping", &json!({}));
+    stage
+        .client
+        .until_answered(calls.iter().chain([&"motion".to_owned()]));
+    stage.client.invoke("ping", &json!({}));
     for call_id in &calls {
-        let answer = client.only_answer(call_id);
+        let answer = stage.client.only_answer(call_id);
         assert!(
             answer["result"]["seconds"].is_f64(),
             "{answer}\n{}",
-            service.log()
+            stage.service.log()
         );
     }
     assert_eq!(
-        client.only_answer("motion")["result"]["success"],
+        stage.client.only_answer("motion")["result"]["success"],
         true,
         "on_bus_loss: continue"
     );
-    assert!(from_first(&scene.motors(), &["halt", "emergency"]).is_none());
+    assert!(from_first(&stage.scene.motors(), &["halt", "emergency"]).is_none());
 }
 
 #[test]
@@ -115,37 +110,34 @@ fn slow_calls_survive_the_python_bus() {
 /// The answers are written into a connection whose other end never reads them, long before that shows.
 fn answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(kind: BusKind) {
     let hang = Duration::from_secs(20);
-    let scene = Scene::new(&json!({}));
-    let mut bus = scene.bus(kind);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let mut stage = Stage::on(kind, &json!({}));
     let mut random = fastrand::Rng::with_seed(SEED);
     let calls: Vec<String> = (0..200).map(|n| format!("slow-{n}")).collect();
     for call_id in &calls {
         let seconds = 5.0 + 10.0 * random.f64();
-        client.call(call_id, "slow", &json!({ "seconds": seconds }));
+        stage.client.call(call_id, "slow", &json!({ "seconds": seconds }));
     }
-    client.until_phases(&[("running", 200)]);
-    bus.signal(Signal::STOP);
+    stage.client.until_phases(&[("running", 200)]);
+    stage.bus.signal(Signal::STOP);
     // Not a wait for something: the hang itself.
     std::thread::sleep(hang);
-    outage(&scene, kind, &mut bus, &service, &mut client, || {});
+    stage.outage(kind, |_| {});
 
     let end = Instant::now() + DEADLINE;
     let mut marks = HashMap::new();
     while marks.len() < calls.len() {
-        let frame = client.next(end).expect("200 answers");
+        let frame = stage.client.next(end).expect("200 answers");
         if frame["type"] == "ovos.tools.invoke.response" {
             let call_id = frame["data"]["call_id"].as_str().unwrap().to_owned();
             marks.insert(call_id, frame["context"]["ovos_tools"].clone());
         }
     }
-    client.invoke("ping", &json!({}));
+    stage.client.invoke("ping", &json!({}));
     for call_id in &calls {
-        assert!(client.only_answer(call_id)["result"]["seconds"].is_f64());
+        assert!(stage.client.only_answer(call_id)["result"]["seconds"].is_f64());
         assert_eq!(marks[call_id], json!({ "call_id": call_id, "resent": 1 }));
     }
-    let status = client.ask("ovos.tools.status", &json!({}));
+    let status = stage.client.ask("ovos.tools.status", &json!({}));
     assert_eq!(status["bus"]["echoes"], true);
     assert_eq!(
         (
@@ -171,45 +163,44 @@ fn answers_survive_a_python_bus_that_hangs_and_is_killed() {
 /// Several calls of `assemble`, of which one moves and the others wait for it.
 fn motion_is_halted(kind: BusKind) {
     let limit_ms = 300;
-    let scene = Scene::new(&json!({ "on_bus_loss_ms": limit_ms }));
-    let mut bus = scene.bus(kind);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
+    let mut stage = Stage::on(kind, &json!({ "on_bus_loss_ms": limit_ms }));
 
     let calls: Vec<String> = (0..5).map(|n| format!("motion-{n}")).collect();
     for call_id in &calls {
-        client.call(
+        stage.client.call(
             call_id,
             "assemble",
             &json!({ "step_ms": 20, "steps": 5000, "timeout_ms": 100_000 }),
         );
         if call_id == "motion-0" {
-            client.until_call(call_id, "running");
+            stage.client.until_call(call_id, "running");
         }
     }
     // Reads are left alone.
-    client.call("slow", "slow", &json!({ "seconds": 2.0 }));
-    client.until_phases(&[("running", 2), ("queued", 4)]);
-    scene.until_moving("motion-0");
+    stage.client.call("slow", "slow", &json!({ "seconds": 2.0 }));
+    stage.client.until_phases(&[("running", 2), ("queued", 4)]);
+    stage.scene.until_moving("motion-0");
 
     let killed_at = monotonic_ns();
-    outage(&scene, kind, &mut bus, &service, &mut client, || {
+    stage.outage(kind, |scene| {
         scene.until_motors("halt", |motors| from_first(motors, &["halt"]).map(|_| ()));
     });
 
-    client.until_answered(calls.iter().chain([&"slow".to_owned()]));
-    client.invoke("ping", &json!({}));
+    stage
+        .client
+        .until_answered(calls.iter().chain([&"slow".to_owned()]));
+    stage.client.invoke("ping", &json!({}));
     for call_id in &calls {
-        let answer = client.only_answer(call_id);
+        let answer = stage.client.only_answer(call_id);
         let said = answer.to_string();
         assert!(
             answer["result"]["success"] == false || said.contains("the bus has been away"),
             "{said}"
         );
     }
-    assert_eq!(client.only_answer("slow")["result"]["seconds"], 2.0);
+    assert_eq!(stage.client.only_answer("slow")["result"]["seconds"], 2.0);
 
-    let motors = scene.motors();
+    let motors = stage.scene.motors();
     let halted = from_first(&motors, &["halt"]).unwrap();
     let after_ms = (halted[0].at - killed_at) / 1_000_000;
     // Slack for a busy machine; that it does not halt at once is the other half of the promise.
@@ -228,7 +219,9 @@ fn motion_is_halted(kind: BusKind) {
         "a queued call moved: {moved:?}"
     );
     // Nothing is latched: it moves again.
-    let again = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
+    let again = stage
+        .client
+        .invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
     assert_eq!(again["result"]["success"], true, "{again}");
 }
 
@@ -252,22 +245,21 @@ fn a_bus_that_hangs_is_away() {
             continue;
         }
         let limit_ms = 1000;
-        let scene = Scene::new(&json!({ "on_bus_loss_ms": limit_ms }));
-        let bus = scene.bus(kind);
-        let mut client = Client::connect(scene.port);
-        let _service = scene.service(&mut client);
-        client.call(
+        let mut stage = Stage::on(kind, &json!({ "on_bus_loss_ms": limit_ms }));
+        stage.client.call(
             "motion",
             "assemble",
             &json!({ "step_ms": 20, "steps": 5000, "timeout_ms": 100_000 }),
         );
-        scene.until_moving("motion");
+        stage.scene.until_moving("motion");
         let frozen_at = monotonic_ns();
-        bus.signal(Signal::STOP);
-        scene.until_motors("halt", |motors| from_first(motors, &["halt"]).map(|_| ()));
-        bus.signal(Signal::CONT);
-        client.until_answered([&"motion".to_owned()]);
-        let motors = scene.motors();
+        stage.bus.signal(Signal::STOP);
+        stage
+            .scene
+            .until_motors("halt", |motors| from_first(motors, &["halt"]).map(|_| ()));
+        stage.bus.signal(Signal::CONT);
+        stage.client.until_answered([&"motion".to_owned()]);
+        let motors = stage.scene.motors();
         let after_ms = (from_first(&motors, &["halt"]).unwrap()[0].at - frozen_at) / 1_000_000;
         // A third of the limit passes between two signs of life.
         assert!(
@@ -281,15 +273,12 @@ fn a_bus_that_hangs_is_away() {
 /// A bus that comes back in time has not been lost.
 #[test]
 fn a_short_outage_halts_nothing() {
-    let scene = Scene::new(&json!({ "on_bus_loss_ms": 60_000 }));
-    let mut bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
-    client.call("motion", "assemble", &one_armed());
-    scene.until_moving("motion");
-    outage(&scene, BusKind::Embedded, &mut bus, &service, &mut client, || {});
-    client.until_answered([&"motion".to_owned()]);
-    client.invoke("ping", &json!({}));
-    assert_eq!(client.only_answer("motion")["result"]["success"], true);
-    assert!(from_first(&scene.motors(), &["halt"]).is_none());
+    let mut stage = Stage::on(BusKind::Embedded, &json!({ "on_bus_loss_ms": 60_000 }));
+    stage.client.call("motion", "assemble", &one_armed());
+    stage.scene.until_moving("motion");
+    stage.outage(BusKind::Embedded, |_| {});
+    stage.client.until_answered([&"motion".to_owned()]);
+    stage.client.invoke("ping", &json!({}));
+    assert_eq!(stage.client.only_answer("motion")["result"]["success"], true);
+    assert!(from_first(&stage.scene.motors(), &["halt"]).is_none());
 }

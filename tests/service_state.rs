@@ -14,6 +14,7 @@ mod support {
     pub(crate) mod python;
     pub(crate) mod scene;
     pub(crate) mod service;
+    pub(crate) mod stage;
 }
 
 use std::fs;
@@ -23,53 +24,25 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use support::client::Client;
-use support::process::{DEADLINE, Process};
-use support::scene::{Scene, ready};
-use support::service::{BusKind, testbed_plugins};
+use support::process::DEADLINE;
+use support::scene::Scene;
+use support::stage::{Stage, ids, put, serve};
 
-/// A service with a plugin folder of its own, in which testbed lies.
-struct Stage {
-    scene: Scene,
-    client: Client,
-    service: Process,
-    _bus: Process,
+fn stage() -> Stage {
+    Stage::with_plugins(&["testbed"], &[], Scene::new(&json!({})))
 }
 
 impl Stage {
-    fn new() -> Self {
-        let scene = Scene::new(&json!({}));
-        let bus = scene.bus(BusKind::Embedded);
-        let mut client = Client::connect(scene.port);
-        fs::create_dir(scene.sandbox.path("plugins")).unwrap();
-        put(&scene, "testbed");
-        let service = started(&scene, &mut client);
-        Self {
-            scene,
-            client,
-            service,
-            _bus: bus,
-        }
-    }
-
     /// Ends the service as a power cut does, and starts it again.
     fn restart(&mut self) {
         self.service.kill();
-        self.service = started(&self.scene, &mut self.client);
+        self.service = serve(&self.scene, &mut self.client, &[]);
     }
 
     fn state(&self, name: &str) -> PathBuf {
         let state = self.scene.sandbox.path("state/ovos-tools");
         fs::create_dir_all(&state).unwrap();
         state.join(name)
-    }
-
-    fn reload(&mut self) {
-        self.client.ask("ovos.tools.reload", &json!({}));
-    }
-
-    fn status(&mut self) -> Value {
-        self.client.ask("ovos.tools.status", &json!({}))
     }
 
     /// The stop that holds each toolbox.
@@ -79,15 +52,6 @@ impl Stage {
         let toolboxes = status["toolboxes"].as_array().unwrap();
         let line = |it: &Value| (text(&it["toolbox_id"]).unwrap(), text(&it["stop_id"]));
         toolboxes.iter().map(line).collect()
-    }
-
-    fn resume(&mut self, toolbox_id: &str, stop_id: &str) -> Value {
-        let resume = json!({ "toolbox_id": toolbox_id, "stop_id": stop_id });
-        self.client.ask("ovos.tools.resume", &resume)["toolboxes"].take()
-    }
-
-    fn stop(&mut self, data: &Value) -> Value {
-        self.client.ask("ovos.tools.stop", data)["toolboxes"].take()
     }
 
     /// What is remembered of latches, as soon as it is this.
@@ -106,29 +70,9 @@ impl Stage {
     }
 }
 
-/// Written beside and renamed, as an installer does.
-fn put(scene: &Scene, name: &str) {
-    let plugins = scene.sandbox.path("plugins");
-    let file = format!("{name}.so");
-    fs::copy(testbed_plugins().join(&file), plugins.join(".fresh")).unwrap();
-    fs::rename(plugins.join(".fresh"), plugins.join(file)).unwrap();
-}
-
-fn started(scene: &Scene, client: &mut Client) -> Process {
-    let plugins = scene.sandbox.path("plugins");
-    let mut service = scene.ours("service", &["serve", "--plugins", plugins.to_str().unwrap()]);
-    ready(&mut service, client);
-    service
-}
-
-fn ids(toolboxes: &Value) -> Vec<(&str, bool)> {
-    let line = |it| -> Option<_> { Some((Value::get(it, "toolbox_id")?.as_str()?, it["ok"] == true)) };
-    toolboxes.as_array().unwrap().iter().filter_map(line).collect()
-}
-
 #[test]
 fn a_removed_toolbox_is_no_reason_not_to_stop_the_others() {
-    let mut stage = Stage::new();
+    let mut stage = stage();
     put(&stage.scene, "testbed_dup");
     stage.reload();
     let first = stage.stop(&json!({}));
@@ -172,10 +116,10 @@ fn a_removed_toolbox_is_no_reason_not_to_stop_the_others() {
 #[test]
 fn a_file_that_cannot_be_read_holds_everything_until_that_is_lifted() {
     for broken in ["latches.json", "moving.json"] {
-        let mut stage = Stage::new();
+        let mut stage = stage();
         stage.service.kill();
         fs::write(stage.state(broken), r#"{"testbed": "#).unwrap();
-        stage.service = started(&stage.scene, &mut stage.client);
+        stage.service = serve(&stage.scene, &mut stage.client, &[]);
         let all = stage.status()["all_latched"]["stop_id"]
             .as_str()
             .unwrap()
@@ -228,7 +172,7 @@ fn a_file_that_cannot_be_read_holds_everything_until_that_is_lifted() {
         stage.service.signal(Signal::TERM);
         assert!(stage.service.end_within(DEADLINE).success());
         assert!(!aside.exists(), "kept until then");
-        stage.service = started(&stage.scene, &mut stage.client);
+        stage.service = serve(&stage.scene, &mut stage.client, &[]);
         let open = ["testbed", "testbed_dup"].map(|id| (id.to_owned(), None));
         assert_eq!(stage.latched(), open);
     }
@@ -240,7 +184,7 @@ fn a_disk_that_does_not_answer_holds_up_nothing_but_motion() {
     const STALL: Duration = Duration::from_secs(10);
     /// For an answer; a machine full of tests may stand still for a moment.
     const PROMPT: Duration = Duration::from_millis(900);
-    let mut stage = Stage::new();
+    let mut stage = stage();
     // Opening it waits until the other end is opened, too.
     let fresh = stage.state("latches.json.new");
     mknodat(CWD, &fresh, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
