@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ovos_toolbox_wire::Manifest;
+use tokio::runtime::Handle;
 
 use super::load::Library;
 use super::settings::Isolation;
+use super::stage;
 
 /// Where instances of a toolbox are made from.
 #[derive(Clone, Debug)]
@@ -40,19 +42,27 @@ impl Code {
 #[derive(Debug)]
 pub struct PluginFile {
     path: PathBuf,
-    is_ours: bool,
+    /// Where it is removed; none for one that is lent.
+    removed_on: Option<Handle>,
 }
 
 impl PluginFile {
-    /// A file of somebody else's, who leaves it alone as long as it is used.
+    /// A file of the caller's, who leaves it alone as long as it is used.
     #[must_use]
     pub fn lent(path: PathBuf) -> Self {
-        Self { path, is_ours: false }
+        Self {
+            path,
+            removed_on: None,
+        }
     }
 
-    /// A private copy that goes when nobody can start a process from it any more.
+    /// A private copy that goes when no process can be started from it any more. Needs a runtime: the last use may end on
+    /// a thread that must not wait for a disk.
     pub(super) fn staged(path: PathBuf) -> Self {
-        Self { path, is_ours: true }
+        Self {
+            path,
+            removed_on: Some(Handle::current()),
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -62,9 +72,8 @@ impl PluginFile {
 
 impl Drop for PluginFile {
     fn drop(&mut self) {
-        if self.is_ours {
-            // The folder goes with the stage in any case.
-            _ = std::fs::remove_file(&self.path);
+        if let Some(runtime) = &self.removed_on {
+            stage::remove(std::mem::take(&mut self.path), runtime);
         }
     }
 }

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use ovos_toolbox_wire::Manifest;
 use serde_json::Value;
+use tokio::runtime::Handle;
 
 use super::check;
 use super::code::Code;
 use super::elf;
 use super::manager::Inner;
 use super::settings::ToolboxConfig;
-use super::stage::{Fingerprint, Staged};
+use super::stage::{self, Fingerprint, Staged};
 use crate::schema::OutputSchema;
 
 /// What was found out about a file.
@@ -90,16 +91,16 @@ async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Bro
         });
     }
     let staged = {
-        let stage = Arc::clone(&manager.stage);
+        let folder = Arc::clone(&manager.stage);
         manager
-            .blocking(move || stage.copy(&real).map_err(|e| e.to_string()))
+            .blocking(move || folder.copy(&real).map_err(|e| e.to_string()))
             .await
             .map_err(|reason| (None, reason))?
     };
     // From here on the copy is in the way unless it is going to be loaded.
     let found = judge(manager, &path, &staged).await;
     if !matches!(&found, Ok(Finding::New(candidate)) if candidate.code.is_none()) {
-        let _ = std::fs::remove_file(&staged.path);
+        stage::remove(staged.path, &Handle::current());
     }
     found
 }

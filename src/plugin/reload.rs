@@ -10,6 +10,7 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::{FutureExt, TryFutureExt};
 use ovos_toolbox_wire::Failure;
+use tokio::runtime::Handle;
 
 use super::book::{Slot, Source};
 use super::child_toolbox::{ChildToolbox, ProcessSettings};
@@ -22,6 +23,7 @@ use super::manager::{Inner, rest};
 use super::scan::scan;
 use super::services::Origin;
 use super::settings::{Isolation, ToolboxConfig};
+use super::stage;
 use super::status::{FailedFile, ReloadReport, State};
 use super::supervise;
 use super::tools::ToolSet;
@@ -123,7 +125,7 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
             }
             (Some((id, owner)), finding) => {
                 if let Finding::New(candidate) = finding {
-                    let _ = std::fs::remove_file(&candidate.staged.path);
+                    stage::remove(candidate.staged.path, &Handle::current());
                 }
                 let reason = format!(
                     "toolbox id `{id}` is taken by {}, which comes first; {} is not loaded. Remove one of the two files",
@@ -359,7 +361,7 @@ async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<Source, Str
             {
                 let mut book = manager.book();
                 if book.loaded >= max {
-                    let _ = std::fs::remove_file(&staged.path);
+                    stage::remove(staged.path.clone(), &Handle::current());
                     return Err(format!(
                         "restart needed: {max} plugin libraries were loaded since the service started, and none can be \
                          unloaded; restart the service to load {} (`service.max_generations`)",

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, StatVfsMountFlags, flock, statvfs};
 use sha2::{Digest, Sha256};
+use tokio::runtime::Handle;
 
 const PREFIX: &str = "ovos-tools-";
 const LOCK: &str = "lock";
@@ -91,6 +92,11 @@ pub struct Staged {
     pub sha256: String,
     /// Of the file it was copied from.
     pub fingerprint: Fingerprint,
+}
+
+/// Removes a copy where that may wait for the disk. What stays goes with the stage.
+pub(super) fn remove(copy: PathBuf, runtime: &Handle) {
+    runtime.spawn_blocking(move || fs::remove_file(copy));
 }
 
 /// The folder of this process's copies. Dropping it removes the folder; what is loaded stays loaded.
