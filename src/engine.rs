@@ -38,7 +38,7 @@ use calls::{Calls, Entered, Mark};
 pub use latch::{Latch, LiftError, StopRecord};
 use motion::Motion;
 pub use motion::MotionWatch;
-pub use plan::{Defaults, Plan, PlanError, PlannedAction};
+pub use plan::{Defaults, Plan, PlanError, PlannedAction, StepTool, StepTools};
 pub use reserve::{Request, Reservations, Ticket};
 use run::{Beginnings, Runner};
 pub use station::Lease;
@@ -166,6 +166,12 @@ impl Engine {
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
         let station = self.stations.write().of(toolbox_id, limits);
         station.attach(generation, toolbox, limits);
+    }
+
+    /// Says which tools a toolbox has, and which of them are forbidden: its plans are held to it. Before it is attached.
+    pub fn set_step_tools(&self, toolbox_id: &str, tools: StepTools) {
+        let station = self.stations.write().of(toolbox_id, Limits::default());
+        station.set_step_tools(tools);
     }
 
     /// Holds a generation for a call; `None` when it takes no new calls (any more).
@@ -300,13 +306,15 @@ impl Engine {
             }
         };
         let timeout = request.action_timeout.unwrap_or(limits.default_timeout);
-        Ok(Plan::new(
+        let plan = Plan::new(
             actions,
             Defaults {
                 effect: request.effect,
                 timeout,
             },
-        )?)
+        )?;
+        plan.check_steps(&lease.station().step_tools())?;
+        Ok(plan)
     }
 
     async fn work(

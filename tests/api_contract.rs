@@ -554,13 +554,13 @@ fn what_cannot_be_understood_stops_everything() {
         json!({"toolbox_id": "nope"}),
         json!({"toolbox_id": ""}),
         json!({"toolbox": "testbed"}),
-        // Nobody reads this much before the machine stands still.
+        // This much is not read before the machine stands still.
         json!({"padding": "x".repeat(100 << 10), "toolbox_id": "testbed"}),
     ] {
         expect(&data.to_string(), &both, &client.ask("ovos.tools.stop", data));
         resume_all(&mut client);
     }
-    // Nobody can be answered here, but the machine stands still.
+    // There is no sender to answer here, but the machine stands still.
     for frame in [
         r#"{"type": "ovos.tools.stop""#,
         r#"{"type": "ovos.tools.stop", "data": []}"#,
@@ -698,11 +698,11 @@ fn toolboxes_ask_and_listen_on_the_bus() {
         &json!({"name": "ask", "result": {"answer": {"time": "noon"}}}),
         &client.answer(asking),
     );
-    let nobody = client.invoke("ask", json!({"timeout_ms": 20}));
+    let unanswered = client.invoke("ask", json!({"timeout_ms": 20}));
     expect(
-        "nobody answers",
-        &json!({"name": "ask", "error": "~nobody answered `testbed.question` within 20 ms"}),
-        &nobody,
+        "no answer comes",
+        &json!({"name": "ask", "error": "~no answer to `testbed.question` came within 20 ms"}),
+        &unanswered,
     );
 
     client.send("testbed.message", json!({"n": 1}));
@@ -805,7 +805,11 @@ fn requests_that_cannot_be_read_get_an_error() {
         ));
         let n = client.last();
         client.invoke("ping", json!({}));
-        assert_eq!(client.answered(n), None, "{topic} may be meant for somebody else");
+        assert_eq!(
+            client.answered(n),
+            None,
+            "{topic} may be meant for another service"
+        );
     }
 }
 

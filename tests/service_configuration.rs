@@ -14,6 +14,7 @@ mod support {
     pub(crate) mod python;
     pub(crate) mod scene;
     pub(crate) mod service;
+    pub(crate) mod stage;
 }
 
 use std::fs;
@@ -21,28 +22,7 @@ use std::fs;
 use serde_json::{Value, json};
 use support::client::Client;
 use support::process::Process;
-use support::scene::Scene;
-use support::service::BusKind;
-
-struct Stage {
-    scene: Scene,
-    client: Client,
-    service: Process,
-    _bus: Process,
-}
-
-fn stage() -> Stage {
-    let scene = Scene::new(&json!({}));
-    let bus = scene.bus(BusKind::Embedded);
-    let mut client = Client::connect(scene.port);
-    let service = scene.service(&mut client);
-    Stage {
-        scene,
-        client,
-        service,
-        _bus: bus,
-    }
-}
+use support::stage::Stage;
 
 fn greeting(client: &mut Client) -> Value {
     client.invoke("version", &json!({}))["result"]["greeting"].clone()
@@ -74,36 +54,33 @@ fn pending(client: &mut Client) -> Vec<String> {
 
 #[test]
 fn changed_files_are_read_again() {
-    let Stage {
-        scene,
-        mut client,
-        mut service,
-        _bus,
-    } = stage();
-    assert_eq!(greeting(&mut client), "hello");
-    assert_eq!(pending(&mut client), [""; 0]);
+    let mut stage = Stage::new(&json!({}));
+    assert_eq!(greeting(&mut stage.client), "hello");
+    assert_eq!(pending(&mut stage.client), [""; 0]);
 
-    scene.configure(&json!({ "max_calls": 7 }), &greets("good day"));
+    stage
+        .scene
+        .configure(&json!({ "max_calls": 7 }), &greets("good day"));
     assert_eq!(
-        pending(&mut client),
+        pending(&mut stage.client),
         [""; 0],
-        "nobody said that the files changed"
+        "it was not said that the files changed"
     );
-    client.send("configuration.updated", &json!({}));
-    until_logged(&mut service, "the configuration changed");
-    let keys = pending(&mut client);
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, "the configuration changed");
+    let keys = pending(&mut stage.client);
     for part in ["testbed", "max_calls"] {
         assert!(keys.iter().any(|key| key.contains(part)), "no {part} in {keys:?}");
     }
     assert_eq!(
-        greeting(&mut client),
+        greeting(&mut stage.client),
         "hello",
         "a section takes effect when its toolbox is reloaded"
     );
 
-    client.ask("ovos.tools.reload", &json!({}));
-    assert_eq!(greeting(&mut client), "good day");
-    let keys = pending(&mut client);
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert_eq!(greeting(&mut stage.client), "good day");
+    let keys = pending(&mut stage.client);
     assert!(
         keys.iter().all(|key| key.contains("max_calls")),
         "what waits for a restart: {keys:?}"
@@ -113,12 +90,7 @@ fn changed_files_are_read_again() {
 
 #[test]
 fn a_reload_that_fails_changes_no_permission_either() {
-    let Stage {
-        scene,
-        mut client,
-        mut service,
-        _bus,
-    } = stage();
+    let mut stage = Stage::new(&json!({}));
     let calls_add = |client: &mut Client| {
         let answer = client.invoke("add", &json!({"a": 1, "b": 2}));
         answer["result"]["result"] == 3
@@ -127,115 +99,164 @@ fn a_reload_that_fails_changes_no_permission_either() {
     let broken = json!({ "tools": { "deny": ["add"] }, "refuse_open": "no device" });
     let mended = json!({ "tools": { "deny": ["add"] } });
     for (section, number, denied) in [(broken, 1, false), (mended, 2, true)] {
-        scene.configure(&json!({}), &testbed(section));
-        client.send("configuration.updated", &json!({}));
-        service.until("the configuration", |service| {
+        stage.scene.configure(&json!({}), &testbed(section));
+        stage.client.send("configuration.updated", &json!({}));
+        stage.service.until("the configuration", |service| {
             (service.output().matches("the configuration changed").count() == number).then_some(())
         });
-        client.ask("ovos.tools.reload", &json!({}));
-        assert_eq!(calls_add(&mut client), !denied, "reload {number}");
+        stage.client.ask("ovos.tools.reload", &json!({}));
+        assert_eq!(calls_add(&mut stage.client), !denied, "reload {number}");
         assert_eq!(
-            pending(&mut client),
+            pending(&mut stage.client),
             if denied { vec![] } else { vec!["testbed"] }
         );
     }
 }
 
 #[test]
+fn what_is_forbidden_is_no_step_of_another_tool_either() {
+    let mut stage = Stage::new(&json!({}));
+    let key = "PHAL.ovos-phal-plugin-tools.testbed.tools";
+    let forbidden = |key: &str| {
+        format!(
+            "PermissionError: step `count_marks` of the plan is the tool `count_marks`, which the configuration forbids \
+             (`{key}`)"
+        )
+    };
+    let too_much = |tool: &str, effect: &str| {
+        format!(
+            "PlanError: step `{tool}` of the plan has the effect `read`, but it is the tool `{tool}`, whose effect is \
+             `{effect}`"
+        )
+    };
+    let rows = [
+        (json!({}), "count_marks", None),
+        (
+            json!({ "deny": ["count_*"] }),
+            "count_marks",
+            Some(forbidden(&format!("{key}.deny"))),
+        ),
+        (
+            json!({ "allow": ["delegate"] }),
+            "count_marks",
+            Some(forbidden(&format!("{key}.allow"))),
+        ),
+        (
+            json!({ "allow": ["delegate", "count_marks"] }),
+            "count_marks",
+            None,
+        ),
+        (json!({}), "set_mark", Some(too_much("set_mark", "write"))),
+        (json!({}), "assemble", Some(too_much("assemble", "motion"))),
+    ];
+    for (tools, tool, error) in rows {
+        let testbed = json!({ "testbed": { "tools": tools } });
+        stage.scene.configure(
+            &json!({}),
+            &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
+        );
+        stage.client.send("configuration.updated", &json!({}));
+        stage.reload();
+        let call = json!({ "name": "delegate", "args": { "tool": tool } });
+        let planned = stage.client.ask("ovos.tools.plan", &call);
+        let ran = stage.client.ask("ovos.tools.invoke", &call);
+        let said = error.map_or(Value::Null, Value::from);
+        assert_eq!(
+            (&planned["error"], &ran["error"]),
+            (&said, &said),
+            "{testbed} {tool}"
+        );
+        assert_eq!(ran["result"]["success"] == true, said.is_null(), "{ran}");
+    }
+    assert_eq!(
+        stage.client.invoke("count_marks", &json!({}))["result"]["marks"],
+        0
+    );
+}
+
+#[test]
 fn the_log_level_of_a_file_applies_at_once() {
-    let Stage {
-        scene,
-        mut client,
-        mut service,
-        _bus,
-    } = stage();
-    client.invoke("ping", &json!({}));
+    let mut stage = Stage::new(&json!({}));
+    stage.client.invoke("ping", &json!({}));
     assert!(
-        !service.output().contains("call runs"),
+        !stage.service.output().contains("call runs"),
         "it is DEBUG from the start"
     );
-    scene.configure(&json!({}), &json!({ "logging": { "log_level": "DEBUG" } }));
-    client.send("configuration.updated", &json!({}));
-    until_debug(&mut service, &mut client);
+    stage
+        .scene
+        .configure(&json!({}), &json!({ "logging": { "log_level": "DEBUG" } }));
+    stage.client.send("configuration.updated", &json!({}));
+    until_debug(&mut stage.service, &mut stage.client);
 }
 
 #[test]
 fn a_broken_file_changes_nothing() {
-    let Stage {
-        scene,
-        mut client,
-        mut service,
-        _bus,
-    } = stage();
-    let conf = scene.sandbox.path("config/mycroft/mycroft.conf");
-    scene.configure(&json!({ "max_calls": -1 }), &greets("good day"));
-    client.send("configuration.updated", &json!({}));
-    until_logged(&mut service, "the changed configuration is not used");
-    let said = service.output();
+    let mut stage = Stage::new(&json!({}));
+    let conf = stage.scene.sandbox.path("config/mycroft/mycroft.conf");
+    stage
+        .scene
+        .configure(&json!({ "max_calls": -1 }), &greets("good day"));
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, "the changed configuration is not used");
+    let said = stage.service.output();
     for part in [conf.to_str().unwrap(), "max_calls", "-1"] {
         assert!(said.contains(part), "no {part:?} in\n{said}");
     }
-    client.ask("ovos.tools.reload", &json!({}));
-    assert_eq!(greeting(&mut client), "hello", "what was in force stays in force");
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert_eq!(
+        greeting(&mut stage.client),
+        "hello",
+        "what was in force stays in force"
+    );
     // And it recovers.
-    scene.configure(&json!({}), &greets("good day"));
-    client.send("configuration.updated", &json!({}));
-    until_logged(&mut service, "the configuration changed");
-    client.ask("ovos.tools.reload", &json!({}));
-    assert_eq!(greeting(&mut client), "good day");
+    stage.scene.configure(&json!({}), &greets("good day"));
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, "the configuration changed");
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert_eq!(greeting(&mut stage.client), "good day");
     fs::metadata(conf).unwrap();
 }
 
 #[test]
 fn a_wrong_section_leaves_its_toolbox_as_it_was() {
-    let Stage {
-        scene,
-        mut client,
-        mut service,
-        _bus,
-    } = stage();
+    let mut stage = Stage::new(&json!({}));
     let tools = |client: &mut Client| client.ask("ovos.tools.list", &json!({}))["tools"].clone();
-    let before = tools(&mut client);
+    let before = tools(&mut stage.client);
     let wrong = json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "isolation": "nowhere" } } } });
-    scene.configure(&json!({}), &wrong);
-    client.send("configuration.updated", &json!({}));
-    until_logged(&mut service, "the configuration changed");
-    let reloaded = client.ask("ovos.tools.reload", &json!({ "detail": true }));
+    stage.scene.configure(&json!({}), &wrong);
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, "the configuration changed");
+    let reloaded = stage.client.ask("ovos.tools.reload", &json!({ "detail": true }));
     let failed = reloaded["failed"].to_string();
     assert!(
         failed.contains("isolation") && failed.contains("nowhere"),
         "{reloaded}"
     );
-    assert_eq!(greeting(&mut client), "hello");
-    assert_eq!(tools(&mut client), before);
+    assert_eq!(greeting(&mut stage.client), "hello");
+    assert_eq!(tools(&mut stage.client), before);
 }
 
 #[test]
 fn a_patch_never_reaches_our_section() {
-    let Stage {
-        scene: _scene,
-        mut client,
-        mut service,
-        _bus,
-    } = stage();
+    let mut stage = Stage::new(&json!({}));
     let ours = json!({ "service": { "operator_tools": true }, "testbed": { "greeting": "patched" } });
     let patch = json!({ "config": { "PHAL": { "ovos-phal-plugin-tools": ours }, "logging": { "log_level": "DEBUG" } } });
     let message = json!({ "type": "configuration.patch", "data": patch, "context": { "source": "mallory" } });
-    client.send_text(&message.to_string());
+    stage.client.send_text(&message.to_string());
     // Of the same patch the level applies, so all of it has been seen by then.
-    until_debug(&mut service, &mut client);
-    let said = service.output();
+    until_debug(&mut stage.service, &mut stage.client);
+    let said = stage.service.output();
     let warning = said
         .lines()
         .find(|line| line.contains("ignored a configuration.patch"));
     assert!(warning.is_some_and(|line| line.contains("mallory")), "{said}");
 
-    client.ask("ovos.tools.reload", &json!({}));
-    assert_eq!(greeting(&mut client), "hello");
-    let reset = client.invoke("reset_stop", &json!({}));
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert_eq!(greeting(&mut stage.client), "hello");
+    let reset = stage.client.invoke("reset_stop", &json!({}));
     assert!(
         reset["error"].as_str().unwrap().starts_with("PermissionError: "),
         "{reset}"
     );
-    assert_eq!(pending(&mut client), [""; 0]);
+    assert_eq!(pending(&mut stage.client), [""; 0]);
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::engine::{Refusal, Verdict};
+use crate::engine::{PlanError, Refusal, Verdict};
 use crate::schema::{Problem, python_type_name};
 
 /// The kinds of error that the service itself reports, and what a caller can do about each. A toolbox may report others.
@@ -197,6 +197,7 @@ impl WireError {
                 ),
             ),
             Refusal::PlanFailed(failure) | Refusal::NeverBegun(failure) => Self::of(failure),
+            Refusal::Plan(error @ PlanError::Forbidden { .. }) => Self::new("PermissionError", error),
             Refusal::Plan(error) => Self::new("PlanError", error),
             Refusal::PlanTimeout { .. } | Refusal::TurnTooLong { .. } | Refusal::WaitTooLong { .. } => {
                 Self::new("TimeoutError", refusal)

@@ -66,9 +66,9 @@ pub struct Confine {
 /// `tools {allow, deny}`: names of tools, with `*` for any run of characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolFilter {
-    /// When present, only tools that match one of these exist.
+    /// When present, only tools that match one of these exist, also as steps of other tools.
     pub allow: Option<Vec<String>>,
-    /// Tools that match one of these do not exist, whatever `allow` says.
+    /// Tools that match one of these do not exist, also as steps of other tools, whatever `allow` says.
     pub deny: Vec<String>,
 }
 
@@ -76,8 +76,20 @@ impl ToolFilter {
     /// Whether a tool of this name exists for the bus.
     #[must_use]
     pub fn permits(&self, tool: &str) -> bool {
+        self.forbidden_by(tool).is_none()
+    }
+
+    /// The key of the toolbox's section that keeps a tool of this name from the bus.
+    #[must_use]
+    pub fn forbidden_by(&self, tool: &str) -> Option<&'static str> {
         let listed = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
-        self.allow.as_deref().is_none_or(listed) && !listed(&self.deny)
+        if listed(&self.deny) {
+            Some("tools.deny")
+        } else if self.allow.as_deref().is_none_or(listed) {
+            None
+        } else {
+            Some("tools.allow")
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Pure: the same actions always give the same plan. Read [`Plan::new`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use ovos_toolbox_wire::{Action, Effect, Object};
@@ -65,6 +65,30 @@ pub enum PlanError {
         /// The tool's effect.
         tool: Effect,
     },
+    /// A step is a tool that the configuration forbids.
+    #[error("step `{step}` of the plan is the tool `{tool}`, which the configuration forbids (`{key}`)")]
+    Forbidden {
+        /// The action.
+        step: String,
+        /// The tool that it is.
+        tool: String,
+        /// The key that forbids it.
+        key: String,
+    },
+    /// A step is a tool that does more to the world than the plan says.
+    #[error(
+        "step `{step}` of the plan has the effect `{effect}`, but it is the tool `{tool}`, whose effect is `{of_tool}`"
+    )]
+    StepEffect {
+        /// The action.
+        step: String,
+        /// Its effect in the plan.
+        effect: Effect,
+        /// The tool that it is.
+        tool: String,
+        /// That tool's effect.
+        of_tool: Effect,
+    },
     /// Too much to plan.
     #[error("the plan has more than {limit} {what}")]
     TooLarge {
@@ -73,6 +97,18 @@ pub enum PlanError {
         /// How many are allowed.
         limit: usize,
     },
+}
+
+/// A toolbox's tools by name, as they may be steps of its plans. An action is the tool that bears its name.
+pub type StepTools = BTreeMap<String, StepTool>;
+
+/// What holds for a tool wherever it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepTool {
+    /// What it does to the world.
+    pub effect: Effect,
+    /// The key of the configuration that forbids it.
+    pub forbidden_by: Option<String>,
 }
 
 /// What the engine assumes where an action does not say.
@@ -174,6 +210,40 @@ impl Plan {
             actions: planned,
             waves,
         })
+    }
+
+    /// Checks the steps that are tools themselves: what may not be called may not be a step either, and a step does no
+    /// more than the plan says.
+    ///
+    /// # Errors
+    /// [`PlanError::Forbidden`], [`PlanError::StepEffect`].
+    pub fn check_steps(&self, tools: &StepTools) -> Result<(), PlanError> {
+        for action in &self.actions {
+            let Some(tool) = tools.get(&action.name) else {
+                continue;
+            };
+            if let Some(key) = &tool.forbidden_by {
+                return Err(PlanError::Forbidden {
+                    step: action.id.clone(),
+                    tool: action.name.clone(),
+                    key: key.clone(),
+                });
+            }
+            // A plan that may move something may stop it, too.
+            let does = match tool.effect {
+                Effect::Stop => Effect::Safe,
+                effect => effect,
+            };
+            if !allows(action.effect, does) {
+                return Err(PlanError::StepEffect {
+                    step: action.id.clone(),
+                    effect: action.effect,
+                    tool: action.name.clone(),
+                    of_tool: tool.effect,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Every subsystem the plan touches.

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::Limits;
 use super::call::{CallControl, CallObserver, CallProgress, Cause, Refusal};
 use super::latch::Latch;
+use super::plan::StepTools;
 use super::reserve::{Request, Reservations, Ticket};
 use super::subsystem::{ALL, Claim};
 use super::toolbox::{Halt, Toolbox};
@@ -26,6 +27,7 @@ pub(crate) struct Station {
     pub(crate) toolbox_id: String,
     pub(crate) latch: Latch,
     limits: Mutex<Limits>,
+    step_tools: Mutex<Arc<StepTools>>,
     /// It belongs to what the service has, also while it has no live copy.
     installed: AtomicBool,
     seats: Mutex<Seats>,
@@ -82,6 +84,7 @@ impl Station {
             toolbox_id: toolbox_id.to_owned(),
             latch,
             limits: Mutex::new(limits),
+            step_tools: Mutex::default(),
             installed: AtomicBool::new(false),
             seats: Mutex::new(Seats {
                 table: Reservations::new(limits.max_waiting),
@@ -107,6 +110,14 @@ impl Station {
 
     pub(crate) fn limits(&self) -> Limits {
         *self.limits.lock()
+    }
+
+    pub(crate) fn set_step_tools(&self, tools: StepTools) {
+        *self.step_tools.lock() = Arc::new(tools);
+    }
+
+    pub(crate) fn step_tools(&self) -> Arc<StepTools> {
+        self.step_tools.lock().clone()
     }
 
     // --- generations

@@ -25,7 +25,7 @@ use crate::api::{
 };
 use crate::bus::Message;
 use crate::config::{self, CallLimits, Config};
-use crate::engine::{Engine, Limits};
+use crate::engine::{Engine, Limits, StepTool, StepTools};
 use crate::plugin::{
     self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State,
 };
@@ -182,9 +182,9 @@ impl Bridge {
             };
             if toolbox.state == State::Ready {
                 let limits = engine_limits(&section.limits, &config);
-                self.parts
-                    .engine
-                    .attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
+                let engine = &self.parts.engine;
+                engine.set_step_tools(&toolbox.id, step_tools(toolbox, &section));
+                engine.attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
             }
             let known = before.toolbox(&toolbox.id);
             entries.push(entry(toolbox, known, |tool| section.tools.permits(tool)));
@@ -289,7 +289,7 @@ impl HostServices for Outside {
                     () = end.cancelled() => {}
                 }
                 if let Some(question) = bridge.questions.give_up(&session) {
-                    let late = format!("nobody answered `{topic}` within {} ms", timeout.as_millis());
+                    let late = format!("no answer to `{topic}` came within {} ms", timeout.as_millis());
                     bridge.respond(&question, &Err(Failure::new("TimeoutError", late)));
                 }
             },
@@ -515,6 +515,18 @@ fn entry(
         state,
         tools,
     }
+}
+
+/// Its tools, those that the bus does not see included: a plan may name them as steps.
+fn step_tools(toolbox: &LiveToolbox, section: &config::ToolboxConfig) -> StepTools {
+    let key = |key| format!("PHAL.{}.{}.{key}", config::OURS, toolbox.id);
+    let rule = |tool: &Arc<CompiledTool>| {
+        let name = &tool.definition.name;
+        let forbidden_by = section.tools.forbidden_by(name).map(key);
+        let effect = tool.definition.effect;
+        (name.clone(), StepTool { effect, forbidden_by })
+    };
+    toolbox.tools.tools.iter().map(rule).collect()
 }
 
 /// What toolboxes want to hear: their subscriptions, and the answers to what they ask.

@@ -18,7 +18,7 @@ from wire import Wire, context_key
 BATCH = 50
 ABSENT = "<absent>"
 # Tools that only tests/toolboxes/testbed has; they are left out of what the two sides list.
-ONLY_OURS = {"ask", "assemble", "brake", "configure", "count_marks", "emit_event", "grow", "last_message", "reset_stop",
+ONLY_OURS = {"ask", "assemble", "brake", "configure", "count_marks", "delegate", "emit_event", "grow", "last_message", "reset_stop",
              "set_mark", "stop", "version"}
 # Texts for people and annotations: schemas agree when they accept the same values.
 ANNOTATIONS = {"title", "description", "$schema", "format"}
@@ -105,7 +105,7 @@ def ask_together(wire, batch):
     heard = [f for f in wire.heard if context_key(f, "mark") is None]
     answers = {r.id: [] for r in batch}
     for frame in heard:
-        # What bears no mark belongs to nobody; it is kept, so that it shows as a difference.
+        # What bears no mark belongs to no request; it is kept, so that it shows as a difference.
         answers.setdefault(context_key(frame, "n") or f"unmarked {frame['type']}", []).append(frame)
     return answers
 

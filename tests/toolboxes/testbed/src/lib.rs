@@ -100,7 +100,9 @@ impl Toolbox for Testbed {
     }
 
     fn actions(&self) -> Vec<ActionHandler<Self>> {
-        assemble::actions()
+        let mut actions = assemble::actions();
+        actions.extend(probe::actions());
+        actions
     }
 
     fn halt(&self, halt: &Halt) -> Result<(), ToolError> {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
+use ovos_toolbox_sdk::wire::Outcome;
 
 use crate::{Testbed, VERSION};
 
@@ -39,6 +40,38 @@ async fn count_marks(context: Context<Testbed>, _: CountMarksArgs) -> Result<Mar
     Ok(MarksOutput {
         marks: context.toolbox().marks.load(Ordering::SeqCst),
     })
+}
+
+/// Runs another tool as the only step of its plan.
+#[derive(Deserialize, JsonSchema)]
+struct DelegateArgs {
+    /// Which.
+    tool: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct DelegateOutput {
+    success: bool,
+}
+
+fn plan_delegate(_: &Testbed, args: DelegateArgs) -> Result<Vec<Action>, ToolError> {
+    Ok(vec![Action::named(&args.tool)])
+}
+
+fn conclude_delegate(_: &Testbed, _: DelegateArgs, report: Report) -> Result<DelegateOutput, ToolError> {
+    let success = report
+        .actions
+        .iter()
+        .all(|line| line.outcome == Outcome::Completed);
+    Ok(DelegateOutput { success })
+}
+
+/// The tools that can be steps.
+pub(crate) fn actions() -> Vec<ActionHandler<Testbed>> {
+    vec![
+        ActionHandler::new("set_mark", set_mark),
+        ActionHandler::new("count_marks", count_marks),
+    ]
 }
 
 #[derive(Clone, Default, Serialize, JsonSchema)]
@@ -226,6 +259,7 @@ pub(crate) fn tools(testbed: &Testbed) -> Vec<Tool<Testbed>> {
     let mut tools = vec![
         Tool::write("set_mark", set_mark).subsystems(["memory"]),
         Tool::read("count_marks", count_marks),
+        Tool::planned("delegate", Effect::Read, plan_delegate, conclude_delegate),
         Tool::read("last_message", last_message),
         Tool::read("ask", ask).timeout(Duration::from_secs(60)),
         Tool::read("emit_event", emit_event),
