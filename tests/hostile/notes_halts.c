@@ -1,4 +1,5 @@
-/* Notes in which order halts come. start() takes a moment, so that halts come while it runs. */
+/* Notes in which order halts come. start() takes a moment, so that halts come while it runs. With GENTLE_US a gentle halt
+ * takes that long before it does anything. */
 #include "toolbox.h"
 static tb_status start(void *, uint64_t, tb_str, tb_bytes *);
 static tb_status halt(void *, tb_str, uint32_t, tb_bytes *);
@@ -27,6 +28,12 @@ static tb_status start(void *instance, uint64_t run, tb_str json, tb_bytes *erro
 static tb_status halt(void *instance, tb_str subsystems, uint32_t emergency, tb_bytes *error) {
     (void)subsystems, (void)error;
     state *s = instance;
+#ifdef GENTLE_US
+    if (!emergency) {
+        event(s, "halting");
+        usleep(GENTLE_US);
+    }
+#endif
     pthread_mutex_lock(&s->lock);
     if (emergency) {
         s->emergencies++;
