@@ -3,7 +3,8 @@
 # run ended. What depends on the speed of the machine fails here.
 #
 # A COMMAND is built before, because a build beside busy loops takes long: `make testbed && cargo nextest run --no-run`.
-# A group is a suite with timers; whatever of it is not built yet is built before the loops begin.
+# A group is a suite with timers; what of it is not built yet is built before the loops begin. With nextest it is a part of
+# what `make test` has built.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,18 +14,29 @@ if [ "${1:-}" = -n ]; then
     shift 2
 fi
 case "${1:-}" in
-drone) tests='-p drone -p px4-sim' ;;
-robot) tests='-p robot -p feetech-sim' ;;
-service) tests='--test engine_* --test service_* --test bus_* --test plugin_* --test process_isolation --test in_process' ;;
+drone)
+    tests='-p drone -p px4-sim'
+    filter='package(drone) + package(px4-sim)'
+    ;;
+robot)
+    tests='-p robot -p feetech-sim'
+    filter='package(robot) + package(feetech-sim)'
+    ;;
+service)
+    tests='--test engine_* --test service_* --test bus_* --test plugin_* --test process_isolation --test in_process'
+    filter='package(ovos-tools) & binary(/^(engine_|service_|bus_|plugin_|process_isolation$|in_process$)/)'
+    ;;
 '') sed -n '2s/^# //p' "$0" >&2; exit 2 ;;
 *) tests= ;;
 esac
 if [ -n "$tests" ]; then
-    run=test
-    if command -v cargo-nextest >/dev/null; then run='nextest run'; fi
-    set -f # cargo reads the patterns
-    # shellcheck disable=SC2086 # words on purpose
-    set -- cargo $run --locked --no-fail-fast $tests
+    if command -v cargo-nextest >/dev/null; then
+        set -- cargo nextest run --locked --no-fail-fast -E "$filter"
+    else
+        set -f # cargo reads the patterns
+        # shellcheck disable=SC2086 # words on purpose
+        set -- cargo test --locked --no-fail-fast $tests
+    fi
     "$@" --no-run
 fi
 
