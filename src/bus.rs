@@ -1,7 +1,7 @@
 //! The messagebus: messages, the client that stays connected, and a small bus of our own.
 //!
 //! Owns everything between a TCP socket and a [`Message`]; knows no tool and no other part of the service.
-//! A frame comes in as text, is looked at as an [`Envelope`] and read into a [`Message`] only by whoever
+//! A frame comes in as text, is looked at as an [`Envelope`] and read into a [`Message`] only by what
 //! wants to answer it.
 
 mod client;

@@ -56,7 +56,7 @@ Exit codes:
   1  the answer is an error, or a result that says `ok: false` or `success: false`
   2  wrong arguments or a wrong configuration
   3  no bus, or the bus went away
-  4  the bus is there, but nobody answered in time
+  4  the bus is there, but no answer came in time
   5  this machine refused: a file, a port, a signal";
 
 /// The arguments of the program.

@@ -199,7 +199,7 @@ impl OutputSchema {
     }
 }
 
-/// More problems than this are not listed: nobody reads them, and a hostile call could make millions.
+/// More problems than this are not listed: no person reads them, and a hostile call could make millions.
 pub const MAX_PROBLEMS: usize = 16;
 
 fn names_object(kind: &Value) -> bool {

@@ -324,7 +324,7 @@ fn client_config(config: &Config) -> ClientConfig {
 }
 
 fn notify(states: &[sd_notify::NotifyState<'_>]) {
-    // Without systemd there is nobody to notify, and that is fine.
+    // Without systemd there is nothing to notify, and that is fine.
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "systemd was not notified");
     }

@@ -1,6 +1,6 @@
 //! One tool of a toolbox, with its schemas compiled.
 //!
-//! Made where a toolbox lists its tools, and used wherever they are shown or called: whoever has one can call it. Owns no
+//! Made where a toolbox lists its tools, and used wherever they are shown or called: what has one can call it. Owns no
 //! rule of its own. Read [`CompiledTool`].
 
 use ovos_toolbox_wire::ToolDefinition;

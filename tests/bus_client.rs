@@ -333,7 +333,7 @@ async fn a_caller_gets_the_answer_in_its_own_session() {
         let mut foreign = request.clone();
         foreign
             .context
-            .insert("session".into(), json!({"session_id": "somebody"}));
+            .insert("session".into(), json!({"session_id": "kitchen"}));
         let answer = |result: u32| Map::from_iter([("result".to_owned(), json!(result))]);
         service.send(Frame::text("noise")).await;
         service

@@ -97,7 +97,7 @@ async fn an_unknown_certificate_is_refused_with_the_reason() {
     let refused = Caller::connect(bus.url("127.0.0.1"), None, Duration::from_secs(2)).await;
     let error = refused
         .err()
-        .expect("a certificate nobody vouches for")
+        .expect("a certificate that no authority signed")
         .to_string();
     assert!(error.contains("ertificate"), "{error}");
     assert!(error.contains(&bus.url("127.0.0.1").to_string()), "{error}");

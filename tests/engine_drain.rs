@@ -86,7 +86,7 @@ async fn a_drain_has_an_end_even_if_nothing_listens() {
         (limits.settle + 2 * limits.halt).as_millis()
     );
     call.report().await;
-    // A lease that nobody gives back.
+    // A lease that is not given back.
     rig.attach(GENERATION);
     let _lease = rig.lease();
     let begun = tokio::time::Instant::now();
@@ -170,8 +170,8 @@ async fn a_drained_generation_can_be_taken_back_or_forgotten() {
     );
     rig.engine.detach("robot", GENERATION);
     assert!(rig.engine.lease("robot", GENERATION).is_none());
-    assert!(rig.engine.lease("nobody", GENERATION).is_none());
-    rig.engine.drain("nobody", GENERATION, DRAIN).await;
+    assert!(rig.engine.lease("unknown", GENERATION).is_none());
+    rig.engine.drain("unknown", GENERATION, DRAIN).await;
 }
 
 #[tokio::test(start_paused = true)]

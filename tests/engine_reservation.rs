@@ -89,7 +89,7 @@ async fn reading_reserves_nothing_and_waits_for_nothing() {
     rig.effect("left", Effect::Read).report().await;
     assert_eq!(begun.elapsed(), Duration::from_millis(200));
     assert!(!moving.task.is_finished());
-    // And what reads keeps nobody from moving.
+    // And what reads keeps nothing from moving.
     rig.toolbox.script("right1", Script::takes(5000));
     let reading = rig.effect("right", Effect::Read);
     rig.toolbox.until_started("right1").await;

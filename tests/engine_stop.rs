@@ -228,8 +228,8 @@ async fn a_stop_is_never_refused() {
         (named(&["arm"]), &["arm"]),
         (named(&["arm", "robot"]), &all),
         (named(&["arm", "arm"]), &["arm"]),
-        (named(&["nobody"]), &all),
-        (named(&["arm", "nobody"]), &all),
+        (named(&["unknown"]), &all),
+        (named(&["arm", "unknown"]), &all),
         (named(&[""]), &all),
         (named(&[]), &all),
     ];
@@ -498,8 +498,8 @@ async fn a_resume_lifts_only_the_stop_it_names() {
     };
     assert_eq!(nothing, latch(LiftError::NotLatched));
     assert_eq!(
-        rig.engine.resume("nobody", "stop-0").await.unwrap_err(),
-        ResumeError::UnknownToolbox("nobody".into())
+        rig.engine.resume("unknown", "stop-0").await.unwrap_err(),
+        ResumeError::UnknownToolbox("unknown".into())
     );
     let older = stop(&rig).await;
     let newer = stop(&rig).await;
@@ -831,7 +831,7 @@ async fn a_call_that_moves_waits_for_its_record_for_a_second() {
     assert_eq!(rig.toolbox.started(), [""; 0]);
 }
 
-/// Whoever has to remember it knows before the first start, and until the machine is at rest.
+/// The watch knows before the first start, and until the machine is at rest.
 #[tokio::test(start_paused = true)]
 async fn what_moves_is_known_from_before_its_first_start_until_it_rests() {
     let rig = rig();

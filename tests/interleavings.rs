@@ -231,7 +231,7 @@ mod completions {
             assert_eq!(runs.open(), 0, "the run is still open");
             assert!(
                 waiting.now_or_never().is_some(),
-                "nobody told the call that its run has ended"
+                "the call was not told that its run has ended"
             );
         });
     }

@@ -239,7 +239,7 @@ fn goes_and_returns(kind: &'static str, seed: u64) {
             Some(failure) => assert!(failure.contains("hal is not connected"), "{what}: {failure}"),
             None => assert!(!round.long, "{what}: done without the robot"),
         }
-        // Nobody has to have noticed yet: a call says what it finds.
+        // It need not have been noticed yet: a call says what it finds.
         let meanwhile = yard.call(WALK);
         let failure = yard.failure(&meanwhile);
         assert!(

@@ -113,7 +113,7 @@ impl Robot {
         }
     }
 
-    /// Whether the last velocity has ended without anybody's word, as a G1's do: its dead-man.
+    /// Whether the last velocity has ended without being told, as a G1's do: its dead-man.
     fn stood_by_itself(&self) -> bool {
         let Self::Dds { peer, .. } = self else {
             return false;
@@ -212,7 +212,7 @@ impl Drive {
         };
         println!("{what}: stopped after {took:?}{alone}");
         assert!(took <= AT_REST, "{what}: stopped after {took:?}");
-        // Long enough for whoever is left to say another velocity.
+        // Long enough for what is left to say another velocity.
         let end = Instant::now() + AT_REST;
         while Instant::now() < end {
             assert_eq!(self.robot.told().last(), Some(&false), "{what}: it moves again");

@@ -76,7 +76,7 @@ fn a_second_service_is_refused_and_the_first_does_not_notice() {
     assert_eq!(client.invoke("ping", &json!({}))["result"]["pong"], true);
     assert!(first.ended().is_none());
 
-    // After a crash of the first nobody is in the way.
+    // After a crash of the first nothing is in the way.
     first.kill();
     let third = scene.service(&mut client);
     assert!(

@@ -79,7 +79,7 @@ fn auto_takes_the_bus_that_is_there() {
     drop(bus);
     assert!(
         Client::try_connect(scene.port).is_none(),
-        "somebody else listens there"
+        "another program listens there"
     );
 }
 
@@ -90,7 +90,7 @@ fn never_is_the_default() {
     until_said(&mut service, "Try: ");
     assert!(
         Client::try_connect(scene.port).is_none(),
-        "it listens although nobody told it to"
+        "it listens although it was not told to"
     );
 }
 

@@ -171,7 +171,7 @@ fn with_a_request_that_makes_no_sense() {
     check_stopped(&mut stage);
     // Neither an unknown name nor a wrong type of one is a reason to stop nothing.
     for data in [
-        json!({ "toolbox_id": "nobody" }),
+        json!({ "toolbox_id": "unknown" }),
         json!({ "toolbox_id": 5 }),
         json!({ "toolbox_id": null }),
     ] {
@@ -213,7 +213,7 @@ fn from_the_command_line_while_the_bus_is_frozen() {
         stop.log()
     );
     let status = stop.end_within(DEADLINE);
-    assert_eq!(status.code(), Some(4), "nobody confirmed it: {}", stop.log());
+    assert_eq!(status.code(), Some(4), "it was not confirmed: {}", stop.log());
     assert!(stop.output().contains("not confirmed"), "{}", stop.log());
     assert_still(from_first(&stage.scene.motors(), &["emergency"]).unwrap());
     stage.bus.signal(Signal::CONT);

@@ -302,7 +302,7 @@ fn check_answers_per_request(port: u16, toolboxes: usize) {
             }
             (answers >= *expected).then_some(())
         });
-        let later = client.send("ovos.tools.cancel", &json!({ "call_id": "nobody" }));
+        let later = client.send("ovos.tools.cancel", &json!({ "call_id": "unknown" }));
         client.until("the marker", |frame| {
             if frame["type"] == response && frame["context"]["ident"] == ident {
                 answers += 1;

@@ -191,7 +191,7 @@ fn after_kill_nine_the_next_start_is_whole() {
             service.log()
         );
         if round == 0 {
-            // A motion was cut off: nothing moves before somebody has looked.
+            // A motion was cut off: nothing moves before a person has looked.
             let refused = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
             let error = refused["error"].as_str().unwrap_or_default();
             assert!(

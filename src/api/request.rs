@@ -245,7 +245,7 @@ pub(super) fn call_id(data: &Object) -> Result<Option<String>, WireError> {
 }
 
 fn timeout_ms(data: &Object) -> Result<Option<u64>, WireError> {
-    /// A month: beyond it clocks overflow, and nobody waits.
+    /// A month: beyond it clocks overflow, and no client waits.
     const LONGEST: u64 = 31 * 24 * 3600 * 1000;
     match data.get("timeout_ms") {
         None | Some(Value::Null) => Ok(None),

@@ -1,6 +1,6 @@
 //! The first look at a frame: its type, and where data and context stand in the text.
 //!
-//! Nothing is built and nothing is copied: a frame that nobody here answers costs one pass over its bytes,
+//! Nothing is built and nothing is copied: a frame that is not answered here costs one pass over its bytes,
 //! and nesting of any depth costs no stack. Trees are built by [`Envelope::message`], and only up to
 //! [`MAX_DEPTH`] levels. Read [`Envelope`] first.
 
@@ -98,7 +98,7 @@ impl<'a> Envelope<'a> {
     ///
     /// # Errors
     /// What makes the frame no message: [`MessageError::NotJson`], `NotAnObject`, `NoType`, `TypeNotAString`,
-    /// `EmptyType`, `PartNotAnObject`. There is nobody to answer then: drop the frame.
+    /// `EmptyType`, `PartNotAnObject`. There is no sender to answer then: drop the frame.
     pub fn parse(text: &'a str) -> Result<Self, MessageError> {
         if !text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{') {
             return Err(match serde_json::from_str::<IgnoredAny>(text) {

@@ -75,7 +75,7 @@ impl Asker {
         Ok(self.caller.send(topic, data).await?)
     }
 
-    /// The error of nobody answering.
+    /// The error of a question without an answer.
     pub(super) fn silence(&self, wait: Duration) -> CliError {
         CliError::NoAnswer {
             url: self.address.url.to_string(),

@@ -15,7 +15,7 @@ use crate::logs::LogOptions;
 Examples:
   ovos-tools bus
   ovos-tools bus --port 8182
-  ovos-tools bus --host 0.0.0.0      for the whole network: the bus asks nobody who they are")]
+  ovos-tools bus --host 0.0.0.0      for the whole network: the bus does not ask its clients who they are")]
 pub struct Arguments {
     /// Address to bind [default: embedded_bus_host of the configuration, else 127.0.0.1]
     #[arg(long)]
@@ -53,9 +53,9 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let shutdown = shut_down_on_signal()?;
     let bus = EmbeddedBus::bind(server).await?;
     if !bus.local_addr().ip().is_loopback() {
-        context
-            .output
-            .remark("whoever reaches this address can call every tool: the bus asks nobody who they are");
+        context.output.remark(
+            "every client that reaches this address can call every tool: the bus does not ask who it is",
+        );
     }
     let data = json!({"url": bus.url()});
     context.output.result(&data, |_| {

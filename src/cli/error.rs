@@ -17,7 +17,7 @@ pub const EXIT_REFUSED: u8 = 1;
 pub const EXIT_USAGE: u8 = 2;
 /// No bus, or the bus went away.
 pub const EXIT_NO_BUS: u8 = 3;
-/// The bus is there, but nobody answered in time.
+/// The bus is there, but no answer came in time.
 pub const EXIT_NO_ANSWER: u8 = 4;
 /// This machine refused: a file, a port, a signal.
 pub const EXIT_MACHINE: u8 = 5;
@@ -46,7 +46,7 @@ pub enum CliError {
     /// No bus.
     #[error("{0}")]
     NoBus(Box<CallError>),
-    /// Nobody answered.
+    /// No answer came.
     #[error(
         "no ovos-tools service answered on {url} within {} s: start one with `ovos-tools serve`{advice}",
         wait.as_secs_f64()
@@ -59,7 +59,7 @@ pub enum CliError {
         /// What else to know.
         advice: String,
     },
-    /// An emergency stop that nobody confirmed.
+    /// An emergency stop that was not confirmed.
     #[error("{0}")]
     Unconfirmed(String),
     /// A file, a port, a signal.

@@ -1,6 +1,6 @@
 //! `ovos-tools invoke`: calls a tool and waits for its end.
 //!
-//! Whoever called is responsible for the call: Ctrl-C and a `--timeout` that runs out cancel it before the program
+//! The caller is responsible for the call: Ctrl-C and a `--timeout` that runs out cancel it before the program
 //! ends.
 
 use std::cell::Cell;
@@ -21,7 +21,7 @@ use crate::bus::Message;
 
 const TOPIC: &str = "ovos.tools.invoke";
 
-/// Asked beside a call, to learn whether anybody is there: a call may take hours.
+/// Asked beside a call, to learn whether a service is there: a call may take hours.
 const SIGN_OF_LIFE: &str = "ovos.tools.get";
 
 /// How long to wait for that, unless `--timeout` says it.
@@ -57,7 +57,7 @@ pub struct Arguments {
     /// The toolbox that owns the tool, when several own one of this name
     #[arg(long, value_name = "ID")]
     toolbox: Option<String>,
-    /// Id of the call, for `cancel` and `status` [default: one that nobody else has]
+    /// Id of the call, for `cancel` and `status` [default: one that no other call has]
     #[arg(long, value_name = "ID")]
     call_id: Option<String>,
     /// End the call after this many milliseconds, waiting for subsystems included
@@ -74,7 +74,7 @@ pub struct Arguments {
 /// How the waiting ended.
 enum End {
     Answered(Data),
-    /// Nobody is there, or the time is over.
+    /// No service is there, or the time is over.
     Silent(CliError),
     Interrupted,
 }
@@ -130,7 +130,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
 }
 
-/// Sends the call and waits for its answer: as long as `--timeout` says, else as long as somebody is there.
+/// Sends the call and waits for its answer: as long as `--timeout` says, else as long as a service is there.
 async fn wait(
     asker: &mut Asker,
     request: Data,
@@ -176,7 +176,7 @@ async fn wait(
     }
 }
 
-/// Asks for a cancel on the way out, so that nothing goes on that nobody waits for.
+/// Asks for a cancel on the way out, so that nothing goes on that is not waited for.
 async fn give_up(asker: &mut Asker, call_id: &str, error: CliError) -> CliError {
     let sent = asker
         .send(cancel::TOPIC, object(json!({ "call_id": call_id })))
@@ -210,7 +210,7 @@ async fn interrupt(asker: &mut Asker, call_id: &str) -> String {
             "interrupted; the call {call_id} was not cancelled: {}",
             error_of(&data).unwrap_or_else(|| "it had ended".to_owned())
         ),
-        Err(_) => format!("interrupted; nobody confirmed that the call {call_id} was cancelled"),
+        Err(_) => format!("interrupted; it was not confirmed that the call {call_id} was cancelled"),
     }
 }
 

@@ -131,7 +131,7 @@ impl<'a> Output<'a> {
         let _ = writeln!(self.remarks, "{data}");
     }
 
-    /// Writes an error. There is nobody to tell when that fails.
+    /// Writes an error. When that fails there is nowhere to say so.
     pub fn error(&mut self, text: &str) {
         let label = self.remark_paint.tone(Tone::Bad, "error:");
         let _ = writeln!(self.remarks, "{label} {}", plain(text));

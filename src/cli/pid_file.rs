@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 const NAME: &str = "service.pid";
 
-/// How often and how long to wait for somebody who is only looking.
+/// How often and how long to wait for a program that is only looking.
 const LOOKERS: usize = 3;
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -76,7 +76,7 @@ impl PidFile {
             .mode(0o600);
         let mut file = options.open(&path).map_err(unusable)?;
         let lock = || flock(&file, FlockOperation::NonBlockingLockExclusive);
-        // Whoever looks for a service holds the lock for a moment when there is none.
+        // A program that looks for a service holds the lock for a moment when there is none.
         let tries = (0..LOOKERS).map(|_| {
             thread::sleep(LOOK);
             lock()
@@ -109,7 +109,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // The file stays: removing it could remove that of a successor. Without content it names nobody.
+        // The file stays: removing it could remove that of a successor. Without content it names no service.
         let _ = self.file.set_len(0);
     }
 }
@@ -137,7 +137,7 @@ impl RunningService {
     /// Sends SIGUSR1: an emergency stop of everything.
     ///
     /// # Errors
-    /// When the process is gone, or belongs to somebody else.
+    /// When the process is gone, or belongs to another user.
     pub fn stop(&self) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.process, Signal::USR1)?)
     }
@@ -194,7 +194,7 @@ mod tests {
         let state = dir.path().join("a/state");
         assert!(
             RunningService::find(&state).unwrap().is_none(),
-            "nobody announced"
+            "no service is announced"
         );
 
         let claimed = PidFile::claim(&state, "ws://127.0.0.1:1/core").unwrap();

@@ -33,7 +33,7 @@ Examples:
 
 A name of no installed toolbox stops all of them. Stopped toolboxes stay latched until `ovos-tools resume`. When the bus \
 does not answer within 200 ms, a service on this machine gets SIGUSR1, which stops all its toolboxes. A stop that \
-nobody confirmed exits with 4: look at the machine.")]
+was not confirmed exits with 4: look at the machine.")]
 pub struct Arguments {
     /// Toolboxes to stop; none: all of them
     #[arg(value_name = "TOOLBOX")]

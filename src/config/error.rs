@@ -1,6 +1,6 @@
 //! What can be wrong with a configuration, in words that name the file, the key, what stands there and what is
-//! accepted. [`ConfigErrors`] is what a failed load returns: all findings at once, so that nobody has to fix a
-//! file one error at a time.
+//! accepted. [`ConfigErrors`] is what a failed load returns: all findings at once, so that a file need not be
+//! fixed one error at a time.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::origin::Origin;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A key nobody knows, where only known keys are accepted.
+    /// A key that is not known, where only known keys are accepted.
     #[error("{origin}: {key}: unknown key{}; accepted: {}", did_you_mean(suggestion.as_deref()), accepted.join(", "))]
     UnknownKey {
         /// Where it was written.

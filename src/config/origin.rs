@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The source of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody wrote it.
+    /// It was not written.
     Default,
     /// A file of the mycroft.conf stack, or the one given with `--config`.
     File(PathBuf),

@@ -84,7 +84,7 @@ impl Xdg {
     }
 
     /// A path as written in a configuration: absolute, or below the home directory (`~/...`). `None` for anything
-    /// else, because a service has no working directory anybody could know.
+    /// else, because the working directory of a service is not known.
     pub(super) fn expand(&self, written: &str) -> Option<PathBuf> {
         match written.strip_prefix("~/") {
             Some(rest) => Some(self.home.join(rest)),

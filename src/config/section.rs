@@ -1,6 +1,6 @@
 //! The step from what was written to what it means: [`Section`] reads one object of the stack key by key. Asking for
 //! a key states its default, unit and range in one place; the reader collects every finding, every setting in force
-//! with its origin, and at the end names the keys nobody asked for.
+//! with its origin, and at the end names the keys that were not asked for.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

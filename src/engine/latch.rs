@@ -59,7 +59,7 @@ impl Latch {
     pub fn stop(&self, record: StopRecord) -> u64 {
         let mut stop = lock(&self.stop);
         *stop = Some(record);
-        // Under the lock, so that nobody is admitted with the new epoch while the latch still looks open.
+        // Under the lock, so that no call is admitted with the new epoch while the latch still looks open.
         self.epoch.fetch_add(1, Ordering::SeqCst) + 1
     }
 

@@ -1,7 +1,7 @@
 //! Who holds which subsystems, and who waits for them.
 //!
 //! A pure table: first come, first served; a waiting call is overtaken only by calls that share nothing with it or with
-//! anything ahead of it. It wakes nobody itself: every change returns the calls that may go ahead now.
+//! anything ahead of it. It wakes no call itself: every change returns the calls that may go ahead now.
 //! Read [`Reservations`].
 
 use std::collections::VecDeque;
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(
             table.request(4, claim("gantry")),
             Request::Granted,
-            "shares nothing with anybody"
+            "shares nothing with any of them"
         );
         assert_eq!(table.request(5, claim("all")), Request::Queued(2));
         assert_eq!(table.release(1), [2]);

@@ -406,7 +406,7 @@ impl Runner<'_> {
 /// A run that was started and has not ended.
 ///
 /// Where it is dropped before it has (the call's task was aborted, or it panicked) the run is cancelled and what it
-/// moves is halted, for nobody else would do it; the call gives its subsystems back only after that.
+/// moves is halted, for nothing else would do it; the call gives its subsystems back only after that.
 struct Underway<'a> {
     runner: &'a Runner<'a>,
     run: RunId,
@@ -433,7 +433,7 @@ impl Drop for Underway<'_> {
         }
         self.runner.toolbox.cancel(self.run);
         if let Some(subsystems) = self.moves.take() {
-            // On its way without the future; there is nobody left to wait for the toolbox's word.
+            // On its way without the future; no caller is left to wait for the toolbox's word.
             drop(self.runner.send_halt(subsystems));
         }
     }

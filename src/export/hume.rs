@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::ExportTool;
 use super::parameters::parameters;
 
-/// `fallback_content` is left out: what to say when a tool fails is for whoever configures the voice.
+/// `fallback_content` is left out: what to say when a tool fails is decided where the voice is configured.
 pub(super) fn tool(tool: &ExportTool<'_>) -> Value {
     json!({
         "type": "function",

@@ -1,4 +1,4 @@
-//! What happens to motion when the bus goes away: nobody could say "stop" any more.
+//! What happens to motion when the bus goes away: a "stop" could not arrive any more.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -103,7 +103,7 @@ pub(super) async fn serve_requests(desk: Arc<Desk>, mut queue: mpsc::Receiver<Ar
         let desk = desk.clone();
         let mut served = Box::pin(async move {
             let Arrived { text, received, owed } = arrived;
-            // Calls are ended and answered before this token falls; what is left then has nobody to answer to.
+            // Calls are ended and answered before this token falls; what is left then is not answered.
             tokio::select! {
                 () = desk.serve_guarded(text, received) => {}
                 () = desk.shutdown.cancelled() => {}

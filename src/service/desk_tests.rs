@@ -269,7 +269,7 @@ async fn what_finds_no_room_is_told_to_come_back() {
     }
 }
 
-/// Whoever calls it, by whichever of its names, and however many requests wait.
+/// From every caller, by whichever of its names, and however many requests wait.
 #[tokio::test]
 async fn a_tool_that_stops_is_never_behind_other_requests() {
     let by_name = json!({"name": "stop_arm", "call_id": "s"});

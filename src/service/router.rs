@@ -156,7 +156,7 @@ impl Router {
         self.owed.wait().await;
     }
 
-    /// False when it was not taken: everything is stopped then, and nobody will answer it.
+    /// False when it was not taken: everything is stopped then, and it will not be answered.
     fn stop(&self, what: What, text: Utf8Bytes) -> bool {
         let stop = Stop {
             what,

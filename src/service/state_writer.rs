@@ -157,7 +157,7 @@ impl StateWriter {
     }
 
     fn ring(&self) {
-        // Full: it was woken already. Closed: whoever waits is told.
+        // Full: it was woken already. Closed: what waits is told.
         _ = self.bell.try_send(());
     }
 }

@@ -46,9 +46,9 @@ async fn a_bus_carries_questions_and_answers_until_it_is_told_to_end() {
     );
 
     let alone = run(&["list", "--bus", &url, "--timeout", "0.3"]).await;
-    assert_eq!(alone.code, 4, "a bus and nobody on it: {alone:?}");
+    assert_eq!(alone.code, 4, "a bus without a service: {alone:?}");
     let service = tokio::spawn(serve(url.clone()));
-    // Until the service is connected nobody answers; then somebody does.
+    // Until the service is connected there is no answer; then there is.
     let answered = async {
         loop {
             let ran = run(&["list", "--json", "--bus", &url, "--timeout", "0.3"]).await;
@@ -88,7 +88,7 @@ async fn a_bus_for_the_network_says_what_that_means() {
     let mut lines = BufReader::new(bus.stderr.take().unwrap()).lines();
     let warned = async {
         while let Some(line) = lines.next_line().await.unwrap() {
-            if line.contains("whoever reaches this address can call every tool") {
+            if line.contains("every client that reaches this address can call every tool") {
                 return;
             }
         }

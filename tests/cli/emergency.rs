@@ -1,4 +1,4 @@
-//! Emergency stop from the command line: over the bus, past it, and never claimed when nobody confirmed it.
+//! Emergency stop from the command line: over the bus, past it, and never claimed when it was not confirmed.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
-use crate::scripted::{Bus, DEADLINE, command, finish, nobody, run};
+use crate::scripted::{Bus, DEADLINE, command, finish, run, unused_address};
 
 const TOPIC: &str = "ovos.tools.stop";
 
@@ -98,8 +98,8 @@ async fn past_the_bus_the_service_on_this_machine_is_signalled() {
     let home = tempfile::tempdir().unwrap();
     let state = home.path().join("state/ovos-tools");
     let silent = Bus::start(Box::new(|_, _| Vec::new())).await;
-    let slow = "a stop that nobody confirmed";
-    for (bus, reason) in [(nobody().await, "no bus"), (silent.url.clone(), slow)] {
+    let slow = "a stop that was not confirmed";
+    for (bus, reason) in [(unused_address().await, "no bus"), (silent.url.clone(), slow)] {
         let service = PidFile::claim(&state, &bus).unwrap();
         let child = command(home.path(), &["stop", "--bus", &bus, "--timeout", "0.6"])
             .spawn()
@@ -123,7 +123,7 @@ async fn past_the_bus_the_service_on_this_machine_is_signalled() {
 
     // Another bus than the service's: another machine is meant.
     let service = PidFile::claim(&state, "ws://127.0.0.1:1/core").unwrap();
-    let elsewhere = nobody().await;
+    let elsewhere = unused_address().await;
     let ran = finish(
         command(home.path(), &["stop", "--bus", &elsewhere])
             .spawn()
@@ -134,7 +134,7 @@ async fn past_the_bus_the_service_on_this_machine_is_signalled() {
     assert!(ran.err.contains("and was not signalled"), "{}", ran.err);
     drop(service);
 
-    // A service that is gone is not signalled, whoever has its number now.
+    // A service that is gone is not signalled, although another program may have its number now.
     let ran = finish(
         command(home.path(), &["stop", "--bus", &elsewhere])
             .spawn()
@@ -147,5 +147,5 @@ async fn past_the_bus_the_service_on_this_machine_is_signalled() {
         ran.err
     );
     let again = timeout(Duration::ZERO, received.recv()).await;
-    assert!(again.is_err(), "nobody was to be signalled any more");
+    assert!(again.is_err(), "there is nothing to signal any more");
 }

@@ -237,7 +237,7 @@ async fn ctrl_c_cancels_the_call_and_tells_how_it_went() {
     }
 }
 
-/// Calls may take hours, so the program waits without an end of its own; it only has to know somebody is there.
+/// Calls may take hours, so the program waits without an end of its own; it only has to know that a service is there.
 #[tokio::test]
 async fn without_a_sign_of_life_the_wait_is_short() {
     let bus = Bus::start(Box::new(|_, _| Vec::new())).await;

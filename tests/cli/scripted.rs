@@ -1,7 +1,7 @@
 //! A bus with a scripted service behind it, and the binary with an environment of its own.
 //!
 //! Like a messagebus it sends every frame back to its sender too, and like other people on a busy bus it puts an
-//! answer of somebody else's session before every answer: a client has to keep them apart.
+//! answer of another session before every answer: a client has to keep them apart.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -84,7 +84,7 @@ impl Bus {
         };
         timeout(DEADLINE, waiting)
             .await
-            .unwrap_or_else(|_| panic!("nobody asked {topic}"))
+            .unwrap_or_else(|_| panic!("{topic} was not asked"))
     }
 }
 
@@ -120,7 +120,7 @@ async fn converse(
             .push((topic.clone(), message["data"].clone()));
         told.send_modify(|count| *count += 1);
         replies.push(message.clone());
-        let elsewhere = json!({"session": {"session_id": "somebody else"}});
+        let elsewhere = json!({"session": {"session_id": "another"}});
         for (kind, data) in script(&topic, &message["data"]) {
             replies.push(json!({"type": kind, "data": {"error": "not yours"}, "context": elsewhere}));
             replies.push(json!({"type": kind, "data": data, "context": message["context"]}));
@@ -188,7 +188,7 @@ pub(crate) async fn finish(child: Child) -> Ran {
 }
 
 /// A port that nothing listens on.
-pub(crate) async fn nobody() -> String {
+pub(crate) async fn unused_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("ws://{}/core", listener.local_addr().unwrap())
 }

@@ -1,6 +1,6 @@
-//! No bus, nobody on it, and a bus that goes away: three things a script has to tell apart.
+//! No bus, no service on it, and a bus that goes away: three things a script has to tell apart.
 
-use crate::scripted::{Bus, nobody, run};
+use crate::scripted::{Bus, run, unused_address};
 
 const ASKING: &[&[&str]] = &[
     &["list"],
@@ -18,10 +18,10 @@ const ASKING: &[&[&str]] = &[
 
 #[tokio::test]
 async fn without_a_bus_it_is_said_how_to_start_one() {
-    let url = nobody().await;
+    let url = unused_address().await;
     for arguments in ASKING {
         let ran = run(&[arguments, &["--bus", &url][..]].concat()).await;
-        // A stop that nobody confirmed is a case of its own.
+        // A stop that was not confirmed is a case of its own.
         let expected = if arguments[0] == "stop" { 4 } else { 3 };
         assert_eq!(ran.code, expected, "{arguments:?}: {ran:?}");
         for part in ["error: ", &url, "start one with `ovos-tools bus`", "--bus"] {

@@ -64,7 +64,7 @@ fn every_key_occurs_in_the_example() {
     }
     assert!(
         config.toolboxes["hello"].as_ref().unwrap().own.is_empty(),
-        "the example names keys nobody reads"
+        "the example names keys that are not read"
     );
 }
 

@@ -8,7 +8,7 @@ static tb_status start(void *instance, uint64_t run, tb_str json, tb_bytes *erro
     (void)json, (void)error;
     state *s = instance;
     size_t much = 256u << 20;
-    static char *volatile kept; /* else the compiler sees that nobody reads it */
+    static char *volatile kept; /* else the compiler sees that it is not read */
     kept = malloc(much);
     if (kept) memset(kept, 1, much);
     s->runs[0] = run;

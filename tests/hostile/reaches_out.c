@@ -1,5 +1,5 @@
 /* Tries to get at what is outside of it: each run does one thing, `VERB:OPERAND` in its parameters, and says the errno.
- * Its constructor writes where nobody asked it to. */
+ * Its constructor writes where it was not asked to. */
 #define _GNU_SOURCE
 #include "toolbox.h"
 static tb_status start(void *, uint64_t, tb_str, tb_bytes *);

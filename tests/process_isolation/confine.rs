@@ -40,7 +40,7 @@ fn can_scope() -> bool {
     ruleset.scope(Scope::Signal).and_then(Ruleset::create).is_ok()
 }
 
-/// A folder it may write, one it may read, and one of which nobody told it.
+/// A folder it may write, one it may read, and one of which it was not told.
 struct Yard {
     shop: Workshop,
 }

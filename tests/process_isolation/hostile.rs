@@ -73,13 +73,13 @@ async fn a_process_that_dies_says_how_and_takes_nobody_along() {
         ("segfaults", &["signal 11 (SIGSEGV)"]),
         ("throws", &["signal 6 (SIGABRT)", "exception"]),
         ("exits", &["exit code 7", "that was all"]),
-        // Whoever notices first: the runtime, which aborts, or the service, whose connections end.
+        // Whichever notices first: the runtime, which aborts, or the service, whose connections end.
         ("closes_fds", &["its process was"]),
     ] {
         let (toolbox, _) = shop.open(fixture).await;
         let died = toolbox.died();
         check(&run(&toolbox, 1, "go").await, expected);
-        let death = within(died).await.expect("nobody asked it to end");
+        let death = within(died).await.expect("it was not asked to end");
         assert!(!death.moving, "{fixture}: {death:?}");
         let later = run(&toolbox, 2, "go").await;
         check(&later, expected);
@@ -248,7 +248,7 @@ async fn a_toolbox_that_never_comes_back_is_replaced() {
         &within(hanging).await,
         &["start() has not returned within `limits.open_ms`"],
     );
-    // Also where nobody waits for it any more.
+    // Also where it is not waited for any more.
     let mut limits = real_limits();
     limits.open = Duration::from_millis(300);
     let (toolbox, seen) = open(&shop, "spins", limits).await;

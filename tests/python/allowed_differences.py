@@ -78,7 +78,7 @@ def owner_picked(d):
     if d.row in ("get/dup of testbed", "invoke/dup of testbed"):
         return (d.path, d.reference, d.ours) in [("data.toolbox_id", "testbed_dup", "testbed"),
                                                  ("data.result", {"owner": "testbed_dup"}, {"owner": "testbed"})]
-    if d.row in ("invoke/dup of nobody", "invoke/add of testbed_dup", "get/add of nobody"):
+    if d.row in ("invoke/dup of unknown", "invoke/add of testbed_dup", "get/add of unknown"):
         if d.path == "data.error":
             return d.reference == ABSENT and isinstance(d.ours, str) and d.ours.startswith("Unknown tool: ")
         return d.path.startswith("data.") and d.ours == ABSENT and not (d.row.startswith("invoke/") and d.path == "data.name")

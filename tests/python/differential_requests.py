@@ -144,10 +144,10 @@ def owners():
         yield invoke(f"alias {box}", f"{box}__dup", {})
         yield row(f"get/alias {box}", "ovos.tools.get", {"name": f"{box}__dup"})
         yield row(f"call/dup of {box}", "ovos.persona.tools.call", {"toolbox_id": box, "name": "dup", "kwargs": {}})
-    yield invoke("dup of nobody", "dup", {}, toolbox_id="nope")
+    yield invoke("dup of unknown", "dup", {}, toolbox_id="nope")
     yield invoke("add of testbed", "add", {"a": 1, "b": 2}, toolbox_id="testbed")
     yield invoke("add of testbed_dup", "add", {"a": 1, "b": 2}, toolbox_id="testbed_dup")
-    yield row("get/add of nobody", "ovos.tools.get", {"name": "add", "toolbox_id": "nope"})
+    yield row("get/add of unknown", "ovos.tools.get", {"name": "add", "toolbox_id": "nope"})
 
 
 def toolbox_topics():
@@ -163,7 +163,7 @@ def toolbox_topics():
                  {"name": "dup"}, {"name": "add", "kwargs": [1]}, {"name": "add", "kwargs": {"a": "x", "b": 1}}]:
         yield row(f"predecessor/{data}", "ovos.persona.tools.testbed.call", data)
     yield row("predecessor/testbed_dup", "ovos.persona.tools.testbed_dup.call", {"name": "dup"})
-    yield row("predecessor/nobody", "ovos.persona.tools.nope.call", good)
+    yield row("predecessor/unknown", "ovos.persona.tools.nope.call", good)
     yield row("call/no name", "ovos.persona.tools.call", {"toolbox_id": "testbed"})
     yield row("call/nothing", "ovos.persona.tools.call", {})
 

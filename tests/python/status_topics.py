@@ -14,7 +14,7 @@ for question in ["is_alive", "is_ready", "all_loaded"]:
     assert answer["context"] == {"source": "tools", "destination": "boot", "n": question,
                                  "session": {"session_id": "kitchen"}}, answer
 
-# Nobody else's topics are answered: on a device PHAL itself answers these, and both would.
+# No other service's topics are answered: on a device PHAL itself answers these, and both would.
 for other in {"PHAL", "ovos_tools", "skills"} - {name}:
     wire.send({"type": f"mycroft.{other}.is_ready", "data": {}, "context": {"n": other}})
 wire.fence()

@@ -85,7 +85,7 @@ impl Client {
         );
     }
 
-    /// The next message of anybody's, entered into the books; none when the time is up or the bus is gone.
+    /// The next message, also one for others, entered into the books; none when the time is up or the bus is gone.
     pub(crate) fn next(&mut self, until: Instant) -> Option<Value> {
         loop {
             match self.socket.read() {

@@ -44,7 +44,7 @@ pub(crate) enum Then {
     Complete(Value),
     Fail,
     Crash,
-    /// Ends the run as cancelled, although nobody asked.
+    /// Ends the run as cancelled, although it was not asked to.
     Ends,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum OnCancel {
     Fails(Duration),
     /// Gets its work done all the same.
     Completes(Duration),
-    /// Goes on as if nobody had asked.
+    /// Goes on as if it had not been asked to.
     Ignores,
 }
 
@@ -430,7 +430,7 @@ impl Toolbox for Shared {
                 }
             };
             let asked = async {
-                // The sender lives in the table of runs; a run nobody can cancel any more is not cancelled.
+                // The sender lives in the table of runs; a run that cannot be cancelled any more is not.
                 if cancelled.wait_for(|asked| *asked).await.is_err() {
                     std::future::pending::<()>().await;
                 }

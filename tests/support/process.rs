@@ -201,7 +201,7 @@ impl Drop for Process {
     }
 }
 
-/// A port nobody listens on right now.
+/// A port that is free right now.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0))
         .unwrap()

@@ -146,7 +146,7 @@ pub(crate) fn testbed_plugins() -> PathBuf {
     dir
 }
 
-/// A bus client of three lines: it asks until somebody answers.
+/// A bus client of three lines: it asks until there is an answer.
 struct Asking {
     socket: tokio_tungstenite::tungstenite::WebSocket<TcpStream>,
 }
@@ -159,12 +159,12 @@ impl Asking {
         Some(Self { socket })
     }
 
-    /// Asks once; `None` when nobody answered before the read timeout.
+    /// Asks once; `None` when no answer came before the read timeout.
     fn ask(&mut self, topic: &str) -> Option<Value> {
         let question = json!({ "type": topic, "data": {}, "context": {} });
         self.socket
             .send(Message::text(question.to_string()))
-            .expect("the bus drops nobody for a question");
+            .expect("the bus drops no client for a question");
         while let Ok(frame) = self.socket.read() {
             let frame: Value = serde_json::from_str(frame.to_text().ok()?).ok()?;
             if frame["type"] == format!("{topic}.response") {

@@ -1,11 +1,11 @@
-/* The toolbox to copy, in C: one tool that greets somebody. Build it with make. SPDX-License-Identifier: Apache-2.0 */
+/* The toolbox to copy, in C: one tool that greets a person. Build it with make. SPDX-License-Identifier: Apache-2.0 */
 #include "toolbox.h"
 #include "toolbox_json.h"
 
 static const char MANIFEST[] =
     "{\"id\":\"hello_c\",\"version\":\"0.1.0\",\"description\":\"Greets people, in C\",\"licence\":\"Apache-2.0\"}";
 static const char TOOLS[] =
-    "{\"tools\":[{\"name\":\"hello_c\",\"description\":\"Greets somebody by name.\",\"effect\":\"read\","
+    "{\"tools\":[{\"name\":\"hello_c\",\"description\":\"Greets a person by name.\",\"effect\":\"read\","
     "\"argument_schema\":{\"title\":\"HelloArgs\",\"type\":\"object\",\"required\":[\"name\"],"
     "\"properties\":{\"name\":{\"title\":\"Name\",\"type\":\"string\",\"description\":\"Whom to greet.\"}}},"
     "\"output_schema\":{\"title\":\"HelloOutput\",\"type\":\"object\",\"required\":[\"greeting\"],"

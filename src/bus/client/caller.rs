@@ -44,7 +44,7 @@ pub enum CallError {
         /// Why, as far as known.
         cause: String,
     },
-    /// Nobody answered.
+    /// No answer came.
     #[error("no answer to {topic} on {url} within {wait:?}: is ovos-tools running on this bus")]
     NoAnswer {
         /// The bus.
@@ -167,7 +167,7 @@ impl Caller {
         self.write(&out).await
     }
 
-    /// The next message on the bus, whoever it is for. What is no message is passed over.
+    /// The next message on the bus, also one that is for others. What is no message is passed over.
     ///
     /// # Errors
     /// [`CallError::Lost`].

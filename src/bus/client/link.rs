@@ -49,7 +49,7 @@ pub(super) async fn hold(
 ) -> Ended {
     let (reading, writing) = tokio::io::split(line.stream);
     let (over, sent_again) = (CancellationToken::new(), CancellationToken::new());
-    // Pongs owed: when the writer is stuck, more of them help nobody.
+    // Pongs owed: when the writer is stuck, more of them do not help.
     let (pongs, pongs_owed) = mpsc::channel(8);
     let reader = Reader {
         shared: Arc::clone(shared),

@@ -53,7 +53,7 @@ pub(super) async fn serve(
     let outbox = Arc::new(Outbox::new(from, CancellationToken::new()));
     let mut greeting = Vec::new();
     frame::encode(&mut greeting, Opcode::Text, GREETING.as_bytes(), None);
-    // Before it joins: nobody gets ahead of the greeting.
+    // Before it joins: the greeting is the first thing it is sent.
     outbox.push(
         &Batch {
             bytes: greeting.into(),

@@ -1,5 +1,5 @@
-use ovos_toolbox_sdk::prelude::*; // The toolbox to copy: one tool that greets somebody.
-/// Greets somebody by name.
+use ovos_toolbox_sdk::prelude::*; // The toolbox to copy: one tool that greets a person.
+/// Greets a person by name.
 #[derive(Deserialize, JsonSchema)]
 struct HelloArgs {
     /// Whom to greet.

@@ -44,7 +44,7 @@ fn check(library: &Path, id: &str) {
         json!(tools[0]),
         json!({
             "name": id,
-            "description": "Greets somebody by name.",
+            "description": "Greets a person by name.",
             "effect": "read",
             "argument_schema": {
                 "title": "HelloArgs", "type": "object", "required": ["name"],

@@ -8,7 +8,7 @@
 //! ```
 //! use ovos_toolbox_sdk::prelude::*;
 //!
-//! /// Greets somebody by name.
+//! /// Greets a person by name.
 //! #[derive(Deserialize, JsonSchema)]
 //! struct HelloArgs {
 //!     /// Whom to greet.
