@@ -13,6 +13,10 @@ OVOS_TOOLS_SKIPPED=$(mktemp)
 export OVOS_TOOLS_SKIPPED
 trap 'rm -f "$OVOS_TOOLS_SKIPPED"' EXIT
 
+# Most tests wait for timers more than they compute.
+: "${NEXTEST_TEST_THREADS:=$(($(nproc) * 2))}"
+export NEXTEST_TEST_THREADS
+
 if [ ! -e .venv/.ready ]; then export OVOS_TOOLS_SKIP_PYTHON=1; fi
 
 # The service's tests load the toolboxes that need system libraries, too, where they can be built.
