@@ -37,8 +37,12 @@ use support::scene::{Scene, ready};
 use support::service::{BusKind, plugins_with};
 use support::status::{pid, toolbox};
 
-/// From the moment something breaks until the robot is told to stop.
+/// How long the robot is watched after its stop: what is left of the toolbox says another velocity within this time.
 const AT_REST: Duration = Duration::from_secs(1);
+
+/// From the moment something breaks until the robot is told to stop, on a machine that has other work. On an idle one it
+/// is less than a second: each test prints it.
+const ON_A_BUSY_MACHINE: Duration = Duration::from_secs(3);
 
 /// An emulated robot.
 enum Robot {
@@ -194,11 +198,11 @@ impl Drive {
         pid(&robot).unwrap_or_else(|| panic!("no pid in {robot:#}"))
     }
 
-    /// The robot is told to stop within a second, and nothing else afterwards.
+    /// The robot is told to stop, and nothing else afterwards.
     fn rests(&self, since: Instant, what: &str) {
         let before = self.robot.told().len();
         if let Robot::Dds { kind: "g1", .. } = self.robot {
-            let stood = self.robot.until("rest", since, AT_REST, |told| {
+            let stood = self.robot.until("rest", since, ON_A_BUSY_MACHINE, |told| {
                 told.last() == Some(&false) || self.robot.stood_by_itself()
             });
             println!("{what}: stood after {stood:?}");
@@ -211,7 +215,7 @@ impl Drive {
             false => "",
         };
         println!("{what}: stopped after {took:?}{alone}");
-        assert!(took <= AT_REST, "{what}: stopped after {took:?}");
+        assert!(took <= ON_A_BUSY_MACHINE, "{what}: stopped after {took:?}");
         // Long enough for what is left to say another velocity.
         let end = Instant::now() + AT_REST;
         while Instant::now() < end {
