@@ -94,7 +94,7 @@ async fn what_a_file_prints_or_does_after_the_probe_does_not_matter() {
 #[tokio::test]
 async fn an_author_is_told_everything_at_once() {
     let shop = Workshop::new();
-    let program = env!("CARGO_BIN_EXE_ovos-tools");
+    let program = Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
     for (fixture, errors, warnings) in [
         ("well_behaved", &[][..], &["no `description`", "no `licence`"][..]),
         (
@@ -117,7 +117,7 @@ async fn an_author_is_told_everything_at_once() {
         ("constructor_crashes", &["SIGSEGV"], &[]),
     ] {
         let path = shop.build(fixture, &[]);
-        let found = within(ovos_tools::plugin::inspect(&path, program)).await;
+        let found = within(ovos_tools::plugin::inspect(&path, &program)).await;
         for (found, expected) in [(&found.errors, errors), (&found.warnings, warnings)] {
             assert_eq!(found.len(), expected.len(), "{fixture}: {found:?}");
             for (found, expected) in found.iter().zip(expected) {
@@ -128,6 +128,37 @@ async fn an_author_is_told_everything_at_once() {
             }
         }
     }
-    let found = within(ovos_tools::plugin::inspect(Path::new("/no/such.so"), program)).await;
+    let found = within(ovos_tools::plugin::inspect(Path::new("/no/such.so"), &program)).await;
     assert!(found.errors[0].contains("No such file"), "{found:?}");
+}
+
+#[test]
+fn a_check_sees_the_environment_of_the_section_that_has_the_files_name() {
+    let shop = Workshop::new();
+    let path = shop.build_as("needy", "needs_environment", &[("ID", "\"needy\"")]);
+    let config = shop.path().join("mycroft.conf");
+    for (env, code, said) in [
+        (r#"{}"#, 1, "where is ROS"),
+        (r#"{"AMENT_PREFIX_PATH": "/opt/ros/humble"}"#, 0, "needy"),
+        (
+            r#"{"AMENT_PREFIX_PATH": 5}"#,
+            1,
+            "no `env` was set, because the configuration is wrong",
+        ),
+    ] {
+        let section = format!(r#"{{"PHAL": {{"ovos-phal-plugin-tools": {{"needy": {{"env": {env}}}}}}}}}"#);
+        std::fs::write(&config, section).unwrap();
+        let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_ovos-tools"));
+        check.env_remove("AMENT_PREFIX_PATH");
+        let ended = check
+            .arg("--config")
+            .arg(&config)
+            .arg("check")
+            .arg(&path)
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.status.code(), Some(code), "{env}: {told}");
+        assert!(told.contains(said), "{env}: {told}");
+    }
 }

@@ -1,14 +1,17 @@
 //! `ovos-tools check`: tells the author of a plugin what is wrong with it.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use ovos_toolbox_wire::is_toolbox_id;
 
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line, plain};
 use super::schema;
-use crate::plugin::{Inspection, inspect};
+use crate::plugin::{Inspection, Probe, inspect};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -17,8 +20,9 @@ Examples:
   ovos-tools check target/debug/libhello.so
   ovos-tools check plugins/math.so --json
 
-Needs no service and no bus. The file is loaded in a child process: it runs code of the plugin. Exits with 1 when \
-something keeps the plugin or one of its tools from being used; warnings alone are no failure.")]
+Needs no service and no bus. The file is loaded in a child process: it runs code of the plugin. The child sees the \
+`env` of the section that has the file's name. Exits with 1 when something keeps the plugin or one of its tools from \
+being used; warnings alone are no failure.")]
 pub struct Arguments {
     /// The plugin
     #[arg(value_hint = clap::ValueHint::FilePath)]
@@ -30,7 +34,18 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         what: "find this program".to_owned(),
         cause,
     })?;
-    let found = inspect(&arguments.file, program).await;
+    let mut probe = Probe::with_program(program);
+    let mut unread = None;
+    match environment(&arguments.file, context) {
+        Ok(env) => probe.env = env,
+        Err(error) => {
+            unread = Some(format!(
+                "no `env` was set, because the configuration is wrong: {error}"
+            ))
+        }
+    }
+    let mut found = inspect(&arguments.file, &probe).await;
+    found.warnings.extend(unread);
     context.output.result(&found, |paint| render(&found, paint))?;
     match found.errors.len() {
         0 => Ok(()),
@@ -39,6 +54,14 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             found.path.display(),
             count(errors, "error", "errors")
         ))),
+    }
+}
+
+/// The `env` of the section that has the file's name: the service loads it with that.
+fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String, String>, CliError> {
+    match file.file_stem().and_then(OsStr::to_str) {
+        Some(id) if is_toolbox_id(id) => Ok(context.config()?.toolbox(id)?.env.clone()),
+        _ => Ok(BTreeMap::new()),
     }
 }
 

@@ -3,8 +3,6 @@
 //! Owns what `ovos-tools check FILE.so` tells an author. The file is loaded and opened in child processes only.
 //! Read [`inspect`] first.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,15 +39,14 @@ pub struct Inspection {
     pub warnings: Vec<String>,
 }
 
-/// Inspects a file. `program` is this program, which is run as `toolbox-host --probe FILE` and
-/// `toolbox-host --inspect FILE`.
+/// Inspects a file. `probe` has this program, which is run as `toolbox-host --probe FILE` and
+/// `toolbox-host --inspect FILE`, and the environment that both see.
 ///
 /// The toolbox is opened with an empty configuration, which by the rules of the boundary moves nothing.
 ///
 /// # Cancel safety
 /// The child is killed.
-pub async fn inspect(path: &Path, program: impl Into<OsString>) -> Inspection {
-    let program = program.into();
+pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
     let mut found = Inspection {
         path: path.to_owned(),
         ..Inspection::default()
@@ -70,7 +67,7 @@ pub async fn inspect(path: &Path, program: impl Into<OsString>) -> Inspection {
         found.errors.push(format!("{} {error}", path.display()));
         return found;
     }
-    match Probe::with_program(program.clone()).run(&path, &path).await {
+    match probe.run(&path, &path).await {
         Ok(manifest) => found.manifest = Some(manifest),
         Err(error) => {
             found.errors.push(error.to_string());
@@ -82,7 +79,8 @@ pub async fn inspect(path: &Path, program: impl Into<OsString>) -> Inspection {
         "--inspect".into(),
         path.clone().into_os_string(),
     ];
-    match probe::ask::<Answer<Inspection>>((&program, &arguments), &BTreeMap::new(), LIMIT, &path).await {
+    let program = probe.program().into_os_string();
+    match probe::ask::<Answer<Inspection>>((&program, &arguments), &probe.env, LIMIT, &path).await {
         Ok(Answer::Ok(more)) => {
             found.tools = more.tools;
             found.errors.extend(more.errors);

@@ -319,7 +319,10 @@ async fn resume_without_an_id_lifts_nothing_and_shows_it() {
             "robot is in emergency stop (asked on the bus); when it is safe to go on: ovos-tools resume robot s-7",
         ),
         ("math", "math is not in emergency stop: there is nothing to lift"),
-        ("camera", "there is no toolbox \"camera\"; toolboxes: math, robot, drone"),
+        (
+            "camera",
+            "there is no toolbox \"camera\"; toolboxes: math, robot, drone",
+        ),
     ] {
         let bus = Bus::answering("ovos.tools.status", status()).await;
         let ran = run(&["resume", toolbox, "--bus", &bus.url]).await;
