@@ -10,7 +10,10 @@
 
 mod camera;
 mod commands;
+mod events;
+mod files;
 pub mod frame;
+mod metadata;
 mod telemetry;
 mod transfer;
 
@@ -58,6 +61,8 @@ pub struct Link {
     streams: BTreeMap<u32, Stream>,
     upload: Option<transfer::Upload>,
     fence_items: Vec<crate::mission::Item>,
+    events: events::Events,
+    files: files::Files,
     outbox: Vec<Outgoing>,
     texts: u16,
     silent_until: f64,
@@ -107,6 +112,8 @@ impl Link {
             streams: STREAMS.iter().map(|(id, ..)| (*id, idle)).collect(),
             upload: None,
             fence_items: Vec::new(),
+            events: events::Events::default(),
+            files: files::Files::default(),
             outbox: Vec::new(),
             texts: 0,
             silent_until: f64::NEG_INFINITY,
@@ -155,6 +162,11 @@ impl Link {
             MavMessage::PING(ping) if ping.target_system == 0 => {
                 self.send(telemetry::pong(ping, self.peer));
             }
+            MavMessage::FILE_TRANSFER_PROTOCOL(request) => self.file_request(vehicle, request),
+            MavMessage::REQUEST_EVENT(request) => {
+                let events = self.events.again(request, self.peer);
+                self.send_all(events);
+            }
             message => self.transfer(vehicle, message),
         }
     }
@@ -176,6 +188,8 @@ impl Link {
             stream.due = (stream.due + interval).max(now);
             self.stream(vehicle, *id);
         }
+        let events = self.events.poll(vehicle);
+        self.send_all(events);
         for notice in vehicle.take_notices() {
             self.tell(notice);
         }
@@ -193,6 +207,12 @@ impl Link {
         self.send_from(AUTOPILOT, message);
     }
 
+    fn send_all(&mut self, messages: Vec<MavMessage>) {
+        for message in messages {
+            self.send(message);
+        }
+    }
+
     fn send_from(&mut self, component: u8, message: MavMessage) {
         self.outbox.push(Outgoing { component, message });
     }
@@ -204,18 +224,14 @@ impl Link {
             }
             return;
         }
-        for message in telemetry::message(vehicle, self.nonce, id) {
-            self.send(message);
-        }
+        self.send_all(telemetry::message(vehicle, self.nonce, id));
     }
 
     fn tell(&mut self, notice: Notice) {
         match notice {
             Notice::Text(severity, text) => {
                 self.texts = self.texts.wrapping_add(1).max(1);
-                for message in telemetry::text(severity, &text, self.texts) {
-                    self.send(message);
-                }
+                self.send_all(telemetry::text(severity, &text, self.texts));
             }
             Notice::Reached(seq) => self.send(telemetry::reached(seq)),
             Notice::Photo(photo) => self.send_from(CAMERA, camera::captured(&photo)),

@@ -1,4 +1,4 @@
-//! What PX4 does that a simple simulator would not, each to be switched off.
+//! What PX4 does that a simple simulator would not, each to be switched on and off.
 //!
 //! The rows were seen on PX4 1.16.1 (its SIH simulation) with mavsdk_server 3.17.4 and 4.0.5, but for
 //! [`Quirk::HoldKeepsReposition`], which is read from PX4's sources. Start with [`Quirk`].
@@ -74,6 +74,9 @@ quirks! {
     SticksLostHoldsFirst = "sticks_lost_holds_first",
     /// For three seconds after boot arming is denied. Off: it arms at once.
     ArmingDeniedAfterBoot = "arming_denied_after_boot",
+    /// It has no texts for its events, like a board whose firmware leaves them out: mavsdk_server hears why it does not arm
+    /// and cannot say so. Not among `all`, since PX4's simulations have them. Off: they are read from it.
+    NoEventMetadata = "no_event_metadata",
 }
 
 /// The quirks that are on.
@@ -81,10 +84,12 @@ quirks! {
 pub struct Quirks(BTreeSet<Quirk>);
 
 impl Quirks {
-    /// The behaviour of the real vehicle.
+    /// The behaviour of the real vehicle: every quirk but [`Quirk::NoEventMetadata`].
     #[must_use]
     pub fn all() -> Self {
-        Self(Quirk::ALL.iter().copied().collect())
+        let mut quirks = Self(Quirk::ALL.iter().copied().collect());
+        quirks.set(Quirk::NoEventMetadata, false);
+        quirks
     }
 
     /// The behaviour one would expect.

@@ -1,8 +1,10 @@
 //! The vehicle: a point-mass quadrotor with PX4's modes, arming rules and failsafes, on virtual time.
 //!
 //! Pure: no clock, no sockets, and of chance only what follows from its seed. Commands change what it wants, [`Vehicle::step`] lets time pass. The MAVLink
-//! side is [`crate::link`]. Read [`Vehicle`] first, then `commander` (what is allowed) and `navigator` (where to fly).
+//! side is [`crate::link`]. Read [`Vehicle`] first, then `commander` (what is allowed), `checks` (before
+//! arming) and `navigator` (where to fly).
 
+mod checks;
 mod commander;
 mod motion;
 mod navigator;
@@ -11,6 +13,7 @@ mod payload;
 
 use serde::Serialize;
 
+pub use checks::{Bars, Check, PARTS};
 pub use motion::Body;
 use motion::Speeds;
 use noise::Noise;
@@ -58,6 +61,8 @@ pub enum Notice {
 pub mod severity {
     /// Critical.
     pub const CRITICAL: u8 = 2;
+    /// Error.
+    pub const ERROR: u8 = 3;
     /// Warning.
     pub const WARNING: u8 = 4;
     /// For information.

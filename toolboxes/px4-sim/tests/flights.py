@@ -5,6 +5,7 @@ A flight whose name is in QUIRKS_OF is flown with its quirk on and off and expec
 """
 
 import asyncio
+import glob
 import json
 import math
 import os
@@ -17,6 +18,7 @@ import time
 from mavsdk_grpc import System
 from mavsdk_grpc.action import ActionError
 from mavsdk_grpc.camera import CameraError
+from mavsdk_grpc.events import EventsError
 from mavsdk_grpc.geofence import Circle, FenceType, GeofenceData, Point
 from mavsdk_grpc.mission import MissionItem, MissionPlan
 from mavsdk_grpc.offboard import OffboardError, PositionNedYaw, VelocityBodyYawspeed
@@ -57,7 +59,9 @@ class Rig:
     def start_server(self, *arguments):
         log = open(os.path.join(self.folder.name, "server.log"), "w")
         command = [SERVER, "-p", str(self.port), *arguments, f"udpin://127.0.0.1:{self.udp}"]
-        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        # A home of its own: the server keeps the vehicle's files there, and is to read them from the vehicle.
+        environment = {**os.environ, "HOME": self.folder.name}
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
 
     async def connect(self):
         deadline = time.monotonic() + 20
@@ -304,6 +308,60 @@ async def arming_after_boot(rig):
         assert rig.said("Arming denied: Resolve system health failures first")
         await ready(drone)
     await drone.action.arm()
+
+
+async def arming_checks(rig):
+    drone = await rig.connect()
+    await ready(drone)
+    ask = drone.events.get_health_and_arming_checks_report
+    # Not among all.
+    if "no_event_metadata" in QUIRKS.split(","):
+        # The server reads the texts when it is asked first, which takes less than a second.
+        await refused(ask(), EventsError, "NOT_AVAILABLE")
+        await rig.let_pass(12)
+        await refused(ask(), EventsError, "NOT_AVAILABLE")
+        return
+
+    async def report(mode, can_arm, *messages):
+        def wanted(report):
+            now = report.current_mode_intention
+            said = [problem.message for problem in now.problems]
+            return (now.mode_name, now.can_arm_or_run, said) == (mode, can_arm, list(messages))
+
+        await first(drone.events.health_and_arming_checks(), wanted, 20)
+        asked = await ask()
+        assert wanted(asked), asked
+        return asked
+
+    await report("Hold", True)
+    kept = glob.glob(os.path.join(rig.folder.name, ".cache/mavsdk/component_metadata/*type-04*.cache"))
+    assert len(kept) == 1, kept
+    assert await drone.ftp.are_files_identical(kept[0], "/etc/extras/all_events.json")
+    rig.ask("set_health", mag=False)
+    compass = await report("Hold", False, "No valid data from Compass 0")
+    problem = compass.current_mode_intention.problems[0]
+    assert (problem.health_component, problem.log_level.name) == ("magnetometer", "ERROR"), problem
+    parts = {part.name: (part.is_present, part.has_error) for part in compass.health_components}
+    assert parts["magnetometer"] == (True, True) and parts["gyro"] == (True, False), parts
+    everywhere = [problem.message for problem in compass.all_problems]
+    assert "No offboard signal" in everywhere, everywhere
+    rig.ask("set_health", home=False)
+    await report("Hold", False, "Home position not set")
+    rig.ask("set_health")
+    rig.ask("set_battery", pct=6)
+    await report("Hold", False, "Critical battery")
+    rig.ask("set_battery", pct=100)
+    rig.ask("ground_station", mode="land")
+    await report("Land", False, "Mode not suitable for arming")
+    rig.ask("ground_station", mode="hold")
+    await report("Hold", True)
+    # What was said while the link was down is asked for again.
+    rig.ask("drop_link", seconds=8)
+    rig.ask("set_health", gps=False)
+    await report("Hold", False, "No valid global position estimate")
+    # A vehicle that boots counts anew.
+    rig.ask("reboot")
+    await report("Hold", True)
 
 
 async def open_loop_velocity(rig):

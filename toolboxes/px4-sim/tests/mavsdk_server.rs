@@ -95,6 +95,8 @@ flights! {
     offboard_needs_a_setpoint: "offboard_without_a_setpoint" "all",
     arming_is_denied_after_boot: "arming_after_boot" "all",
     arming_works_at_once: "arming_after_boot" "none",
+    why_it_does_not_arm_is_told: "arming_checks" "all",
+    without_texts_why_it_does_not_arm_is_not_told: "arming_checks" "all,no_event_metadata",
     velocities_lag: "open_loop_velocity" "all",
     velocities_are_obeyed_at_once: "open_loop_velocity" "all,-sluggish_velocity,-slow_braking",
     a_camera_takes_photos_and_videos: "camera" "all",

@@ -23,6 +23,7 @@ const CHANGE_SPEED: u32 = 178;
 const TERMINATE: u32 = 185;
 const REPOSITION: u32 = 192;
 const ARM: u32 = 400;
+const RUN_CHECKS: u32 = 401;
 const SET_INTERVAL: u32 = 511;
 const REQUEST_MESSAGE: u32 = 512;
 const REQUEST_CAPABILITIES: u32 = 520;
@@ -134,6 +135,11 @@ impl Link {
                 vehicle.reposition(command.place, alt, yaw)
             }
             CHANGE_SPEED => Ack::Accepted,
+            RUN_CHECKS => {
+                let report = self.events.report(vehicle);
+                self.send_all(report);
+                Ack::Accepted
+            }
             SET_INTERVAL => self.set_interval(vehicle, p1 as u32, f64::from(p2)),
             REQUEST_CAPABILITIES => self.request(vehicle, telemetry::AUTOPILOT_VERSION),
             REQUEST_MESSAGE => self.request(vehicle, p1 as u32),
@@ -146,9 +152,7 @@ impl Link {
         if messages.is_empty() {
             return Ack::Denied;
         }
-        for message in messages {
-            self.send(message);
-        }
+        self.send_all(messages);
         Ack::Accepted
     }
 

@@ -13,7 +13,7 @@ use mavlink::dialects::common::{
     STATUSTEXT_DATA, SYS_STATUS_DATA, TIMESYNC_DATA, VFR_HUD_DATA,
 };
 
-use super::Peer;
+use super::{Peer, metadata};
 use crate::{
     geo::horizontal,
     mode::Mode,
@@ -36,6 +36,7 @@ pub(super) const BATTERY_STATUS: u32 = 147;
 pub(super) const AUTOPILOT_VERSION: u32 = 148;
 pub(super) const HOME_POSITION: u32 = 242;
 pub(super) const EXTENDED_SYS_STATE: u32 = 245;
+const COMPONENT_METADATA: u32 = 397;
 
 /// The firmware it claims to be: 1.16.1, a release.
 const FIRMWARE: u32 = 1 << 24 | 16 << 16 | 1 << 8 | 255;
@@ -63,11 +64,12 @@ pub(super) fn message(vehicle: &Vehicle, nonce: u64, id: u32) -> Vec<MavMessage>
         AUTOPILOT_VERSION => vec![version(nonce)],
         HOME_POSITION if vehicle.health.home => vec![home(vehicle)],
         EXTENDED_SYS_STATE => vec![landed(vehicle)],
+        COMPONENT_METADATA => metadata::announce(vehicle).into_iter().collect(),
         _ => Vec::new(),
     }
 }
 
-fn boot_ms(vehicle: &Vehicle) -> u32 {
+pub(super) fn boot_ms(vehicle: &Vehicle) -> u32 {
     (vehicle.time() * 1e3) as u32
 }
 
@@ -362,6 +364,7 @@ fn version(nonce: u64) -> MavMessage {
     MavMessage::AUTOPILOT_VERSION(AUTOPILOT_VERSION_DATA {
         capabilities: Can::MAV_PROTOCOL_CAPABILITY_MISSION_INT
             | Can::MAV_PROTOCOL_CAPABILITY_COMMAND_INT
+            | Can::MAV_PROTOCOL_CAPABILITY_FTP
             | Can::MAV_PROTOCOL_CAPABILITY_PARAM_ENCODE_BYTEWISE
             | Can::MAV_PROTOCOL_CAPABILITY_SET_POSITION_TARGET_LOCAL_NED
             | Can::MAV_PROTOCOL_CAPABILITY_SET_POSITION_TARGET_GLOBAL_INT

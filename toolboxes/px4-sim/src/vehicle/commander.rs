@@ -14,8 +14,6 @@ use crate::{
 
 /// A switch to offboard needs a set point younger than this, seconds.
 const OFFBOARD_PROOF_S: f64 = 0.5;
-/// How long after boot the estimator is not ready, seconds.
-const BOOT_S: f64 = 3.0;
 /// How long after an upload the mission is not yet checked, seconds.
 const SETTLE_S: f64 = 1.0;
 /// A vehicle that hears no sticks any more holds so long before it does what `NAV_RCL_ACT` says (`COM_FAIL_ACT_T`), seconds.
@@ -24,25 +22,6 @@ const STICKS_HOLD_S: f64 = 5.0;
 const LAND_DETECT_S: f64 = 0.5;
 
 impl Vehicle {
-    /// Whether PX4's checks before arming pass.
-    #[must_use]
-    pub fn armable(&self) -> bool {
-        let health = self.health;
-        let booted = !self.has(Quirk::ArmingDeniedAfterBoot) || self.time >= BOOT_S;
-        let critical = self.params.float("BAT_CRIT_THR") * 100.0;
-        let sensors = health.gps && health.gyro && health.accel && health.mag && health.home;
-        booted && sensors && self.battery_pct > critical && self.mode_arms()
-    }
-
-    /// Whether it may be armed in the mode it is in.
-    fn mode_arms(&self) -> bool {
-        match self.mode {
-            Mode::Offboard => self.setpoint_is_fresh(),
-            Mode::Mission => !self.mission.items.is_empty(),
-            mode => !mode.prevents_arming(),
-        }
-    }
-
     /// Starts the motors.
     pub fn arm(&mut self) -> Ack {
         if self.armed {
@@ -186,7 +165,7 @@ impl Vehicle {
         settled && !self.mission.items.is_empty() && self.mission.items.iter().all(inside)
     }
 
-    fn setpoint_is_fresh(&self) -> bool {
+    pub(super) fn setpoint_is_fresh(&self) -> bool {
         self.setpoint
             .is_some_and(|(_, at)| self.time - at <= OFFBOARD_PROOF_S)
     }
