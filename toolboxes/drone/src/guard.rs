@@ -22,7 +22,7 @@ pub(crate) use fence::Global;
 pub(crate) use leg::{Leg, Pace};
 pub use limits::Limits;
 pub(crate) use range::{Adjusted, Range, Treatment, shown, whole};
-pub(crate) use table::{Need, Row, row, rows};
+pub(crate) use table::{Need, Row, circumstances, failed_checks, row, rows};
 
 use crate::geo::{Ned, distance};
 

@@ -12,40 +12,65 @@ mod paused;
 
 use ovos_toolbox_sdk::serde_json::json;
 use paused::{fly, fly_this};
-use px4_sim::vehicle::severity;
-use px4_sim::{Home, Quirks, Vehicle, World};
+use px4_sim::log::Cause;
+use px4_sim::params::Param;
+use px4_sim::vehicle::{Health, severity};
+use px4_sim::{Home, Mode, Quirk, Quirks, Vehicle, World};
 
 #[test]
 fn why_it_would_not_arm_is_said_in_the_vehicles_own_words() {
+    let sound = Health::default();
+    let rows = [
+        (Health { mag: false, ..sound }, "No valid data from Compass 0"),
+        // PX4 calls it information, and does not arm.
+        (Health { home: false, ..sound }, "Home position not set"),
+        // Beside an error, it is left out.
+        (
+            Health {
+                gps: false,
+                home: false,
+                ..sound
+            },
+            "No valid global position estimate",
+        ),
+    ];
+    fly(json!({}), World::default(), |paused| async move {
+        for (health, why) in rows {
+            {
+                let mut sim = paused.fake.lock();
+                sim.vehicle.health = health;
+                sim.vehicle.say(severity::INFO, "Disarmed by landing");
+            }
+            paused.pass(3.0).await;
+            let refused = paused.fleet.call("arm", json!({})).await;
+            let said = refused["msg"].as_str().unwrap();
+            assert_eq!(refused["code"], "preflight", "{refused}");
+            assert!(said.ends_with(&format!("in mode Hold: {why}")), "{refused}");
+            let health = paused.fleet.call("vehicle_health", json!({})).await;
+            assert_eq!(health["why_not_armable"], json!([why]), "{health}");
+            paused.fake.lock().vehicle.health = sound;
+            paused.pass(3.0).await;
+            let health = paused.ok("vehicle_health", json!({})).await;
+            assert_eq!(health["why_not_armable"], json!([]), "{health}");
+        }
+        paused.ok("arm", json!({})).await;
+    });
+}
+
+#[test]
+fn a_vehicle_that_refuses_in_hold_says_why() {
+    // In a mode that flies by itself its health says little, so `arm` leaves that mode and asks the vehicle.
     fly(json!({}), World::default(), |paused| async move {
         {
             let mut sim = paused.fake.lock();
-            sim.vehicle.health.gps = false;
-            sim.vehicle.say(severity::INFO, "Disarmed by landing");
+            sim.vehicle.battery_pct = 40.0;
+            sim.vehicle.params.set("BAT_CRIT_THR", Param::Float(0.5)).unwrap();
+            sim.vehicle.set_mode(Mode::Land, Cause::GroundStation);
         }
         paused.pass(3.0).await;
         let refused = paused.fleet.call("arm", json!({})).await;
         let said = refused["msg"].as_str().unwrap();
-        assert_eq!(refused["code"], "preflight", "{refused}");
-        assert!(
-            said.contains("in mode Hold: Global position required"),
-            "{refused}"
-        );
-        assert!(
-            !said.contains("Logging") && !said.contains("Disarmed by landing"),
-            "{refused}"
-        );
-        let health = paused.fleet.call("vehicle_health", json!({})).await;
-        assert_eq!(
-            health["why_not_armable"],
-            json!(["Global position required"]),
-            "{health}"
-        );
-        paused.fake.lock().vehicle.health.gps = true;
-        paused.pass(3.0).await;
-        let health = paused.ok("vehicle_health", json!({})).await;
-        assert_eq!(health["why_not_armable"], json!([]), "{health}");
-        paused.ok("arm", json!({})).await;
+        assert!(said.contains("in mode Hold: Critical battery"), "{refused}");
     });
 }
 
@@ -55,7 +80,7 @@ fn without_the_texts_of_its_events_the_mode_and_the_last_warning_are_said() {
     fly_this(json!({}), vehicle, |paused| async move {
         {
             let mut sim = paused.fake.lock();
-            sim.has_event_texts = false;
+            sim.vehicle.quirks.set(Quirk::NoEventMetadata, true);
             sim.reboot();
             sim.vehicle.health.mag = false;
         }
@@ -76,6 +101,19 @@ fn without_the_texts_of_its_events_the_mode_and_the_last_warning_are_said() {
             said.contains("Compass needs calibration") && !said.contains("logger"),
             "{refused}"
         );
+        {
+            let mut sim = paused.fake.lock();
+            sim.vehicle.health.mag = true;
+            sim.vehicle.battery_pct = 40.0;
+            sim.vehicle.params.set("BAT_CRIT_THR", Param::Float(0.5)).unwrap();
+        }
+        paused.pass(3.0).await;
+        let health = paused.ok("vehicle_health", json!({})).await;
+        let why = health["why_not_armable"][0].as_str().unwrap();
+        assert!(
+            why.starts_with("the vehicle has not said why; the mode is HOLD; its last warning: "),
+            "{health}"
+        );
     });
 }
 
@@ -84,7 +122,8 @@ fn a_vehicle_that_is_not_armable_is_never_without_a_reason() {
     fly(json!({}), World::default(), |paused| async move {
         {
             let mut sim = paused.fake.lock();
-            (sim.silent, sim.tells_health, sim.has_event_texts) = (true, false, false);
+            (sim.silent, sim.tells_health) = (true, false);
+            sim.vehicle.quirks.set(Quirk::NoEventMetadata, true);
             sim.vehicle.health.mag = false;
         }
         paused.pass(8.0).await;

@@ -125,6 +125,38 @@ fn a_fence_that_does_not_contain_home_grounds_the_vehicle() {
     assert_eq!(rig.truth()["landed"], "on_ground");
 }
 
+/// Quirks, and why a vehicle with a broken compass does not arm: in `vehicle_health`, and in the refusal.
+#[test]
+fn why_it_will_not_arm_is_read_from_the_vehicles_events() {
+    let compass = "No valid data from Compass 0";
+    for (quirks, why, said) in [
+        ("all", compass, "; in mode Hold: No valid data from Compass 0"),
+        (
+            "all,no_event_metadata",
+            "not well: magnetometer",
+            "; the mode is HOLD",
+        ),
+    ] {
+        let Some(rig) = Rig::open(json!({"simulator": {"quirks": quirks}})) else {
+            return;
+        };
+        rig.sim(json!({"cmd": "set_health", "mag": false}));
+        let said_to = |rig: &Rig, arms: bool, why: Value| {
+            let health = rig.call("vehicle_health", json!({}));
+            health["armable"] == arms && health["why_not_armable"][0] == why
+        };
+        rig.until(why, |rig| said_to(rig, false, json!(why)));
+        let refused = rig.refused("arm", json!({}), "preflight");
+        assert!(
+            refused["msg"].as_str().unwrap().contains(said),
+            "{quirks}: {refused}"
+        );
+        rig.sim(json!({"cmd": "set_health"}));
+        rig.until("nothing", |rig| said_to(rig, true, Value::Null));
+        rig.ok("arm", json!({}));
+    }
+}
+
 #[test]
 fn arming_right_after_the_boot_says_why_not_or_works() {
     let Some((config, control)) = Rig::config(json!({"simulator": {"speed": 1.0}})) else {

@@ -162,19 +162,27 @@ fn preflight(facts: &Facts) -> Result<(), Refusal> {
 
 /// Why it would not arm, as the end of a sentence: what the vehicle's checks say, or else its mode and its last warning.
 fn reasons(facts: &Facts) -> String {
-    match &facts.checks {
-        Some(checks) if !checks.passed && !checks.problems.is_empty() => {
-            format!("; in mode {}: {}", checks.mode, checks.problems.join("; "))
-        }
-        _ => {
-            let mode = facts.mode.map_or("UNKNOWN", Mode::name);
-            let words = facts
-                .last_warning
-                .as_deref()
-                .map_or(String::new(), |text| format!("; its last warning: {text}"));
-            format!("; the mode is {mode}{words}")
-        }
-    }
+    format!(
+        "; {}",
+        failed_checks(facts).unwrap_or_else(|| circumstances(facts))
+    )
+}
+
+/// What the vehicle's checks before arming say, if they fail and their texts are known.
+pub(crate) fn failed_checks(facts: &Facts) -> Option<String> {
+    let checks = facts.checks.as_ref()?;
+    let fail = !checks.passed && !checks.problems.is_empty();
+    fail.then(|| format!("in mode {}: {}", checks.mode, checks.problems.join("; ")))
+}
+
+/// What is known of a vehicle that does not say why.
+pub(crate) fn circumstances(facts: &Facts) -> String {
+    let mode = facts.mode.map_or("UNKNOWN", Mode::name);
+    let words = facts
+        .last_warning
+        .as_deref()
+        .map_or(String::new(), |text| format!("; its last warning: {text}"));
+    format!("the mode is {mode}{words}")
 }
 
 /// One tool.

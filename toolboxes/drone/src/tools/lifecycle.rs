@@ -56,12 +56,9 @@ pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
         code: "denied",
         msg: "arm".to_string(),
     });
-    let missing = call
-        .vehicle
-        .telemetry()
-        .health
-        .map(Health::missing)
-        .unwrap_or_default();
+    let facts = call.vehicle.facts();
+    let checks = guard::failed_checks(&facts).map_or(String::new(), |checks| format!("; {checks}"));
+    let missing = facts.health.map(Health::missing).unwrap_or_default();
     let missing = if missing.is_empty() {
         String::new()
     } else {
@@ -69,7 +66,7 @@ pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     };
     refuse(
         refusal.code,
-        format!("{}{missing}{}", refusal.msg, call.quoted_since(words)),
+        format!("{}{missing}{checks}{}", refusal.msg, call.quoted_since(words)),
     )
 }
 

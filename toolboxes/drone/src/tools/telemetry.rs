@@ -50,7 +50,12 @@ pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     if facts.link_ok && !health.armable && why.is_empty() {
         why = match facts.health.map(Health::missing) {
             None => vec![UNHEARD.to_string()],
-            Some(missing) if missing == ["armable"] => vec!["the vehicle has not said why".to_string()],
+            Some(missing) if missing == ["armable"] => {
+                vec![format!(
+                    "the vehicle has not said why; {}",
+                    guard::circumstances(&facts)
+                )]
+            }
             Some(missing) => missing.iter().map(|name| format!("not well: {name}")).collect(),
         };
     }

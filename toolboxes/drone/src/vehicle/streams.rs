@@ -344,7 +344,8 @@ fn arming_checks(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
     });
 }
 
-/// What is wrong in the mode it would arm in, or anywhere: warnings and worse.
+/// What is wrong in the mode it would arm in, or anywhere: warnings and worse. Where none of it is an error, all of it: a mode
+/// that does not arm and a home that is not known are information to PX4.
 fn checks(report: events::HealthAndArmingCheckReport) -> Checks {
     let mode = report.current_mode_intention.unwrap_or_default();
     let problems = if mode.problems.is_empty() {
@@ -352,15 +353,19 @@ fn checks(report: events::HealthAndArmingCheckReport) -> Checks {
     } else {
         mode.problems
     };
-    let counts = |problem: &events::HealthAndArmingCheckProblem| {
-        problem.log_level <= events::LogLevel::Warning as i32 && !problem.message.is_empty()
+    let error =
+        |problem: &events::HealthAndArmingCheckProblem| problem.log_level <= events::LogLevel::Error as i32;
+    let least = if problems.iter().any(error) {
+        events::LogLevel::Warning
+    } else {
+        events::LogLevel::Debug
     };
     Checks {
         mode: mode.mode_name,
         passed: mode.can_arm_or_run,
         problems: problems
             .into_iter()
-            .filter(counts)
+            .filter(|problem| problem.log_level <= least as i32 && !problem.message.is_empty())
             .map(|problem| problem.message)
             .collect(),
     }

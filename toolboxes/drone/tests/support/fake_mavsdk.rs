@@ -50,8 +50,6 @@ pub(crate) struct Sim {
     pub(crate) asks_for_cameras: bool,
     /// The vehicle tells its health.
     pub(crate) tells_health: bool,
-    /// The vehicle's events can be understood: the server has their texts.
-    pub(crate) has_event_texts: bool,
     /// The link is down: nothing is heard and nothing arrives.
     pub(crate) silent: bool,
     /// How far above the truth the vehicle believes to be, metres. PX4 takes a new home when it takes off, so that this
@@ -90,7 +88,6 @@ impl FakeMavsdk {
                 uid: px4_sim::link::SITL_UID,
                 asks_for_cameras: false,
                 tells_health: true,
-                has_event_texts: true,
                 silent: false,
                 height_error_m: 0.0,
                 batteries: Some(Vec::new()),

@@ -5,40 +5,27 @@ use drone::mavsdk::events::*;
 use drone::mavsdk::mavlink_direct::mavlink_direct_service_server::MavlinkDirectService;
 use drone::mavsdk::mavlink_direct::{MavlinkMessage, MessageResponse, SubscribeMessageRequest};
 use futures_util::StreamExt;
+use px4_sim::{Quirk, vehicle::Check};
 use tonic::{Request, Status};
 
 use super::{Answered, FakeMavsdk, Sim, Told};
 
-/// What PX4 1.17 reports; the sentences are its own.
+/// What the server makes of the vehicle's events.
 fn report(sim: &Sim) -> HealthAndArmingCheckReport {
-    let health = sim.vehicle.health;
-    let checks = [
-        (health.gps, "Global position required"),
-        (health.mag, "Compass 0 fault"),
-        (health.gyro, "Gyro 0 inaccessible"),
-        (health.accel, "Accel 0 inaccessible"),
-        (health.home, "Home position required"),
-    ];
-    let failing = checks.into_iter().filter(|(passes, _)| !passes);
-    let mut problems: Vec<HealthAndArmingCheckProblem> = failing
-        .map(|(_, message)| HealthAndArmingCheckProblem {
-            message: message.to_owned(),
-            log_level: LogLevel::Error as i32,
-            ..HealthAndArmingCheckProblem::default()
-        })
-        .collect();
-    problems.push(HealthAndArmingCheckProblem {
-        message: "Logging is off".to_owned(),
-        log_level: LogLevel::Info as i32,
+    let failing = sim.vehicle.failing_checks();
+    let problem = |check: &&'static Check| HealthAndArmingCheckProblem {
+        message: check.sentence(),
+        log_level: check.severity.into(),
         ..HealthAndArmingCheckProblem::default()
-    });
+    };
+    let here = failing.iter().filter(|check| check.concerns(sim.vehicle.mode()));
     HealthAndArmingCheckReport {
         current_mode_intention: Some(HealthAndArmingCheckMode {
             mode_name: "Hold".to_owned(),
             can_arm_or_run: sim.vehicle.armable(),
-            problems,
+            problems: here.map(problem).collect(),
         }),
-        all_problems: Vec::new(),
+        all_problems: failing.iter().map(problem).collect(),
     }
 }
 
@@ -51,7 +38,8 @@ impl EventsService for FakeMavsdk {
         _: Request<SubscribeHealthAndArmingChecksRequest>,
     ) -> Answered<Self::SubscribeHealthAndArmingChecksStream> {
         let read = |sim: &Sim| {
-            sim.has_event_texts.then(|| HealthAndArmingChecksResponse {
+            let has_texts = !sim.vehicle.quirks.has(Quirk::NoEventMetadata);
+            has_texts.then(|| HealthAndArmingChecksResponse {
                 report: Some(report(sim)),
             })
         };
