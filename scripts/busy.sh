@@ -31,13 +31,15 @@ service)
 esac
 if [ -n "$tests" ]; then
     if command -v cargo-nextest >/dev/null; then
+        # It refuses both the number of tests at once and --no-fail-fast where it only builds.
+        env -u NEXTEST_TEST_THREADS cargo nextest run --locked --no-run
         set -- cargo nextest run --locked --no-fail-fast -E "$filter"
     else
         set -f # cargo reads the patterns
         # shellcheck disable=SC2086 # words on purpose
         set -- cargo test --locked --no-fail-fast $tests
+        "$@" --no-run
     fi
-    "$@" --no-run
 fi
 
 # A loop looks often whether this script is still there, so that it ends with it, however that ends.
