@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Conclusion, Effect, Failure, Object, Progress, Report};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::latch::{Latch, StopRecord};
@@ -379,7 +379,7 @@ impl CallControl {
     pub fn end(&self, cause: Cause) {
         let ends_safe_actions = cause.ends_safe_actions();
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let replaces = |first: &Cause| cause.weight() > first.weight();
             if state.cause.as_ref().is_none_or(replaces) {
                 state.cause = Some(cause);
@@ -395,7 +395,7 @@ impl CallControl {
     /// What asked it to end.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
-        self.lock().cause.clone()
+        self.state.lock().cause.clone()
     }
 
     /// The generation that runs it; 0 while it waits for one.
@@ -420,21 +420,21 @@ impl CallControl {
     /// How far it is.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        self.lock().phase
+        self.state.lock().phase
     }
 
     /// What it holds or waits for.
     #[must_use]
     pub fn subsystems(&self) -> Vec<String> {
-        self.lock().subsystems.clone()
+        self.state.lock().subsystems.clone()
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
-        self.lock().phase = phase;
+        self.state.lock().phase = phase;
     }
 
     pub(crate) fn claims(&self, plan: &Plan) {
-        self.lock().subsystems = plan.claim().to_vec();
+        self.state.lock().subsystems = plan.claim().to_vec();
     }
 
     pub(crate) fn soft(&self) -> &CancellationToken {
@@ -443,9 +443,5 @@ impl CallControl {
 
     pub(crate) fn hard(&self) -> &CancellationToken {
         &self.hard
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ovos_toolbox_wire::Effect;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::call::{CallControl, Cause, Refusal};
 
@@ -73,7 +73,7 @@ impl Calls {
 
     /// Enters a call, until the guard is dropped.
     pub(crate) fn enter(&self, control: Arc<CallControl>, bounded: bool) -> Result<Entered<'_>, Refusal> {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         if table.closed {
             return Err(Refusal::Ended(Cause::Shutdown));
         }
@@ -101,7 +101,7 @@ impl Calls {
 
     /// Lets calls that the mark concerns not in any more.
     pub(crate) fn mark(&self, mark: Mark) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         if table.marks.len() == MARKS
             && let Some(oldest) = table.marks.pop_front()
             && let Some(next) = table.marks.front_mut()
@@ -115,11 +115,11 @@ impl Calls {
 
     /// Lets no more calls in, for ever.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        self.table.lock().closed = true;
     }
 
     pub(crate) fn find(&self, call_id: &str) -> Known {
-        let table = self.lock();
+        let table = self.table.lock();
         match table.in_flight.get(call_id) {
             Some(control) => Known::InFlight(control.clone()),
             None if table.ended.iter().any(|ended| ended == call_id) => Known::Ended,
@@ -129,17 +129,13 @@ impl Calls {
 
     /// Every call under way, oldest first.
     pub(crate) fn in_flight(&self) -> Vec<Arc<CallControl>> {
-        let mut calls: Vec<_> = self.lock().in_flight.values().cloned().collect();
+        let mut calls: Vec<_> = self.table.lock().in_flight.values().cloned().collect();
         calls.sort_by_key(|control| control.received);
         calls
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.lock().in_flight.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock()
+        self.table.lock().in_flight.len()
     }
 }
 
@@ -152,7 +148,7 @@ pub(crate) struct Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        let mut table = self.calls.lock();
+        let mut table = self.calls.table.lock();
         table.in_flight.remove(&self.call_id);
         if table.ended.len() == REMEMBERED {
             table.ended.pop_front();

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
@@ -79,12 +79,12 @@ impl Outlet {
 
     /// Sends bytes after those that were sent before.
     pub(super) fn send(&self, bytes: &[u8]) {
-        self.send_under(bytes, &mut self.lock());
+        self.send_under(bytes, &mut self.state.lock());
     }
 
     /// Sends what may be lost; false when it was.
     pub(super) fn chatter(&self, bytes: &[u8]) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let fits = state.backlog.len() - state.sent < MAX_CHATTER;
         if fits {
             self.send_under(bytes, &mut state);
@@ -94,31 +94,31 @@ impl Outlet {
 
     /// Sends a start, and counts it before anybody can send something that refers to it.
     pub(super) fn start(&self, bytes: &[u8]) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.starts += 1;
         self.send_under(bytes, &mut state);
     }
 
     /// Whether so much waits for the socket that nothing new should be begun.
     pub(super) fn is_full(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.backlog.len() - state.sent >= MAX_BACKLOG
     }
 
     /// Starts sent so far.
     pub(super) fn starts(&self) -> u64 {
-        self.lock().starts
+        self.state.lock().starts
     }
 
     /// Whether something waits for the socket.
     pub(super) fn is_behind(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         !state.broken && state.sent < state.backlog.len()
     }
 
     /// Sends what waits, as far as the socket takes it.
     pub(super) fn flush(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let State {
             backlog,
             sent,
@@ -161,10 +161,6 @@ impl Outlet {
             state.backlog.extend_from_slice(rest);
             self.bell.ring();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 

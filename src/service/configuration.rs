@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ovos_toolbox_wire::Object;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::bus::Message;
@@ -51,7 +51,7 @@ impl Configuration {
 
     /// The newest that could be read.
     pub(super) fn newest(&self) -> Arc<Config> {
-        self.lock().newest.clone()
+        self.state.lock().newest.clone()
     }
 
     /// Has the files read again: what comes while they are being read is one more time.
@@ -91,7 +91,7 @@ impl Configuration {
                 if !changes.is_empty() {
                     tracing::info!(keys = ?changes.keys, toolboxes = ?changes.toolboxes, "the configuration changed");
                 }
-                self.lock().newest = config;
+                self.state.lock().newest = config;
                 self.apply_level();
             }
             Err(errors) => tracing::error!(%errors, "the changed configuration is not used"),
@@ -100,7 +100,7 @@ impl Configuration {
 
     /// Applies what a `configuration.patch` may change, which is the log level.
     pub(super) fn patch(&self, head: &Message, data: &Object) {
-        let report = self.lock().patch.accept(data);
+        let report = self.state.lock().patch.accept(data);
         let source = head.context.get("source").and_then(|source| source.as_str());
         if report.touches_us {
             tracing::warn!(
@@ -124,7 +124,7 @@ impl Configuration {
 
     fn apply_level(&self) {
         let level = {
-            let state = self.lock();
+            let state = self.state.lock();
             state.patch.level(&state.newest)
         };
         if let Some(logs) = &self.logs
@@ -132,9 +132,5 @@ impl Configuration {
         {
             tracing::error!(%error, "the log level was not changed");
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use ovos_toolbox_wire::Object;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::bus::Message;
@@ -36,14 +36,14 @@ impl Questions {
             .context
             .insert("session".to_owned(), json!({ "session_id": session }));
         let response = format!("{topic}.response");
-        self.lock().insert(session.clone(), (response, question));
+        self.open.lock().insert(session.clone(), (response, question));
         (message, session)
     }
 
     /// The question that a message answers; it is closed by that.
     pub(super) fn answered(&self, message: &Message) -> Option<Question> {
         let session = message.session_id()?;
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let (response, _) = open.get(session)?;
         if *response != message.kind {
             return None;
@@ -53,10 +53,6 @@ impl Questions {
 
     /// Closes a question whose time is up; `None` when it was answered just before.
     pub(super) fn give_up(&self, session: &str) -> Option<Question> {
-        self.lock().remove(session).map(|(_, question)| question)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (String, Question)>> {
-        self.open.lock()
+        self.open.lock().remove(session).map(|(_, question)| question)
     }
 }
