@@ -62,7 +62,7 @@ pub use in_process::{InProcess, Open};
 pub use inspect::{Inspection, inspect};
 pub use load::{Library, LoadError};
 pub use manager::Manager;
-pub use probe::Probe;
+pub use probe::{Probe, section_of};
 pub use services::{HostServices, Limits, Origin, Request};
 pub use settings::{ConfigSource, Drain, Isolation, Publish, Settings, ToolboxConfig};
 pub use status::{FailedFile, Live, LiveToolbox, ReloadReport, State};

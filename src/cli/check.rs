@@ -1,17 +1,15 @@
 //! `ovos-tools check`: tells the author of a plugin what is wrong with it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ovos_toolbox_wire::is_toolbox_id;
 
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line, plain};
 use super::schema;
-use crate::plugin::{Inspection, Probe, inspect};
+use crate::plugin::{Inspection, Probe, inspect, section_of};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -57,11 +55,11 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
 }
 
-/// The `env` of the section that has the file's name: the service loads it with that.
+/// The `env` of the file's section: the service loads it with that.
 fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String, String>, CliError> {
-    match file.file_stem().and_then(OsStr::to_str) {
-        Some(id) if is_toolbox_id(id) => Ok(context.config()?.toolbox(id)?.env.clone()),
-        _ => Ok(BTreeMap::new()),
+    match section_of(file) {
+        Some(id) => Ok(context.config()?.toolbox(id)?.env.clone()),
+        None => Ok(BTreeMap::new()),
     }
 }
 

@@ -15,6 +15,7 @@ use super::check;
 use super::code::Code;
 use super::elf;
 use super::manager::Inner;
+use super::probe::section_of;
 use super::settings::ToolboxConfig;
 use super::stage::{self, Fingerprint, Staged};
 use crate::schema::OutputSchema;
@@ -172,8 +173,9 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
 /// it is the one that lives from this path, or the file's name.
 fn probe_environment(manager: &Inner, path: &Path) -> BTreeMap<String, String> {
     let known = manager.book().at(path).map(|(id, _)| id.to_owned());
-    let stem = || Some(path.file_stem()?.to_str()?.to_owned());
-    let config = known.or_else(stem).map(|id| (manager.settings.config)(&id));
+    let config = known
+        .or_else(|| section_of(path).map(str::to_owned))
+        .map(|id| (manager.settings.config)(&id));
     // What is wrong with a section is said when the id is known.
     config
         .and_then(Result::ok)

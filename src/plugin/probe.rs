@@ -5,7 +5,7 @@
 //! Read [`Probe`] first.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus, Stdio};
@@ -21,7 +21,7 @@ use super::json;
 use super::load::Library;
 use super::manifest;
 use super::spawner::allowed_environment;
-use ovos_toolbox_wire::Manifest;
+use ovos_toolbox_wire::{Manifest, is_toolbox_id};
 
 /// Begins the child's answer: constructors of a plugin may print to the same pipe.
 const MARK: &str = "@ovos-tools-answer ";
@@ -86,6 +86,14 @@ pub struct Probe {
     pub limit: Duration,
     /// Added to what the child sees of the service's environment.
     pub env: BTreeMap<String, String>,
+}
+
+/// The section whose `env` a file is loaded with before its manifest says its id: the one that has the file's name.
+#[must_use]
+pub fn section_of(file: &Path) -> Option<&str> {
+    file.file_stem()
+        .and_then(OsStr::to_str)
+        .filter(|id| is_toolbox_id(id))
 }
 
 impl Probe {
