@@ -1,4 +1,4 @@
-//! Generates the client of mavsdk_server, and the server traits the tests' fake implements. Needs no protoc.
+//! Generates the client of mavsdk_server, and the server traits that the tests' fake implements. Needs no protoc.
 
 use std::error::Error;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-changed=build.rs");
     let descriptors = protox::compile(&files, ["proto"])?;
-    // The comparison with MAVSDK's own numbers (tests/protos.rs) reads them from here.
+    // tests/protos.rs compares these descriptors with MAVSDK's own field numbers.
     let encoded = prost::Message::encode_to_vec(&descriptors);
     let out = std::env::var("OUT_DIR")?;
     std::fs::write(Path::new(&out).join("descriptors.bin"), encoded)?;

@@ -1,8 +1,8 @@
-//! What a guarded call adds to the bare gRPC call, what a read from the cache costs, and how fast a halt is at the vehicle:
-//! a table, goals beside the figures.
+//! Latencies of the toolbox: a guarded call compared with the bare gRPC call, a read from the cache, and a halt until
+//! it reaches the vehicle. Prints a table of figures and goals.
 //!
-//! Through the real mavsdk_server and px4-sim, on the machine it runs on. The brake from a bus message on is in the
-//! service's own bench, `end_to_end`.
+//! Uses the real mavsdk_server and px4-sim on this machine. The service's own bench, `end_to_end`, measures the brake
+//! from the bus message on.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,9 +25,9 @@ use rig::Rig;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tonic::transport::{Channel, Endpoint};
 
-/// The camera of px4-sim.
+/// Component id of px4-sim's camera.
 const CAMERA: i32 = 100;
-/// Photos of each kind.
+/// Photos taken per variant.
 const PHOTOS: usize = 400;
 
 fn percentile(times: &mut [Duration], part: f64) -> Duration {
@@ -50,11 +50,11 @@ fn timed(count: usize, mut work: impl FnMut()) -> Vec<Duration> {
         .collect()
 }
 
-/// A client of the same mavsdk_server with nothing around it.
+/// A client of the same mavsdk_server, without the toolbox.
 struct Bare {
     runtime: tokio::runtime::Runtime,
     client: CameraServiceClient<Channel>,
-    /// One for each photo that the camera reports.
+    /// One message for each photo that the camera reports.
     reports: UnboundedReceiver<()>,
 }
 
@@ -88,7 +88,7 @@ impl Bare {
         }
     }
 
-    /// The call alone, and the call with the camera's report that the photo was taken.
+    /// Returns the time of the call alone, and of the call plus the camera's report of the photo.
     fn photo(&mut self) -> (Duration, Duration) {
         let Self {
             runtime,
@@ -106,7 +106,7 @@ impl Bare {
         })
     }
 
-    /// Forgets the reports of photos that others took.
+    /// Discards the reports of photos that the toolbox took.
     fn forget(&mut self, photos: usize) {
         let Self { runtime, reports, .. } = self;
         runtime.block_on(async {
@@ -117,7 +117,7 @@ impl Bare {
     }
 }
 
-/// The toolbox itself, without the C table and the test harness between it and its caller.
+/// The toolbox without the C table and the test harness.
 struct Direct {
     runtime: tokio::runtime::Runtime,
     fleet: Fleet,
@@ -151,7 +151,7 @@ impl Direct {
     }
 }
 
-/// Reads in the toolbox itself, without the C table and the threads between it and its caller.
+/// Measures reads in the toolbox itself, without the C table and its threads.
 fn reads(rig: &Rig) {
     let Direct { runtime, fleet } = Direct::open(rig);
     runtime.block_on(async {
@@ -176,11 +176,11 @@ fn reads(rig: &Rig) {
     });
 }
 
-/// The same photo bare and as the guarded tool, in turn.
+/// Takes the same photo with the bare client and with the guarded tool, alternately.
 fn photos(rig: &Rig) {
     let fleet = Direct::open(rig);
     let mut bare = Bare::open(rig);
-    // Until the subscription is there its reports are missed.
+    // Reports sent before the subscription exists are missed.
     while bare.reports.is_empty() {
         let answer = rig.call("capture_photo", json!({}));
         assert_eq!(answer["ok"], true, "{answer}");
@@ -227,7 +227,7 @@ fn unix() -> f64 {
         .as_secs_f64()
 }
 
-/// From the halt to the zero velocity at the vehicle, in offboard control.
+/// Measures from the halt to the zero velocity at the vehicle, in offboard control.
 fn brake(rig: &Rig) -> Option<Duration> {
     rig.harness.resume().unwrap();
     rig.ok("replan", json!({"reason": "bench"}));
@@ -254,7 +254,7 @@ fn brake(rig: &Rig) -> Option<Duration> {
 
 fn main() {
     if std::env::args().any(|argument| argument == "--test") {
-        // `cargo test --benches` only wants to know that it starts.
+        // `cargo test --benches` only checks that the bench starts.
         return;
     }
     let config = json!({"simulator": {"speed": 1.0}, "flight_limits": {"max_replans": 100_000}});

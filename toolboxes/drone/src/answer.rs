@@ -1,13 +1,13 @@
-//! What a call is answered with: `ok` first, then why, what was clamped, and a short state.
+//! The answer of a call: `ok`, the reason, the clamped arguments and a short state.
 //!
-//! Owns the shape that all tools share and the output schemas. Read [`Reply`].
+//! Defines the shape that all tools share and the output schemas. Read [`Reply`].
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::serde_json::Map;
 
 use crate::guard::{Adjusted, Facts, Refusal};
 
-/// The answer of a tool, before it is JSON.
+/// The answer of a tool before it becomes JSON.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) ok: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// It was done, and telemetry shows it.
+    /// The tool did what was asked, and telemetry confirms it.
     pub(crate) fn done(msg: impl Into<String>) -> Self {
         Self {
             ok: true,
@@ -27,7 +27,7 @@ impl Reply {
         }
     }
 
-    /// It was not done.
+    /// The tool did not do it.
     pub(crate) fn failed(code: &'static str, msg: impl Into<String>) -> Self {
         Self {
             code: Some(code),
@@ -36,9 +36,9 @@ impl Reply {
         }
     }
 
-    /// Adds a field of the tool's own.
+    /// Adds a field that only this tool has.
     pub(crate) fn with(mut self, key: &str, value: impl Serialize) -> Self {
-        // What tools add are numbers, texts and booleans, which JSON has.
+        // Tools add only numbers, strings and booleans, which always serialize.
         let value = serde_json::to_value(value).unwrap_or(Value::Null);
         self.fields.insert(key.to_string(), value);
         self
@@ -49,7 +49,7 @@ impl Reply {
         self
     }
 
-    /// The JSON that goes to the caller.
+    /// The JSON sent to the caller.
     pub(crate) fn json(&self, state: Option<Value>, simulated: bool) -> Value {
         let mut answer = Map::new();
         answer.insert("ok".to_string(), self.ok.into());
@@ -79,14 +79,14 @@ impl From<Refusal> for Reply {
     }
 }
 
-/// What was done, in words, or why it was not.
+/// The message of a success, or the refusal.
 impl From<Result<String, Refusal>> for Reply {
     fn from(done: Result<String, Refusal>) -> Self {
         done.map_or_else(Self::from, Self::done)
     }
 }
 
-/// The short state beside every answer.
+/// The short state that every answer carries.
 pub(crate) fn state(vehicle: &str, facts: &Facts) -> Value {
     let round = |value: f64| (value * 100.0).round() / 100.0;
     json!({
@@ -98,7 +98,7 @@ pub(crate) fn state(vehicle: &str, facts: &Facts) -> Value {
     })
 }
 
-/// The shapes of the answers: read by schemars alone.
+/// Shapes of the answers; only schemars reads them.
 pub(crate) mod shapes {
     #![allow(dead_code, reason = "only their schemas are used")]
 
@@ -281,7 +281,7 @@ pub(crate) mod shapes {
             position: Option<Place>,
             /// Where heights and the return are counted from; null when it is not known.
             home: Option<HomePlace>,
-            /// What the flight is for.
+            /// What the last flight or search was asked to do, such as `find red cup`.
             goal: Option<String>,
             /// What was seen last.
             last_detection: Option<Value>,

@@ -1,26 +1,25 @@
 //! The vehicle's time.
 //!
-//! A simulated vehicle may fly faster than the wall clock runs. Every duration in the toolbox is the vehicle's; this
-//! is the one place that knows how long that is for us. Built on tokio's clock, so that tests can pause it. Read
-//! [`Clock`].
+//! A simulated vehicle may fly faster than the wall clock. Every duration in the toolbox is in vehicle time; only this
+//! module converts it to wall time. Uses tokio's clock, so that tests can pause it. Read [`Clock`].
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-/// How fast the vehicle's time runs.
+/// The ratio of vehicle time to wall time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     speed: f64,
-    /// Unix time at a moment of tokio's clock, where that clock is the only one: in tests that pause it.
+    /// Unix time at an instant of tokio's clock; set only by tests that pause that clock.
     virtual_unix: Option<(Instant, f64)>,
 }
 
-/// The shortest wait worth asking the timer for.
+/// The shortest sleep, so that a fast simulation does not spin.
 const TICK: Duration = Duration::from_millis(5);
 
 impl Clock {
-    /// `speed` vehicle seconds pass in one of ours; at least 0.1, at most 100.
+    /// `speed` is vehicle seconds per wall second, clamped to 0.1 to 100.
     pub(crate) fn new(speed: f64) -> Self {
         Self {
             speed: if speed.is_finite() {
@@ -32,7 +31,7 @@ impl Clock {
         }
     }
 
-    /// Takes the time of day from tokio's clock, too.
+    /// Derives the time of day from tokio's clock instead of the system's.
     pub(crate) fn virtual_from(mut self, unix_s: f64) -> Self {
         self.virtual_unix = Some((Instant::now(), unix_s));
         self
@@ -48,17 +47,17 @@ impl Clock {
         }
     }
 
-    /// How long `vehicle` takes here.
+    /// Converts vehicle time to wall time.
     pub(crate) fn wall(self, vehicle: Duration) -> Duration {
         vehicle.div_f64(self.speed)
     }
 
-    /// How much of the vehicle's time passes within `wall` here: for what somebody else does on real time.
+    /// Converts wall time to vehicle time, for programs that run in real time such as mavsdk_server.
     pub(crate) fn vehicle(self, wall: Duration) -> Duration {
         wall.mul_f64(self.speed)
     }
 
-    /// Waits for so much of the vehicle's time.
+    /// Sleeps for this long in vehicle time.
     ///
     /// # Cancel safety
     /// Safe.
@@ -66,12 +65,12 @@ impl Clock {
         tokio::time::sleep(self.wall(vehicle).max(TICK)).await;
     }
 
-    /// How much of the vehicle's time has passed since then.
+    /// Vehicle time since `then`.
     pub(crate) fn since(self, then: Instant) -> Duration {
         then.elapsed().mul_f64(self.speed)
     }
 
-    /// When so much of the vehicle's time will have passed.
+    /// The instant at which this much vehicle time will have passed.
     pub(crate) fn after(self, vehicle: Duration) -> Instant {
         Instant::now() + self.wall(vehicle)
     }

@@ -1,7 +1,7 @@
-//! The toolbox's section in the configuration.
+//! The toolbox's section of the configuration.
 //!
-//! What was written ([`Config`], defaults that work without hardware) and the check of what serde cannot see
-//! ([`Config::checked`]). Nothing here can be changed from the bus.
+//! [`Config`] is the section as written, with defaults that need no hardware; [`Config::checked`] checks what serde
+//! cannot. Nothing here can be changed from the bus.
 
 use std::path::PathBuf;
 
@@ -96,7 +96,7 @@ pub struct VehicleConfig {
     /// A mavsdk_server that runs already, such as `http://127.0.0.1:50051`; the toolbox starts none then.
     #[serde(default)]
     pub address: Option<String>,
-    /// A file with what the vehicle sees, replaced atomically by whoever writes it.
+    /// A file with what the vehicle sees; its writer replaces it atomically.
     #[serde(default)]
     pub scene_file: Option<PathBuf>,
 }
@@ -155,7 +155,7 @@ impl Default for Perception {
 }
 
 impl Config {
-    /// The vehicles, at least one.
+    /// The configured vehicles; a default one when none is configured.
     pub(crate) fn vehicles(&self) -> Vec<VehicleConfig> {
         if !self.vehicles.is_empty() {
             return self.vehicles.clone();
@@ -168,7 +168,7 @@ impl Config {
         }]
     }
 
-    /// Vehicle seconds in one of ours.
+    /// Vehicle seconds per wall second.
     pub(crate) fn speed(&self) -> f64 {
         if self.backend == Backend::Vehicle {
             1.0
@@ -177,10 +177,10 @@ impl Config {
         }
     }
 
-    /// Refuses what the schema cannot see.
+    /// Checks what the schema cannot express.
     ///
     /// # Errors
-    /// Names the key and what is accepted.
+    /// Names the key and the accepted values.
     pub(crate) fn checked(self) -> Result<Self, ToolError> {
         let mut seen = Vec::new();
         for vehicle in self.vehicles() {
@@ -233,7 +233,7 @@ impl Config {
     }
 }
 
-/// Whether a URL names this machine and nothing else. A serial port does not.
+/// Whether a URL names only this machine. A serial port does not.
 fn is_loopback(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else {
         return false;

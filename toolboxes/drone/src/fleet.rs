@@ -1,7 +1,7 @@
-//! All vehicles and the one way to run a tool on one of them.
+//! All vehicles, and the one function that runs a tool on one of them.
 //!
-//! Owns the vehicles and the run log. [`Fleet::call`] is what a tool's handler does, with or without a service around
-//! it: resolve the vehicle, judge with the guards' table, run, answer. Read [`Fleet`].
+//! Owns the vehicles and the run log. [`Fleet::call`] does the same as a tool's handler, with or without a service:
+//! select the vehicle, apply the guards, run, answer. Read [`Fleet`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Fleet {
     clock: Clock,
 }
 
-/// A toolbox without a bus: events go nowhere.
+/// A toolbox without a bus: events are dropped.
 #[derive(Default)]
 struct Alone(Caller);
 
@@ -45,7 +45,7 @@ impl Gate for Alone {
     }
 }
 
-/// A call that has no answer yet. Dropped so, it has ended without one.
+/// A call without an answer. When it is dropped, it writes `dropped` into the run log.
 struct Unanswered<'a> {
     fleet: &'a Fleet,
     vehicle: &'a Vehicle,
@@ -67,10 +67,10 @@ impl Drop for Unanswered<'_> {
 }
 
 impl Fleet {
-    /// Starts to connect the vehicles of the configuration.
+    /// Starts connecting to the configured vehicles.
     ///
     /// # Errors
-    /// The configuration says what cannot be, or the run log cannot be written.
+    /// The configuration is invalid, or the run log cannot be created.
     pub(crate) fn open(config: Config, outside: Arc<dyn Outside>) -> Result<Self, ToolError> {
         let config = config.checked()?;
         let clock = Clock::new(config.speed());
@@ -82,19 +82,19 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// A fleet of one vehicle behind a channel that somebody hands over, on tokio's clock alone: for tests that pause it
-    /// and implement MAVSDK's services themselves. Scenes are stamped with [`Fleet::unix`].
+    /// A fleet of one vehicle on the given channel, on tokio's clock alone: for tests that pause the clock and
+    /// implement MAVSDK's services themselves. Scenes are stamped with [`Fleet::unix`].
     ///
     /// # Errors
-    /// The configuration says what cannot be.
+    /// The configuration is invalid.
     pub fn over(channel: Channel, config: Value) -> Result<Self, ToolError> {
         Self::over_each(vec![channel], config)
     }
 
-    /// As [`Fleet::over`], with a channel for each vehicle of the configuration.
+    /// Like [`Fleet::over`], with one channel for each configured vehicle.
     ///
     /// # Errors
-    /// The configuration says what cannot be.
+    /// The configuration is invalid.
     pub fn over_each(channels: Vec<Channel>, config: Value) -> Result<Self, ToolError> {
         let mut config: Config = serde_json::from_value(config)?;
         config.upload_fence.get_or_insert(true);
@@ -139,7 +139,7 @@ impl Fleet {
         })
     }
 
-    /// The time of day that scenes are stamped with, in seconds since 1970.
+    /// The time of day that scenes carry, in seconds since 1970.
     #[must_use]
     pub fn unix(&self) -> f64 {
         self.clock.unix()
@@ -149,7 +149,7 @@ impl Fleet {
         &self.vehicles
     }
 
-    /// The vehicle of a call; the only one where none is named.
+    /// Selects the vehicle of a call; without a name, the only one.
     pub(crate) fn vehicle(&self, name: Option<&str>) -> Result<&Arc<Vehicle>, Refusal> {
         let names: Vec<&str> = self.vehicles.iter().map(|vehicle| vehicle.id.as_str()).collect();
         let found = match name {
@@ -167,7 +167,7 @@ impl Fleet {
         })
     }
 
-    /// Whether a vehicle, or all of them, was recognised as a simulation.
+    /// Whether the vehicle, or every vehicle, is recognised as a simulation.
     pub(crate) fn simulated(&self, vehicle: Option<&Vehicle>) -> bool {
         match vehicle {
             Some(vehicle) => vehicle.is_simulated(),
@@ -175,7 +175,7 @@ impl Fleet {
         }
     }
 
-    /// Takes a scene for a vehicle; one that names none is for the only one.
+    /// Takes a scene for a vehicle. A scene that names no vehicle belongs to the only one.
     pub fn see(&self, mut scene: Value) {
         let name = scene.as_object_mut().and_then(|scene| scene.remove("vehicle"));
         let Ok(vehicle) = self.vehicle(name.as_ref().and_then(Value::as_str)) else {
@@ -187,10 +187,10 @@ impl Fleet {
         }
     }
 
-    /// Runs a tool for an operator, with nobody who could cancel it, and answers as the service would.
+    /// Runs a tool for an operator without a way to cancel it, and returns the service's answer.
     ///
     /// # Cancel safety
-    /// Dropped, nothing more is sent.
+    /// When dropped, nothing more is sent.
     pub async fn call(&self, tool: &str, args: Value) -> Value {
         let operator = Caller {
             operator: true,
@@ -199,7 +199,7 @@ impl Fleet {
         self.call_as(operator, tool, args).await
     }
 
-    /// As [`Fleet::call`], for another caller.
+    /// Like [`Fleet::call`], for another caller.
     ///
     /// # Cancel safety
     /// As [`Fleet::call`].
@@ -219,10 +219,10 @@ impl Fleet {
         last
     }
 
-    /// Brings every vehicle to rest, as a stop from the service does, and waits until the commands were acknowledged.
+    /// Brings every vehicle to rest, like a stop from the service, and waits for the acknowledgements.
     ///
     /// # Cancel safety
-    /// The commands are sent when this first yields.
+    /// The commands are sent before the first yield.
     pub async fn halt(&self, emergency: bool) -> Result<(), String> {
         let braked: Vec<Braked> = self
             .vehicles
@@ -243,18 +243,18 @@ impl Fleet {
         result
     }
 
-    /// Lifts a latch.
+    /// Lifts the latch.
     ///
     /// # Errors
-    /// A pilot still flies.
+    /// A pilot is still flying.
     pub fn resume(&self) -> Result<(), String> {
         self.vehicles.iter().try_for_each(|vehicle| vehicle.resume())
     }
 
-    /// Says goodbye to the vehicles.
+    /// Ends the tasks of every vehicle and waits for them.
     ///
     /// # Cancel safety
-    /// The tasks end all the same.
+    /// When dropped, the tasks end anyway.
     pub async fn close(&self) {
         for vehicle in &self.vehicles {
             vehicle.close().await;
@@ -263,7 +263,7 @@ impl Fleet {
         self.log.close();
     }
 
-    /// What a handler does.
+    /// Runs a tool's handler.
     pub(crate) async fn run(
         &self,
         entry: &'static Entry,
@@ -280,7 +280,7 @@ impl Fleet {
             "call",
             || json!({"call_id": id, "tool": row.tool, "args": args, "telemetry": self.snapshot(vehicle)}),
         );
-        // What is cancelled or stopped is dropped here, and answered elsewhere.
+        // A cancelled or stopped call is dropped at an await below; [`Fleet::answered_elsewhere`] records its answer.
         let mut unanswered = Unanswered {
             fleet: self,
             vehicle,
@@ -299,7 +299,7 @@ impl Fleet {
             .judge_and_run(entry, args, id.clone(), vehicle, Arc::clone(&gate))
             .await;
         if arms && !reply.ok {
-            // It was armed for this alone.
+            // The call armed the vehicle only for itself.
             tools::disarm_standing(&vehicle.begin(id.clone(), Effect::Safe, gate)).await;
         }
         let reply = entry.complete(reply);
@@ -314,8 +314,8 @@ impl Fleet {
         answer
     }
 
-    /// Writes the answer of a call that [`Fleet::run`] did not answer: it was cancelled, timed out or stopped, or never
-    /// came so far, as the brake of the service.
+    /// Records the answer of a call that [`Fleet::run`] did not answer: one that was cancelled, timed out, stopped or
+    /// never started, and the service's own brake.
     pub(crate) fn answered_elsewhere(&self, tool: &str, args: &Value, answer: &Value) {
         let vehicle = self.vehicle(args.get("vehicle").and_then(Value::as_str));
         self.log.write("answer", || {
@@ -324,7 +324,7 @@ impl Fleet {
         });
     }
 
-    /// Writes a stop of the service, or its end.
+    /// Records a stop by the service, or its end.
     pub(crate) fn record(&self, kind: &str, fields: impl FnOnce() -> Value) {
         self.log.write(kind, fields);
     }
@@ -348,7 +348,7 @@ impl Fleet {
             caller: gate.caller(),
             ..vehicle.facts()
         };
-        // What is down says more than what is missing because of it.
+        // A missing program explains more than the guard that fails because of it.
         if let Link::Missing(why) = vehicle.link()
             && !entry.row.needs.is_empty()
         {
@@ -381,7 +381,7 @@ impl Fleet {
         .await
     }
 
-    /// The vehicle in a line of the run log.
+    /// The vehicle's state for a line of the run log.
     fn snapshot(&self, vehicle: &Vehicle) -> Value {
         let facts = vehicle.facts();
         json!({

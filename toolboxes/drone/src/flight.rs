@@ -1,18 +1,18 @@
-//! The state object: what a flight was for, what it saw last, and how much of its budgets is used.
+//! The state object of a flight: its goal, its last detection, and the turning and forward distance used.
 
 use ovos_toolbox_sdk::prelude::*;
 
 use crate::guard::{Facts, Limits};
 use crate::scene::Detection;
 
-/// What is remembered of a flight. Budgets begin anew at take-off and with each replan.
+/// State of one flight. The accumulated turning and forward distance return to zero at take-off and at each replan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Flight {
     pub(crate) goal: Option<String>,
     pub(crate) last_detection: Option<(String, Detection)>,
     pub(crate) rotation_accum_deg: f64,
     pub(crate) forward_accum_m: f64,
-    /// In the whole flight, replans included.
+    /// Totals of the whole flight; a replan does not reset them.
     pub(crate) flight_rotation_deg: f64,
     pub(crate) flight_forward_m: f64,
     pub(crate) plan_id: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// A take-off: everything begins anew.
+    /// Resets everything but the goal at take-off.
     pub(crate) fn begin(&mut self) {
         *self = Self {
             goal: self.goal.take(),
@@ -28,19 +28,19 @@ impl Flight {
         };
     }
 
-    /// It has turned so many degrees.
+    /// Adds a turn, in degrees.
     pub(crate) fn turned(&mut self, deg: f64) {
         self.rotation_accum_deg += deg;
         self.flight_rotation_deg += deg;
     }
 
-    /// It has moved forward so many metres.
+    /// Adds forward distance, in metres.
     pub(crate) fn moved_forward(&mut self, metres: f64) {
         self.forward_accum_m += metres;
         self.flight_forward_m += metres;
     }
 
-    /// The state object that goes to the caller and, when it has changed, to the bus.
+    /// The state object for the caller; it is also published on the bus when it changes.
     pub(crate) fn object(&self, vehicle: &str, facts: &Facts, limits: &Limits) -> Value {
         let detection = self.last_detection.as_ref().map(|(object, seen)| {
             json!({"object": object, "x": seen.x, "y": seen.y, "dist_m": seen.distance(), "conf": seen.conf})

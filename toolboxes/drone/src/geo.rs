@@ -1,6 +1,6 @@
-//! Places: a flat earth around the origin of the vehicle's local frame.
+//! Positions on a flat earth around the origin of the vehicle's local frame.
 //!
-//! North, east, down in metres; headings in degrees, 0 is north and clockwise is positive. Pure. Read [`Origin`].
+//! North, east, down in metres; headings in degrees, 0 is north, clockwise is positive. Pure. Read [`Origin`].
 
 /// Mean radius of the earth in metres, the one PX4's map projection uses.
 const EARTH_RADIUS_M: f64 = 6_371_000.0;
@@ -8,7 +8,7 @@ const EARTH_RADIUS_M: f64 = 6_371_000.0;
 /// North, east, down: metres, or metres per second.
 pub(crate) type Ned = [f64; 3];
 
-/// Where the local frame begins.
+/// The origin of the local frame, in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Origin {
     pub(crate) lat: f64,
@@ -16,7 +16,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// The origin, from one place in both frames.
+    /// Computes the origin from one position known in both frames.
     pub(crate) fn from_fix(lat: f64, lon: f64, ned: Ned) -> Self {
         let back = Self { lat, lon };
         let (lat, lon) = back.global(-ned[0], -ned[1]);
@@ -38,13 +38,13 @@ impl Origin {
     }
 }
 
-/// The same heading, above -180 and at most 180.
+/// Wraps an angle to above -180 and at most 180 degrees.
 pub(crate) fn wrap_deg(angle: f64) -> f64 {
     let turned = angle.rem_euclid(360.0);
     if turned > 180.0 { turned - 360.0 } else { turned }
 }
 
-/// `forward` and `right` metres seen from a heading, as north and east.
+/// Converts `forward` and `right` metres at a heading to north and east.
 pub(crate) fn from_body(forward: f64, right: f64, yaw_deg: f64) -> [f64; 2] {
     let (sin, cos) = yaw_deg.to_radians().sin_cos();
     [forward * cos - right * sin, forward * sin + right * cos]
@@ -60,7 +60,7 @@ pub(crate) fn length(v: Ned) -> f64 {
     (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]).sqrt()
 }
 
-/// From `from` towards `to`, at most `step` metres.
+/// The point at most `step` metres from `from` on the line to `to`.
 pub(crate) fn towards(from: Ned, to: Ned, step: f64) -> Ned {
     let way = distance(from, to);
     if way <= step || way == 0.0 {

@@ -1,8 +1,8 @@
-//! Every guard, and nothing else: what a call may do with what is known now.
+//! The guards: what a call may do in the present state.
 //!
 //! Pure: numbers, facts and limits in, a verdict out. The table of tools is [`table`]; ranges, needs and the checks of
-//! targets are here; geometry is in [`fence`]. Nothing here can be switched off by a call: limits come from the
-//! configuration, and what is not known counts as unsafe. Read [`Refusal`] and [`Facts`].
+//! targets are here; geometry is in [`fence`]. No call can switch a guard off: limits come from the configuration, and
+//! an unknown value counts as unsafe. Read [`Refusal`] and [`Facts`].
 
 mod braking;
 mod facts;
@@ -26,7 +26,7 @@ pub(crate) use table::{Need, Row, circumstances, failed_checks, row, rows};
 
 use crate::geo::{Ned, distance};
 
-/// Why a call may not do what it asks, or why it ended: a stable code and a sentence.
+/// Why a call is refused or ended: a stable code and a sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{msg}")]
 pub(crate) struct Refusal {
@@ -34,7 +34,7 @@ pub(crate) struct Refusal {
     pub(crate) msg: String,
 }
 
-/// Shorthand for an error.
+/// Returns a [`Refusal`] as an error.
 pub(crate) fn refuse<T>(code: &'static str, msg: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal {
         code,
@@ -42,25 +42,27 @@ pub(crate) fn refuse<T>(code: &'static str, msg: impl Into<String>) -> Result<T,
     })
 }
 
-/// How old the pose may be: it comes at 10 Hz and more.
+/// The greatest age of a pose, in seconds; poses come at 10 Hz or more.
 pub(crate) const POSE_MAX_AGE_S: f64 = 1.0;
-/// A vehicle that lands within this of where it took off has come home, metres: GPS and wind move it by some.
+/// A vehicle that lands within this distance of its take-off point has returned, in metres; GPS and wind cause a few
+/// metres.
 pub(crate) const HOME_M: f64 = 10.0;
-/// How close something may come ahead of a move, beyond the move itself, in metres.
+/// Distance that must stay free beyond the end of a move, in metres.
 pub(crate) const AHEAD_MARGIN_M: f64 = 0.5;
 
-/// Checks what has to hold before anything is sent.
+/// Checks a tool's preconditions before anything is sent.
 ///
 /// # Errors
-/// The first need that does not hold, or whose fact is not known.
+/// The first need that does not hold, or whose facts are unknown.
 pub(crate) fn require(needs: &[Need], facts: &Facts, limits: &Limits) -> Result<(), Refusal> {
     needs.iter().try_for_each(|need| need.check(facts, limits))
 }
 
-/// Checks a target and the straight way to it, with room to stop at its end: fence with margin, altitude band.
+/// Checks a target, the straight line to it and the stopping distance beyond it against the fence with its margin and
+/// the altitude band.
 ///
 /// # Errors
-/// Where it would leave what is allowed.
+/// The first limit that would be violated.
 pub(crate) fn way(facts: &Facts, limits: &Limits, fence: &Fence, leg: &Leg) -> Result<(), Refusal> {
     if leg.from.iter().chain(&leg.to).any(|value| !value.is_finite()) {
         return refuse("not_finite", "the target is not a finite place");
@@ -92,18 +94,18 @@ pub(crate) fn altitude(home: Home, place: Ned) -> f64 {
     home.down_m - place[2]
 }
 
-/// Checks that nothing stands within `dist_m` plus `margin_m` ahead.
+/// Checks that nothing is within `dist_m` plus `margin_m` ahead.
 ///
 /// # Errors
-/// Something does, or it is not known.
+/// An obstacle is closer, or the distance is unknown.
 pub(crate) fn ahead(facts: &Facts, dist_m: f64, margin_m: f64) -> Result<f64, Refusal> {
     free(&facts.free_ahead_m, "ahead", dist_m, margin_m)
 }
 
-/// The same behind.
+/// Checks the same behind the vehicle.
 ///
 /// # Errors
-/// As [`ahead`].
+/// Like [`ahead`].
 pub(crate) fn behind(facts: &Facts, dist_m: f64, margin_m: f64) -> Result<f64, Refusal> {
     free(&facts.free_behind_m, "behind", dist_m, margin_m)
 }
@@ -125,10 +127,10 @@ fn free(known: &Result<f64, String>, side: &str, dist_m: f64, margin_m: f64) -> 
     }
 }
 
-/// Checks the turning budget of the state object.
+/// Checks the limits on accumulated turning.
 ///
 /// # Errors
-/// It is used up.
+/// The turn would exceed one.
 pub(crate) fn rotation(facts: &Facts, limits: &Limits, deg: f64) -> Result<(), Refusal> {
     if facts.rotation_accum_deg + deg > limits.max_rotation_deg + 1e-6 {
         return refuse(
@@ -152,10 +154,10 @@ pub(crate) fn rotation(facts: &Facts, limits: &Limits, deg: f64) -> Result<(), R
     Ok(())
 }
 
-/// Checks the forward budget of the state object.
+/// Checks the limits on accumulated forward distance.
 ///
 /// # Errors
-/// It is used up.
+/// The move would exceed one.
 pub(crate) fn forward(facts: &Facts, limits: &Limits, metres: f64) -> Result<(), Refusal> {
     if facts.forward_accum_m + metres > limits.max_forward_m + 1e-6 {
         return refuse(
@@ -179,7 +181,7 @@ pub(crate) fn forward(facts: &Facts, limits: &Limits, metres: f64) -> Result<(),
     Ok(())
 }
 
-/// Metres that are left of the forward budget.
+/// Metres left of the forward limit.
 pub(crate) fn forward_left(facts: &Facts, limits: &Limits) -> f64 {
     let flight = limits.flight_forward_m() - facts.flight_forward_m;
     (limits.max_forward_m - facts.forward_accum_m)
@@ -187,10 +189,10 @@ pub(crate) fn forward_left(facts: &Facts, limits: &Limits) -> f64 {
         .max(0.0)
 }
 
-/// Checks that the battery brings the vehicle to `target` and from there home.
+/// Checks that the charge suffices for the way to `target` and from there home.
 ///
 /// # Errors
-/// It does not, or its charge is not known.
+/// It does not suffice, or is unknown.
 pub(crate) fn battery_for(facts: &Facts, limits: &Limits, from: Ned, target: Ned) -> Result<(), Refusal> {
     let Some(pct) = facts.battery_pct else {
         return refuse("no_battery_data", "the battery's charge is not known");
@@ -213,10 +215,10 @@ pub(crate) fn battery_for(facts: &Facts, limits: &Limits, from: Ned, target: Ned
     Ok(())
 }
 
-/// Latitude and longitude that mean a place.
+/// Checks that latitude and longitude are a valid position.
 ///
 /// # Errors
-/// They do not.
+/// They are not.
 pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
     if !lat.is_finite() || !lon.is_finite() {
         return refuse("not_finite", "lat and lon must be finite numbers");
@@ -236,8 +238,8 @@ pub(crate) fn place(lat: f64, lon: f64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The heights above home that a flight at this pace may be sent to, `now_m` being the present one: the band, with room
-/// to stop at both ends where the vehicle has to climb or descend to them.
+/// The heights above home to which a flight at this pace may be sent from the height `now_m`: the altitude band, less
+/// the stopping distance at either end towards which the vehicle has to climb or descend.
 pub(crate) fn band(limits: &Limits, pace: Pace, now_m: f64) -> (f64, f64) {
     let now_m = now_m.clamp(limits.min_alt_m, limits.max_alt_m);
     let lowest = (limits.min_alt_m + pace.above_floor(limits.braking)).min(now_m);
@@ -245,7 +247,7 @@ pub(crate) fn band(limits: &Limits, pace: Pace, now_m: f64) -> (f64, f64) {
     (lowest, highest)
 }
 
-/// The heights of a take-off, as the range of an argument: with room to stop below the ceiling.
+/// The range of a take-off's height, with the stopping distance kept below the ceiling.
 pub(crate) fn takeoff_band(row: &Row, limits: &Limits) -> Range {
     let (min, max) = row
         .ranges

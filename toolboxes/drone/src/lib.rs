@@ -1,10 +1,10 @@
 //! Guarded skills for a PX4 vehicle through MAVSDK.
 //!
-//! A call comes in (`toolbox`), finds its vehicle (`fleet`), is judged by the table of guards (`guard`) against what is
-//! known of the vehicle now (`vehicle`), and runs (`tools`): every command goes through `vehicle::Call::send`, which asks
-//! whether the call may still command. What comes back is an `answer` with `ok` first, true only where telemetry shows
-//! it. Stops go around all of that (`vehicle::brake`). What cameras see comes in through `scene`; what a flight has used
-//! up is in `flight`; everything is written down by `run_log`. Read [`Fleet::call`] first.
+//! The service calls `toolbox`, `fleet` selects the vehicle, `guard` judges the call against the facts from `vehicle`,
+//! and `tools` runs it. Every command passes `vehicle::Call::send`, which checks that the call may still command. The
+//! result is an `answer` whose `ok` is true only where telemetry confirms it. Stops bypass all of that
+//! (`vehicle::brake`). `scene` holds what cameras report, `flight` the limits used up in a flight, and `run_log`
+//! records everything. Read [`Fleet::call`] first.
 
 #![forbid(unsafe_code)]
 

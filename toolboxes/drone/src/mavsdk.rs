@@ -1,7 +1,6 @@
-//! MAVSDK's gRPC interface: the services and messages this toolbox uses.
+//! MAVSDK's gRPC interface: the services and messages that this toolbox uses.
 //!
-//! Generated from `proto/` by the build; never edited. The server traits are here too: a fake MAVSDK in the tests
-//! implements them, so that the toolbox can be driven without any other program.
+//! The build generates it from `proto/`. The server traits are included for the fake MAVSDK in the tests.
 
 #![allow(
     missing_docs,

@@ -1,6 +1,6 @@
-//! The battery action: what the toolbox does by itself with a vehicle whose battery falls below the reserve.
+//! The battery action: the safe call that the toolbox makes when a vehicle's charge falls below the reserve.
 //!
-//! The one call that no caller asks for, within narrow bounds ([`Vehicle::acts_on_battery`]). Read [`watch`].
+//! It is the only call without a caller; [`Vehicle::acts_on_battery`] says when it may run. Read [`watch`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::guard::{self, Caller, Refusal};
 use crate::tools::{self, Job};
 use crate::vehicle::{Call, Gate, Vehicle};
 
-/// The charge has to stay below the reserve for so long, vehicle time: a voltage dips when the motors draw much.
+/// How long the charge has to stay below the reserve, vehicle time; the voltage dips under load.
 const SURE: Duration = Duration::from_secs(3);
-/// How often it is looked at.
+/// Interval between checks.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Nobody can cancel it but a stop or a takeover, which withdraw its right to command.
+/// The gate of a call without a caller: only a stop or a takeover ends it, by withdrawing its right to command.
 struct Own;
 
 impl Gate for Own {
@@ -36,7 +36,7 @@ impl Gate for Own {
 /// Watches a vehicle's battery for as long as the toolbox lives.
 ///
 /// # Cancel safety
-/// Dropped, nothing more is sent.
+/// When dropped, nothing more is sent.
 pub(crate) async fn watch(vehicle: Arc<Vehicle>) {
     let mut low_since: Option<Instant> = None;
     loop {
@@ -74,7 +74,7 @@ async fn act(vehicle: &Arc<Vehicle>, pct: f64) {
         || json!({"call_id": id, "tool": tool, "args": args, "by": "battery_action", "battery_pct": pct}),
     );
     vehicle.event("battery_action", begun.clone());
-    // Before the motion call ends, so that its own brake leaves this one alone.
+    // Begins before the motion call ends, so that the brake of that call does not stop this one.
     let call = vehicle.begin(id.clone(), Effect::Safe, Arc::new(Own));
     vehicle.give_up_motion(format!(
         "the battery is at {pct:.0} %, below the reserve of {reserve:.0} %: {tool}"
@@ -82,7 +82,7 @@ async fn act(vehicle: &Arc<Vehicle>, pct: f64) {
     let done = run(call, tool, args);
     let reply = tokio::select! {
         reply = done => reply,
-        // A user who lands or holds it knows better.
+        // A user's own land, rtl or hold has priority.
         () = vehicle.another_safe_call() => Reply::failed("cancelled", "another call brings it to safety"),
     };
     let mut ended = begun;

@@ -1,7 +1,7 @@
-//! The run log: a JSONL file with every call, decision and answer, and what the vehicle did and saw around them.
+//! The run log: a JSONL file of every call, decision and answer, and of what the vehicle did and reported meanwhile.
 //!
-//! Owns one thread that writes; a call never waits for the disk, and lines that do not fit the queue are counted and
-//! named in the next one. Read [`RunLog`].
+//! One thread writes it, so that no call waits for the disk. Lines that do not fit the queue are dropped, and the next
+//! line says how many. Read [`RunLog`].
 
 use std::io::Write as _;
 use std::path::Path;
@@ -14,7 +14,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use crate::clock::Clock;
 
-/// Where a run is written down. Clones write to the same file; without a folder nothing is written.
+/// Writes the run log. Clones share one file; without a folder nothing is written.
 #[derive(Clone, Default)]
 pub(crate) struct RunLog {
     writer: Option<Arc<Writer>>,
@@ -27,9 +27,9 @@ struct Writer {
     clock: Clock,
 }
 
-/// A call writes three lines; so many calls may be ahead of the disk.
+/// Lines in the queue; a call writes about three.
 const QUEUE: usize = 1024;
-/// A file that grows past this is left alone: a disk that is full would stop more than the log.
+/// Greatest size of a file; no more is written after that, so that the log cannot fill the disk.
 const MAX_BYTES: u64 = 256 << 20;
 
 impl RunLog {
@@ -71,7 +71,7 @@ impl RunLog {
         })
     }
 
-    /// Whether anything is written.
+    /// Whether a log is written.
     pub(crate) fn is_kept(&self) -> bool {
         self.writer.is_some()
     }
@@ -97,7 +97,7 @@ impl RunLog {
         }
     }
 
-    /// Writes what is queued and ends the thread.
+    /// Writes the queued lines and ends the thread.
     pub(crate) fn close(&self) {
         let Some(writer) = &self.writer else {
             return;
@@ -109,7 +109,7 @@ impl RunLog {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = thread {
-            // It panics nowhere.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }

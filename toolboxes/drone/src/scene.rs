@@ -1,8 +1,8 @@
-//! What the vehicle's eyes have seen: detections and the distance to the nearest thing ahead.
+//! What cameras and range sensors report: detections and the distance to the nearest obstacle.
 //!
-//! Owns the store that every feeder writes (bus messages, a file, range sensors) and every perception tool reads. It
-//! refuses what is malformed, comes from the future or goes back in time, and says how old the rest is; what is not
-//! known is never taken for free or absent. Read [`SceneStore`].
+//! Every source writes to this store (bus messages, a file, range sensors) and every perception tool reads it. It
+//! rejects a scene that is malformed, from the future or older than the last one of its source. Stale data counts as
+//! unknown: never as free, never as absent. Read [`SceneStore`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::clock::Clock;
 use crate::config::Perception;
 
-/// One picture's worth, as feeders write it.
+/// One scene, as a source writes it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Written {
     schema: u32,
@@ -37,16 +37,14 @@ struct WrittenObstacle {
     ts: Option<f64>,
 }
 
-/// Where something is that may be in the way.
+/// The side on which an obstacle is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
-    /// In front.
     Ahead,
-    /// Behind.
     Behind,
 }
 
-/// Something seen. The picture is 1 wide and 1 high.
+/// A detected object. Image coordinates run from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Detection {
     pub(crate) label: String,
@@ -66,13 +64,13 @@ impl Detection {
         unit(self.conf) && unit(self.x) && unit(self.y) && metres(self.z_m) && metres(self.dist_m)
     }
 
-    /// How far it is: along the line of sight where that is known.
+    /// The distance along the line of sight, or else the depth, in metres.
     pub(crate) fn distance(&self) -> Option<f64> {
         self.dist_m.or(self.z_m)
     }
 }
 
-/// Why a scene was not taken.
+/// Why a scene is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum SceneError {
@@ -90,25 +88,25 @@ pub(crate) enum SceneError {
 
 #[derive(Default)]
 struct Kept {
-    /// Who sees, by frame and source. Each has a clock and an opinion of its own: the others' do not replace it.
+    /// The sources, by frame and name. Each has its own clock, and one does not replace another's data.
     eyes: BTreeMap<(String, String), Eye>,
-    /// With the time stamp they came with.
+    /// With the time of receipt and the time stamp of the scene.
     detections: Option<(Vec<Detection>, Stamp, f64)>,
-    /// From the vehicle's own range sensors, oldest first. Two that look the same way cannot be told apart: of all
-    /// readings that are fresh the nearest counts, so of those before a nearer one none is kept.
+    /// Readings of the vehicle's own range sensors, oldest first. Two sensors on one side cannot be told apart, so the
+    /// nearest fresh reading counts; a reading is dropped when a later one is nearer.
     ranges: BTreeMap<Side, Vec<(f64, Instant)>>,
     error: Option<String>,
 }
 
-/// What one source has seen in one direction.
+/// The state of one source in one frame.
 struct Eye {
-    /// Its newest time stamp, and when that came.
+    /// Its newest time stamp.
     ts: f64,
     received: Instant,
     obstacle: Option<(f64, Stamp)>,
 }
 
-/// When something was received, and how old it was then.
+/// The time of receipt, and the age at that time.
 #[derive(Clone, Copy)]
 struct Stamp {
     received: Instant,
@@ -121,7 +119,7 @@ impl Stamp {
     }
 }
 
-/// The newest of everything seen.
+/// The newest data of every source.
 pub(crate) struct SceneStore {
     kept: Mutex<Kept>,
     version: watch::Sender<u64>,
@@ -129,9 +127,9 @@ pub(crate) struct SceneStore {
     clock: Clock,
 }
 
-/// Who has said nothing for so long is forgotten, seconds.
+/// A source that is silent for this long is forgotten, seconds.
 const FORGOTTEN_S: f64 = 60.0;
-/// Clocks of two programs on one machine differ by no more; of two machines with NTP hardly.
+/// Tolerance for clock differences, seconds: enough for programs on one machine, or machines with NTP.
 const FUTURE_S: f64 = 0.5;
 
 impl SceneStore {
@@ -144,10 +142,10 @@ impl SceneStore {
         }
     }
 
-    /// Takes a scene.
+    /// Stores a scene.
     ///
     /// # Errors
-    /// It is malformed, from the future or older than the last one; what was known stays.
+    /// It is malformed, from the future or older than the last one; the store keeps its data.
     pub(crate) fn put(&self, scene: Value) -> Result<(), SceneError> {
         let taken = self.take(scene);
         self.lock().error = taken.as_ref().err().map(ToString::to_string);
@@ -219,8 +217,8 @@ impl SceneStore {
         Ok(())
     }
 
-    /// Takes what a range sensor has measured that reaches so far, both in metres. One that sees nothing says its reach, or
-    /// more, or infinity.
+    /// Stores a reading of a range sensor with the range `reach_m`, both in metres. A sensor that detects nothing
+    /// reports its range, more, or infinity.
     pub(crate) fn put_range(&self, side: Side, metres: f64, reach_m: f64) {
         let reach_m = if reach_m > 0.0 { reach_m } else { f64::INFINITY };
         let metres = if metres > reach_m { reach_m } else { metres };
@@ -237,7 +235,7 @@ impl SceneStore {
     /// The detections, if they are fresh.
     ///
     /// # Errors
-    /// Why there are none: a sentence.
+    /// A sentence that says why there are none.
     pub(crate) fn detections(&self) -> Result<Vec<Detection>, String> {
         if !self.rules.use_vision {
             return Err("vision is switched off in the configuration (use_vision)".to_string());
@@ -258,10 +256,10 @@ impl SceneStore {
         Ok(detections.clone())
     }
 
-    /// Metres to the nearest thing on that side, the smallest of all fresh sources that look there.
+    /// Metres to the nearest obstacle on that side, over all fresh sources.
     ///
     /// # Errors
-    /// Why it is not known: a sentence.
+    /// A sentence that says why it is unknown.
     pub(crate) fn free(&self, side: Side) -> Result<f64, String> {
         if !self.rules.use_obstacles {
             return Err("obstacle data is switched off in the configuration (use_obstacles)".to_string());
@@ -295,15 +293,15 @@ impl SceneStore {
         }
     }
 
-    /// The surest fresh detection of an object.
+    /// The fresh detection of an object with the highest confidence.
     ///
     /// # Errors
-    /// Vision is not available: a sentence.
+    /// A sentence that says why vision is not available.
     pub(crate) fn find(&self, object: &str, conf_min: f64) -> Result<Option<Detection>, String> {
         Ok(best(&self.detections()?, object, conf_min).cloned())
     }
 
-    /// Waits until a scene came that is younger than this moment, at most this long.
+    /// Waits at most this long for a scene that was taken after `moment`.
     ///
     /// # Cancel safety
     /// Safe.
@@ -328,7 +326,7 @@ impl SceneStore {
     }
 }
 
-/// Which side a frame shows. One that is not named shows what is ahead.
+/// The side that a frame shows; without a name, ahead.
 fn looks(frame: &str) -> Option<Side> {
     match frame.trim().to_ascii_lowercase().as_str() {
         "" | "front" => Some(Side::Ahead),
@@ -337,7 +335,7 @@ fn looks(frame: &str) -> Option<Side> {
     }
 }
 
-/// The surest detection of an object.
+/// The detection of an object with the highest confidence.
 fn best<'a>(detections: &'a [Detection], object: &str, conf_min: f64) -> Option<&'a Detection> {
     detections
         .iter()
@@ -345,14 +343,14 @@ fn best<'a>(detections: &'a [Detection], object: &str, conf_min: f64) -> Option<
         .max_by(|a, b| a.conf.total_cmp(&b.conf))
 }
 
-/// Whether something labelled so is what was asked for: `cup` is also a `red cup`, but `red cup` is no `cup`.
+/// Whether a label matches what was asked for: `cup` matches `red cup`, but `red cup` does not match `cup`.
 pub(crate) fn is_called(label: &str, object: &str) -> bool {
     let words = |text: &str| text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
     let (label, object) = (words(label), words(object));
     !object.is_empty() && object.iter().all(|word| label.contains(word))
 }
 
-/// Reads a scene file: its last line that is JSON, so that a log of scenes will do, too.
+/// Reads a scene file: the whole file, or else its last line that is JSON, so that a log of scenes works too.
 pub(crate) fn read(path: &Path) -> Option<Value> {
     let text = std::fs::read_to_string(path).ok()?;
     serde_json::from_str(&text).ok().or_else(|| {
@@ -449,7 +447,7 @@ mod tests {
         assert!(store.free(Side::Ahead).is_err(), "it was 0.7 s old when it came");
     }
 
-    /// An obstacle and nothing else, of one source in one frame.
+    /// A scene with an obstacle and nothing else, from one source in one frame.
     fn obstacle(ts: f64, frame: &str, source: &str, metres: f64) -> Value {
         json!({"schema": 1, "ts": ts, "frame": frame, "source": source, "obstacle": {"min_dist_m": metres}})
     }
@@ -468,9 +466,9 @@ mod tests {
             (obstacle(NOW, "front", "yolo", 0.5), 0.5),
             (obstacle(NOW, "down", "depth", 0.2), 0.8),
             (obstacle(NOW, "Front", "depth", 0.3), 0.3),
-            // What a source itself says later replaces what it said.
+            // A later scene of the same source replaces its data.
             (obstacle(NOW, "front", "depth", 5.0), 5.0),
-            // Two sources need not have one clock.
+            // The clocks of two sources may differ.
             (obstacle(NOW - 0.05, "front", "yolo", 0.6), 0.6),
         ] {
             let eyes = wall();
@@ -492,7 +490,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn every_range_sensor_counts_and_nothing_within_reach_is_free() {
         const INF: f64 = f64::INFINITY;
-        // Readings 50 ms apart as (metres, reach), and what is free after them.
+        // Readings 50 ms apart as (metres, range), and the free distance after them.
         for (readings, free) in [
             (vec![(0.8, 12.0), (6.0, 12.0)], Some(0.8)),
             (vec![(6.0, 12.0), (0.8, 12.0), (6.0, 12.0)], Some(0.8)),

@@ -1,7 +1,7 @@
-//! The toolbox as the service sees it: the plan, the stop, the conclusion of every call.
+//! The toolbox as the service sees it: plan, halt, and the conclusion of every call.
 //!
-//! Owns nothing but the [`Fleet`]. Every call ends in a result, also when it was cancelled or stopped: a model reads
-//! results, not errors. Read [`Drone`].
+//! Owns only the [`Fleet`]. Every call ends in a result, even when it is cancelled or stopped, because models read
+//! results rather than errors. Read [`Drone`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ use crate::guard::Caller;
 use crate::tools::{self, Entry};
 use crate::vehicle::{Braked, Gate, Outside, Resting, Vehicle, stop_from_nothing};
 
-/// The topic on which others tell what the vehicle sees.
+/// The bus topic of scenes.
 const SCENE: &str = "drone.vision.scene";
-/// How long a stop waits for the vehicle's acknowledgement: the service gives it 50 ms.
+/// How long a halt waits for the vehicle's acknowledgement; the service allows 50 ms.
 const ACKNOWLEDGE: Duration = Duration::from_millis(40);
-/// How long the conclusion of a stop looks whether the vehicle comes to rest: the service gives it 1 s.
+/// How long the conclusion of a stop watches whether the vehicle comes to rest; the service allows 1 s.
 const REST: Duration = Duration::from_millis(700);
 
-/// The toolbox.
+/// The toolbox's instance.
 pub struct Drone {
     fleet: Fleet,
 }
@@ -78,7 +78,7 @@ impl Toolbox for Drone {
     }
 
     fn actions(&self) -> Vec<ActionHandler<Self>> {
-        // `takeoff` with `arm: true` has it as its first step.
+        // `takeoff` with `arm: true` arms as its first step.
         vec![ActionHandler::new("arm", step)]
     }
 
@@ -101,7 +101,7 @@ impl Toolbox for Drone {
             match one {
                 Braked::Nothing(_) | Braked::Foreign(_) => {}
                 Braked::Unreachable(why) => result = Err(ToolError::msg(why)),
-                // On its way; a late acknowledgement is watched by the brake itself.
+                // Sent; the brake itself watches for a late acknowledgement.
                 Braked::Sent(_, told) => result = result.and(acknowledged(told, until)),
             }
         }
@@ -145,7 +145,7 @@ impl Toolbox for Drone {
     }
 }
 
-/// Waits for an acknowledgement without blocking longer than the service allows. None in time is no error.
+/// Waits for an acknowledgement within the service's time limit. A missing one is no error.
 fn acknowledged(
     mut told: ovos_toolbox_sdk::tokio::sync::oneshot::Receiver<Result<(), String>>,
     until: Instant,
@@ -163,13 +163,13 @@ fn acknowledged(
     }
 }
 
-/// Stops every vehicle from a process that knows nothing: through its mavsdk_server, or one that it starts itself.
+/// Stops every vehicle from a fresh process, through its mavsdk_server or a newly started one.
 async fn rest_from_nothing(config: Config) -> Result<(), String> {
-    // A simulator of ours has ended with the process that had it.
+    // Our simulator ended with the process that started it.
     if config.backend == crate::config::Backend::Px4Sim {
         return Ok(());
     }
-    // All at once: together they have as long as one.
+    // In parallel: all of them share one time limit.
     let stops = config.vehicles().into_iter().map(|own| {
         let config = &config;
         async move {
@@ -196,7 +196,7 @@ async fn answer(context: Context<Drone>, entry: &'static Entry, args: Value) -> 
     context.toolbox().fleet.run(entry, args, id, gate).await
 }
 
-/// A step of a call that another tool does. Unless it is `ok` the call ends with its answer.
+/// Runs one step of a call with the tool of that name. Unless its answer is `ok`, the call ends with that answer.
 async fn step(context: Context<Drone>, args: Value) -> Result<Value, ToolError> {
     let entry = tools::entry(context.action())
         .ok_or_else(|| ToolError::msg(format!("{} is no tool of the drone", context.action())))?;
@@ -208,7 +208,7 @@ async fn step(context: Context<Drone>, args: Value) -> Result<Value, ToolError> 
     Err(ToolError::msg(msg).with_data(answer))
 }
 
-/// One tool of the list.
+/// The definition of one tool.
 fn tool(entry: &'static Entry) -> Tool<Drone> {
     let row = entry.row;
     let run =
@@ -228,7 +228,7 @@ fn tool(entry: &'static Entry) -> Tool<Drone> {
     })
 }
 
-/// An action for each step, named after the tool that does it.
+/// Plans an action for each step, named after the tool that does it.
 fn plan(toolbox: &Drone, entry: &'static Entry, args: Object) -> Vec<Action> {
     let mut actions: Vec<Action> = Vec::new();
     for (step, args) in tools::steps(entry, Value::Object(args)) {
@@ -246,7 +246,7 @@ fn plan(toolbox: &Drone, entry: &'static Entry, args: Object) -> Vec<Action> {
     actions
 }
 
-/// One action on the subsystem of the vehicle that is named.
+/// An action on the subsystem of the named vehicle.
 fn action(toolbox: &Drone, entry: &Entry, args: Object) -> Action {
     let vehicle = toolbox.fleet.vehicle(args.get("vehicle").and_then(Value::as_str));
     let part = match entry.row.effect {
@@ -254,7 +254,7 @@ fn action(toolbox: &Drone, entry: &Entry, args: Object) -> Action {
         _ if entry.row.category == "camera" => Some("camera"),
         _ => None,
     };
-    // A vehicle that does not exist is answered by the call itself, and moves nothing.
+    // The call itself answers for an unknown vehicle, and moves nothing.
     let subsystems = match (vehicle, part) {
         (Ok(vehicle), Some(part)) => vec![format!("{}/{part}", vehicle.id)],
         _ => Vec::new(),
@@ -266,14 +266,14 @@ fn action(toolbox: &Drone, entry: &Entry, args: Object) -> Action {
     }
 }
 
-/// The result of a call, also of one that did not get far.
+/// The result of a call, even of one that never started.
 fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Value {
     if entry.row.effect == Effect::Stop {
         let answer = stopped(toolbox, entry);
         toolbox.fleet.answered_elsewhere(entry.row.tool, args, &answer);
         return answer;
     }
-    // The last step answers for the call, unless one before it failed.
+    // The result is that of the last step, or of the first that did not complete.
     let action = report
         .actions
         .iter()

@@ -1,7 +1,7 @@
-//! The tools: what each does once the guards' table has let it begin.
+//! The tools: what each does after the guards have allowed it.
 //!
-//! One file a category; each tool is a function from typed arguments to a [`Reply`]. Owns the list that the service
-//! sees. Read [`entries`].
+//! One file per category; each tool is a function from typed arguments to a [`Reply`]. Owns the list of tools. Read
+//! [`entries`].
 
 mod approach;
 mod camera;
@@ -24,7 +24,7 @@ use crate::guard::{self, Refusal, Row};
 use crate::vehicle::Call;
 pub(crate) use lifecycle::disarm_standing;
 
-/// A call that was let in.
+/// A call that the guards have allowed.
 pub(crate) struct Job {
     pub(crate) call: Call,
     pub(crate) row: &'static Row,
@@ -37,15 +37,15 @@ pub(crate) struct Entry {
     pub(crate) argument_schema: Value,
     pub(crate) output_schema: Value,
     pub(crate) run: fn(Job) -> BoxFuture<'static, Reply>,
-    /// Whether the arguments can be read at all.
+    /// Checks that the arguments deserialize.
     pub(crate) readable: fn(&Value) -> Result<(), Refusal>,
-    /// Fields of the answer that have to be there also when nothing came of the call.
+    /// Required fields of the answer, for a call that did not produce them.
     blank: fn() -> Value,
 }
 
 impl Entry {
-    /// The arguments that the tool has. What it does not have is dropped for a tool that brings a vehicle to safety, which is
-    /// never refused for a reason that was added, and refused by name for every other.
+    /// Checks for unknown arguments. A tool that brings a vehicle to safety drops them, because it must not be refused
+    /// for an extra argument; every other tool is refused by name.
     pub(crate) fn known(&self, args: Value) -> Result<Value, Refusal> {
         let Value::Object(mut args) = args else {
             return Ok(args);
@@ -68,7 +68,7 @@ impl Entry {
         Ok(Value::Object(args))
     }
 
-    /// Adds what the output schema asks for to an answer that has not got so far.
+    /// Adds the fields that the output schema requires to an answer without them.
     pub(crate) fn complete(&self, mut reply: Reply) -> Reply {
         if let Value::Object(blank) = (self.blank)() {
             for (key, value) in blank {
@@ -79,7 +79,7 @@ impl Entry {
     }
 }
 
-/// Arguments that name a vehicle and nothing else.
+/// The argument `vehicle` alone.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoArgs {
@@ -89,7 +89,7 @@ pub(crate) struct NoArgs {
     pub(crate) vehicle: Option<String>,
 }
 
-/// What a tool's function returns: `?` ends it with a refusal.
+/// The result of a tool's function: `?` ends it with a refusal.
 pub(crate) type Outcome = Result<Reply, Refusal>;
 
 fn parsed<A: DeserializeOwned>(args: Value) -> Result<A, Refusal> {
@@ -105,7 +105,7 @@ macro_rules! entries {
             let mut argument_schema = argument_schema::<$args>();
             argument_schema["description"] = $description.into();
             Entry {
-                // Every name here has a row (tests: `every_tool_has_a_row`).
+                // The fallback is unreachable: every tool has a row (test `every_tool_has_a_row`).
                 row: guard::row($tool).unwrap_or(&guard::rows()[0]),
                 argument_schema,
                 output_schema: output_schema::<shapes::$shape>(),
@@ -159,7 +159,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "move_down" motion::move_down, motion::MoveArgs, Plain, {},
             "Descend, 10 to 300 cm a call. Does not land.";
         "hold" motion::hold, motion::HoldArgs, Plain, {},
-            "Hover on the spot for so many milliseconds; 0 returns as soon as it holds.";
+            "Hover in place for the given number of milliseconds; 0 returns as soon as the vehicle holds.";
         "goto_gps" navigation::goto_gps, navigation::GpsArgs, Plain, {},
             "Fly to a latitude and longitude at a height above home; returns on arrival. Refused outside the fence.";
         "goto_local" navigation::goto_local, navigation::LocalArgs, Plain, {},
@@ -175,7 +175,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "count_objects" perception::count_objects, perception::LabelArgs, Count, {"count": 0},
             "How many objects of a label are in the picture now.";
         "safe_approach_until" approach::approach, approach::ApproachArgs, Approach, {"reached": false, "steps": 0},
-            "Move towards an object in small guarded steps until it is so far away, measured while hovering. The object has to be ahead: call orient_to_object first.";
+            "Move towards an object in small guarded steps until it is `stop_dist_m` away, measured while hovering. The object has to be ahead: call orient_to_object first.";
         "scan" policy::scan, policy::ScanArgs, Scan, {"found": false, "steps": 0},
             "Turn clockwise step by step until an object is seen.";
         "orient_to_object" policy::orient, policy::OrientArgs, Orient, {"centered": false, "steps": 0},
@@ -183,7 +183,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
         "track_object" policy::track, policy::TrackArgs, Plain, {},
             "Keep an object in the middle of the picture for a while with small turns.";
         "replan" policy::replan, policy::ReplanArgs, Replan, {"plan_id": "", "branches": []},
-            "Begin a new plan because the last one did not work: new turning and forward budgets, and what could be tried next.";
+            "Start a new plan after the last one failed: resets the limits on turning and on forward distance, and suggests what to try next. Possible only a few times in a flight.";
         "vehicle_health" telemetry::vehicle_health, NoArgs, Health,
             {"px4_version": null, "gps_ok": false, "ekf_ok": false, "imu_ok": false, "magnetometer_ok": false, "battery_pct": null, "link_ok": false,
              "flight_mode": "UNKNOWN", "armable": false, "why_not_armable": [], "status_text": []},
@@ -194,7 +194,7 @@ pub(crate) fn entries() -> std::slice::Iter<'static, Entry> {
             {"goal": null, "last_detection": null, "rotation_accum_deg": 0.0, "forward_accum_m": 0.0, "flight_rotation_deg": 0.0, "flight_forward_m": 0.0,
              "position": null, "home": null, "plan_id": null, "replans": 0,
              "safety": {}, "limits": {}},
-            "Where the vehicle is (latitude, longitude, height, heading, speed) and where home is, what the flight is for, what was seen last, how much of the budgets is used, and the limits.";
+            "Where the vehicle is (latitude, longitude, height, heading, speed) and where home is, what the last flight or search was asked to do, the last detection, the turning and forward distance used so far, and the limits.";
         "log" telemetry::log, telemetry::LogArgs, Plain, {},
             "Write a line into the flight's log, for people who read it later. Commands nothing.";
         "capture_photo" camera::capture_photo, NoArgs, Plain, {},
@@ -219,7 +219,7 @@ pub(crate) fn arms(entry: &Entry, args: &Value) -> bool {
     entry.row.tool == "takeoff" && args["arm"] == true
 }
 
-/// What a call does, one tool after another, each with its arguments.
+/// The tools that a call runs, in order, each with its arguments.
 pub(crate) fn steps(own: &'static Entry, args: Value) -> Vec<(&'static Entry, Value)> {
     let mut steps = Vec::new();
     if arms(own, &args)

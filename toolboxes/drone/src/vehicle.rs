@@ -1,8 +1,8 @@
-//! One vehicle: what it says, what it may be told, and the one way to tell it.
+//! One vehicle: its telemetry, the permission to command it, and the one way to send a command.
 //!
-//! Owns the telemetry cache, the right to command and every command under way. Nothing is sent past
-//! [`Call::send`], which asks whether the call may still command; [`brake`] alone goes around it. Guards decide
-//! elsewhere. Read [`Vehicle`].
+//! Owns the telemetry cache, the right to command and every command in flight. All commands go through [`Call::send`],
+//! which checks that the call may still command; only [`brake`] bypasses it. Other modules decide the guards. Read
+//! [`Vehicle`].
 
 mod brake;
 mod call;
@@ -51,58 +51,58 @@ use crate::guard::{Caller, Facts, Mode};
 use crate::run_log::RunLog;
 use crate::scene::{SceneStore, Side};
 
-/// Whom a vehicle tells what happens by itself.
+/// Receives what a vehicle reports on its own.
 pub(crate) trait Outside: Send + Sync {
     /// An event for the bus.
     fn event(&self, kind: &str, data: Value);
-    /// Somebody else has taken over: the service latches.
+    /// Another party has taken over: the service latches.
     fn latched(&self, reason: &str);
 }
 
-/// What a running call may still do, and whom it tells how far it is.
+/// The service's control over a running call.
 pub(crate) trait Gate: Send + Sync {
-    /// Runs `send` unless the call was cancelled or halted; whether it ran.
+    /// Runs `send` unless the call was cancelled or halted; returns whether it ran.
     fn command(&self, send: &mut dyn FnMut()) -> bool;
-    /// How far the call is, 0 to 1.
+    /// Reports progress, 0 to 1.
     fn progress(&self, fraction: f64, message: &str);
-    /// Who asks, and in what state.
+    /// The caller and whether the toolbox is latched.
     fn caller(&self) -> Caller;
 }
 
-/// Whether there is a way to the vehicle.
+/// State of the connection to a vehicle.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Link {
-    /// On the way, or why not yet.
+    /// Connecting, or why that has not succeeded yet.
     Connecting(String),
-    /// Waited for in vain so far, and what to do.
+    /// No vehicle has answered so far; says what to do.
     Absent(String),
-    /// Recognised and heard.
+    /// Recognised, and telemetry arrives.
     Up,
-    /// Heard, and not to be commanded: it is not what the configuration says.
+    /// Telemetry arrives, but the vehicle is not what the configuration says and must not be commanded.
     Untrusted(String),
-    /// It was there and is not any more.
+    /// It was connected and is lost.
     Lost(String),
-    /// It cannot be had: a program is missing.
+    /// It cannot connect: a program is missing.
     Missing(String),
 }
 
 /// How to reach mavsdk_server.
 pub(crate) enum Reach {
-    /// Started and kept by us, or at the address of the configuration.
+    /// Through a server that we start, or at the configured address.
     Configured,
-    /// Somebody hands over the channel.
+    /// Through a given channel.
     Given(Channel),
 }
 
-/// How near to its target a move has to come that is judged by how the vehicle hovers, metres.
+/// Bounds of the arrival tolerance that follows from how the vehicle hovers, metres.
 const LEAST_ARRIVE_M: f64 = 0.5;
 const MOST_ARRIVE_M: f64 = 1.0;
 
-/// Vehicles tell of a battery every two seconds, over a slow radio more seldom.
+/// Greatest age of a battery's charge: vehicles report it every two seconds, less often over a slow radio.
 const BATTERY_MAX_AGE: Duration = Duration::from_secs(10);
 
-/// When a takeover of any vehicle was last reported to the service: it stops all of them then, and none of them can tell
-/// that stop from a user's but by the time. Clones are the same.
+/// When a takeover of any vehicle was last reported to the service. The service then stops all vehicles, and only the
+/// time tells that stop from a user's. Clones share the value.
 pub(crate) type Told = Arc<Mutex<Option<tokio::time::Instant>>>;
 
 /// One vehicle.
@@ -121,22 +121,23 @@ pub(crate) struct Vehicle {
     hover: Mutex<hover::Hover>,
     under_way: watch::Sender<Unanswered>,
     braking: Arc<tokio::sync::Mutex<()>>,
-    /// How many brakes there were: only the last one judges whether the vehicle is unstable.
+    /// Number of brakes so far; only the last one judges whether the vehicle is unstable.
     brakes: std::sync::atomic::AtomicU64,
     override_told: Told,
-    /// The firmware it says it has.
+    /// The firmware version that it reports.
     version: Mutex<Option<String>>,
-    /// The open port of its server was warned of.
+    /// Warns once about the open port of its server.
     port_warned: std::sync::Once,
-    /// The last judgement of what it is: a simulation that was recognised.
+    /// Whether it was last recognised as a simulation.
     simulated: std::sync::atomic::AtomicBool,
-    /// When a scene was last written into the run log, by frame and source.
+    /// When a scene was last written to the run log, by frame and source.
     scenes_written: Mutex<BTreeMap<(String, String), tokio::time::Instant>>,
-    /// How many commands that lead to a mode calls have sent: one since a brake began knows better than the brake.
+    /// Number of mode-changing commands that calls have sent; one sent since a brake began has priority over that
+    /// brake.
     mode_commands: std::sync::atomic::AtomicU64,
-    /// The last of them was a flight to a place, which goes on in mode Hold.
+    /// Whether the last of them was a flight to a position, which continues in mode Hold.
     repositioning: std::sync::atomic::AtomicBool,
-    /// How fast it was when it was braked last, metres per second.
+    /// Its speed when it was last braked, metres per second.
     braked_at_mps: Mutex<Option<f64>>,
     outside: Arc<dyn Outside>,
     tasks: TaskTracker,
@@ -145,7 +146,7 @@ pub(crate) struct Vehicle {
 }
 
 impl Vehicle {
-    /// A vehicle that is not connected yet; [`Vehicle::start`] does that.
+    /// A vehicle without a connection; [`Vehicle::start`] connects it.
     pub(crate) fn new(
         config: Arc<Config>,
         own: VehicleConfig,
@@ -185,19 +186,19 @@ impl Vehicle {
         })
     }
 
-    /// Connects and stays connected, until [`Vehicle::close`].
+    /// Connects and keeps the connection until [`Vehicle::close`].
     pub(crate) fn start(self: &Arc<Self>, reach: Reach) {
         let vehicle = Arc::clone(self);
         self.spawn(async move { link::keep(vehicle, reach).await });
     }
 
-    /// Watches its battery, until [`Vehicle::close`].
+    /// Watches the battery until [`Vehicle::close`].
     pub(crate) fn keep_watch(self: &Arc<Self>) {
         self.spawn(crate::reserve::watch(Arc::clone(self)));
     }
 
-    /// The charge in percent when the battery action is due: below the reserve, in the air, in a flight that is ours and
-    /// that nobody brings to safety yet; never in emergency stop, never while somebody else flies, once in a flight.
+    /// The charge in percent when the battery action is due: below the reserve, in the air, in a flight that a call of
+    /// ours flies and no safe call is ending; never in emergency stop, never after a takeover, once per flight.
     pub(crate) fn acts_on_battery(&self) -> Option<f64> {
         let facts = self.facts();
         let ours = facts.link_ok
@@ -212,12 +213,12 @@ impl Vehicle {
             .filter(|pct| ours && flies && *pct < self.config.flight_limits.min_battery_pct)
     }
 
-    /// Ends the motion calls, for this reason; the battery action of this flight is spent.
+    /// Ends the motion calls with this reason and marks this flight's battery action as used.
     pub(crate) fn give_up_motion(&self, why: String) {
         lock(&self.control).spend_battery_action(why);
     }
 
-    /// Resolves when a second call brings it to safety.
+    /// Resolves when a second safe call runs.
     ///
     /// # Cancel safety
     /// Safe.
@@ -227,7 +228,7 @@ impl Vehicle {
         }
     }
 
-    /// An event for the bus.
+    /// Sends an event to the bus.
     pub(crate) fn event(&self, kind: &str, data: Value) {
         self.outside.event(kind, data);
     }
@@ -246,10 +247,10 @@ impl Vehicle {
         );
     }
 
-    /// Ends every task; children end with them.
+    /// Ends every task and child program.
     ///
     /// # Cancel safety
-    /// The tasks end all the same.
+    /// When dropped, the tasks end anyway.
     pub(crate) async fn close(&self) {
         lock(&self.control).withdraw(&Ended::Closed, true);
         self.closing.cancel();
@@ -261,12 +262,12 @@ impl Vehicle {
         self.heard.borrow().clone()
     }
 
-    /// Whether it was recognised as a simulation. What was not counts as real.
+    /// Whether it was recognised as a simulation; an unrecognised vehicle counts as real.
     pub(crate) fn is_simulated(&self) -> bool {
         self.simulated.load(std::sync::atomic::Ordering::SeqCst)
     }
 
-    /// The firmware it says it has, such as `1.17.0`.
+    /// The firmware version that it reports, such as `1.17.0`.
     pub(crate) fn version(&self) -> Option<String> {
         lock(&self.version).clone()
     }
@@ -280,14 +281,14 @@ impl Vehicle {
         self.link.borrow().clone()
     }
 
-    /// Waits until the first connection is there or cannot be had.
+    /// Waits until the first connection succeeds or has failed, and telemetry has arrived.
     ///
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn wait_link(&self, at_most: Duration) {
         let mut link = self.link.subscribe();
         let settled = link.wait_for(|link| !matches!(link, Link::Connecting(_)));
-        // Out of time: the caller looks at what there is.
+        // After a timeout the caller checks what there is.
         let _ = tokio::time::timeout(at_most, settled).await;
         let mut heard = self.heard.subscribe();
         let ready =
@@ -297,7 +298,7 @@ impl Vehicle {
         }
     }
 
-    /// What is known now.
+    /// A snapshot of the facts.
     pub(crate) fn facts(&self) -> Facts {
         let heard = self.heard.borrow();
         let link = self.link.borrow();
@@ -305,7 +306,7 @@ impl Vehicle {
         let trusted = match &*link {
             Link::Up | Link::Lost(_) => Ok(()),
             Link::Untrusted(why) | Link::Missing(why) => Err(why.clone()),
-            // Not known yet counts as no link, which says more.
+            // Counts as no link, which is the more useful error.
             Link::Connecting(_) | Link::Absent(_) => Ok(()),
         };
         Facts {
@@ -338,18 +339,18 @@ impl Vehicle {
         }
     }
 
-    /// The emptiest of the batteries that are told of, while the vehicle is heard.
+    /// The battery with the lowest charge, while telemetry arrives.
     pub(crate) fn battery(&self) -> Option<Battery> {
         let heard = self.heard.borrow();
         heard.battery(self.battery_age()).filter(|_| heard.link_ok())
     }
 
-    /// How old a battery's charge may be. A simulation that is slower than the world tells it more seldom.
+    /// Greatest age of a battery's charge; longer for a simulation slower than real time.
     fn battery_age(&self) -> Duration {
         BATTERY_MAX_AGE.max(self.clock.wall(BATTERY_MAX_AGE))
     }
 
-    /// Changes the state object and tells the bus when it is another one.
+    /// Changes the state object and publishes it if it differs.
     pub(crate) fn change_flight(&self, change: impl FnOnce(&mut Flight)) {
         let changed = {
             let mut flight = lock(&self.flight);
@@ -371,15 +372,15 @@ impl Vehicle {
         lock(&self.flight).object(&self.id, &facts, &self.config.flight_limits)
     }
 
-    /// Whether somebody else has taken over.
+    /// How another party has taken over, if one has.
     pub(crate) fn overridden(&self) -> Option<String> {
         lock(&self.control).overridden().map(str::to_owned)
     }
 
-    /// The operator has lifted the latch.
+    /// Lifts the latch for an operator.
     ///
     /// # Errors
-    /// A pilot still flies.
+    /// A pilot is still flying.
     pub(crate) fn resume(&self) -> Result<(), String> {
         let heard = self.telemetry();
         if heard.link_ok() && heard.in_air == Some(true) && heard.mode.is_some_and(Mode::is_manual) {
@@ -393,20 +394,20 @@ impl Vehicle {
         Ok(())
     }
 
-    /// Writes what was heard, and looks whether somebody else has taken over.
+    /// Stores a message and checks for a takeover.
     fn hear(self: &Arc<Self>, write: impl FnOnce(&mut Telemetry)) {
         let mut taken = None;
         self.heard.send_modify(|heard| {
             let (before, boots) = (record::Shown::by(heard), heard.boots);
             write(heard);
             if heard.boots != boots {
-                // It does nothing of what it was told before.
+                // After a restart the vehicle has forgotten its commands.
                 lock(&self.control).settle();
             }
             self.record(before, heard);
             heard.heard = Some(tokio::time::Instant::now());
             lock(&self.hover).hear(heard, |time| self.clock.wall(time));
-            // Before anybody who waits for telemetry sees it: a call must not act on somebody else's mode.
+            // Before any waiting call sees the telemetry: it must not act on another party's mode.
             taken = lock(&self.control).observe(heard);
         });
         if let Some(taken) = taken {
@@ -414,7 +415,7 @@ impl Vehicle {
         }
     }
 
-    /// How near to its target a move has to come, metres.
+    /// How close to its target a move has to come, metres.
     fn arrive_m(&self) -> f64 {
         let scatter = || {
             let rms_m = lock(&self.hover).rms_m().unwrap_or_default();
@@ -474,7 +475,7 @@ impl Vehicle {
         lock(&self.channel).clone()
     }
 
-    /// Sends a command from a task of its own, so that dropping the caller leaves nothing half sent.
+    /// Sends a command from a task of its own, so that a dropped caller leaves no command half sent.
     fn dispatch(self: &Arc<Self>, call_id: &str, command: Command) -> oneshot::Receiver<Result<(), Trouble>> {
         let (tell, told) = oneshot::channel();
         let Some(channel) = self.channel() else {
@@ -497,22 +498,22 @@ impl Vehicle {
             let done = command.clone().perform(channel).await;
             vehicle.record_answer(record::Asker::Call(&call_id), &command, &done);
             drop(guard);
-            // Nobody waits for it any more when its call was dropped.
+            // The receiver is gone when its call was dropped.
             let _ = tell.send(done);
         });
         told
     }
 }
 
-/// How many commands were sent and not answered yet.
+/// Commands that were sent and not answered yet.
 #[derive(Debug, Default)]
 struct Unanswered {
     all: usize,
-    /// Those that are more than a set point, which a vehicle that holds or lands ignores.
+    /// Those other than setpoints; a vehicle that holds or lands ignores setpoints.
     leading: usize,
 }
 
-/// Counts a command that was sent and not answered yet, and whether it is more than a set point.
+/// Counts one unanswered command until it is dropped, and whether it is other than a setpoint.
 struct UnderWay(Arc<Vehicle>, bool);
 
 impl Drop for UnderWay {
@@ -524,7 +525,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// Locks, also after a panic of another holder: what the locks of this crate protect is valid after every statement.
+/// Locks and ignores poisoning: every statement under these locks leaves the data valid.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

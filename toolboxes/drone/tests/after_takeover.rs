@@ -1,5 +1,5 @@
-//! What happens after somebody has taken over: a second takeover counts like the first, and the stop that the service
-//! makes of one vehicle's takeover does not end another one's landing. On virtual time.
+//! Behaviour after a takeover: a second takeover counts like the first, and the service's stop after one vehicle's
+//! takeover does not end another vehicle's landing. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -33,7 +33,7 @@ fn a_pilot_who_takes_over_from_a_return_is_left_alone_too() {
         let under_way = |sim: &Sim| sim.vehicle.body().position[0] > 20.0;
         let (answer, _) = paused.in_the_middle("goto_local", far, under_way, pilot).await;
         assert_eq!(answer["code"], "pilot_override", "{answer}");
-        // Somebody who asks for it may have it brought home all the same, until the pilot takes it again.
+        // An operator may still bring it home, until the pilot takes over again.
         paused.pass(3.0).await;
         let returns = |sim: &Sim| sim.vehicle.mode() == Mode::Return && sim.vehicle.height() > 12.0;
         let (answer, then) = paused.in_the_middle("rtl", json!({}), returns, pilot).await;
@@ -43,11 +43,11 @@ fn a_pilot_who_takes_over_from_a_return_is_left_alone_too() {
             "it ended {} s later",
             paused.time() - then
         );
-        // He lands and waits with the motors on.
+        // The pilot lands it and waits with the motors on.
         paused.fake.lock().vehicle.set_mode(Mode::Land, Cause::Pilot);
         paused.pass(60.0).await;
         let sent = paused.commands_since(then + 0.01);
-        // That is his own.
+        // The only command is the pilot's own.
         assert_eq!(sent, ["set_mode land"], "{}", paused.story());
     });
 }
@@ -96,7 +96,7 @@ fn a_pilot_of_one_vehicle_does_not_end_the_landing_of_another() {
                 two.pass(0.1).await;
             }
             pilot(&mut one.fake.lock());
-            // Heard within a second, and then the service stops all of the toolbox.
+            // The takeover is noticed within a second; then the service stops the whole toolbox.
             let state = || fleet.call("vehicle_state", json!({"vehicle": "one"}));
             let heard = async {
                 while state().await["safety"]["pilot_override"].is_null() {

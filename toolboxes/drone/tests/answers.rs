@@ -1,4 +1,4 @@
-//! What arguments become and what answers read back. On virtual time.
+//! Conversion of arguments, and the values that answers report. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -126,7 +126,7 @@ fn a_replan_gives_back_no_more_than_a_flight_has() {
         let turn = |tool: &'static str, deg: f64| paused.fleet.call(tool, json!({"deg": deg}));
         let code = |answer: &Value| answer["code"].as_str().unwrap_or("ok").to_owned();
         assert_eq!(code(&turn("set_yaw", 80.0).await), "ok");
-        // A heading counts like a turn.
+        // A heading counts as a turn.
         assert_eq!(code(&turn("set_yaw", 0.0).await), "rotation_limit");
         assert_eq!(code(&turn("turn_cw", 30.0).await), "rotation_limit");
         paused.ok("replan", json!({"reason": "nothing found"})).await;

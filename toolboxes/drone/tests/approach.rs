@@ -1,6 +1,6 @@
-//! The approach to an object with a vehicle that wanders by half a metre and more, as PX4's own simulation does.
+//! The approach to an object with a vehicle that drifts by half a metre and more, as PX4's own simulation does.
 //!
-//! On virtual time. `DRONE_SEED` replays one seed, `APPROACHES` says how many there are.
+//! On virtual time. `DRONE_SEED` replays one seed, `APPROACHES` sets their number.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -32,7 +32,7 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// A vehicle with everything that real PX4 does, which wanders as the seed says.
+/// A vehicle with all quirks of real PX4, which drifts according to the seed.
 fn wandering(seed: u64) -> Vehicle {
     Vehicle::new(Home::default(), Quirks::all(), World::default()).seeded(seed)
 }
@@ -44,7 +44,7 @@ async fn face_the_cup(paused: &Paused) {
     paused.ok("orient_to_object", json!({"object": "red cup"})).await;
 }
 
-/// How far the vehicle is from the cup on average while it hovers for so long.
+/// Mean distance of the vehicle from the cup while it hovers for this long.
 async fn hovers_at(paused: &Paused, seconds: u32) -> f64 {
     let mut sum = 0.0;
     for _ in 0..2 * seconds {
@@ -98,7 +98,7 @@ fn an_object_that_is_gone_for_good_ends_the_approach_where_it_is() {
         assert_eq!(answer["code"], "not_found", "{answer}");
         assert!(answer["final_dist_m"].as_f64().is_some(), "{answer}");
         assert_eq!(answer["reached"], Value::Bool(false), "{answer}");
-        // Waited for, and not for ever; it stays where it was.
+        // It waits for a limited time and stays in place.
         let waited = paused.time() - then;
         assert!((16.0..30.0).contains(&waited), "{waited}");
         let at = paused.fake.lock().vehicle.body().position;

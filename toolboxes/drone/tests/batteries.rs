@@ -1,4 +1,5 @@
-//! A charge that is not told any more is not known, and of several batteries the emptiest counts. On virtual time.
+//! A charge that is no longer reported is unknown, and of several batteries the one with the lowest charge counts. On
+//! virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -32,7 +33,7 @@ fn a_charge_that_is_not_told_any_more_is_not_known() {
             (&status["ok"], &status["code"]),
             (&json!(false), &json!("no_battery_data"))
         );
-        // It comes back, and goes again: the way down needs no battery.
+        // The reports return and stop again: bringing it to safety needs no battery data.
         paused.fake.lock().batteries = Some(Vec::new());
         paused.pass(3.0).await;
         assert_eq!(up(&paused).await["ok"], true);
@@ -47,7 +48,7 @@ fn the_emptiest_battery_counts() {
     airborne(json!({}), 5.0, |paused| async move {
         for (others, pct) in [
             (vec![(1, 80.0), (2, 10.0), (3, 90.0)], 10.0),
-            // One without an estimate says nothing.
+            // A battery without an estimate is ignored.
             (vec![(1, 80.0), (2, f64::NAN)], 80.0),
         ] {
             paused.fake.lock().batteries = Some(others.clone());
@@ -70,7 +71,7 @@ fn the_time_that_is_left_is_told_in_minutes() {
         paused.pass(4.0).await;
         let status = paused.ok("battery_status", json!({})).await;
         let left = status["remaining_min"].as_f64().unwrap();
-        // 60 % at 0.02 % a second.
+        // 60 % at 0.02 % per second.
         assert!((left - 50.0).abs() < 0.5, "{status}");
         assert_eq!(status["remaining_m"], status["remaining_min"], "{status}");
     });

@@ -1,4 +1,4 @@
-//! Every tool on the simulator with all its quirks, through the real mavsdk_server.
+//! Every tool, on the simulator with all its quirks, through the real mavsdk_server.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ fn lifecycle() {
     let Some(rig) = Rig::open(json!({})) else {
         return;
     };
-    // An acknowledged take-off of a disarmed vehicle is nothing: it is refused before it is sent.
+    // PX4 acknowledges the take-off of a disarmed vehicle and does nothing: it is refused before it is sent.
     rig.refused("takeoff", json!({"alt_m": 5}), "not_armed");
     rig.refused("move_up", json!({"cm": 50}), "not_armed");
     rig.refused("rtl", json!({}), "not_in_air");
@@ -71,7 +71,7 @@ fn small_moves_are_closed_loop() {
     };
     rig.ok("set_yaw", json!({"deg": 0}));
     near(rig.truth()["yaw_deg"].as_f64().unwrap(), 0.0, 4.0, "north");
-    // What is asked for, and where that leads in metres north, east, down.
+    // The request, and the resulting displacement in metres north, east, down.
     for (tool, cm, moved) in [
         ("move_forward", 300, [3.0, 0.0, 0.0]),
         ("move_left", 150, [0.0, -1.5, 0.0]),
@@ -149,7 +149,7 @@ fn flights_to_places() {
     near(north, 6.0, 0.4, "north");
     near(east, -4.0, 0.4, "east");
     near(down, -7.0, 0.4, "down");
-    // Ten metres north of home, 8 m above it: above home, not above the sea.
+    // Ten metres north of home, 8 m above home (not above sea level).
     let home = [47.397_742, 8.545_594];
     let lat = |north: f64| home[0] + (north / 6_371_000.0_f64).to_degrees();
     rig.ok("goto_gps", json!({"lat": lat(10.0), "lon": home[1], "alt_m": 8}));
@@ -157,7 +157,7 @@ fn flights_to_places() {
     near(north, 10.0, 1.2, "north");
     near(east, 0.0, 1.2, "east");
     near(down, -8.0, 1.2, "down");
-    // The start is acknowledged and refused when it comes too soon; it is verified and repeated.
+    // PX4 acknowledges a start that comes too soon and refuses it; the toolbox verifies and repeats it.
     let path = json!({"waypoints": [
         {"lat": lat(10.0), "lon": home[1], "alt_m": 6},
         {"lat": lat(20.0), "lon": home[1], "alt_m": 6},
@@ -205,7 +205,7 @@ fn flights_to_places() {
 
 #[test]
 fn eyes_and_policies() {
-    // A vehicle that wanders sees the cup elsewhere in the next picture: approach.rs and random_missions.rs fly that.
+    // A drifting vehicle sees the cup elsewhere in the next picture: approach.rs and random_missions.rs cover that.
     let config = json!({"simulator": {"quirks": "all,-hover_wanders,-ground_drifts"}});
     let Some(rig) = Rig::airborne(5.0, config) else {
         return;
@@ -230,7 +230,7 @@ fn eyes_and_policies() {
     );
     let free = rig.ok("scene_free_ahead", json!({"range_m": 100}));
     assert_eq!(free["clamped"]["range_m"]["applied"], 10.0, "{free}");
-    // Nothing like it is there: a full turn and no more.
+    // There is no such object: one full turn and no more.
     let lost = rig.refused("scan", json!({"object": "unicorn", "step_deg": 45}), "not_found");
     assert_eq!(
         (&lost["found"], &lost["steps"]),
@@ -264,7 +264,7 @@ fn eyes_and_policies() {
     let before = rig.place();
     rig.ok("track_object", json!({"object": "red cup", "horizon_s": 3}));
     assert!(flat(before, rig.place()) < 1.0);
-    // A wall comes into the way.
+    // A wall appears in the path.
     let truth = rig.truth();
     let yaw = truth["yaw_deg"].as_f64().unwrap().to_radians();
     let [north, east, _] = rig.place();
@@ -276,7 +276,7 @@ fn eyes_and_policies() {
     });
     rig.refused("move_forward", json!({"cm": 200}), "blocked");
     rig.ok("move_right", json!({"cm": 20}));
-    // Eyes that have gone stale see nothing, and the way is not free.
+    // Stale vision data shows nothing, and the way ahead counts as blocked.
     rig.sim(json!({"cmd": "freeze_scene", "frozen": true}));
     rig.until("the picture is old", |rig| {
         rig.call("is_visible", json!({"object": "red cup"}))["code"] == "vision_unavailable"

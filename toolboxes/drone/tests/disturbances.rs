@@ -1,5 +1,5 @@
-//! Whatever happens to the vehicle in the middle of a call, at seeded instants of every moving tool: the call ends soon
-//! and says why, and nothing is sent against whoever has taken over. On virtual time.
+//! Disturbances at seeded instants of every motion tool: the call ends soon and gives the reason, and after a takeover
+//! nothing is sent to the vehicle. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +21,7 @@ use px4_sim::{Mode, World};
 use fake_mavsdk::Sim;
 use paused::{Paused, fly};
 
-/// The tools that move in the air, each on its way for some seconds.
+/// The motion tools, each of which flies for some seconds.
 fn moving() -> Vec<(&'static str, Value)> {
     vec![
         ("move_forward", json!({"cm": 300})),
@@ -39,12 +39,12 @@ fn moving() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Something that happens, and the codes with which a call may end because of it.
+/// A disturbance, and the codes with which a call may end because of it.
 struct Disturbance {
     name: &'static str,
     happen: fn(&mut Sim),
     codes: &'static [&'static str],
-    /// Nothing may be commanded afterwards.
+    /// Whether commands are forbidden afterwards.
     hands_off: bool,
 }
 
@@ -93,8 +93,8 @@ const DISTURBANCES: &[Disturbance] = &[
     },
 ];
 
-/// The longest a call goes on after a disturbance, vehicle seconds: a second of heartbeats, three of silence, and the
-/// slowest answer of a lost link.
+/// Longest duration of a call after a disturbance, vehicle seconds: one of heartbeats, three of silence, and the
+/// slowest answer over a lost link.
 const SOON_S: f64 = 8.0;
 
 async fn check(paused: &Paused, tool: &str, args: &Value, disturbance: &Disturbance, delay: f64) {
@@ -103,7 +103,7 @@ async fn check(paused: &Paused, tool: &str, args: &Value, disturbance: &Disturba
     tokio::pin!(call);
     let early = tokio::time::timeout(Duration::from_secs_f64(delay), &mut call).await;
     if early.is_ok() {
-        // The instant came after the end: nothing to disturb.
+        // The call ended before that instant.
         return;
     }
     (disturbance.happen)(&mut paused.fake.lock());
@@ -112,7 +112,7 @@ async fn check(paused: &Paused, tool: &str, args: &Value, disturbance: &Disturba
     let ended = tokio::time::timeout(Duration::from_secs_f64(SOON_S), &mut call).await;
     let answer = ended.unwrap_or_else(|_| panic!("{what}: no end within {SOON_S} s\n{}", paused.story()));
     let code = answer["code"].as_str().unwrap_or_default();
-    // A call that was as good as done may have ended well before anybody could know.
+    // A call that was nearly done may succeed before the disturbance can be known.
     let took = paused.time() - when;
     let well = answer["ok"] == true && took < 1.5;
     assert!(
@@ -129,7 +129,7 @@ async fn check(paused: &Paused, tool: &str, args: &Value, disturbance: &Disturba
             "{what}: then it sent {sent:?}\n{}",
             paused.story()
         );
-        // mavsdk_server itself repeats the last set point, for as long as the mode is offboard and three seconds more.
+        // mavsdk_server itself repeats the last setpoint while the mode is offboard and for three more seconds.
         let repeated = paused.setpoints_since(known + 4.0);
         assert!(
             repeated == 0 || paused.mode() == Mode::Offboard,

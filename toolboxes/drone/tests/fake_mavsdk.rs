@@ -1,4 +1,4 @@
-//! The in-process MAVSDK of the tests behaves like the vehicle it wraps: it is worth proving things against.
+//! The in-process MAVSDK of the tests behaves like the vehicle model it wraps.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -74,7 +74,7 @@ async fn a_flight_takes_no_time() {
     offboard.set_velocity_body(request).await.unwrap();
     offboard.start(StartRequest {}).await.unwrap();
     drop(offboard);
-    // Nobody sends anything any more, and it flies on: the server repeats the last set point.
+    // No client sends anything any more, and the vehicle flies on: the server repeats the last setpoint.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let sim = fake.lock();
     assert_eq!(sim.vehicle.mode(), Mode::Offboard);

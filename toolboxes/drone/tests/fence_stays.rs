@@ -1,5 +1,4 @@
-//! A fence stays where it is, a brake gives way to the landing that is asked for after it, and arming alone moves
-//! nothing. On virtual time.
+//! The fence does not move, a brake gives way to a later landing, and arming alone moves nothing. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,7 +29,7 @@ fn a_round_fence_is_not_carried_along_by_landing_and_arming_elsewhere() {
                 .fleet
                 .call("goto_local", json!({"north_m": north, "east_m": 0, "down_m": -3}))
                 .await;
-            // Three metres are kept free inside the fence of twenty.
+            // The guards keep three metres inside the fence of twenty.
             let within = north <= 17.0;
             assert_eq!(answer["ok"], within, "{north} m north: {answer}");
             if !within {
@@ -46,7 +45,8 @@ fn a_round_fence_is_not_carried_along_by_landing_and_arming_elsewhere() {
 #[test]
 fn a_flight_by_gps_begins_also_where_the_vehicle_holds_already() {
     airborne(json!({}), 3.0, |paused| async move {
-        // After a take-off and after another flight it holds; the mode says nothing about a new target.
+        // It hovers in Hold already, after a take-off and after another flight: the mode does not show whether it
+        // accepts a new target.
         for north in [10.0, 0.0, 6.0_f64] {
             let lat = 47.397_742 + (north / 6_371_000.0).to_degrees();
             paused
@@ -55,7 +55,7 @@ fn a_flight_by_gps_begins_also_where_the_vehicle_holds_already() {
             let place = paused.truth()["position"][0].as_f64().unwrap();
             assert!((place - north).abs() < 1.2, "{place}, expected {north}");
         }
-        // And a hold ends such a flight, which is in the same mode.
+        // A hold ends such a flight, although the mode is the same.
         let far = json!({"lat": 47.398_4, "lon": 8.545_594, "alt_m": 4});
         {
             let flight = paused.fleet.call("goto_gps", far);
@@ -100,7 +100,7 @@ fn arming_alone_moves_nothing_also_after_the_motors_were_killed_in_flight() {
         tokio::pin!(flight);
         let ended = tokio::time::timeout(Duration::from_secs(4), &mut flight).await;
         assert!(ended.is_err(), "it is on its way");
-        // The mode stays offboard, and mavsdk_server goes on repeating the last set point.
+        // The mode stays offboard, and mavsdk_server goes on repeating the last setpoint.
         paused.fake.lock().vehicle.disarm(true, Cause::Pilot);
         let answer = flight.await;
         assert_eq!(answer["code"], "pilot_override", "{answer}");

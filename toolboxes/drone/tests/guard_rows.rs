@@ -1,5 +1,5 @@
-//! The guards as a caller meets them: for each tool what is accepted, clamped, refused, and what happens when a fact is
-//! missing. Through the tools, on virtual time; `src/guard/tests` has the rows that no tool can be brought to.
+//! The guards through the tools, on virtual time: what each tool accepts, clamps and refuses, and what happens when a
+//! fact is missing. `src/guard/tests` has the rows that no tool can reach.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -35,18 +35,18 @@ fn path(norths: &[f64]) -> Value {
     json!(norths.iter().map(|north| gps(*north, 5.0)).collect::<Vec<_>>())
 }
 
-/// What becomes of a call.
+/// The expected result of a call.
 enum Becomes {
-    /// It is done, as it was asked for.
+    /// Done as requested.
     Ok,
-    /// It is done with another number.
+    /// Done with another number.
     Clamped(&'static str, f64),
-    /// It is refused with this code.
+    /// Refused with this code.
     Refused(&'static str),
 }
 use Becomes::{Clamped, Ok, Refused};
 
-/// A tool, its arguments, what is so when it is called, and what becomes of it.
+/// A tool, its arguments, the state in which it is called, and the expected result.
 struct Row(&'static str, Value, fn(&mut Sim), Becomes);
 
 fn well(_: &mut Sim) {}
@@ -88,7 +88,7 @@ async fn judge(paused: &Paused, row: &Row, seconds: f64) {
     }
 }
 
-/// A cup five metres north, as high as the vehicle flies.
+/// A cup five metres north, at the height of the vehicle.
 fn with_a_cup() -> World {
     World {
         things: vec![Thing {
@@ -105,7 +105,7 @@ fn with_a_cup() -> World {
     }
 }
 
-/// Every fact as it should be.
+/// Restores every fact.
 fn mend(sim: &mut Sim) {
     sim.silent = false;
     sim.vehicle.health = Health::default();
@@ -125,7 +125,7 @@ fn on_the_ground() {
         Row("arm", json!({}), |sim| sim.vehicle.health.gps = false, Refused("preflight")),
         Row("arm", json!({}), |sim| sim.vehicle.health.home = false, Refused("preflight")),
         Row("arm", json!({}), |sim| sim.vehicle.battery_pct = 24.0, Refused("battery_low")),
-        // A charge that makes no sense is none.
+        // An impossible charge counts as unknown.
         Row("arm", json!({}), |sim| sim.vehicle.battery_pct = 20_000.0, Refused("no_battery_data")),
         Row("arm", json!({}), |sim| sim.silent = true, Refused("link_down")),
         Row("takeoff", json!({"alt_m": 5}), well, Refused("not_armed")),
@@ -168,7 +168,7 @@ fn on_the_ground() {
         Row("capture_photo", json!({}), |sim| sim.silent = true, Refused("link_down")),
         Row("start_video", json!({}), |sim| sim.silent = true, Refused("link_down")),
         Row("stop_video", json!({}), |sim| sim.silent = true, Refused("link_down")),
-        // Looking and telling.
+        // Perception.
         Row("scene_free_ahead", json!({"range_m": 0.1}), well, Clamped("range_m", 0.5)),
         Row("scene_free_ahead", json!({"range_m": 50}), well, Clamped("range_m", 10.0)),
         Row("is_visible", json!({"object": "red cup", "conf_min": 1.1}), well, Refused("out_of_range")),
@@ -183,7 +183,7 @@ fn on_the_ground() {
         Row("replan", json!({"reason": "nothing found"}), well, Ok),
         Row("vehicle_state", json!({}), |sim| sim.silent = true, Ok),
         Row("vehicle_health", json!({}), |sim| sim.silent = true, Refused("link_down")),
-        // JSON has no NaN; what stands for it is no number.
+        // JSON has no NaN; its substitutes are not numbers.
         Row("takeoff", json!({"alt_m": null}), well, Refused("bad_args")),
         Row("move_up", json!({"cm": "NaN"}), well, Refused("bad_args")),
         Row("move_up", json!({"cm": 10.5}), well, Refused("bad_args")),
@@ -198,7 +198,7 @@ fn on_the_ground() {
     });
 }
 
-/// Take-offs: what is asked for, and what becomes of it.
+/// Requested take-off, and the expected result.
 #[test]
 fn takeoffs() {
     for (alt, ceiling, becomes) in [
@@ -236,7 +236,7 @@ fn in_the_air() {
         };
         sim.vehicle.world.things.push(wall);
     };
-    // Straight ahead, and the cup beside it to be seen.
+    // A pole straight ahead, and the cup visible beside it.
     let pole: fn(&mut Sim) = |sim| {
         sim.vehicle.world.things[0].east_m = 0.55;
         sim.vehicle.world.things.push(Thing {
@@ -354,7 +354,7 @@ fn in_the_air() {
         Row("track_object", json!({"object": "red cup", "horizon_s": 0}), well, Clamped("horizon_s", 0.5)),
         Row("track_object", json!({"object": "red cup", "horizon_s": 600}), well, Clamped("horizon_s", 30.0)),
         Row("track_object", json!({"object": "unicorn", "horizon_s": 5}), well, Refused("not_found")),
-        // Facts that do not hold, or are missing, for a tool of each kind.
+        // Missing or unfavourable facts, for a tool of each kind.
         Row("move_up", cm(50), weak, Refused("battery_low")),
         Row("turn_cw", deg(5.0), weak, Refused("battery_low")),
         Row("goto_gps", gps(4.0, 6.0), weak, Refused("battery_low")),
@@ -391,10 +391,10 @@ fn in_the_air() {
                 judge(&paused, row, 4.5).await;
                 mend(&mut paused.fake.lock());
                 if paused.truth()["armed"] == false {
-                    // The last one landed.
+                    // The last call landed it.
                     continue;
                 }
-                // Back to where every row begins; a pilot hands over with hold.
+                // Restores the state in which every row begins; hold takes the vehicle back from a pilot.
                 paused.pass(4.0).await;
                 paused.ok("hold", json!({"ms": 0})).await;
                 paused.fleet.resume().expect("nobody else flies");
@@ -447,7 +447,7 @@ fn budgets_end_and_a_new_plan_gives_new_ones() {
     );
 }
 
-/// What was taken away, and the tools that then refuse.
+/// The data withheld, and the tools that then refuse.
 #[test]
 fn without_eyes_nothing_is_taken_for_free_or_seen() {
     let cup = || json!({"object": "red cup"});

@@ -1,4 +1,4 @@
-//! What a vehicle says by the server's other services: why it would not arm, and whether it has a camera.
+//! Facts from the server's other services: why the vehicle would not arm, and whether it has a camera.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,9 +22,9 @@ fn why_it_would_not_arm_is_said_in_the_vehicles_own_words() {
     let sound = Health::default();
     let rows = [
         (Health { mag: false, ..sound }, "No valid data from Compass 0"),
-        // PX4 calls it information, and does not arm.
+        // PX4 reports it as information, but does not arm.
         (Health { home: false, ..sound }, "Home position not set"),
-        // Beside an error, it is left out.
+        // Beside an error it is left out.
         (
             Health {
                 gps: false,
@@ -59,7 +59,7 @@ fn why_it_would_not_arm_is_said_in_the_vehicles_own_words() {
 
 #[test]
 fn a_vehicle_that_refuses_in_hold_says_why() {
-    // In a mode that flies by itself its health says little, so `arm` leaves that mode and asks the vehicle.
+    // In an autonomous mode its health says little, so `arm` leaves that mode and asks the vehicle.
     fly(json!({}), World::default(), |paused| async move {
         {
             let mut sim = paused.fake.lock();
@@ -129,7 +129,7 @@ fn a_vehicle_that_is_not_armable_is_never_without_a_reason() {
         paused.pass(8.0).await;
         paused.fake.lock().silent = false;
         paused.pass(8.0).await;
-        // Heard again, and what its health was before says nothing.
+        // After a link loss the earlier health does not count.
         for (tells_health, why) in [
             (false, "the vehicle has not told its health yet"),
             (true, "not well: magnetometer"),

@@ -1,4 +1,4 @@
-//! Heights are what the vehicle counts them from, also where it has begun to count anew. On virtual time.
+//! Heights keep their meaning when the vehicle changes its height reference. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,14 +15,14 @@ use px4_sim::World;
 
 use paused::fly;
 
-/// Degrees of latitude so many metres north of the simulator's home.
+/// Latitude in degrees, this many metres north of the simulator's home.
 fn north(metres: f64) -> f64 {
     47.397_742 + (metres / 6_371_000.0).to_degrees()
 }
 
 #[test]
 fn a_vehicle_whose_height_was_wrong_on_the_ground_flies_at_the_right_one() {
-    // The estimate went up or down while the vehicle stood; PX4 begins at zero when it takes off.
+    // The height estimate drifted while the vehicle stood; PX4 restarts at zero when it takes off.
     for error in [4.0, -4.0, 0.0] {
         let world = World {
             things: Vec::new(),
@@ -47,10 +47,11 @@ fn a_vehicle_whose_height_was_wrong_on_the_ground_flies_at_the_right_one() {
                     "{error}: {high}"
                 );
                 assert!((height() - 9.5).abs() < 0.5, "{error}: {}", height());
-                // The path is sent with heights above the vehicle's own home, so both tools have to mean the same.
+                // A path is sent with heights above the vehicle's own home, and both tools have to mean the same
+                // height.
                 let point = json!({"lat": north(4.0), "lon": 8.545_594, "alt_m": 4});
                 paused.ok("follow_path", json!({"waypoints": [point]})).await;
-                // A path's heights move with PX4's home.
+                // The heights of a path move with PX4's home.
                 assert!((height() - 4.0).abs() < 3.2, "{error}: {}", height());
                 let refused = paused.fleet.call("move_down", json!({"cm": 300})).await;
                 assert_eq!(refused["code"], "altitude_floor", "{error}: {refused}");

@@ -1,4 +1,4 @@
-//! What every moving tool does at the fence, at the band, with an empty battery and with a vehicle that is not ours.
+//! Every motion tool at the fence, at the altitude limits, with a low battery and with an untrusted vehicle.
 
 #![allow(
     clippy::unwrap_used,
@@ -67,11 +67,11 @@ fn no_moving_tool_leaves_the_fence_or_the_band() {
     let out = json!([{"lat": lat(5.0), "lon": lon, "alt_m": 5}, {"lat": lat(20.0), "lon": lon, "alt_m": 5}]);
     rig.refused("follow_path", json!({"waypoints": out}), "fence");
     let high = rig.ok("goto_gps", json!({"lat": lat(2.0), "lon": lon, "alt_m": 500}));
-    // The ceiling is 12 m, and a climb of PX4's own needs 2.5 m to stop in.
+    // The ceiling is 12 m, and PX4's own climb needs 2.5 m to stop.
     let applied = high["clamped"]["alt_m"]["applied"].as_f64().unwrap();
     assert!((applied - 9.53).abs() < 0.01, "{high}");
     rig.refused("move_up", json!({"cm": 300}), "altitude_ceiling");
-    // Small moves, again and again in one direction, until the fence says no.
+    // Small moves in one direction until the fence refuses one.
     for (tool, to) in [("move_forward", 0), ("move_left", 0), ("move_right", 0)] {
         rig.ok(
             "goto_local",
@@ -115,7 +115,7 @@ fn takeoffs_stay_below_the_ceiling() {
 
 #[test]
 fn an_empty_battery_ends_motion_and_not_the_way_home() {
-    // SIH alone charges its battery where it lands.
+    // Only SIH charges its battery where it lands.
     let Some(rig) = Rig::airborne(5.0, json!({"simulator": {"quirks": "all,-disarm_charges"}})) else {
         return;
     };
@@ -135,7 +135,7 @@ fn an_empty_battery_ends_motion_and_not_the_way_home() {
 
 #[test]
 fn a_vehicle_that_was_not_recognised_is_not_commanded() {
-    // A simulator that says another id than the one it was started with.
+    // A simulator that reports another id than the one it was started with.
     let Some((config, control)) = Rig::config(json!({})) else {
         return;
     };

@@ -1,5 +1,5 @@
-//! A flight up to the line: as far towards the fence, the ceiling and the floor as the guards let each tool go, stopped at
-//! instants all over it. Wherever the vehicle comes to rest, it has crossed no line. On virtual time.
+//! Flights as close to the fence, the ceiling and the floor as the guards allow each tool, stopped at instants
+//! throughout. The vehicle never crosses a limit. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,14 +19,14 @@ use px4_sim::World;
 
 use paused::{Paused, fly};
 
-/// The fence, metres around home; three of them are kept.
+/// Radius of the fence around home, and the margin kept inside it, metres.
 const RADIUS_M: f64 = 45.0;
 const KEPT_M: f64 = 3.0;
 const FLOOR_M: f64 = 0.5;
 const CEILING_M: f64 = 30.0;
-/// Telemetry has centimetres.
+/// Telemetry has a resolution of centimetres.
 const SLACK_M: f64 = 0.02;
-/// Stops a flight, evenly over it.
+/// Stops per flight, evenly distributed.
 const STOPS: u32 = 8;
 
 fn lat(north: f64) -> f64 {
@@ -37,12 +37,12 @@ fn gps(north: f64, alt: f64) -> Value {
     json!({"lat": lat(north), "lon": 8.545_594, "alt_m": alt})
 }
 
-/// A way to get close to a line.
+/// A flight towards a limit.
 struct Push {
     tool: &'static str,
-    /// Where it begins: north, and height.
+    /// Its start: metres north, and height.
     from: (f64, f64),
-    /// Its arguments, and the first of what it asks for; 0.1 m less each time it is refused.
+    /// Its arguments for a requested value, which starts at `most` and decreases by 0.1 m per refusal.
     args: fn(f64) -> Value,
     most: f64,
 }
@@ -130,7 +130,7 @@ async fn begin(paused: &Paused, from: (f64, f64)) {
     paused.fake.lock().vehicle.reset_excursions();
 }
 
-/// How near it came to the lines: metres inside the kept margin, below the ceiling, above the floor.
+/// The closest approach to the limits: metres inside the kept margin, below the ceiling, above the floor.
 fn left(paused: &Paused) -> [f64; 3] {
     let seen = paused.fake.lock().vehicle.excursions();
     let above = seen.lowest_m.map_or(f64::INFINITY, |lowest| lowest - FLOOR_M);
@@ -172,12 +172,12 @@ async fn push(paused: &Paused, push: &Push) {
     let mut nearest = [f64::INFINITY; 3];
     for stop in 0..STOPS {
         begin(paused, push.from).await;
-        // The second half is where it matters.
+        // Mostly in the second half, which comes close to the limits.
         let after = took * (0.4 + 0.6 * f64::from(stop) / f64::from(STOPS));
         let emergency = stop % 2 == 0;
         {
             let call = paused.fleet.call(push.tool, args.clone());
-            // Ended or not: then comes the stop.
+            // The stop follows whether or not the call has ended.
             let _ = tokio::time::timeout(Duration::from_secs_f64(after), call).await;
         }
         paused.fleet.halt(emergency).await.expect("it is heard");

@@ -1,5 +1,5 @@
-//! Whose a mode change is: PX4 itself holds after a take-off and at the end of a path, and a failsafe or a ground station
-//! changes to the same mode anywhere else. On virtual time.
+//! The origin of a mode change: PX4 itself changes to Hold after a take-off and at the end of a path; anywhere else the
+//! same change is a failsafe's or a ground station's. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,12 +18,12 @@ use px4_sim::log::Cause;
 use fake_mavsdk::Sim;
 use paused::{Paused, airborne, empty, fly};
 
-/// Degrees of latitude so many metres north of the simulator's home.
+/// Latitude in degrees, this many metres north of the simulator's home.
 fn north(metres: f64) -> f64 {
     47.397_742 + (metres / 6_371_000.0).to_degrees()
 }
 
-/// Waypoints at 6 m, so many metres north of home.
+/// Waypoints at 6 m height, at these metres north of home.
 fn path(metres: &[f64]) -> Value {
     let point = |metres: &f64| json!({"lat": north(*metres), "lon": 8.545_594, "alt_m": 6});
     json!({"waypoints": metres.iter().map(point).collect::<Vec<_>>()})
@@ -33,7 +33,7 @@ fn hold(sim: &mut Sim) {
     sim.vehicle.failsafe(Mode::Hold, "Failsafe activated");
 }
 
-/// It ended because somebody else flies, and nothing was sent to the vehicle after that.
+/// The call ended with a takeover, and nothing was sent to the vehicle after that.
 async fn left_alone(paused: &Paused, answer: &Value, then: f64) {
     assert_eq!(answer["code"], "pilot_override", "{answer}\n{}", paused.story());
     paused.pass(6.0).await;
@@ -52,7 +52,7 @@ fn a_hold_in_the_middle_of_a_path_is_somebody_elses() {
             .await;
         left_alone(&paused, &answer, then).await;
     });
-    // Where the path passes the place at which it will end.
+    // The path crosses its last waypoint early.
     airborne(json!({}), 5.0, |paused| async move {
         let passing = |sim: &Sim| sim.vehicle.body().position[0] > 19.0;
         let (answer, then) = paused
@@ -117,7 +117,7 @@ fn a_return_to_somewhere_else_is_not_home() {
     fly(json!({}), empty(), |paused| async move {
         paused.ok("arm", json!({})).await;
         {
-            // A place to return to that is not where the toolbox saw it take off, such as a rally point.
+            // A return to another position than the one where the toolbox saw it take off, such as a rally point.
             let mut sim = paused.fake.lock();
             sim.vehicle.teleport([40.0, 0.0, 0.0], 0.0);
             sim.vehicle.disarm(false, Cause::GroundStation);

@@ -1,4 +1,4 @@
-//! Whatever ended a flight, the next one begins with an `arm` that works. On virtual time.
+//! After any end of a flight, the next one begins with an `arm` that works. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,7 +16,7 @@ use px4_sim::{Home, Mode, Quirks, Vehicle, World};
 
 use paused::{Paused, fly_this};
 
-/// How a flight comes to its end on the ground.
+/// A way to end a flight on the ground.
 type End = (&'static str, fn(&mut Vehicle));
 
 const ENDS: &[End] = &[
@@ -37,7 +37,7 @@ const ENDS: &[End] = &[
     }),
 ];
 
-/// What the vehicle did last in the air.
+/// Flies, with `last` as the final action in the air.
 async fn fly_some(paused: &Paused, last: &str) {
     match last {
         "move_up" => drop(paused.ok("move_up", json!({"cm": 50})).await),
@@ -49,7 +49,7 @@ async fn fly_some(paused: &Paused, last: &str) {
         }
         "brake" => {
             paused.fleet.halt(true).await.expect("it is heard");
-            // A failsafe in the same second the stop would end, too.
+            // A failsafe within the same second would end the stop, too.
             paused.pass(4.0).await;
         }
         _ => {}

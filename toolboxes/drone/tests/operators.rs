@@ -1,5 +1,5 @@
-//! What is an operator's alone: a vehicle that somebody else flies, and the way home while it is stopped. And a take-off
-//! that arms. On virtual time.
+//! What only an operator may do: take back a vehicle after a takeover, and send it home in emergency stop. Also a
+//! take-off that arms. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -133,7 +133,7 @@ fn a_takeoff_that_arms_is_planned_as_both() {
         planned(json!({"alt_m": 3, "arm": true})),
         [("arm".to_owned(), Vec::new()), takeoff(&["arm"])]
     );
-    // What cannot be read arms nothing.
+    // Arguments that cannot be read arm nothing.
     assert_eq!(planned(json!({"arm": true})), [takeoff(&[])]);
 }
 

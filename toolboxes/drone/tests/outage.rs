@@ -1,4 +1,4 @@
-//! Several vehicles, a simulator that somebody else runs, and the stop from a process that knows nothing.
+//! Several vehicles, a simulator that another program runs, and the stop from a fresh process.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::testing::Harness;
 use rig::Rig;
 
-/// A simulator that is not the toolbox's: it outlives it.
+/// A simulator that the toolbox did not start and that outlives it.
 struct Foreign {
     child: Child,
     udp: u16,
@@ -104,12 +104,12 @@ fn open(config: Value, control: SocketAddr) -> Rig {
     rig
 }
 
-/// A toolbox in a fresh process, which has nothing to do with the vehicle.
+/// A toolbox in a fresh process, without a connection to the vehicle.
 fn fresh() -> Harness {
     Harness::open::<Drone>(json!({"px4_sim": "/nowhere", "mavsdk_server": rig::mavsdk_server()})).unwrap()
 }
 
-/// A place so far north of home.
+/// A position this many metres north of home.
 fn north(metres: f64) -> Value {
     let lat = 47.397_742 + (metres / 6_371_000.0_f64).to_degrees();
     json!({"lat": lat, "lon": 8.545_594, "alt_m": 6})
@@ -133,13 +133,13 @@ fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
         truth["mode"] == "offboard" && speed(truth) > 1.0
     });
     assert!(rig.harness.may_close().is_err(), "in flight");
-    // The toolbox goes away in flight: its server ends with it, and PX4 stops for lack of set points.
+    // The toolbox ends in flight: its server ends with it, and PX4 stops because setpoints are missing.
     let _ = run.id();
     drop(rig);
     foreign.until("stopped by itself", |truth| {
         truth["mode"] != "offboard" && speed(truth) < 0.2
     });
-    // Another one finds it in the air. A flight by GPS goes on when that one goes away, too.
+    // Another toolbox finds the vehicle in the air. A flight by GPS continues when that one ends, too.
     let again = open(foreign.config(), foreign.control);
     again.ok("hold", json!({"ms": 0}));
     let run = again.harness.start("goto_gps", north(90.0)).unwrap();
@@ -147,7 +147,7 @@ fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
     let _ = run.id();
     drop(again);
     assert!(speed(&foreign.truth()) > 4.0, "{}", foreign.truth());
-    // A fresh process is asked for nothing but the stop. A server that does not answer keeps it from no other vehicle.
+    // The fresh process only stops. A server that does not answer does not keep it from the other vehicle.
     let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", deaf.local_addr().unwrap());
     let mut both = foreign.config();
@@ -170,7 +170,7 @@ fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
         "{}",
         foreign.truth()
     );
-    // What it sent is in a run log of its own.
+    // Its commands are in a run log of its own.
     let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
     let text = std::fs::read_to_string(file.path()).unwrap();
     let told: Vec<Value> = text
@@ -184,7 +184,7 @@ fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
     has("brake", "asked_by", json!("the end of the process that flew it"));
     has("command", "command", json!("Hold"));
     has("ack", "ack", json!("done"));
-    // And another one brings it home.
+    // Another toolbox can bring it home.
     let again = open(foreign.config(), foreign.control);
     again.ok("move_up", json!({"cm": 100}));
     again.ok("rtl", json!({}));
@@ -217,7 +217,7 @@ fn who_flies_or_lands_it_is_left_alone_from_nothing() {
         assert_eq!(foreign.truth()["mode"], mode, "{}", foreign.truth());
         assert_eq!(foreign.truth()["armed"], true, "{mode}");
     }
-    // Nor is one that stands.
+    // A standing vehicle is not stopped either.
     foreign.until("landed", |truth| truth["armed"] == false);
     fresh.safe_stop(foreign.config()).unwrap();
     assert_eq!(foreign.truth()["armed"], false);
@@ -270,7 +270,7 @@ fn two_vehicles_are_told_apart() {
         };
         harness.start_action("move_up", action, json!({})).unwrap()
     };
-    // A halt of one leaves the other alone.
+    // A halt of one vehicle does not affect the other.
     let run = start("two");
     harness.halt(&["one/all"], false).unwrap();
     let ended = run.wait().result().unwrap();

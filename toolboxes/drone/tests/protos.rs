@@ -1,5 +1,5 @@
-//! Our protos speak MAVSDK's numbers: every service, message, field and enum value is compared with the descriptors in
-//! the published Python package `mavsdk-grpc`.
+//! Our protocol files use MAVSDK's numbers: every service, message, field and enum value is compared with the
+//! descriptors in the published Python package `mavsdk-grpc`.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use std::process::Command;
 use drone::mavsdk::DESCRIPTORS;
 use prost::Message as _;
 
-/// The Python of the environment that `scripts/venv.sh` fills.
+/// The Python interpreter of the environment that `scripts/venv.sh` makes.
 fn python() -> Option<PathBuf> {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-mavsdk/bin/python");
     python.exists().then_some(python)

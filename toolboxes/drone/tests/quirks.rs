@@ -1,4 +1,4 @@
-//! What PX4 does that a naive tool would not expect: with each awkward behaviour on, and with none, a caller sees the same.
+//! PX4's surprising behaviour: a caller sees the same result with each quirk on and with none.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,13 +16,13 @@ fn lat(north: f64) -> f64 {
     47.397_742 + (north / 6_371_000.0).to_degrees()
 }
 
-/// The same flight, whatever the vehicle's manners.
+/// The same flight with any set of quirks.
 fn fly(quirks: &str) {
     let Some(rig) = Rig::open(json!({"simulator": {"quirks": quirks}, "flight_limits": {"max_alt_m": 12.0}}))
     else {
         return;
     };
-    // takeoff_while_disarmed: it would be acknowledged.
+    // takeoff_while_disarmed: PX4 would acknowledge it.
     rig.refused("takeoff", json!({"alt_m": 4}), "not_armed");
     rig.ok("arm", json!({}));
     // takeoff_settles_low, slow_streams.
@@ -31,7 +31,7 @@ fn fly(quirks: &str) {
         risen["state"]["alt_m"].as_f64().unwrap() >= 3.5,
         "{quirks}: {risen}"
     );
-    // disarm_in_air_denied: off, it would fall.
+    // disarm_in_air_denied: without it the vehicle would fall.
     rig.refused("disarm", json!({}), "in_air");
     // sluggish_velocity: closed loop.
     let before = rig.place()[2];
@@ -41,7 +41,7 @@ fn fly(quirks: &str) {
     let path = json!([{"lat": lat(6.0), "lon": 8.545_594, "alt_m": 5}, {"lat": lat(9.0), "lon": 8.545_594, "alt_m": 5}]);
     rig.ok("follow_path", json!({"waypoints": path}));
     assert!((rig.place()[0] - 9.0).abs() < 1.8, "{quirks}: {:?}", rig.place());
-    // goto_outside_fence_acked: it would be acknowledged and ignored.
+    // goto_outside_fence_acked: PX4 would acknowledge and ignore it.
     rig.refused(
         "goto_gps",
         json!({"lat": lat(300.0), "lon": 8.545_594, "alt_m": 5}),
@@ -63,14 +63,14 @@ fn a_flight_is_the_same_with_all_quirks_and_with_none() {
     fly("none");
 }
 
-/// Quirks, and the code with which a flight beyond somebody else's fence ends.
+/// Quirks, and the code with which a flight beyond the vehicle's own fence ends.
 #[test]
 fn a_goto_that_the_vehicle_acknowledges_and_ignores_is_not_ok() {
     for (quirks, code) in [("all", "not_reached"), ("none", "denied")] {
         let Some(rig) = Rig::airborne(5.0, json!({"simulator": {"quirks": quirks}})) else {
             return;
         };
-        // Narrower than ours, so that only the vehicle can say no.
+        // Narrower than ours, so that only the vehicle can refuse.
         assert_eq!(
             rig.sim(json!({"cmd": "set_fence", "radius_m": 20}))["ack"],
             "accepted"
@@ -114,7 +114,7 @@ fn a_camera_that_acknowledges_and_does_nothing_is_not_believed() {
 
 #[test]
 fn a_fence_that_does_not_contain_home_grounds_the_vehicle() {
-    // PX4 acknowledges such a fence and then has none at all.
+    // PX4 acknowledges such a fence and then enforces none.
     let corner = |north: f64, east: f64| json!([lat(north), 8.545_594 + east / 75_000.0]);
     let fence = json!({"polygon": [corner(50.0, -20.0), corner(50.0, 20.0), corner(90.0, 20.0), corner(90.0, -20.0)]});
     let Some(rig) = Rig::open(json!({"fence": fence})) else {
@@ -125,7 +125,7 @@ fn a_fence_that_does_not_contain_home_grounds_the_vehicle() {
     assert_eq!(rig.truth()["landed"], "on_ground");
 }
 
-/// Quirks, and why a vehicle with a broken compass does not arm: in `vehicle_health`, and in the refusal.
+/// Quirks, and why a vehicle with a broken compass does not arm, in `vehicle_health` and in the refusal.
 #[test]
 fn why_it_will_not_arm_is_read_from_the_vehicles_events() {
     let compass = "No valid data from Compass 0";
@@ -167,7 +167,7 @@ fn arming_right_after_the_boot_says_why_not_or_works() {
         harness: harness.with_deadline(std::time::Duration::from_secs(60)),
         control,
     };
-    // The call waits for the vehicle, and asks again where PX4 denies at first.
+    // The call waits for the vehicle, and repeats when PX4 denies at first.
     let first = rig.call("arm", json!({}));
     let said = first["msg"].as_str().unwrap();
     assert!(

@@ -1,8 +1,8 @@
-//! Whatever is called, in whatever order, with whatever arguments: the vehicle stays within its fence and its margin,
-//! between its floor and its ceiling, moves only while a call runs, and every call is answered truthfully.
+//! Random calls in random order with random arguments: the vehicle stays inside its fence with the margin and between
+//! floor and ceiling, moves only while a call runs, and every answer is true.
 //!
-//! A thousand seeded calls against the vehicle model of px4-sim with all its awkward behaviour, through gRPC in this
-//! process, on virtual time; ten thousand in `make proofs`. `DRONE_SEED` replays one seed, `DRONE_CALLS` makes it longer.
+//! A thousand seeded calls against the vehicle model of px4-sim with all its quirks, through gRPC in this process, on
+//! virtual time; ten thousand in `make proofs`. `DRONE_SEED` replays one seed, `DRONE_CALLS` sets the number of calls.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -34,7 +34,7 @@ const RADIUS_M: f64 = 25.0;
 const MARGIN_M: f64 = 3.0;
 const CEILING_M: f64 = 30.0;
 const FLOOR_M: f64 = 0.5;
-/// Telemetry has centimetres.
+/// Telemetry has a resolution of centimetres.
 const SLACK_M: f64 = 0.02;
 
 struct Flight {
@@ -48,7 +48,7 @@ struct Flight {
 impl Flight {
     async fn begin(seed: u64) -> Self {
         let mut vehicle = Vehicle::default();
-        // What moves without a call is to be seen; random_missions.rs flies with that, too.
+        // Without drift, so that any motion outside a call is visible; random_missions.rs flies with it.
         vehicle.quirks.set(Quirk::HoverWanders, false);
         vehicle.quirks.set(Quirk::GroundDrifts, false);
         vehicle.drain = 0.0;
@@ -74,7 +74,7 @@ impl Flight {
         }
     }
 
-    /// One call, perhaps with a stop inside it, and what has to hold after it.
+    /// One call, sometimes stopped midway, and the checks after it.
     async fn one(&mut self) {
         let (in_air, armed) = {
             let sim = self.fake.lock();
@@ -84,7 +84,7 @@ impl Flight {
         let began = self.fake.lock().vehicle.time();
         self.story.push(format!("{began:.1} {tool} {}", shown(&args)));
         let call = self.fleet.call(tool, args.clone());
-        // Nothing but an emergency ends what brings the vehicle to safety.
+        // Only an emergency stop ends a safe call.
         let safe = matches!(tool, "land" | "rtl" | "hold" | "disarm");
         let stop = self.caller.interruption();
         match stop.filter(|(_, emergency)| *emergency || !safe) {
@@ -93,14 +93,14 @@ impl Flight {
                 let answer = answer.unwrap_or_else(|_| self.fail(&format!("{tool} was never answered")));
                 self.judge(tool, &args, &answer);
                 self.remember(tool, began, &answer);
-                // The service latches after both, and lets no motion in until an operator has lifted the latch.
+                // The service latches after both, and refuses motion until an operator lifts the latch.
                 if tool == "emergency_brake" || answer["code"] == "pilot_override" {
                     self.resume().await;
                 }
             }
             Some((after, emergency)) => {
                 tokio::pin!(call);
-                // A stop, as the service does it: the call is dropped, then everything is halted.
+                // A stop, as the service makes it: drop the call, then halt everything.
                 let ended = tokio::time::timeout(after, &mut call).await;
                 if let Ok(answer) = ended {
                     self.judge(tool, &args, &answer);
@@ -122,7 +122,7 @@ impl Flight {
         }
     }
 
-    /// How the call ended, in the story and in the tally.
+    /// Records how the call ended, for the story and the tally.
     fn remember(&mut self, tool: &str, began: f64, answer: &Value) {
         let how = match (answer["ok"].as_bool(), answer["code"].as_str()) {
             (Some(true), _) => "ok",
@@ -154,7 +154,7 @@ impl Flight {
         })
     }
 
-    /// The operator lifts the latch, once the vehicle has come to rest.
+    /// Lifts the latch as an operator, after the vehicle came to rest.
     async fn resume(&self) {
         tokio::time::sleep(Duration::from_secs(5)).await;
         if let Err(why) = self.fleet.resume() {
@@ -162,7 +162,7 @@ impl Flight {
         }
     }
 
-    /// Without a call nothing moves, once it has come to rest.
+    /// Without a call nothing moves, after the vehicle came to rest.
     async fn still(&self) {
         tokio::time::sleep(Duration::from_secs(12)).await;
         let before = self.fake.lock().vehicle.body().position;
@@ -198,7 +198,7 @@ impl Flight {
         }
     }
 
-    /// An answer has `ok`, and `ok` is true only where it happened.
+    /// An answer has `ok`, and `ok` is true only if the effect happened.
     fn judge(&self, tool: &str, args: &Value, answer: &Value) {
         let ok = answer["ok"].as_bool();
         if ok.is_none() && !READS.contains(&tool) {
@@ -234,7 +234,7 @@ impl Flight {
     }
 }
 
-/// Runs a share of the calls on a runtime with a paused clock of its own.
+/// Runs one thread's share of the calls on a runtime with its own paused clock.
 fn check(seed: u64) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let seed = number("DRONE_SEED").unwrap_or(seed);
@@ -261,7 +261,7 @@ fn check(seed: u64) {
         for (how, (count, seconds)) in &flight.tally {
             eprintln!("{count:6} {:8.1} s {how}", seconds);
         }
-        // A run that never flew proves nothing.
+        // A run without flights proves nothing.
         assert!(seen.path_m > calls as f64 * 0.2, "{seen:?}");
     });
 }

@@ -1,5 +1,5 @@
-//! Two hundred random calls through the published mavsdk_server, four times as fast as real time: what holds against
-//! the fake of `random_calls.rs` holds against the real one.
+//! Two hundred random calls through the published mavsdk_server at four times real time: the checks of
+//! `random_calls.rs` hold with the real server, too.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,7 +23,7 @@ const RADIUS_M: f64 = 25.0;
 const MARGIN_M: f64 = 3.0;
 const CEILING_M: f64 = 30.0;
 const FLOOR_M: f64 = 0.5;
-/// Four times as fast as real time, set points reach the vehicle four times as late.
+/// At four times real time setpoints arrive four times as late in vehicle time.
 const SLACK_M: f64 = 0.1;
 
 fn vehicle_seconds(seconds: f64) {
@@ -49,7 +49,8 @@ fn check(seed: u64) {
             before["t"].as_f64().unwrap(),
             shown(&args)
         ));
-        // A failure instead of an answer says that the arguments cannot be read; a silence panics in the harness.
+        // A failure instead of an answer means that the arguments cannot be read; a missing answer panics in the
+        // harness.
         let answer = match rig.harness.call(tool, args.clone()) {
             Ok(answer) => answer,
             Err(failure) => json!({"ok": false, "code": "refused", "msg": failure.to_string()}),
@@ -86,7 +87,7 @@ fn check(seed: u64) {
                 rig.story()
             );
         }
-        // The service latches after both until an operator has lifted the latch.
+        // The service latches after both until an operator lifts the latch.
         if tool == "emergency_brake" || answer["code"] == "pilot_override" {
             vehicle_seconds(6.0);
             rig.harness.resume().expect("nobody else flies");

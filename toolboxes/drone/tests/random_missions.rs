@@ -1,8 +1,7 @@
-//! Missions as people fly them, at random: three flights each, every call that is allowed does what it says, and whatever
-//! ends a flight, the next one begins. And emergency stops at random instants: the vehicle holds, near, and does not land.
+//! Random missions of three flights: every allowed call does what it says, and after any end of a flight the next one
+//! begins. Also emergency stops at random instants: the vehicle holds nearby and does not land.
 //!
-//! On virtual time, with everything that real PX4 does and a simulator would not. `MISSIONS` and `STOPS` say how many,
-//! `DRONE_SEED` replays one.
+//! On virtual time, with all quirks of real PX4. `MISSIONS` and `STOPS` set the numbers, `DRONE_SEED` replays one seed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,7 +23,7 @@ use px4_sim::{Home, Mode, Quirks, Vehicle, World};
 
 use paused::{Paused, fly_this};
 
-/// Answers with which a guard refuses a call, or a budget ends: no failures.
+/// Codes of refusals by a guard or a limit, which are no failures.
 const REFUSED: &[&str] = &[
     "fence",
     "altitude_floor",
@@ -34,7 +33,7 @@ const REFUSED: &[&str] = &[
     "forward_limit",
     "out_of_range",
 ];
-/// How far and how fast a vehicle wanders that hovers.
+/// Greatest drift of a hovering vehicle, metres and metres per second.
 const WANDERS_M: f64 = 1.3;
 const WANDERS_MPS: f64 = 1.2;
 
@@ -45,7 +44,7 @@ fn number(name: &str, default: u64) -> u64 {
         .unwrap_or(default)
 }
 
-/// The seeds of this run: each has its own thread's share.
+/// The seeds of this run, for one thread.
 fn seeds(name: &str, default: u64) -> Vec<u64> {
     match std::env::var("DRONE_SEED")
         .ok()
@@ -64,13 +63,13 @@ fn vehicle(seed: u64) -> Vehicle {
     Vehicle::new(Home::default(), Quirks::all(), world).seeded(seed)
 }
 
-/// A place so many metres north and east of the simulator's home.
+/// A position, metres north and east of the simulator's home.
 fn place(north: f64, east: f64, alt_m: f64) -> Value {
     let (lat, lon) = Home::default().to_global(north, east);
     json!({"lat": lat, "lon": lon, "alt_m": alt_m})
 }
 
-/// One of the motions of the catalogue.
+/// A random motion tool with its arguments.
 fn motion(random: &mut fastrand::Rng) -> (&'static str, Value) {
     let cm = json!({"cm": random.u32(10..=300)});
     let (north, east) = (random.f64() * 60.0 - 30.0, random.f64() * 60.0 - 30.0);
@@ -98,7 +97,7 @@ fn motion(random: &mut fastrand::Rng) -> (&'static str, Value) {
     }
 }
 
-/// Who had it land or return that was not asked by a tool.
+/// Causes of landings and returns that no tool requested.
 fn unasked(paused: &Paused, since: f64) -> Vec<String> {
     let sim = paused.fake.lock();
     let landed = |what: &What| {
@@ -120,7 +119,7 @@ fn unasked(paused: &Paused, since: f64) -> Vec<String> {
 async fn grounded(paused: &Paused, what: &str) {
     for _ in 0..200 {
         if !paused.fake.lock().vehicle.armed() {
-            // The mode and the arming are heard once a second.
+            // Mode and armed state are reported once a second.
             paused.pass(2.5).await;
             return;
         }
@@ -153,7 +152,7 @@ async fn flight(paused: &Paused, random: &mut fastrand::Rng, what: &str) {
     end(paused, random.u8(0..7), what).await;
 }
 
-/// An end of a flight on the ground.
+/// Ends a flight on the ground.
 async fn end(paused: &Paused, how: u8, what: &str) {
     let other = |act: fn(&mut Vehicle)| act(&mut paused.fake.lock().vehicle);
     match how {
@@ -205,7 +204,7 @@ fn three_flights_in_a_row_other_half() {
     missions(1, 2);
 }
 
-/// What a stop at this speed may take, metres.
+/// Greatest stopping distance at this speed, metres.
 fn stops_within(mps: f64) -> f64 {
     1.25 * (0.45 * mps + mps * mps / 3.3) + WANDERS_M
 }

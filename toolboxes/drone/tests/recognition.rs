@@ -1,5 +1,5 @@
-//! A vehicle is flown as a simulation only when it was recognised as one, and again after every reconnect; one that
-//! restarts is prepared again. On virtual time, and for addresses through the configuration.
+//! A vehicle is flown as a simulation only after it was recognised as one, and again after every reconnect; a vehicle
+//! that restarts is prepared again. On virtual time, and with addresses from the configuration.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,7 +23,7 @@ use px4_sim::link::SITL_UID;
 use px4_sim::params::Param;
 use px4_sim::{Home, Quirks, Vehicle, World};
 
-/// Runs a test on a vehicle that is changed before the toolbox sees it.
+/// Runs a test on a vehicle that is modified before the toolbox connects.
 fn meet<F: Future<Output = ()>>(
     config: Value,
     change: impl FnOnce(&mut Sim),
@@ -56,7 +56,7 @@ fn what_is_not_recognised_as_a_simulation_is_not_commanded() {
             "vehicles": [{"id": "drone", "url": "udpin://127.0.0.1:14540"}]})
     };
     type Change = fn(&mut Sim);
-    // What it is, and whether it is armed and called simulated.
+    // The vehicle, and whether it arms and is reported as simulated.
     let rows: [(&str, Value, Change, bool, bool); 9] = [
         ("SIH", sitl(), |_| {}, true, true),
         (
@@ -148,7 +148,7 @@ fn it_is_recognised_again_after_a_silence_and_after_a_restart() {
                 paused.ok("disarm", json!({})).await;
                 happen(&mut paused.fake.lock());
                 paused.pass(5.0).await;
-                // Another vehicle is there now.
+                // Another vehicle takes its place.
                 {
                     let mut sim = paused.fake.lock();
                     (sim.uid, sim.silent) = (1, false);
@@ -264,7 +264,7 @@ fn a_vehicle_that_is_not_there_is_said_to_be_missing() {
         "{first}"
     );
     assert!(waited < Duration::from_millis(6000), "{waited:?}");
-    // The next call knows already.
+    // The next call fails at once.
     let began = std::time::Instant::now();
     harness.call("arm", json!({})).unwrap();
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());

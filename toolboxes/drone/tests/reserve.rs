@@ -1,4 +1,4 @@
-//! The battery action: once, in a flight of ours, in the air, and only where nobody else decides. On virtual time.
+//! The battery action: once per flight of ours, in the air, and only while no other party decides. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,7 +20,7 @@ fn low(sim: &mut Sim) {
     sim.vehicle.battery_pct = 20.0;
 }
 
-/// The modes that were asked for since then.
+/// The modes requested since then.
 fn asked(paused: &Paused, then: f64) -> Vec<String> {
     paused.commands_since(then)
 }
@@ -65,7 +65,7 @@ fn it_does_nothing_where_somebody_else_decides() {
         assert!(asked(&paused, then).is_empty(), "{}", paused.story());
     });
     fly(json!({}), empty(), |paused| async move {
-        // A dip.
+        // A short dip of the charge.
         paused.take_off(5.0).await;
         let then = paused.time();
         low(&mut paused.fake.lock());
@@ -73,7 +73,7 @@ fn it_does_nothing_where_somebody_else_decides() {
         paused.fake.lock().vehicle.battery_pct = 80.0;
         paused.pass(8.0).await;
         assert!(asked(&paused, then).is_empty(), "{}", paused.story());
-        // In emergency stop, until that is lifted.
+        // Not in emergency stop, until the latch is lifted.
         paused.fleet.halt(true).await.unwrap();
         paused.pass(6.0).await;
         let then = paused.time();
@@ -83,7 +83,7 @@ fn it_does_nothing_where_somebody_else_decides() {
         paused.fleet.resume().unwrap();
         paused.pass(10.0).await;
         assert_eq!(paused.mode(), Mode::Return, "{}", paused.story());
-        // Once: who ends it knows better.
+        // Once only: a user who ends it has priority.
         paused.ok("hold", json!({"ms": 0})).await;
         let then = paused.time();
         paused.pass(20.0).await;
@@ -91,7 +91,7 @@ fn it_does_nothing_where_somebody_else_decides() {
         assert_eq!(paused.mode(), Mode::Hold);
     });
     fly(json!({}), empty(), |paused| async move {
-        // Somebody else flies, also after an operator has lifted the latch: the last to fly it were not we.
+        // Not after a takeover, even when an operator has lifted the latch: the last to fly it was another party.
         paused.take_off(5.0).await;
         paused.fake.lock().vehicle.set_mode(Mode::Posctl, Cause::Pilot);
         paused.pass(3.0).await;

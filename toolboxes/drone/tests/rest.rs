@@ -1,5 +1,5 @@
-//! However a flight is ended, the vehicle comes to rest, soon and near: what is told to a vehicle counts when it slows
-//! down, not when it is acknowledged. On virtual time.
+//! However a flight is ended, the vehicle comes to rest soon and nearby. A command counts when the vehicle slows down,
+//! not when it is acknowledged. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +21,7 @@ use px4_sim::{Home, Mode, Vehicle, World};
 
 use paused::{Paused, fly, fly_this, steady};
 
-/// The farthest a vehicle may go on after it was told to stop, metres: from 5 m/s, with a second until it is known.
+/// Greatest stopping distance, metres: from 5 m/s, including a second until the stop is known.
 const NEAR_M: f64 = 12.0;
 
 fn nothing_around() -> World {
@@ -31,7 +31,7 @@ fn nothing_around() -> World {
     }
 }
 
-/// A place so far north of home.
+/// A position this many metres north of home.
 fn north(metres: f64) -> Value {
     let lat = 47.397_742 + (metres / 6_371_000.0).to_degrees();
     json!({"lat": lat, "lon": 8.545_594, "alt_m": 5})
@@ -41,7 +41,7 @@ fn path(metres: f64) -> Value {
     json!({"waypoints": [north(metres)], "cruise_mps": 5})
 }
 
-/// One that takes more than a minute: the way to the first waypoint is flown at PX4's own speed.
+/// A path of more than a minute; PX4 flies to the first waypoint at its own speed.
 fn slow_path() -> Value {
     json!({"waypoints": [north(8.0), north(80.0)], "cruise_mps": 1})
 }
@@ -54,13 +54,13 @@ fn place(paused: &Paused) -> [f64; 3] {
     paused.fake.lock().vehicle.body().position
 }
 
-/// Begins a call and lets it fly for so long; it must not end before.
+/// Starts a call and lets it fly for this long; it must not end before.
 async fn under_way(call: &mut (impl Future<Output = Value> + Unpin), seconds: f64) {
     let early = tokio::time::timeout(Duration::from_secs_f64(seconds), call).await;
     assert!(early.is_err(), "it ended too early: {early:?}");
 }
 
-/// At rest within `seconds`, not farther than [`NEAR_M`] from `from`, and it stays so.
+/// Checks that the vehicle rests within `seconds`, at most [`NEAR_M`] from `from`, and stays at rest.
 async fn rests(paused: &Paused, from: [f64; 3], seconds: f64, what: &str) {
     rests_within(paused, from, NEAR_M, seconds, what).await;
 }
@@ -81,7 +81,7 @@ async fn rests_within(paused: &Paused, from: [f64; 3], near_m: f64, seconds: f64
 #[test]
 fn a_stop_ends_a_flight_to_a_place() {
     for emergency in [false, true] {
-        // While it sets out, too: then the mode is still the one before, and the vehicle is slow.
+        // Also at the start of the flight, when the mode is still the previous one and the vehicle is slow.
         for after in [0.05, 0.6, 6.0] {
             fly(json!({}), nothing_around(), |paused| async move {
                 let what = format!("emergency {emergency}, after {after} s");
@@ -97,7 +97,7 @@ fn a_stop_ends_a_flight_to_a_place() {
                     rests(&paused, from, 7.0, &what).await;
                 }
                 assert_eq!(paused.mode(), Mode::Hold, "{what}\n{}", paused.story());
-                // Nothing of the brake disturbs what comes after it.
+                // The brake does not disturb later calls.
                 paused.fleet.resume().expect("no pilot");
                 paused.ok("goto_gps", north(30.0)).await;
             });
@@ -130,7 +130,7 @@ fn a_goto_that_is_not_reached_leaves_the_vehicle_at_rest() {
         let call = paused.fleet.call("goto_gps", north(70.0));
         tokio::pin!(call);
         under_way(&mut call, 4.0).await;
-        // A ground station sends it elsewhere, in the mode it has: nobody can see that but by the way it flies.
+        // A ground station gives it a new target in the same mode: only its motion shows that.
         {
             let mut sim = paused.fake.lock();
             let back = sim.vehicle.home.to_global(-90.0, 0.0);
@@ -152,7 +152,7 @@ fn a_goto_that_is_carried_out_without_an_acknowledgement_is_ended() {
         assert_eq!(answer["code"], "unconfirmed", "{answer}");
         let from = place(&paused);
         rests(&paused, from, 6.0, "goto_gps").await;
-        // A mission shows in the mode: that says more than an acknowledgement.
+        // The mode shows the mission, even without an acknowledgement.
         paused.ok("follow_path", path(50.0)).await;
     });
 }
@@ -178,7 +178,7 @@ fn a_takeoff_that_takes_too_long_does_not_climb_on() {
 
 #[test]
 fn a_vehicle_that_was_not_heard_is_stopped_when_it_is_heard_again() {
-    // Stopped before anybody knows that it is not heard, after that, and not at all.
+    // Stopped before the link loss is known, after it, and not at all.
     for (tool, args, fast_after) in [("follow_path", slow_path(), 9.0), ("goto_gps", north(90.0), 3.0)] {
         for halted_after in [Some(0.2), Some(5.0), None] {
             fly(json!({}), nothing_around(), |paused| {
@@ -192,9 +192,9 @@ fn a_vehicle_that_was_not_heard_is_stopped_when_it_is_heard_again() {
                     paused.fake.lock().silent = true;
                     let mut silence = 9.0;
                     if let Some(seconds) = halted_after {
-                        // It may end by itself: the link is lost.
+                        // The call may end by itself because of the link loss.
                         let _ = tokio::time::timeout(Duration::from_secs_f64(seconds), &mut call).await;
-                        // Nobody acknowledges.
+                        // No acknowledgement arrives.
                         paused.fleet.halt(true).await.unwrap_err();
                         silence -= seconds;
                     } else {
@@ -206,7 +206,7 @@ fn a_vehicle_that_was_not_heard_is_stopped_when_it_is_heard_again() {
                     assert!(speed(&paused) > 0.8, "{what}: {}", paused.story());
                     let from = place(&paused);
                     paused.fake.lock().silent = false;
-                    // A second and a half more: until it has told its mode, somebody else may have it.
+                    // A second and a half longer: until it has reported its mode, another party may fly it.
                     rests_within(&paused, from, NEAR_M + 7.5, 9.0, &what).await;
                     assert_eq!(paused.mode(), Mode::Hold, "{what}: {}", paused.story());
                 }

@@ -1,4 +1,4 @@
-//! What a run log tells of a flight that did not go as planned.
+//! The run log of a flight that did not go as planned.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,7 +30,7 @@ fn lines(folder: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// How many lines of a kind have these fields, given as pointers.
+/// Number of lines of a kind with these fields, given as JSON pointers.
 fn count(lines: &[Value], kind: &str, fields: &[(&str, Value)]) -> usize {
     let matches = |line: &&Value| {
         line["kind"] == kind && fields.iter().all(|(at, value)| line.pointer(at) == Some(value))
@@ -92,7 +92,7 @@ fn a_call_that_was_dropped_and_what_the_vehicle_did_meanwhile_are_written() {
         assert!(count(&told, kind, &fields) > 0, "{kind} {fields:?}: {told:#?}");
     }
     assert_eq!(count(&told, "dropped", &[]), 1);
-    // Set points are written once, not their acknowledgements.
+    // Setpoints are logged once, without their acknowledgements.
     assert_eq!(
         count(&told, "ack", &[("/command", json!("position setpoint"))]),
         0
@@ -102,7 +102,7 @@ fn a_call_that_was_dropped_and_what_the_vehicle_did_meanwhile_are_written() {
 #[test]
 fn what_the_service_answers_for_a_call_that_it_ended_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    // No vehicle is needed to be asked for a conclusion.
+    // A conclusion needs no vehicle.
     let config = json!({"mavsdk_server": "/nowhere/mavsdk_server", "px4_sim": "/nowhere/px4-sim", "run_log": folder.path()});
     let harness = Harness::open::<drone::Drone>(config).expect("opens all the same");
     let report = |outcome| Report {

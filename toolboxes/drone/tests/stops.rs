@@ -1,5 +1,5 @@
-//! A stop before, at each step of, and at seeded instants inside every tool that moves: nothing is commanded afterwards
-//! but to come to rest.
+//! A stop before, at each step of, and at seeded instants within every motion tool: afterwards only commands that bring
+//! the vehicle to rest are sent.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_sdk::prelude::*;
 use rig::Rig;
 
-/// Every tool that moves in the air, with arguments that keep it busy.
+/// Every tool that moves in the air, with arguments that take long.
 fn moving() -> Vec<(&'static str, Value)> {
     let north = 47.397_742 + (25.0_f64 / 6_371_000.0).to_degrees();
     vec![
@@ -46,10 +46,9 @@ fn moving() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The farthest a vehicle may go on after it was told to stop, metres: 10 m from 5 m/s, and 0.3 s of a busy machine at four
-/// times real time.
+/// Greatest stopping distance, metres: 10 m from 5 m/s, plus 0.3 s of a busy machine at four times real time.
 const NEAR_M: f64 = 16.0;
-/// Real PX4, but for its hover: at rest is to be seen.
+/// All quirks except drift, so that rest is visible.
 const STEADY: &str = "all,-hover_wanders,-ground_drifts";
 
 fn speed(rig: &Rig) -> f64 {
@@ -57,9 +56,9 @@ fn speed(rig: &Rig) -> f64 {
     velocity.iter().map(|part| part * part).sum::<f64>().sqrt()
 }
 
-/// At rest in Hold, and it stays there.
+/// Checks that the vehicle rests in Hold and stays there.
 fn comes_to_rest(rig: &Rig, what: &str) {
-    // Slow for a while, not for the instant in which it turns around.
+    // Slow for a while, not only at the instant of a reversal.
     let mut slow = None;
     rig.until(&format!("{what}: at rest in hold"), |rig| {
         if rig.truth()["mode"] != "hold" || speed(rig) >= 0.15 {
@@ -94,7 +93,7 @@ fn ready(rig: &Rig) {
     rig.ok("replan", json!({"reason": "next"}));
 }
 
-/// Starts a tool, stops it after `delay`, and looks that it ended and the vehicle rests.
+/// Starts a tool, stops it after `delay`, and checks that it ended and the vehicle rests.
 fn stop_after(rig: &Rig, tool: &str, args: &Value, delay: Duration, emergency: bool) {
     let what = format!("{tool} stopped after {delay:?} (emergency {emergency})");
     ready(rig);
@@ -124,7 +123,7 @@ fn stop_after(rig: &Rig, tool: &str, args: &Value, delay: Duration, emergency: b
         }
     }
     comes_to_rest(rig, &what);
-    // Coming to rest at the target is no stop.
+    // The vehicle may have come to rest because it arrived.
     let to = rig.place();
     let on = (0..3)
         .map(|axis| (to[axis] - from[axis]).powi(2))

@@ -1,4 +1,4 @@
-//! Whoever else may fly: pilots, ground stations, failsafes; and what happens when the way to the vehicle breaks.
+//! Takeovers by pilots, ground stations and failsafes, and breaks of the link to the vehicle.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ fn mark(rig: &Rig) -> Value {
     rig.truth()["next_seq"].clone()
 }
 
-/// What was sent to the vehicle since then that asks it to move.
+/// The motion commands sent to the vehicle since then.
 fn sent_since(rig: &Rig, mark: &Value) -> Vec<Value> {
     let log = rig.sim(json!({"cmd": "log", "since": mark, "kind": "command", "limit": 1000}));
     let entries = log["entries"]
@@ -84,11 +84,11 @@ fn who_takes_over_has_the_vehicle_until_it_is_handed_back() {
         );
         assert!(ended["msg"].as_str().unwrap().contains(mode), "{who}: {ended}");
         let _ = rig.harness.wait_event("latched");
-        // The service's own stop follows; it must not take the vehicle from whoever has it.
+        // The service's own stop follows; it must not take the vehicle back.
         let since = mark(&rig);
         rig.harness.halt(&["all"], true).unwrap();
         if who == "failsafe" {
-            // It climbs, and flies home: that is no rest.
+            // It climbs and flies home, which is not at rest.
             let braked = rig.harness.invoke("emergency_brake", json!({})).unwrap();
             assert_eq!(
                 (&braked["ok"], &braked["code"]),
@@ -108,7 +108,7 @@ fn who_takes_over_has_the_vehicle_until_it_is_handed_back() {
             Vec::<Value>::new(),
             "{who}: something was sent"
         );
-        // Handing back: while a pilot flies it is refused.
+        // Lifting the latch is refused while a pilot flies.
         if mode == "POSCTL" {
             assert!(rig.harness.resume().is_err(), "a pilot flies");
         }
@@ -143,7 +143,7 @@ fn a_lost_link_ends_the_call_and_comes_back() {
     rig.until("link_ok again", |rig| {
         rig.call("vehicle_health", json!({}))["link_ok"] == true
     });
-    // Without set points PX4 left offboard control by itself, which nobody of us commanded.
+    // Without setpoints PX4 left offboard control by itself, without our command.
     rig.refused("move_up", json!({"cm": 50}), "pilot_override");
     rig.ok("hold", json!({"ms": 0}));
     rig.harness.resume().unwrap();
@@ -176,7 +176,7 @@ fn speed(rig: &Rig) -> f64 {
     velocity.iter().map(|part| part * part).sum::<f64>().sqrt()
 }
 
-/// Kills the mavsdk_server of this rig; others' are left alone.
+/// Kills the mavsdk_server of this rig only.
 fn kill_server(rig: &Rig) {
     let url = format!("udpin://127.0.0.1:{}", rig.udp_port());
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,19 +1,19 @@
-//! How far a vehicle goes on after it was told to stop.
+//! The stopping distance of a vehicle.
 //!
-//! The one place for the two numbers that say so. Read [`Braking::metres`].
+//! Read [`Braking::metres`].
 
 use ovos_toolbox_sdk::prelude::*;
 
-/// How a vehicle comes to rest: it goes on for a while, and then slows down evenly.
+/// The model of a stop: the vehicle keeps its speed for a reaction time, then decelerates uniformly.
 ///
-/// Measured with PX4 1.17 (SIH, default tuning), from the request to the farthest point: 0.5 to 1.0 m from 0.95 m/s, 2.9 m
-/// from 2.5 m/s, 6.3 to 6.8 m from 3.8 to 4.2 m/s, and 7.8 m from 3.9 m/s once.
+/// Measured with PX4 1.17 (SIH, default tuning), from the request to the farthest point: 0.5 to 1.0 m from 0.95 m/s,
+/// 2.9 m from 2.5 m/s, 6.3 to 6.8 m from 3.8 to 4.2 m/s, and 7.8 m from 3.9 m/s once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Braking {
-    /// For so long it goes on as it was, seconds, 0 to 3.
+    /// Time at unchanged speed after the request, seconds, 0 to 3.
     pub reaction_s: f64,
-    /// Then it slows down so fast, metres per second squared, 0.3 to 10.
+    /// Deceleration after that, metres per second squared, 0.3 to 10.
     pub mps2: f64,
 }
 
@@ -26,35 +26,35 @@ impl Default for Braking {
     }
 }
 
-/// What the guards add to it: the farthest that was measured is 1.17 times as far.
+/// Safety factor of the guards; the longest measured stop was 1.17 times the model's.
 const GUARDED: f64 = 1.25;
-/// PX4 slows down for a target by itself with this deceleration (`MPC_ACC_HOR`) ...
+/// PX4's deceleration towards a target (`MPC_ACC_HOR`), metres per second squared ...
 const TARGET_MPS2: f64 = 3.0;
-/// ... and builds it up so fast, metres per second cubed (`MPC_JERK_AUTO`).
+/// ... and the jerk with which it builds up (`MPC_JERK_AUTO`), metres per second cubed.
 const TARGET_JERK: f64 = 4.0;
 
 impl Braking {
-    /// Metres from the request to where it stands.
+    /// Metres from the request to standstill.
     pub(crate) fn metres(self, mps: f64) -> f64 {
         self.reaction_s * mps + mps * mps / (2.0 * self.mps2)
     }
 
-    /// The metres that the guards keep free for it.
+    /// Metres that the guards keep free for a stop.
     pub(crate) fn guarded(self, mps: f64) -> f64 {
         GUARDED * self.metres(mps)
     }
 
-    /// Metres beyond a target where it may come to rest that is flown to at this speed and told to stop at the worst
-    /// instant: just before it slows down for the target.
+    /// Metres beyond a target at which the vehicle may come to rest when the stop comes at the worst instant: just
+    /// before it decelerates for the target.
     pub(crate) fn beyond_target(self, mps: f64) -> f64 {
         let slows_down = mps * mps / (2.0 * TARGET_MPS2) + mps * TARGET_MPS2 / (2.0 * TARGET_JERK);
         (self.guarded(mps) - slows_down).max(0.0)
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the ranges of the numbers.
     ///
     /// # Errors
-    /// Names the key and what is accepted.
+    /// Names the key and the accepted values.
     pub(super) fn check(self) -> Result<(), String> {
         for (key, value, least, most) in [
             ("reaction_s", self.reaction_s, 0.0, 3.0),
@@ -70,8 +70,8 @@ impl Braking {
     }
 }
 
-/// The speed that is reached at most on a way of this length from rest to rest, metres per second: PX4 builds up its
-/// acceleration as slowly as its deceleration.
+/// The highest speed reached on a path of this length from rest to rest, metres per second. PX4 builds up acceleration
+/// and deceleration with the same jerk.
 pub(super) fn reached(length_m: f64) -> f64 {
     (TARGET_JERK * (length_m / 2.0).powi(2)).cbrt()
 }

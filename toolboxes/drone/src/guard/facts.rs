@@ -1,69 +1,69 @@
-//! What is known when a call is judged. Whatever is not known is absent, and counts as unsafe.
+//! The facts on which a call is judged. An unknown fact is absent and counts as unsafe.
 
 use ovos_toolbox_sdk::prelude::*;
 
 use crate::geo::{Ned, Origin};
 
-/// Who asks for a tool.
+/// The caller of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// An operator: the service runs with `operator_tools`.
+    /// Whether it is an operator: the service runs with `operator_tools`.
     pub operator: bool,
-    /// The service holds the toolbox in emergency stop.
+    /// Whether the service holds the toolbox in emergency stop.
     pub latched: bool,
 }
 
-/// What is known of a vehicle, taken at one moment.
+/// Snapshot of what is known of a vehicle.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     /// Whether this vehicle may be commanded at all, or why not.
     pub(crate) trusted: Result<(), String>,
-    /// Whether the vehicle is heard.
+    /// Whether telemetry arrives.
     pub(crate) link_ok: bool,
-    /// Somebody else has taken over, and how.
+    /// How another party has taken over, if one has.
     pub(crate) overridden: Option<String>,
-    /// Only when it is fresh.
+    /// Absent when it is stale.
     pub(crate) pose: Option<Pose>,
     pub(crate) armed: Option<bool>,
     pub(crate) in_air: Option<bool>,
     pub(crate) landed: Option<Landed>,
     pub(crate) mode: Option<Mode>,
     pub(crate) health: Option<Health>,
-    /// Why it would not arm, where it says so.
+    /// The vehicle's arming checks, if it reports them.
     pub(crate) checks: Option<Checks>,
     pub(crate) battery_pct: Option<f64>,
     pub(crate) home: Option<Home>,
-    /// Metres to the nearest thing ahead, or why it is not known.
+    /// Metres to the nearest obstacle ahead, or why that is unknown.
     pub(crate) free_ahead_m: Result<f64, String>,
-    /// The same for what is behind.
+    /// The same behind the vehicle.
     pub(crate) free_behind_m: Result<f64, String>,
-    /// Whether what vision has seen is fresh, or why not.
+    /// Whether the vision data is fresh, or why not.
     pub(crate) vision: Result<(), String>,
     pub(crate) camera: Option<i32>,
     pub(crate) rotation_accum_deg: f64,
     pub(crate) forward_accum_m: f64,
-    /// In the whole flight.
+    /// Totals of the whole flight.
     pub(crate) flight_rotation_deg: f64,
     pub(crate) flight_forward_m: f64,
-    /// The last words of the vehicle.
+    /// The vehicle's last status text.
     pub(crate) last_text: Option<String>,
-    /// The last of them that were a warning or worse.
+    /// Its last status text of severity warning or worse.
     pub(crate) last_warning: Option<String>,
-    /// Who asks; nobody in particular unless a call does.
+    /// The caller; default outside a call.
     pub(crate) caller: Caller,
 }
 
-/// Where the vehicle is.
+/// Position, velocity and heading of the vehicle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pose {
     pub(crate) ned: Ned,
     pub(crate) velocity: Ned,
     pub(crate) yaw_deg: f64,
-    /// Above home.
+    /// Height above home, metres.
     pub(crate) alt_m: f64,
-    /// What the vehicle calls its height: PX4 corrects what it counts it from in flight.
+    /// Height as the vehicle reports it, metres; PX4 corrects its reference in flight.
     pub(crate) relative_m: f64,
-    /// Above the sea.
+    /// Height above sea level, metres.
     pub(crate) amsl_m: f64,
     pub(crate) lat: f64,
     pub(crate) lon: f64,
@@ -74,7 +74,7 @@ impl Pose {
         crate::geo::length(self.velocity)
     }
 
-    /// Metres to a place, seen from above.
+    /// Horizontal distance to a position, metres.
     pub(crate) fn away_from(&self, lat: f64, lon: f64) -> f64 {
         let here = Origin {
             lat: self.lat,
@@ -85,20 +85,20 @@ impl Pose {
     }
 }
 
-/// Where home is in the local frame, and where that frame is.
+/// Home in the local frame, and the origin of that frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Home {
     pub(crate) origin: Origin,
     pub(crate) north_m: f64,
     pub(crate) east_m: f64,
-    /// What heights are counted from, in the local frame.
+    /// The reference of heights in the local frame.
     pub(crate) down_m: f64,
-    /// Where the vehicle stood when it was first heard, north and east: the centre of a round fence. Home moves to where
-    /// the vehicle is armed; a fence that moved along could be carried anywhere by landing and taking off.
+    /// Where the vehicle was first seen, north and east: the centre of a round fence. Home moves to each place where
+    /// the vehicle is armed; a fence that moved with it could be carried anywhere by repeated landings and take-offs.
     pub(crate) centre: [f64; 2],
 }
 
-/// What the vehicle says of its sensors.
+/// The vehicle's report on its sensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Health {
     pub(crate) gyro: bool,
@@ -110,18 +110,18 @@ pub(crate) struct Health {
     pub(crate) armable: bool,
 }
 
-/// What the vehicle says of the checks before arming.
+/// The vehicle's report on its arming checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Checks {
-    /// The mode it would arm in, by PX4's name.
+    /// The mode that it would arm in, by PX4's name.
     pub(crate) mode: String,
     pub(crate) passed: bool,
-    /// Sentences of the vehicle's.
+    /// The vehicle's own sentences.
     pub(crate) problems: Vec<String>,
 }
 
 impl Health {
-    /// What is wrong, by name.
+    /// The names of what is not healthy.
     pub(crate) fn missing(self) -> Vec<&'static str> {
         [
             (self.gyro, "gyrometer"),
@@ -138,7 +138,7 @@ impl Health {
     }
 }
 
-/// Where the vehicle says it stands or flies.
+/// The vehicle's landed state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Landed {
     OnGround,
@@ -147,7 +147,7 @@ pub(crate) enum Landed {
     Landing,
 }
 
-/// Who or what flies the vehicle, by MAVSDK's numbers.
+/// The flight mode, by MAVSDK's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum Mode {
@@ -195,7 +195,7 @@ impl Mode {
             .unwrap_or(Self::Unknown)
     }
 
-    /// A person with sticks flies.
+    /// Whether a pilot flies with sticks.
     pub(crate) fn is_manual(self) -> bool {
         matches!(
             self,
@@ -203,7 +203,7 @@ impl Mode {
         )
     }
 
-    /// It stands or hovers and waits.
+    /// Whether the vehicle stands or hovers and waits for a command.
     pub(crate) fn is_calm(self) -> bool {
         matches!(self, Self::Hold | Self::Ready)
     }

@@ -1,4 +1,4 @@
-//! The fence: a circle around the first home or a polygon, and the margin inside it.
+//! The fence: a circle around the place where the vehicle was first seen, or a polygon, and the margin inside it.
 
 use ovos_toolbox_sdk::prelude::*;
 
@@ -22,10 +22,10 @@ impl Default for Fence {
 }
 
 impl Fence {
-    /// Whether it can be a fence at all.
+    /// Checks that the numbers make a fence.
     ///
     /// # Errors
-    /// Names the key and what is accepted.
+    /// Names the key and the accepted values.
     pub(crate) fn check(&self, limits: &Limits) -> Result<(), String> {
         match self {
             Self::RadiusM(radius) => {
@@ -51,10 +51,10 @@ impl Fence {
         Ok(())
     }
 
-    /// Whether the straight way stays `margin_m` inside. A way that starts in the margin may lead further in.
+    /// Checks that the straight line stays `margin_m` inside. A line that starts in the margin may lead further in.
     pub(super) fn contains_way(&self, home: Home, margin_m: f64, from: Ned, to: Ned) -> Result<(), Refusal> {
         let (start, end) = (self.inside(home, from), self.inside(home, to));
-        // Sampled, so that a polygon may be concave: a step is smaller than the margin.
+        // Sampled, because a polygon may be concave; a step is shorter than the margin.
         let length = (to[0] - from[0]).hypot(to[1] - from[1]);
         let steps = (length / (margin_m / 2.0)).ceil().clamp(1.0, 20_000.0);
         let mut least = end;
@@ -83,7 +83,7 @@ impl Fence {
         )
     }
 
-    /// Metres inside the fence; negative outside.
+    /// Distance to the fence in metres, negative outside.
     pub(crate) fn inside(&self, home: Home, place: Ned) -> f64 {
         match self {
             Self::RadiusM(radius) => radius - (place[0] - home.centre[0]).hypot(place[1] - home.centre[1]),
@@ -97,7 +97,7 @@ impl Fence {
         }
     }
 
-    /// The corners or the circle, for the vehicle's own fence.
+    /// The fence in degrees, for the vehicle's own geofence.
     pub(crate) fn global(&self, home: Home) -> Global {
         match self {
             Self::RadiusM(radius) => {
@@ -109,13 +109,13 @@ impl Fence {
     }
 }
 
-/// The fence in degrees.
+/// The fence in degrees: latitude, longitude and radius in metres, or corners.
 pub(crate) enum Global {
     Circle(f64, f64, f64),
     Polygon(Vec<[f64; 2]>),
 }
 
-/// Distance to the nearest edge, negative outside.
+/// Distance to the nearest edge in metres, negative outside.
 fn polygon(corners: &[[f64; 2]], at: [f64; 2]) -> f64 {
     let mut inside = false;
     let mut nearest = f64::INFINITY;

@@ -1,13 +1,14 @@
-//! A straight way, and how far beyond its end the vehicle may come to rest.
+//! A straight leg, and how far beyond its end the vehicle may come to rest.
 //!
-//! A stop may come at any instant, also just before the target while the vehicle is still fast, and braking takes metres.
-//! The guards judge a way with that room at its end, so that no stop carries the vehicle over a line. Read [`Leg::rests`].
+//! A stop can come at any instant, including just before the target while the vehicle is still fast. The guards judge a
+//! leg together with the stopping distance at its end, so that no stop carries the vehicle over a limit. Read
+//! [`Leg::rests`].
 
 use super::Braking;
 use super::braking::reached;
 use crate::geo::Ned;
 
-/// How fast it goes, metres per second.
+/// Speeds in metres per second: horizontal, up and down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
     pub(crate) flat: f64,
@@ -16,16 +17,16 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// PX4's own flights, by its defaults: `MPC_XY_CRUISE`, `MPC_Z_V_AUTO_UP`, `MPC_Z_V_AUTO_DN`.
+    /// The default speeds of PX4's own flights: `MPC_XY_CRUISE`, `MPC_Z_V_AUTO_UP`, `MPC_Z_V_AUTO_DN`.
     pub(crate) const PX4: Self = Self {
         flat: 5.0,
         up: 3.0,
         down: 1.5,
     };
-    /// PX4's take-off: `MPC_TKO_SPEED`.
+    /// The default speed of PX4's take-off: `MPC_TKO_SPEED`.
     pub(crate) const TAKEOFF: Self = Self { up: 1.5, ..Self::PX4 };
 
-    /// The same in every direction: set points of our own.
+    /// The same speed in every direction, for the toolbox's own setpoints.
     pub(crate) fn even(mps: f64) -> Self {
         Self {
             flat: mps,
@@ -34,31 +35,31 @@ impl Pace {
         }
     }
 
-    /// Metres to leave between the highest target of a climb and a ceiling.
+    /// Metres to keep between the highest target of a climb and the ceiling.
     pub(crate) fn below_ceiling(self, braking: Braking) -> f64 {
         braking.beyond_target(self.up)
     }
 
-    /// Metres to leave between the lowest target of a descent and a floor.
+    /// Metres to keep between the lowest target of a descent and the floor.
     pub(crate) fn above_floor(self, braking: Braking) -> f64 {
         braking.beyond_target(self.down)
     }
 }
 
-/// A straight way.
+/// A straight leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Leg {
     pub(crate) from: Ned,
     pub(crate) to: Ned,
     pace: Pace,
-    /// Metres per second at its beginning.
+    /// Velocity at its start, metres per second.
     velocity: Ned,
-    /// Metres over which it may have gathered speed before: horizontally, and up or down.
+    /// Metres flown before it without a stop, over which speed may build up: horizontal and vertical.
     run_up: [f64; 2],
 }
 
 impl Leg {
-    /// A way that begins at rest.
+    /// A leg that starts at rest.
     pub(crate) fn new(from: Ned, to: Ned, pace: Pace) -> Self {
         Self {
             from,
@@ -69,12 +70,12 @@ impl Leg {
         }
     }
 
-    /// A way that begins with this velocity, metres per second.
+    /// Sets the velocity at its start, metres per second.
     pub(crate) fn moving(self, velocity: Ned) -> Self {
         Self { velocity, ..self }
     }
 
-    /// A way that begins after so many metres of others, which the vehicle flies through.
+    /// Sets the metres of earlier legs that the vehicle flies through without a stop.
     pub(crate) fn after(self, flat_m: f64, climb_m: f64) -> Self {
         Self {
             run_up: [flat_m, climb_m],
@@ -82,7 +83,7 @@ impl Leg {
         }
     }
 
-    /// The place farthest along where a stop may leave the vehicle.
+    /// The farthest place at which a stop on this leg may leave the vehicle.
     pub(crate) fn rests(&self, braking: Braking) -> Ned {
         let way: Ned = std::array::from_fn(|axis| self.to[axis] - self.from[axis]);
         let mut rests = self.to;
@@ -110,7 +111,7 @@ impl Leg {
     }
 }
 
-/// Metres beyond the end of `length` metres at `pace`, after `run_up` metres and begun at the speed `already`.
+/// Metres beyond the end of `length` metres at `pace`, after `run_up` metres and with the initial speed `already`.
 fn past(braking: Braking, pace: f64, length: f64, run_up: f64, already: f64) -> f64 {
     let already = already.max(0.0);
     let fastest = pace.min(reached(length + run_up)).max(already);

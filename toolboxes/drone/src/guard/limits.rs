@@ -1,4 +1,4 @@
-//! The numbers of the guards, as the configuration gives them.
+//! The limits of the guards, from the configuration.
 
 use ovos_toolbox_sdk::prelude::*;
 
@@ -72,25 +72,25 @@ impl Default for Limits {
     }
 }
 
-/// How many budgets a flight has when the configuration does not say.
+/// The default of the limits of a whole flight, as a multiple of the limits between two replans.
 const BUDGETS: f64 = 4.0;
 
 impl Limits {
-    /// Turning in one flight, degrees.
+    /// Greatest turning in one flight, degrees.
     pub(crate) fn flight_rotation_deg(&self) -> f64 {
         self.max_flight_rotation_deg
             .unwrap_or(BUDGETS * self.max_rotation_deg)
     }
 
-    /// Moving forward in one flight, metres.
+    /// Greatest forward distance in one flight, metres.
     pub(crate) fn flight_forward_m(&self) -> f64 {
         self.max_flight_forward_m.unwrap_or(BUDGETS * self.max_forward_m)
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the ranges of the numbers.
     ///
     /// # Errors
-    /// Names the key and what is accepted.
+    /// Names the key and the accepted values.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ranges = [
             ("min_alt_m", self.min_alt_m, 0.3, 20.0),
@@ -127,9 +127,10 @@ impl Limits {
         self.braking.check()
     }
 
-    /// Checks a move from one height to another: into the band, or back towards it.
+    /// Checks a change of height: into the band, or back towards it.
     pub(super) fn altitude(&self, from: f64, to: f64) -> Result<(), Refusal> {
-        // PX4 settles below the height of a take-off; from below the band the way up is free, never further down.
+        // PX4 settles below the requested take-off height: below the band a move up is allowed, a move further down is
+        // not.
         if to < self.min_alt_m && to < from - 0.05 || to < 0.2 {
             return refuse(
                 "altitude_floor",

@@ -1,15 +1,15 @@
-//! Ranges of arguments: what is clamped, what is refused.
+//! Ranges of arguments: which values are clamped and which are refused.
 
 use ovos_toolbox_sdk::prelude::*;
 
 use super::{Refusal, refuse};
 
-/// What happens to a number outside its range. NaN and infinity are refused either way.
+/// Treatment of a number outside its range. NaN and infinity are always refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Treatment {
-    /// It becomes the nearest bound, and the answer says so.
+    /// Uses the nearest bound and says so in the answer.
     Clamp,
-    /// The call is refused.
+    /// Refuses the call.
     Reject,
 }
 
@@ -20,16 +20,16 @@ pub(crate) struct Range {
     pub(crate) min: f64,
     pub(crate) max: f64,
     pub(crate) treatment: Treatment,
-    /// What to send instead of a negative number, which is refused where no number below zero makes sense: clamped it would
-    /// lead the opposite way. `None`: it is clamped like any other.
+    /// Advice in the refusal of a negative number. It is set where a negative number makes no sense and clamping it
+    /// would move the vehicle the opposite way. `None`: a negative number is clamped like any other.
     pub(crate) negative: Option<&'static str>,
 }
 
-/// Heights are above home, whatever a frame that counts downwards says.
+/// Heights are positive above home; a down axis is negative there.
 pub(crate) const HEIGHT: &str = "heights are positive above home: send 5 for 5 m up";
 
 impl Range {
-    /// A range of heights that clamps.
+    /// A clamping range of heights.
     pub(crate) fn height(arg: &'static str, min: f64, max: f64) -> Self {
         Self {
             negative: Some(HEIGHT),
@@ -37,7 +37,7 @@ impl Range {
         }
     }
 
-    /// A range that clamps.
+    /// A clamping range.
     pub(crate) fn clamping(arg: &'static str, min: f64, max: f64) -> Self {
         Self {
             arg,
@@ -49,7 +49,7 @@ impl Range {
     }
 }
 
-/// A number in a sentence; not the 300 digits of a very large one.
+/// Formats a number for a message; shortens very large ones.
 pub(crate) fn shown(value: f64) -> String {
     if value.abs() < 1e9 {
         value.to_string()
@@ -61,7 +61,6 @@ pub(crate) fn shown(value: f64) -> String {
 /// A number that was clamped.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Adjusted {
-    /// The argument.
     arg: String,
     /// What was asked for.
     requested: f64,

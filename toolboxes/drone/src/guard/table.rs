@@ -1,6 +1,6 @@
-//! The table: for each tool its effect, what its numbers may be, and what has to hold before anything is sent.
+//! The table of tools: effect, ranges of the arguments, and preconditions.
 //!
-//! Read [`rows`] first; everything the guards do with a call follows from its row and the checks of its target.
+//! Read [`rows`] first; the guards' verdict on a call follows from its row and the checks of its target.
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use ovos_toolbox_sdk::prelude::Effect;
 use super::range::{HEIGHT, Range};
 use super::{Adjusted, Facts, Health, Landed, Limits, Mode, Refusal, Treatment, refuse};
 
-/// Something that has to hold.
+/// A precondition of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// It is a vehicle that may be commanded.
+    /// The vehicle may be commanded.
     Trusted,
-    /// The vehicle is heard.
+    /// Telemetry arrives.
     Link,
-    /// Nobody else has taken over.
+    /// No other party has taken over.
     Ours,
-    /// The same, for tools that bring it to safety: an operator may take it from whoever has it.
+    /// Like `Ours`, for tools that bring the vehicle to safety: an operator may take it over.
     OursOrOperator,
     /// Not in emergency stop, or an operator asks.
     UnlatchedOrOperator,
-    /// Everything the vehicle checks before arming is well.
+    /// The vehicle's arming checks pass.
     Preflight,
     OnGround,
     Armed,
     NotInAir,
     InAir,
-    /// GPS and home.
+    /// GPS and home are known.
     Global,
-    /// EKF, and a fresh pose.
+    /// The EKF is healthy and the pose is fresh.
     Local,
     Home,
     Battery,
     Camera,
-    /// What vision has seen is fresh.
+    /// The vision data is fresh.
     Vision,
 }
 
@@ -148,8 +148,8 @@ fn demand(holds: bool, code: &'static str, msg: impl FnOnce() -> String) -> Resu
 
 fn preflight(facts: &Facts) -> Result<(), Refusal> {
     let health = known(facts.health, "the vehicle's health")?;
-    // "armable" is about the mode, too: PX4 goes back to OFFBOARD after a flight, which arms only with set points. `arm`
-    // leaves such a mode first, and the vehicle answers then.
+    // "armable" depends on the mode, too: after a flight PX4 may be in OFFBOARD again, which arms only while setpoints
+    // arrive. `arm` leaves such a mode first, and PX4 decides then.
     let missing = Health {
         armable: health.armable || facts.mode.is_some_and(|mode| !mode.is_calm()),
         ..health
@@ -160,7 +160,7 @@ fn preflight(facts: &Facts) -> Result<(), Refusal> {
     })
 }
 
-/// Why it would not arm, as the end of a sentence: what the vehicle's checks say, or else its mode and its last warning.
+/// Why the vehicle would not arm, as the end of a sentence: its arming checks, or else its mode and last warning.
 fn reasons(facts: &Facts) -> String {
     format!(
         "; {}",
@@ -168,14 +168,14 @@ fn reasons(facts: &Facts) -> String {
     )
 }
 
-/// What the vehicle's checks before arming say, if they fail and their texts are known.
+/// The failed arming checks, if the vehicle reports their texts.
 pub(crate) fn failed_checks(facts: &Facts) -> Option<String> {
     let checks = facts.checks.as_ref()?;
     let fail = !checks.passed && !checks.problems.is_empty();
     fail.then(|| format!("in mode {}: {}", checks.mode, checks.problems.join("; ")))
 }
 
-/// What is known of a vehicle that does not say why.
+/// Mode and last warning of a vehicle that reports no arming checks.
 pub(crate) fn circumstances(facts: &Facts) -> String {
     let mode = facts.mode.map_or("UNKNOWN", Mode::name);
     let words = facts
@@ -185,23 +185,23 @@ pub(crate) fn circumstances(facts: &Facts) -> String {
     format!("the mode is {mode}{words}")
 }
 
-/// One tool.
+/// The row of one tool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) tool: &'static str,
     pub(crate) effect: Effect,
     pub(crate) category: &'static str,
-    /// How long it may take at most, in seconds.
+    /// Greatest duration, seconds.
     pub(crate) timeout_s: u64,
     pub(crate) ranges: &'static [Range],
     pub(crate) needs: &'static [Need],
 }
 
 impl Row {
-    /// The number to use for an argument.
+    /// The value to use for an argument.
     ///
     /// # Errors
-    /// It is not finite, or outside a range that rejects.
+    /// It is not finite, or outside a range that refuses.
     pub(crate) fn number(&self, arg: &str, value: f64, adjusted: &mut Vec<Adjusted>) -> Result<f64, Refusal> {
         match self.ranges.iter().find(|range| range.arg == arg) {
             Some(range) => range.apply(value, adjusted),
@@ -230,7 +230,7 @@ const fn clamp(arg: &'static str, min: f64, max: f64) -> Range {
     }
 }
 
-/// Clamps, and refuses a negative number with what to send instead.
+/// A clamping range that refuses negative numbers with the advice `instead`.
 const fn positive(arg: &'static str, min: f64, max: f64, instead: &'static str) -> Range {
     Range {
         negative: Some(instead),
@@ -281,7 +281,7 @@ const NAVIGATE: &[Need] = &[
     Need::Battery,
 ];
 
-/// A distance of one of the small moves; `other` moves the other way.
+/// The distance of a small move; `other` names the tool for the opposite direction.
 const fn cm(other: &'static str) -> Range {
     positive("cm", 10.0, 300.0, other)
 }
@@ -300,7 +300,7 @@ macro_rules! table {
     };
 }
 
-/// Every tool.
+/// The rows of all tools.
 pub(crate) fn rows() -> &'static [Row] {
     ROWS
 }

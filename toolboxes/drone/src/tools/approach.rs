@@ -1,8 +1,7 @@
-//! The approach to an object: short steps, a fresh look before each, and a measured end.
+//! The approach to an object: short steps, a fresh detection before each, and a measured end.
 //!
-//! A vehicle that hovers wanders about the place it is told to be at, by half a metre and more. So the object is placed on
-//! the map by what was seen and where from, and each step moves the place that the vehicle is told to be at, not the
-//! vehicle from wherever it happens to be. Read [`Course::run`].
+//! A hovering vehicle drifts around its setpoint by half a metre and more. Therefore each detection places the object
+//! on the map, and each step moves the setpoint rather than starting from the present position. Read [`Course::run`].
 
 use std::time::Duration;
 
@@ -16,32 +15,33 @@ use crate::geo::{from_body, wrap_deg};
 use crate::guard::{self, Refusal, Row, refuse, whole};
 use crate::vehicle::{Call, Flying, Target};
 
-/// Most steps.
+/// Greatest number of steps.
 const STEPS: u64 = 20;
-/// Most steps in a row that do not arrive: something holds it back then.
+/// Greatest number of consecutive steps that do not arrive.
 const HELD_BACK: u32 = 2;
-/// So long an approach goes on at most, vehicle time; the tool's own bound is behind it.
+/// Time limit of an approach, vehicle time; the timeout of the tool is longer.
 const ENOUGH: Duration = Duration::from_secs(120);
-/// An object that was seen and is gone is waited for so long, vehicle time: near it, a hovering vehicle wanders until it is
-/// out of the picture, and back again within 8 to 16 s.
+/// How long to wait for an object that is out of the picture, vehicle time: near it, a hovering vehicle drifts until
+/// the object leaves the picture and is back within 8 to 16 s.
 const BACK_WITHIN: Duration = Duration::from_secs(16);
-/// Farther off the course than this, it turns before the next step, degrees.
+/// Greatest error of the heading without a turn before the next step, degrees.
 const COURSE_DEG: f64 = 10.0;
 /// The shortest step, metres.
 const SHORTEST_M: f64 = 0.1;
-/// The end is measured over so long, vehicle time, and less where the distance hardly changes in the first part of it.
+/// Duration of the final measurement, vehicle time. It ends after `STEADY_AFTER` when the distance varies by less than
+/// `STEADY_M`.
 const MEASURED: Duration = Duration::from_secs(12);
 const STEADY_AFTER: Duration = Duration::from_secs(3);
 const STEADY_M: f64 = 0.1;
-/// Fewest looks that make a measurement.
+/// Fewest detections that make a measurement.
 const LOOKS: usize = 5;
-/// Most measurements: each corrects the place by what it has shown.
+/// Greatest number of measurements; each corrects the object's position.
 const MEASUREMENTS: u32 = 3;
-/// So near to the distance asked for an approach has reached it, metres.
+/// Tolerance of the requested distance, metres.
 const REACHED_M: f64 = 0.25;
-/// What is seen farther than this from where the object was placed is another one, metres.
+/// A detection farther than this from the object's position is another object, metres.
 const OTHER_M: f64 = 1.0;
-/// How much the newest look counts in where the object is.
+/// Weight of the newest detection in the object's position.
 const NEWEST: f64 = 0.5;
 
 #[derive(Deserialize, JsonSchema)]
@@ -93,29 +93,29 @@ pub(crate) async fn approach(call: &Call, row: &Row, args: ApproachArgs) -> Outc
     })
 }
 
-/// How an approach goes.
+/// State of an approach.
 struct Course<'a> {
     call: &'a Call,
     object: &'a str,
     stop_m: f64,
     step_m: f64,
     steps: u64,
-    /// The distance that was measured last, or seen.
+    /// The distance last measured or detected, metres.
     last: Option<f64>,
-    /// Where the object is, north and east.
+    /// The object's position, north and east.
     place: Option<[f64; 2]>,
 }
 
-/// What is still to do.
+/// The rest of the approach.
 struct Way {
-    /// Compass heading from where the vehicle is told to be.
+    /// Compass heading from the setpoint to the object.
     bearing_deg: f64,
-    /// Metres to where it is to stop.
+    /// Metres from the setpoint to the stopping point.
     left_m: f64,
 }
 
 impl Course<'_> {
-    /// Returns the distance measured at the end.
+    /// Runs the approach; returns the distance measured at the end.
     async fn run(&mut self) -> Result<f64, Refusal> {
         let (call, began) = (self.call, Instant::now());
         let (mut turns, mut held_back, mut measured) = (0, 0, 0);
@@ -132,7 +132,7 @@ impl Course<'_> {
                 let dist = self.measure().await?;
                 measured += 1;
                 let off = dist - self.stop_m;
-                // One that was nearer from the beginning has nowhere to go.
+                // An approach that starts too close does not move back.
                 if off.abs() <= REACHED_M || off < 0.0 && self.steps == 0 {
                     return Ok(dist);
                 }
@@ -153,7 +153,7 @@ impl Course<'_> {
             }
             let off_course = wrap_deg(way.bearing_deg - Flying::new(call).pose()?.yaw_deg);
             if off_course.abs() > COURSE_DEG {
-                // Straight ahead would go past it. Turning is no step, but has its own end.
+                // A step straight ahead would miss the object. A turn is no step and has its own limit.
                 if turns == TURNS {
                     return refuse(
                         "not_centered",
@@ -168,12 +168,12 @@ impl Course<'_> {
                 1.0 - way.left_m.min(whole_m) / whole_m,
                 &format!("{} is {:.2} m away", self.object, seen.dist_m),
             );
-            // The object itself stands ahead, as far as it was asked for.
+            // The object itself is ahead, at the requested distance.
             let margin_m = guard::AHEAD_MARGIN_M.min(self.stop_m * 0.8);
             let step_m = to_go_m.min(self.step_m);
             match motion::step_ahead(call, way.bearing_deg, step_m, margin_m).await {
                 Ok(()) => held_back = 0,
-                // The next look shows where the wandering has left it.
+                // The next detection shows where the drift has left the vehicle.
                 Err(refusal) if refusal.code == "not_reached" && held_back < HELD_BACK => held_back += 1,
                 Err(refusal) => return Err(refusal),
             }
@@ -181,7 +181,7 @@ impl Course<'_> {
         }
     }
 
-    /// The next sight of the object; waits for one that was seen before.
+    /// The next detection of the object; waits for one that was detected before.
     async fn see(&mut self) -> Result<Sight, Refusal> {
         let call = self.call;
         let began = Instant::now();
@@ -214,7 +214,7 @@ impl Course<'_> {
         }
     }
 
-    /// One look, and what it says about where the object is.
+    /// Takes one picture and updates the object's position.
     async fn glance(&mut self) -> Result<Option<Sight>, Refusal> {
         let (call, object) = (self.call, self.object);
         let flying = Flying::new(call);
@@ -243,7 +243,7 @@ impl Course<'_> {
         Ok(Some(Sight { x: seen.x, dist_m }))
     }
 
-    /// From where it is told to be to where it is to stop.
+    /// From the setpoint to the stopping point.
     fn way(&self) -> Result<Way, Refusal> {
         let from = Flying::new(self.call).place()?;
         let place = self.place.unwrap_or([from[0], from[1]]);
@@ -254,7 +254,7 @@ impl Course<'_> {
         })
     }
 
-    /// The distance over several looks while it hovers, metres.
+    /// The mean distance of several detections while the vehicle hovers, metres.
     async fn measure(&mut self) -> Result<f64, Refusal> {
         let (clock, began) = (self.call.vehicle.clock, Instant::now());
         let mut seen: Vec<f64> = Vec::new();
@@ -273,7 +273,7 @@ impl Course<'_> {
     }
 }
 
-/// A sight of the object.
+/// One detection of the object.
 struct Sight {
     x: f64,
     dist_m: f64,

@@ -1,6 +1,6 @@
-//! Photos and videos, through the camera that MAVSDK has found.
+//! Photos and videos, through the camera that MAVSDK reports.
 //!
-//! A camera's acknowledgement is no photo and no video: what counts is what it reports afterwards.
+//! A camera's acknowledgement proves neither photo nor video: the tools wait for its report.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::vehicle::{Call, Command};
 
 /// How long a camera may take to report a photo, vehicle time.
 const PHOTO: Duration = Duration::from_secs(5);
-/// How long until a camera has surely said whether it records, our time: mavsdk_server asks every 5 s, and two answers
-/// make one report.
+/// How long to wait for the camera's report on its recording, wall time: mavsdk_server asks every 5 s and needs two
+/// answers for one report.
 const VIDEO: Duration = Duration::from_secs(12);
 
 fn camera(call: &Call) -> Result<i32, Refusal> {
@@ -58,7 +58,7 @@ async fn recording(call: &Call, wanted: bool) -> Outcome {
     let mut reported = None;
     let shown = call
         .wait(call.vehicle.clock.vehicle(VIDEO), |heard| {
-            // What was reported before says nothing about this command.
+            // An earlier report says nothing about this command.
             reported = heard
                 .recording
                 .filter(|seen| seen.at > acknowledged)

@@ -9,17 +9,17 @@ use crate::answer::Reply;
 use crate::guard::{self, Health, Leg, Mode, Pace, Refusal, Row, refuse};
 use crate::vehicle::{Braked, Call, Command, Telemetry};
 
-/// Below this, a vehicle that came to rest after a take-off has not arrived, metres: PX4 counts a
-/// take-off as done 0.8 m below its height.
+/// A vehicle that comes to rest lower than this below the requested height has not finished its take-off, metres. PX4
+/// ends a take-off 0.8 m below its height.
 const SETTLES_LOW_M: f64 = 0.9;
 
 pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     if call.vehicle.telemetry().armed == Some(true) {
         return Ok(Reply::done("it was armed already"));
     }
-    // Armed in a mode that flies by itself it takes off at once: somebody may have asked for a take-off, and
-    // mavsdk_server repeats an old set point for as long as the mode is offboard.
-    // A mode of sticks is left only where the vehicle does not arm in it.
+    // A vehicle that is armed in an autonomous mode takes off at once: another party may have requested a take-off, and
+    // mavsdk_server repeats an old setpoint while the mode is offboard. A manual mode is left only where the vehicle
+    // does not arm in it.
     let heard = call.vehicle.telemetry();
     let armable = heard.health.is_some_and(|health| health.armable);
     let stays = |mode: Mode| mode.is_calm() || mode.is_manual() && armable;
@@ -30,7 +30,7 @@ pub(crate) async fn arm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     let mut last = None;
     for attempt in 0..3 {
         if attempt > 0 {
-            // Shortly after the boot PX4 denies what it grants a few seconds later.
+            // Shortly after boot PX4 denies arming for a few seconds.
             call.pause(Duration::from_millis(1500)).await?;
         }
         match call.send(Command::Arm).await {
@@ -79,8 +79,8 @@ pub(crate) async fn disarm(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     disarmed(call, Duration::from_secs(5), words).await
 }
 
-/// Disarms a vehicle that stands with its motors on, as far as it is ours to. Best effort: the caller has an error already,
-/// and PX4 disarms by itself 10 s after it was armed.
+/// Disarms a vehicle that stands with its motors on, unless another party has taken over. Best effort: the caller
+/// reports an error already, and PX4 disarms by itself 10 s after arming.
 pub(crate) async fn disarm_standing(call: &Call) {
     let heard = call.vehicle.telemetry();
     if heard.armed == Some(true) && heard.on_ground() && call.vehicle.overridden().is_none() {
@@ -141,15 +141,15 @@ pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcom
     match risen {
         Ok(height) => Ok(Reply::done(format!("hovering at {height:.1} m")).clamped(adjusted)),
         Err(refusal) => {
-            // It would climb on.
+            // Without a brake it would go on climbing.
             call.leave_at_rest(&refusal).await;
             Ok(Reply::from(refusal).clamped(adjusted))
         }
     }
 }
 
-/// Waits until it hovers at the height, and says at which. The mode comes also where nothing takes off: what counts is
-/// the height.
+/// Waits until the vehicle hovers at the height and returns that height. The flight mode alone does not prove a
+/// take-off.
 async fn rise(call: &Call, from: f64, alt_m: f64, words: u64) -> Result<f64, Refusal> {
     let limit = Duration::from_secs_f64(20.0 + alt_m * 2.0);
     let risen = call
@@ -191,7 +191,7 @@ pub(crate) async fn land(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     down(call, Duration::from_secs_f64(30.0 + height / 0.5), height, words).await
 }
 
-/// Waits until it stands and is disarmed.
+/// Waits until the vehicle stands and is disarmed.
 async fn down(call: &Call, within: Duration, height: f64, words: u64) -> Outcome {
     let landed = call
         .wait(within, |heard: &Telemetry| {
@@ -211,7 +211,7 @@ async fn down(call: &Call, within: Duration, height: f64, words: u64) -> Outcome
             ),
         );
     }
-    // PX4 disarms 2 s after it has noticed the ground.
+    // PX4 disarms 2 s after it detects the ground.
     let seen = call
         .wait(Duration::from_secs(6), |heard| {
             (heard.armed == Some(false)).then_some(())
@@ -242,7 +242,8 @@ pub(crate) async fn rtl(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     came_home(&call.vehicle.telemetry(), heard.launch, down)
 }
 
-/// A return that ended somewhere else is none: a failsafe may have landed it on its way, or PX4 has rally points.
+/// Checks that the vehicle landed near its take-off point: a failsafe may land it elsewhere, and PX4 may have rally
+/// points.
 fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Outcome {
     let msg = match (launch, landed.pose()) {
         (None, _) => format!("returned: {}; where it took off was not seen", down.msg),
@@ -266,7 +267,7 @@ fn came_home(landed: &Telemetry, launch: Option<(f64, f64)>, down: Reply) -> Out
     Ok(Reply { msg, ..down })
 }
 
-/// The service stops the toolbox for this tool by itself; this is for callers without a service.
+/// For callers without a service; the service itself stops the toolbox for this tool.
 pub(crate) async fn emergency_brake(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     match call.vehicle.brake(true, &call.id) {
         Braked::Nothing(why) => Ok(Reply::done(format!("nothing to stop: {why}"))),

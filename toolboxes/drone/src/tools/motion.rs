@@ -1,4 +1,4 @@
-//! Small moves and turns: closed loop, from where the vehicle is.
+//! Small moves and turns: closed loop, relative to the present position.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::guard::{self, Adjusted, Leg, Mode, Pace, Refusal, Row, refuse, whole}
 use crate::scene::Side;
 use crate::vehicle::{Call, Command, Flying, Target};
 
-/// Slower than this a vehicle is held, metres per second.
+/// A vehicle slower than this is told to hold its position, metres per second.
 const HELD_MPS: f64 = 0.9;
-/// How long a vehicle may take to come to rest, vehicle time: from 2.5 m/s PX4's simulation took 6.2 s to 0.2 m/s.
+/// How long a vehicle may take to come to rest, vehicle time: PX4's simulation took 6.2 s from 2.5 m/s to 0.2 m/s.
 const COMES_TO_REST: Duration = Duration::from_secs(6);
 
 #[derive(Deserialize, JsonSchema)]
@@ -99,7 +99,7 @@ pub(crate) async fn turn_ccw(call: &Call, row: &Row, args: TurnArgs) -> Outcome 
         .clamped(adjusted))
 }
 
-/// Turns on the spot, clockwise when positive, and counts it.
+/// Turns in place, clockwise when positive, and counts the turn against the limit.
 pub(super) async fn turn(call: &Call, deg: f64) -> Outcome {
     let limits = &call.vehicle.config.flight_limits;
     call.judged(
@@ -116,7 +116,7 @@ pub(super) async fn turn(call: &Call, deg: f64) -> Outcome {
     )))
 }
 
-/// Adds a turn to the budget: all of it when it was made, and what telemetry shows of it when it was not.
+/// Counts a turn: in full when it was made, otherwise as far as telemetry shows it.
 fn count_turn(call: &Call, from: f64, deg: f64, made: bool) {
     let shown = call
         .vehicle
@@ -136,8 +136,8 @@ pub(crate) async fn move_forward(call: &Call, row: &Row, args: MoveArgs) -> Outc
     Ok(went(moved, "forward").clamped(adjusted))
 }
 
-/// Moves the place where the vehicle is told to be by so many metres, nose first, with `margin_m` kept free beyond it, and
-/// counts that. The heading is nearly the one it has.
+/// Moves the setpoint forward by `metres`, with `margin_m` kept free beyond it, and counts the distance. The bearing is
+/// close to the present heading.
 pub(super) async fn step_ahead(
     call: &Call,
     bearing_deg: f64,
@@ -153,7 +153,7 @@ pub(super) async fn step_ahead(
     call.judged("rotation", guard::rotation(&facts, limits, turned.abs()))?;
     let [north, east] = from_body(metres, 0.0, bearing_deg);
     let target = [from[0] + north, from[1] + east, from[2]];
-    // What is free ahead is measured from where it is, which may be behind the place it is told to be at.
+    // The free distance is measured from the vehicle, which may be behind its setpoint.
     let ahead_m = distance(start.ned, target).max(metres);
     call.judged("ahead", guard::ahead(&facts, ahead_m, margin_m))?;
     let leg = Leg::new(start.ned, target, Pace::even(flying.speed_mps)).moving(start.velocity);
@@ -172,7 +172,8 @@ pub(super) async fn step_ahead(
     arrived.map(drop)
 }
 
-/// Moves ahead with `margin_m` kept free beyond the target, and counts it. Returns how far it went and how far off it is.
+/// Moves forward with `margin_m` kept free beyond the target, and counts the distance. Returns the metres moved and the
+/// metres off the target.
 async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), Refusal> {
     let (facts, limits) = (call.vehicle.facts(), &call.vehicle.config.flight_limits);
     call.judged("forward", guard::forward(&facts, limits, metres))?;
@@ -181,7 +182,7 @@ async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), 
     flying.keep_m = Some((Side::Ahead, margin_m * 0.5));
     let start = flying.pose()?;
     let result = by(call, &flying, [metres, 0.0, 0.0]).await;
-    // Ahead alone: a vehicle that hovers wanders to all sides, and the budget is not for that.
+    // Only the forward component counts: a hovering vehicle drifts to all sides.
     let ahead = from_body(1.0, 0.0, start.yaw_deg);
     let moved = call.vehicle.telemetry().pose().map_or(metres, |pose| {
         (pose.ned[0] - start.ned[0]) * ahead[0] + (pose.ned[1] - start.ned[1]) * ahead[1]
@@ -191,7 +192,7 @@ async fn forward(call: &Call, metres: f64, margin_m: f64) -> Result<(f64, f64), 
     result
 }
 
-/// Moves by forward, right and down metres, heading unchanged. Returns how far it went and how far off it is.
+/// Moves by forward, right and down metres at constant heading. Returns the metres moved and the metres off the target.
 async fn by(call: &Call, flying: &Flying<'_>, body: Ned) -> Result<(f64, f64), Refusal> {
     let vehicle = &call.vehicle;
     let start = flying.pose()?;
@@ -232,7 +233,7 @@ async fn sideways(call: &Call, row: &Row, args: MoveArgs, unit: Ned, word: &str)
     Ok(went(moved, word).clamped(adjusted))
 }
 
-/// The answer of a move that went so many metres and ended so many off its target.
+/// The answer of a move: metres moved and metres off the target.
 fn went(moved: Result<(f64, f64), Refusal>, word: &str) -> Reply {
     moved
         .map(|(moved, left)| format!("moved {moved:.2} m {word}, {left:.2} m off the target"))
@@ -275,7 +276,7 @@ pub(crate) async fn hold(call: &Call, row: &Row, args: HoldArgs) -> Outcome {
 
 async fn hold_for(call: &Call, ms: f64) -> Outcome {
     let flies_in_hold = call.vehicle.flies_in_hold(&call.vehicle.telemetry());
-    // Also out of offboard control: Hold needs nobody who goes on sending.
+    // Leaves offboard control, too: Hold needs no further setpoints.
     call.change_mode(Command::Hold, 3).await?;
     if flies_in_hold && let Some(stop) = call.vehicle.stop_here() {
         call.change_mode(stop, 2).await?;

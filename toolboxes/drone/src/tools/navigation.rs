@@ -1,4 +1,4 @@
-//! Flights to places: judged as a whole before they begin, watched until they arrive.
+//! Flights to positions: checked as a whole before they begin, and watched until they arrive.
 
 use std::time::Duration;
 
@@ -10,22 +10,23 @@ use crate::geo::{Ned, distance, wrap_deg};
 use crate::guard::{self, Facts, Home, Leg, Mode, Pace, Pose, Range, Refusal, Row, refuse};
 use crate::vehicle::{Call, Command, Flying, Target, Waypoint};
 
-/// Where a flight to a place counts as arrived, metres.
+/// A flight has arrived within this distance, metres.
 const ARRIVED_M: f64 = 1.0;
-/// Slower than this it has come to rest, metres per second: PX4's simulation hovers at up to 0.84 m/s.
+/// A vehicle slower than this hovers, metres per second: PX4's simulation hovers at up to 0.84 m/s.
 const HOVERS_MPS: f64 = 0.9;
-/// How far the heights of a path may be off at its end, metres: they are above PX4's own home, which it corrects.
+/// Tolerance of the height at the end of a path, metres: the heights of a path are above PX4's own home, which PX4
+/// corrects.
 const PATH_HEIGHT_M: f64 = 3.5;
-/// By so much PX4's home may move between the upload of a path and its end, metres: PX4 1.17's simulation corrected it by
-/// up to 1.5 m to either side within 120 s after a take-off. A path keeps it free above the floor and below the ceiling.
+/// How far PX4's home may move between the upload of a path and its end, metres: PX4 1.17's simulation corrected it by
+/// up to 1.5 m either way within 120 s after a take-off. A path keeps this distance from the floor and the ceiling.
 const HOME_MOVES_M: f64 = 3.0;
-/// A path that has ended elsewhere is given so long to show that it is there, vehicle time.
+/// How long a path that ended may take to show that the vehicle is at its end, vehicle time.
 const ENDED: Duration = Duration::from_secs(4);
-/// Lower than this above home nobody is sent by GPS, metres.
+/// The lowest height of a flight to a GPS position, metres above home.
 const LOWEST_M: f64 = 1.0;
 /// Speed of goto_local, metres per second.
 const LOCAL_MPS: f64 = 1.5;
-/// Nothing comes nearer for so long, vehicle time: it does not fly there.
+/// A flight that comes no closer for this long has failed, vehicle time.
 const STUCK: Duration = Duration::from_secs(5);
 
 #[derive(Deserialize, JsonSchema)]
@@ -100,7 +101,7 @@ fn known(facts: &Facts) -> Result<(Pose, Home), Refusal> {
     }
 }
 
-/// A place above home in the local frame.
+/// Converts a position above home to the local frame.
 fn local(home: Home, lat: f64, lon: f64, alt_m: f64) -> Ned {
     let [north, east] = home.origin.local(lat, lon);
     [north, east, home.down_m - alt_m]
@@ -126,10 +127,10 @@ pub(crate) async fn goto_gps(call: &Call, row: &Row, args: GpsArgs) -> Outcome {
     call.judged("battery", guard::battery_for(&facts, limits, pose.ned, target))?;
     vehicle.change_flight(|flight| flight.goal = Some(format!("go to {:.6}, {:.6}", args.lat, args.lon)));
     let words = vehicle.telemetry().texts_so_far;
-    // Heights above the sea are MAVSDK's: confusing the two has crashed vehicles. Sent is the present one and the
-    // difference to it, so that PX4's corrections of its home do not matter.
+    // MAVSDK's heights are above sea level; confusing the two heights has crashed vehicles. The target is the present
+    // height plus the difference, so that PX4's corrections of its home cancel out.
     let amsl_m = pose.amsl_m - pose.alt_m + alt_m;
-    // Without a heading PX4 turns the nose to the place.
+    // Without a heading PX4 turns the nose towards the target.
     let heading = yaw_deg.unwrap_or(pose.yaw_deg);
     let goto = Command::Goto {
         lat: args.lat,
@@ -159,7 +160,7 @@ fn not_too_far(limits: &guard::Limits, from: Ned, to: Ned) -> Result<(), Refusal
     Ok(())
 }
 
-/// Watches a flight in Hold (a reposition) come to its target. An acknowledgement is neither arrival nor even consent.
+/// Watches a flight in Hold (a reposition) until it arrives. The acknowledgement proves neither acceptance nor arrival.
 async fn approach(call: &Call, start: Pose, target: Ned, yaw_deg: f64, words: u64) -> Result<f64, Refusal> {
     let clock = call.vehicle.clock;
     let flat = (start.ned[0] - target[0]).hypot(start.ned[1] - target[1]);
@@ -237,7 +238,7 @@ pub(crate) async fn goto_local(call: &Call, row: &Row, args: LocalArgs) -> Outco
     }
     let pace = Pace::even(LOCAL_MPS);
     let there = [north, east, asked];
-    // A place outside is refused; one at the edge of the band is moved as far as stopping takes.
+    // A target outside is refused; one near the edge of the altitude band is moved in by the stopping distance.
     let bare = Leg::new(pose.ned, there, Pace::even(0.0));
     call.judged("way", guard::way(&facts, limits, &vehicle.config.fence, &bare))?;
     let (lowest, highest) = guard::band(limits, pace, guard::altitude(home, pose.ned));
@@ -282,7 +283,7 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
     let (mut length, mut climb) = (0.0, 0.0);
     let mut path = Vec::new();
     for (index, point) in args.waypoints.iter().enumerate() {
-        // MAVSDK puts a speed behind its waypoint: the way to the first one is flown at PX4's own.
+        // MAVSDK's speed applies after its waypoint: PX4 flies to the first one at its own speed.
         let flat = if index == 0 {
             cruise.max(Pace::PX4.flat)
         } else {
@@ -304,7 +305,7 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
         path.push(Waypoint {
             lat: point.lat,
             lon: point.lon,
-            // What PX4 counts heights from has moved since it armed; a path is sent with PX4's.
+            // PX4's height reference has moved since arming; the path uses PX4's.
             alt_m: point.alt_m + pose.relative_m - pose.alt_m,
             speed_mps: cruise,
             last: index + 1 == args.waypoints.len(),
@@ -315,7 +316,7 @@ pub(crate) async fn follow_path(call: &Call, row: &Row, args: PathArgs) -> Outco
     vehicle.change_flight(|flight| flight.goal = Some(format!("follow a path of {} waypoints", path.len())));
     let words = vehicle.telemetry().texts_so_far;
     call.send(Command::UploadMission(path)).await?;
-    // Within a second of an upload PX4 acknowledges the start and refuses it.
+    // Within a second of an upload PX4 acknowledges a start and then refuses it.
     call.pause(Duration::from_secs(1)).await?;
     let limit = Duration::from_secs_f64(length / cruise * 1.5 + climb / 0.7 + 30.0);
     let flown = match call.change_mode(Command::StartMission, 3).await {
@@ -357,7 +358,7 @@ fn judge_point(
     guard::way(facts, limits, fence, leg)
 }
 
-/// Checks that a waypoint stays in the band of heights also where PX4's home moves under it.
+/// Checks that a waypoint stays in the altitude band even when PX4's home moves.
 fn path_height(limits: &guard::Limits, alt_m: f64) -> Result<(), Refusal> {
     let lowest = limits.min_alt_m + HOME_MOVES_M;
     let highest = limits.max_alt_m - Pace::PX4.below_ceiling(limits.braking) - HOME_MOVES_M;
@@ -399,9 +400,9 @@ async fn fly_path(call: &Call, last: Ned, limit: Duration, words: u64) -> Result
             if near && pose.speed() < HOVERS_MPS && through {
                 return Some(Ok(left));
             }
-            // The vehicle ends a mission by itself in Hold: then it is where it will stay.
+            // A mission ends in Hold: the vehicle stays where it is then.
             let over = heard.mode == Some(Mode::Hold) && pose.speed() < HOVERS_MPS;
-            // Near its end at the last item: the last progress may come after the mode.
+            // The last progress message may arrive after the mode.
             let at_last = mission.is_none_or(|mission| mission.current + 1 >= mission.total);
             let there = near && at_last;
             if over && there {

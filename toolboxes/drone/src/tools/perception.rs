@@ -1,4 +1,4 @@
-//! Questions about what is seen. They read the scene store and nothing else.
+//! Queries about detections and obstacles. They only read the scene store.
 
 use ovos_toolbox_sdk::prelude::*;
 
@@ -9,9 +9,9 @@ use crate::scene::Side;
 use crate::scene::{Detection, is_called};
 use crate::vehicle::Call;
 
-/// How sure a detection has to be where the caller does not say.
+/// Least confidence of a detection where the caller gives none.
 pub(super) const CONF_MIN: f64 = 0.5;
-/// Names of objects are words, not texts.
+/// Greatest length of an object's name, characters.
 const NAME_CHARS: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
@@ -65,7 +65,7 @@ pub(crate) struct RangeArgs {
     vehicle: Option<String>,
 }
 
-/// A name that can be looked for.
+/// Checks the name of an object.
 pub(super) fn name<'a>(arg: &str, text: &'a str) -> Result<&'a str, Refusal> {
     let trimmed = text.trim();
     if trimmed.is_empty() || trimmed.chars().count() > NAME_CHARS {
@@ -77,7 +77,7 @@ pub(super) fn name<'a>(arg: &str, text: &'a str) -> Result<&'a str, Refusal> {
     Ok(trimmed)
 }
 
-/// The surest fresh detection, remembered as the last one.
+/// The detection with the highest confidence; remembered as the flight's last detection.
 pub(super) fn find(call: &Call, object: &str, conf_min: f64) -> Result<Option<Detection>, Refusal> {
     let found = call.vehicle.scene.find(object, conf_min);
     let found = found.map_err(|msg| Refusal {

@@ -1,7 +1,7 @@
-//! Policies: bounded loops of guarded steps, inside one call.
+//! Policies: bounded loops of guarded steps within one call.
 //!
-//! Every step looks anew: a picture from after the last move, the guards, the budgets. They end between any two steps
-//! when the call is cancelled. Read [`scan`] first.
+//! Every step uses a picture from after the last move and checks the guards and limits again. A cancelled call ends
+//! between two steps. Read [`scan`] first.
 
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ use crate::vehicle::{Call, Flying, Target};
 
 /// How long a step waits for a picture that is younger than the last move.
 const PICTURE: Duration = Duration::from_millis(1500);
-/// Pictures in a row without the object before a policy gives it up.
+/// Consecutive pictures without the object before a policy gives up.
 pub(super) const LOST: u32 = 3;
-/// Most turns of [`orient`], and of an approach.
+/// Most turns of [`orient`] and of an approach.
 pub(super) const TURNS: u64 = 8;
-/// Half of a usual camera's view: what turning by the object's place in the picture begins with, degrees.
+/// Half the field of view of a usual camera, degrees: the first estimate of a turn from the object's place in the
+/// picture.
 pub(super) const HALF_VIEW_DEG: f64 = 30.0;
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,7 +52,7 @@ fn default_max_steps() -> f64 {
     12.0
 }
 
-/// The next picture: one that was taken after `moment`.
+/// The detection of an object in the next picture taken after `moment`.
 pub(super) async fn look(call: &Call, object: &str, moment: Instant) -> Result<Option<Detection>, Refusal> {
     call.still_may()?;
     if !call.vehicle.scene.after(moment, PICTURE).await {
@@ -168,7 +169,7 @@ pub(crate) async fn orient(call: &Call, row: &Row, args: OrientArgs) -> Outcome 
     Ok(reply.with("steps", steps).clamped(adjusted))
 }
 
-/// Turns until the object is between `min` and `max`. Returns the turns made, and where it is.
+/// Turns until the object's x is between `min` and `max`. Returns the number of turns and the x.
 async fn centre(call: &Call, object: &str, min: f64, max: f64, micro: f64) -> (u64, Result<f64, Refusal>) {
     let mut lost = 0;
     let mut moment = Instant::now();
@@ -203,8 +204,8 @@ async fn centre(call: &Call, object: &str, min: f64, max: f64, micro: f64) -> (u
             );
         }
         let sign = if seen.x > max { 1.0 } else { -1.0 };
-        // A turn as large as it looks, at most the one asked for. It stays that large when the side changes: a vehicle that
-        // wanders half a metre sees a near object now left, now right.
+        // Turns by the estimated angle, at most by `micro_deg`. The angle stays large when the object changes sides:
+        // for a vehicle that drifts half a metre, a near object moves from side to side.
         let looks = ((seen.x - (min + max) / 2.0).abs() * 2.0 * HALF_VIEW_DEG).max(1.0);
         call.progress(
             steps as f64 / TURNS as f64,
@@ -231,11 +232,11 @@ pub(crate) struct TrackArgs {
     vehicle: Option<String>,
 }
 
-/// How fast tracking turns, degrees per second.
+/// Turning rate of tracking, degrees per second.
 const TRACK_DPS: f64 = 20.0;
-/// How fast tracking moves sideways, metres per second.
+/// Sideways speed of tracking, metres per second.
 const TRACK_MPS: f64 = 0.3;
-/// How far tracking leaves the place it began at, metres.
+/// Greatest distance of tracking from its start, metres.
 const TRACK_AWAY_M: f64 = 2.0;
 
 pub(crate) async fn track(call: &Call, row: &Row, args: TrackArgs) -> Outcome {
@@ -248,7 +249,7 @@ pub(crate) async fn track(call: &Call, row: &Row, args: TrackArgs) -> Outcome {
     let start = flying.take_over().await?;
     let tracked = follow(call, &flying, start, object, Duration::from_secs_f64(horizon)).await;
     let here = flying.pose()?;
-    // Whatever happened: it ends hovering.
+    // Tracking always ends in a hover.
     if call.still_may().is_ok() {
         flying.stay().await;
     }
@@ -292,10 +293,10 @@ async fn follow(
                     let next = [target.ned[0] + north, target.ned[1] + east, target.ned[2]];
                     let away = crate::geo::distance(next, start.ned);
                     let (facts, config) = (call.vehicle.facts(), &call.vehicle.config);
-                    // A piece of a longer way: it moves already.
+                    // Part of a longer leg: the vehicle moves already.
                     let leg = Leg::new(target.ned, next, Pace::even(TRACK_MPS)).after(TRACK_AWAY_M, 0.0);
                     let inside = guard::way(&facts, &config.flight_limits, &config.fence, &leg).is_ok();
-                    // Beyond that it only turns.
+                    // Farther away it only turns.
                     if away < TRACK_AWAY_M && inside {
                         target.ned = next;
                     }

@@ -1,4 +1,4 @@
-//! Health, battery, state and log: from the cache, without asking the vehicle.
+//! Health, battery, state and log, from the telemetry cache; the vehicle is not asked.
 
 use ovos_toolbox_sdk::prelude::*;
 
@@ -7,9 +7,9 @@ use crate::answer::Reply;
 use crate::guard::{self, Health, Mode, Row, refuse};
 use crate::vehicle::{Call, Link};
 
-/// What is said of a vehicle that has just been found.
+/// The reason while a new connection has no health report yet.
 const UNHEARD: &str = "the vehicle has not told its health yet";
-/// A line of the log is no book.
+/// Greatest length of a log entry, characters.
 const LOG_CHARS: usize = 2000;
 
 pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
@@ -45,7 +45,7 @@ pub(crate) async fn vehicle_health(call: &Call, _: &Row, _: NoArgs) -> Outcome {
         .clone()
         .filter(|_| facts.link_ok)
         .map_or(Vec::new(), failed);
-    // What was heard before the link broke is not what is now.
+    // Data from before a link loss does not describe the present.
     let now = |ok: bool| ok && facts.link_ok;
     if facts.link_ok && !health.armable && why.is_empty() {
         why = match facts.health.map(Health::missing) {
@@ -144,7 +144,7 @@ enum Level {
 }
 
 pub(crate) async fn log(call: &Call, _: &Row, args: LogArgs) -> Outcome {
-    // Control characters could make a line look like another one.
+    // Control characters could forge another log line.
     let text: String = args
         .text
         .chars()

@@ -1,7 +1,7 @@
-//! Bringing a vehicle to rest, whatever else is going on.
+//! Bringing a vehicle to rest, independent of everything else.
 //!
-//! Owns the one path to the vehicle that asks nobody: zero velocity, Hold, and Land where Hold does not help. It never
-//! disarms, and never flies against somebody else who has taken over. Read [`Vehicle::brake`].
+//! Owns the one path to the vehicle that needs no right to command: zero velocity, Hold, and Land where Hold does not
+//! help. It never disarms, and never acts against another party that has taken over. Read [`Vehicle::brake`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,41 +15,41 @@ use super::{Command, Ended, Vehicle, lock};
 use crate::config::Estop;
 use crate::guard::Mode;
 
-/// The service halts every vehicle when one was taken over: within this time that is no wish of a user, and no reason to
-/// end the landing of another one.
+/// The service halts every vehicle when one was taken over. A halt within this time is no user's wish, and no reason to
+/// end the landing of another vehicle.
 const ECHO: Duration = Duration::from_secs(2);
-/// Between looks whether a vehicle is heard again.
+/// Interval of the check whether telemetry arrives again.
 const HEARD_POLL: Duration = Duration::from_millis(50);
-/// A brake that has no effect is repeated so often.
+/// Greatest number of repetitions of a brake without effect.
 const REPEATS: u32 = 4;
-/// After so long, vehicle time, an emergency judges whether it has any.
+/// Time until an emergency brake judges its effect, vehicle time.
 const STABLE_WITHIN: Duration = Duration::from_secs(3);
 
-/// A mode is heard so late at most, vehicle time.
+/// Greatest delay of a mode report, vehicle time.
 const MODE_HEARD: Duration = Duration::from_millis(1500);
-/// A vehicle that has stopped swings about its place with this period at most, vehicle time: PX4's simulation flew on for
-/// 2.5 s, was back 2 s later, and at rest after 13 s at the latest.
+/// Greatest period of the oscillation of a stopped vehicle about its position, vehicle time: PX4's simulation flew on
+/// for 2.5 s, was back 2 s later, and at rest after at most 13 s.
 const SWING: Duration = Duration::from_secs(5);
-/// Faster than this, a vehicle that was told to hold is not just wandering about its place: PX4's simulation hovers at up
-/// to 0.84 m/s, and came back to a stop place with 1.1 m/s.
+/// A vehicle faster than this does not merely drift while it holds: PX4's simulation hovers at up to 0.84 m/s, and came
+/// back to a stop position at 1.1 m/s.
 const UNSTABLE_MPS: f64 = 1.5;
 
-/// What a brake could do at once.
+/// The immediate result of a brake.
 pub(crate) enum Braked {
-    /// Nothing moves, or it is not ours to stop.
+    /// Nothing moves, or the vehicle is not ours to stop.
     Nothing(&'static str),
-    /// Somebody else has taken over, and how: nothing was sent.
+    /// Another party has taken over, and how: nothing was sent.
     Foreign(String),
-    /// The commands are on their way, those of the brake with this number; resolves when they were acknowledged.
+    /// The commands of the brake with this number were sent; resolves when they are acknowledged.
     Sent(u64, oneshot::Receiver<Result<(), String>>),
-    /// There is no way to the vehicle.
+    /// There is no connection to the vehicle.
     Unreachable(String),
 }
 
 /// One brake.
 struct Brake {
     emergency: bool,
-    /// The mode in which it rests.
+    /// The mode in which it comes to rest.
     rest: Mode,
     number: u64,
     /// [`Vehicle::mode_commands`] when it began.
@@ -57,9 +57,9 @@ struct Brake {
 }
 
 impl Vehicle {
-    /// Ends every motion call and sends what brings the vehicle to rest. Returns at once.
+    /// Ends every motion call and sends the commands that bring the vehicle to rest. Returns at once.
     ///
-    /// `asked_by` is the id of a call, or what else asked for it, for the run log.
+    /// `asked_by` is a call's id or another origin, for the run log.
     pub(crate) fn brake(self: &Arc<Self>, emergency: bool, asked_by: &str) -> Braked {
         let braked = self.begin_brake(emergency);
         self.record_brake(emergency, asked_by, &braked);
@@ -139,20 +139,20 @@ impl Vehicle {
         brake: Brake,
         tell: oneshot::Sender<Result<(), String>>,
     ) {
-        // A command that was sent before the brake may be carried out after it; a set point does not end its Hold.
+        // A command sent before the brake may be carried out after it. A setpoint cannot: it does not end Hold.
         let mut overtaken = self.under_way.borrow().leading > 0;
         if let Some(channel) = channel {
             let first = self.command_rest(channel, brake.number, brake.rest, flight).await;
             flight.stubborn = first.is_ok();
             let _ = tell.send(first.map_err(|trouble| trouble.to_string()));
         }
-        // One at a time from here: a second brake joins the first one's watch when that is over.
+        // One watch at a time from here on: a second brake waits for the first one's.
         let _turn = self.braking.lock().await;
         let mut began = tokio::time::Instant::now();
         let mut repeats = 0;
         loop {
             if !self.is_heard() {
-                // What was sent may not have come, and a vehicle that is not heard flies on: the brake waits for it.
+                // Commands may have been lost, and a vehicle without a link flies on: wait until it is heard.
                 self.heard_again().await;
                 if self.superseded(&brake) {
                     return;
@@ -169,7 +169,7 @@ impl Vehicle {
             if self.knows_better(&brake) {
                 return;
             }
-            // What the vehicle is heard to do may be from before that command: the brake is repeated without asking.
+            // The telemetry may be from before that command: repeat the brake without checking.
             if let Some(channel) = self.channel().filter(|_| std::mem::take(&mut overtaken)) {
                 let again = self.command_rest(channel, brake.number, brake.rest, flight).await;
                 flight.stubborn |= again.is_ok();
@@ -185,7 +185,7 @@ impl Vehicle {
                     tracing::error!(vehicle = self.id, "the brake has no effect");
                     break;
                 }
-                // By now the mode has been told again, too: somebody else's takeover would be known.
+                // By now the mode was reported again, so a takeover would be known.
                 Seen::Flying => {
                     if self.knows_better(&brake) {
                         return;
@@ -194,7 +194,7 @@ impl Vehicle {
                     flight.reposition |= self.flies_in_hold(&self.telemetry());
                     if let Some(channel) = self.channel() {
                         if !flight.stubborn {
-                            // Nothing came through so far.
+                            // No command has arrived so far.
                             began = tokio::time::Instant::now();
                         }
                         let again = self.command_rest(channel, brake.number, brake.rest, flight).await;
@@ -216,7 +216,7 @@ impl Vehicle {
         }
     }
 
-    /// Whether there is a way to the vehicle and it is heard.
+    /// Whether the vehicle is connected and telemetry arrives.
     fn is_heard(&self) -> bool {
         *self.link.borrow() == super::Link::Up && self.heard.borrow().link_ok()
     }
@@ -230,22 +230,22 @@ impl Vehicle {
         }
     }
 
-    /// Whether there was a later brake, which watches for itself.
+    /// Whether a later brake exists; that one watches instead.
     fn superseded(&self, brake: &Brake) -> bool {
         self.brakes.load(Ordering::SeqCst) != brake.number
     }
 
-    /// Whether a call since the brake, or somebody else, knows better: repeating Hold would end its landing.
+    /// Whether a later call or another party has priority: repeating Hold would end its landing.
     fn knows_better(&self, brake: &Brake) -> bool {
         self.overridden().is_some()
             || !lock(&self.control).still_wants(brake.rest)
             || self.mode_commands.load(Ordering::SeqCst) != brake.commands
     }
 
-    /// Lands a vehicle that does not hold, or that is as fast in a second swing about its stop as in the first.
+    /// Lands a vehicle that does not hold, or that is as fast in the second oscillation about its stop as in the first.
     async fn land_if_unstable(&self, began: tokio::time::Instant, brake: &Brake) {
         tokio::time::sleep_until(began + self.clock.wall(STABLE_WITHIN)).await;
-        // The mode is heard once a second.
+        // The mode is reported once a second.
         self.clock.sleep(MODE_HEARD).await;
         let holds = self.telemetry().mode == Some(Mode::Hold);
         if holds {
@@ -259,12 +259,12 @@ impl Vehicle {
         if heard.armed == Some(false) || heard.on_ground() || self.overridden().is_some() {
             return;
         }
-        // A call since then knows better: land, rtl, or motion after an operator has lifted the latch.
+        // A call since then has priority: land, rtl, or motion after an operator lifted the latch.
         let others = {
             let control = lock(&self.control);
             control.safe_calls > 0 || control.motion_calls > 0
         };
-        // This one would take what a later brake is just ending for instability.
+        // A later brake may be reducing what looks unstable here.
         if others || self.knows_better(brake) || self.superseded(brake) {
             return;
         }
@@ -278,7 +278,7 @@ impl Vehicle {
         }
     }
 
-    /// The greatest speed in so much of the vehicle's time, metres per second; infinite where it is not known.
+    /// The greatest speed within this vehicle time, metres per second; infinite where it is unknown.
     async fn fastest_within(&self, time: Duration) -> f64 {
         let until = self.clock.after(time);
         let mut fastest: f64 = 0.0;

@@ -1,6 +1,6 @@
-//! One call on a vehicle: its right to command, and the waits in which it looks at telemetry.
+//! One call on a vehicle: its right to command, and its waits for telemetry.
 //!
-//! Nothing a call sends goes past [`Call::send`], which asks whether the right still holds. Read [`Call`].
+//! A call sends only through [`Call::send`], which checks that the right still holds. Read [`Call`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct Call {
 }
 
 impl Vehicle {
-    /// Begins a call: the right to command, for as long as nobody withdraws it.
+    /// Begins a call, with the right to command until it is withdrawn.
     pub(crate) fn begin(self: &Arc<Self>, id: String, effect: Effect, gate: Arc<dyn Gate>) -> Call {
         let mut control = lock(&self.control);
         match effect {
@@ -54,15 +54,15 @@ impl Drop for Call {
 }
 
 impl Call {
-    /// Says how far the call is.
+    /// Reports progress, 0 to 1.
     pub(crate) fn progress(&self, fraction: f64, message: &str) {
         self.gate.progress(fraction, message);
     }
 
-    /// Ends with the reason when the right to command is gone.
+    /// Checks that the right to command still holds.
     ///
     /// # Errors
-    /// It is.
+    /// It was withdrawn, with the reason.
     pub(crate) fn still_may(&self) -> Result<(), Refusal> {
         if self.right.is_withdrawn() {
             Err(ended(&self.right.why()))
@@ -74,14 +74,14 @@ impl Call {
     /// Sends one command and waits for MAVSDK's answer.
     ///
     /// # Errors
-    /// The call may not command any more, or the command did not work.
+    /// The right to command was withdrawn, or the command failed.
     ///
     /// # Cancel safety
-    /// Dropped, a command that was sent stays sent; a brake waits for it and has the last word.
+    /// When dropped, a command that was sent stays sent; a brake waits for it and sends its own afterwards.
     pub(crate) async fn send(&self, command: Command) -> Result<(), Refusal> {
         let mut sent = None;
         {
-            // Held while it is sent: whoever withdraws the right comes before or after, never in between.
+            // Held while sending: the right is withdrawn before or after, never in between.
             let mut control = lock(&self.vehicle.control);
             if !control.holds(&self.right) {
                 return Err(ended(&self.right.why()));
@@ -115,10 +115,10 @@ impl Call {
         }
     }
 
-    /// Waits until telemetry shows something, at most so much of the vehicle's time; `None` when it did not.
+    /// Waits until `look` finds something in the telemetry, at most this long in vehicle time; `None` after a timeout.
     ///
     /// # Errors
-    /// The right to command is gone, or the vehicle is not heard any more.
+    /// The right to command was withdrawn, or telemetry stopped.
     ///
     /// # Cancel safety
     /// Safe.
@@ -133,7 +133,7 @@ impl Call {
             if let Some(found) = look(&heard.borrow_and_update()) {
                 return Ok(Some(found));
             }
-            // Looked at now and then also when nothing comes: silence is what a lost link sounds like.
+            // Checks regularly even without a message: a lost link sends none.
             let tick = tokio::time::sleep(Duration::from_millis(250));
             tokio::select! {
                 biased;
@@ -146,10 +146,10 @@ impl Call {
         }
     }
 
-    /// Waits so much of the vehicle's time.
+    /// Waits this long in vehicle time.
     ///
     /// # Errors
-    /// As [`Call::wait`].
+    /// Like [`Call::wait`].
     ///
     /// # Cancel safety
     /// Safe.
@@ -157,10 +157,10 @@ impl Call {
         self.wait(vehicle_time, |_| None::<()>).await.map(drop)
     }
 
-    /// Whether the vehicle is heard.
+    /// Checks that telemetry arrives.
     ///
     /// # Errors
-    /// It is not.
+    /// It does not.
     pub(crate) fn heard_still(&self) -> Result<(), Refusal> {
         match self.vehicle.link() {
             Link::Up if self.vehicle.heard.borrow().link_ok() => Ok(()),
@@ -175,14 +175,14 @@ impl Call {
         }
     }
 
-    /// Asks for a flight mode until telemetry shows it: an acknowledged command is not always carried out. Asked again
-    /// only as long as the mode was never reached.
+    /// Requests a flight mode until telemetry shows it, because an acknowledged command is not always carried out.
+    /// Repeats only while the mode was never reached.
     ///
     /// # Errors
-    /// The mode did not come; the message quotes what the vehicle said.
+    /// The mode was not reached; the message quotes the vehicle's status text.
     ///
     /// # Cancel safety
-    /// As [`Call::send`].
+    /// Like [`Call::send`].
     pub(crate) async fn change_mode(&self, command: Command, tries: u32) -> Result<(), Refusal> {
         let vehicle = &self.vehicle;
         let Some(mode) = mode_of(&command) else {
@@ -191,7 +191,7 @@ impl Call {
         let words = vehicle.heard.borrow().texts_so_far;
         let mut last = None;
         for attempt in 0..tries {
-            // The first time it is always sent: a goto leads somewhere else in the mode it has, and a hold ends it.
+            // The first attempt is always sent: a goto has a new target in the same mode, and a hold ends it.
             if attempt > 0 {
                 self.pause(Duration::from_secs(1)).await?;
                 let reached =
@@ -232,11 +232,11 @@ impl Call {
         }
     }
 
-    /// Ends a call that has changed the mode and failed with `why`: what was not acknowledged may be carried out all the
-    /// same, so the vehicle is braked, unless somebody else has it or has stopped it.
+    /// Ends a call that has changed the mode and failed with `why`. The vehicle is braked, because an unacknowledged
+    /// command may still be carried out, unless another party has taken over or a stop ended the call.
     ///
     /// # Cancel safety
-    /// The brake goes on.
+    /// The brake continues.
     pub(crate) async fn leave_at_rest(&self, why: &Refusal) {
         if matches!(why.code, "pilot_override" | "stopped" | "cancelled" | "closed") {
             return;
@@ -245,19 +245,19 @@ impl Call {
         if let Braked::Sent(_, told) = braked
             && self.heard_still().is_ok()
         {
-            // The next call must not be overtaken by the brake of this one; what went wrong is the brake's to repeat.
+            // So that this brake does not overtake the next call. The brake itself repeats a failed command.
             let _ = told.await;
         }
     }
 
-    /// What the vehicle has said since text `number`, as the end of a sentence.
+    /// The vehicle's status texts since text `number`, as the end of a sentence.
     pub(crate) fn quoted_since(&self, number: u64) -> String {
         let said = self.vehicle.heard.borrow().words_since(number);
         said.map_or(String::new(), |words| format!("; the vehicle says: {words}"))
     }
 }
 
-/// The mode a command leads to.
+/// The mode that a command leads to.
 fn mode_of(command: &Command) -> Option<Mode> {
     Some(match command {
         Command::Takeoff => Mode::Takeoff,

@@ -1,7 +1,7 @@
-//! What can be asked of MAVSDK, and how it answers.
+//! The commands sent to MAVSDK, and its answers.
 //!
-//! Owns the translation to gRPC and back into a [`Trouble`] that a caller can act on. Never decides whether a command
-//! may be sent. Read [`Command`].
+//! Translates commands to gRPC and answers to a [`Trouble`]. Does not decide whether a command may be sent. Read
+//! [`Command`].
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::mavsdk::mission::mission_service_client::MissionServiceClient;
 use crate::mavsdk::offboard::offboard_service_client::OffboardServiceClient;
 use crate::mavsdk::{action, camera, mission, offboard};
 
-/// One thing to ask of the vehicle. There is none that stops motors in the air.
+/// One command. None of them stops the motors in the air.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
     Arm,
@@ -53,7 +53,7 @@ pub(crate) struct Waypoint {
     pub(crate) last: bool,
 }
 
-/// Why a command did not work.
+/// Why a command failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Trouble {
@@ -76,7 +76,7 @@ impl Trouble {
 }
 
 impl Command {
-    /// What it is called in answers.
+    /// Its name in answers.
     pub(crate) fn what(&self) -> &'static str {
         match self {
             Self::Arm => "arm",
@@ -98,7 +98,7 @@ impl Command {
         }
     }
 
-    /// How long MAVSDK may take: it tries commands three times for half a second, transfers longer.
+    /// Time limit of the request: MAVSDK tries a command three times for half a second; transfers take longer.
     fn limit(&self) -> Duration {
         match self {
             Self::Position { .. } | Self::Standstill => Duration::from_secs(1),
@@ -108,13 +108,13 @@ impl Command {
         }
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends the command and waits for the answer.
     ///
     /// # Errors
     /// See [`Trouble`].
     ///
     /// # Cancel safety
-    /// Dropped, the command may or may not be carried out.
+    /// When dropped, the command may or may not be carried out.
     pub(crate) async fn perform(self, channel: Channel) -> Result<(), Trouble> {
         let (what, limit) = (self.what(), self.limit());
         match tokio::time::timeout(limit, self.ask(channel)).await {
@@ -211,7 +211,7 @@ impl Command {
                     latitude_deg: lat,
                     longitude_deg: lon,
                     absolute_altitude_m: amsl_m as f32,
-                    // Not a number keeps the heading.
+                    // NaN keeps the heading.
                     yaw_deg: yaw_deg.map_or(f32::NAN, |yaw| yaw as f32),
                 }
             ),
@@ -272,7 +272,7 @@ impl Waypoint {
     }
 }
 
-/// MAVSDK's answer in words.
+/// MAVSDK's answer.
 enum Answer {
     Done,
     Unconfirmed(String),
@@ -280,7 +280,7 @@ enum Answer {
 }
 
 impl Answer {
-    /// `done` and `lost` are the numbers of success and of answers that say nothing about the vehicle.
+    /// `done` are the result numbers of success, `lost` those that say nothing about the vehicle.
     fn of(result: Option<(i32, String)>, done: &[i32], lost: &[i32]) -> Self {
         match result {
             None => Self::Unconfirmed("mavsdk_server gave no result".to_string()),

@@ -1,7 +1,7 @@
-//! Who flies: what we have commanded, whether the vehicle does it, and whether somebody else has taken over.
+//! Who commands the vehicle: what we requested, whether the vehicle follows, and whether another party has taken over.
 //!
-//! Pure state, no IO. A mode that was reached and then left without our command is somebody else's: a pilot, a ground
-//! station, PX4's own failsafe. Read [`Control::observe`].
+//! Pure state, no IO. A mode that was reached and then left without our command was changed by another party: a pilot,
+//! a ground station, or PX4's failsafe. Read [`Control::observe`].
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::guard::{Landed, Mode, Pose};
 pub(crate) enum Ended {
     /// A halt: cancelled, timed out, or an emergency stop.
     Halted,
-    /// Somebody else has taken over, and how.
+    /// Another party has taken over, and how.
     Override(String),
-    /// The battery is below the reserve, and what is done about it.
+    /// The battery is below the reserve; says what is done about it.
     Battery(String),
-    /// The toolbox closes.
+    /// The toolbox is closing.
     Closed,
 }
 
-/// A right to command that can be withdrawn. Motion and safe calls have one each.
+/// A right to command that can be withdrawn. All motion calls share one, all safe calls another.
 #[derive(Clone, Debug)]
 pub(crate) struct Right {
     number: u64,
@@ -60,55 +60,55 @@ impl Right {
     }
 }
 
-/// PX4 counts a take-off as done 0.8 m below its height and holds then; half a metre more is what its height wanders.
+/// PX4 ends a take-off 0.8 m below its height; the height varies by another half a metre, metres.
 const RISEN_M: f64 = 1.3;
-/// PX4 ends a path within a metre of its last waypoint; the mode is heard up to a second later, in which PX4 may have moved
-/// the home that it counts heights from.
+/// PX4 ends a path within a metre of its last waypoint. The mode is reported up to a second later, and PX4 may have
+/// moved its height reference meanwhile. Metres.
 const PATH_END_M: f64 = 3.0;
 const PATH_END_HEIGHT_M: f64 = 4.5;
 
-/// What we asked for last.
+/// The last mode requested.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Wanted {
     mode: Mode,
     reached: bool,
-    /// The mode before, which may be seen until the wanted one is reached.
+    /// The previous mode, which may still be reported until the wanted one is reached.
     before: Option<Mode>,
 }
 
-/// Somebody else has taken over.
+/// A takeover by another party.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Takeover {
     pub(crate) how: String,
-    /// The first since an operator has handed the vehicle back: later ones are no news to the bus.
+    /// Whether it is the first since an operator lifted the latch; later ones are not reported to the bus.
     pub(crate) first: bool,
 }
 
-/// Who flies.
+/// Who commands the vehicle.
 #[derive(Debug)]
 pub(crate) struct Control {
     wanted: Option<Wanted>,
     overridden: Option<String>,
-    /// A call of ours has flown it since it was armed, and nobody else since.
+    /// Whether a call of ours has flown it since arming, and no other party since.
     flown: bool,
-    /// The battery action of this flight is spent.
+    /// Whether this flight's battery action was used.
     battery_spent: bool,
-    /// An emergency stop has not been lifted.
+    /// Whether an emergency stop is in force.
     pub(super) latched: bool,
     may_disarm: bool,
     was_armed: bool,
     last: Option<Mode>,
-    /// Metres above home the vehicle was told to take off to.
+    /// The height requested for the take-off, metres above home.
     rises_to_m: Option<f64>,
-    /// The last waypoint of the path it was given.
+    /// The last waypoint of the uploaded path.
     path_end: Option<Waypoint>,
-    /// The last position set point.
+    /// The last position setpoint.
     pointed: Option<Ned>,
     motion: Right,
     safe: Right,
-    /// Safe calls under way: a halt that is no emergency leaves them alone.
+    /// Number of running safe calls; a halt that is no emergency does not end them.
     pub(crate) safe_calls: usize,
-    /// Motion calls under way.
+    /// Number of running motion calls.
     pub(crate) motion_calls: usize,
 }
 
@@ -135,7 +135,7 @@ impl Default for Control {
 }
 
 impl Control {
-    /// The current right of motion calls, or of safe ones.
+    /// The current right of the safe calls or of the motion calls.
     pub(crate) fn right(&self, safe: bool) -> Right {
         if safe {
             self.safe.clone()
@@ -149,11 +149,11 @@ impl Control {
         !right.is_withdrawn()
     }
 
-    /// Ends the motion calls, with `safe` also the safe ones.
+    /// Ends the motion calls, and with `safe` also the safe calls.
     pub(crate) fn withdraw(&mut self, why: &Ended, safe: bool) {
         let end = |right: &mut Right| {
             let old = std::mem::replace(right, Right::new(right.number + 1));
-            // The first reason is the one that counts.
+            // The first reason counts.
             let _ = old.why.set(why.clone());
             old.token.cancel();
         };
@@ -163,7 +163,7 @@ impl Control {
         }
     }
 
-    /// We are about to send a command: remembers where what it begins will end.
+    /// Remembers where a command about to be sent will end.
     pub(crate) fn tell(&mut self, command: &Command) {
         match command {
             Command::TakeoffAltitude(metres) => self.rises_to_m = Some(*metres),
@@ -173,7 +173,7 @@ impl Control {
         }
     }
 
-    /// We are about to ask for a mode.
+    /// Remembers the mode about to be requested.
     pub(crate) fn want(&mut self, mode: Mode) {
         if self
             .wanted
@@ -189,49 +189,49 @@ impl Control {
         });
     }
 
-    /// We are about to disarm.
+    /// Remembers that we are about to disarm.
     pub(crate) fn want_disarmed(&mut self) {
         self.may_disarm = true;
     }
 
-    /// What we asked for did not come about, or a pilot has handed back: whatever flies now is taken as it is.
+    /// Accepts the present state after a failed request or a pilot's handover.
     pub(crate) fn settle(&mut self) {
         self.wanted = None;
         self.may_disarm = true;
     }
 
-    /// Whether the mode that was asked for was seen.
+    /// Whether the requested mode was reached.
     pub(crate) fn reached(&self, mode: Mode) -> bool {
         self.wanted
             .is_some_and(|wanted| wanted.mode == mode && wanted.reached)
     }
 
-    /// The last position set point, while offboard control goes on.
+    /// The last position setpoint, while offboard control continues.
     pub(crate) fn pointed(&self) -> Option<Ned> {
         self.pointed.filter(|_| self.reached(Mode::Offboard))
     }
 
-    /// Whether nothing else was asked for since.
+    /// Whether no other mode was requested since.
     pub(crate) fn still_wants(&self, mode: Mode) -> bool {
         self.wanted.is_none_or(|wanted| wanted.mode == mode)
     }
 
-    /// Whether offboard control was asked for last.
+    /// Whether the last requested mode is offboard.
     pub(crate) fn is_offboard(&self) -> bool {
         self.wanted.is_some_and(|wanted| wanted.mode == Mode::Offboard)
     }
 
-    /// Somebody else's takeover, once one was seen.
+    /// How another party has taken over, if one has.
     pub(crate) fn overridden(&self) -> Option<&str> {
         self.overridden.as_deref()
     }
 
-    /// A motion call commands it.
+    /// Records that a motion call commands the vehicle.
     pub(crate) fn flies(&mut self) {
         self.flown = true;
     }
 
-    /// Whether the battery action may fly it: see [`super::Vehicle::acts_on_battery`].
+    /// Whether the battery action may command it; see [`super::Vehicle::acts_on_battery`].
     pub(crate) fn acts_on_battery(&self) -> bool {
         self.flown
             && !self.battery_spent
@@ -240,21 +240,21 @@ impl Control {
             && self.safe_calls == 0
     }
 
-    /// Ends the motion calls for the battery's sake.
+    /// Ends the motion calls because of the battery.
     pub(crate) fn spend_battery_action(&mut self, why: String) {
         self.battery_spent = true;
         self.withdraw(&Ended::Battery(why), false);
     }
 
-    /// The operator has lifted the latch.
+    /// Lifts the latch for an operator.
     pub(crate) fn hand_back(&mut self) {
         self.latched = false;
         self.overridden = None;
         self.settle();
     }
 
-    /// Compares what is heard with what we asked for. Where somebody else has taken over, no call may command any more
-    /// when this returns, also one that was begun after an earlier takeover.
+    /// Compares telemetry with our requests. After a takeover no running call may command any more when this returns,
+    /// even one that began after an earlier takeover.
     pub(crate) fn observe(&mut self, heard: &Telemetry) -> Option<Takeover> {
         let how = self.look(heard);
         if heard.armed == Some(false) {
@@ -291,10 +291,10 @@ impl Control {
             return None;
         }
         let expected = if wanted.reached {
-            // Undecided is neither: the position that decides comes with the next message, or nothing may move.
+            // Without a position the decision waits: the position comes with the next message.
             self.follows(wanted.mode, mode, heard)?
         } else {
-            // On the way to a goto, an arming or a mission MAVSDK itself asks for Hold first.
+            // Before a goto, an arming or a mission MAVSDK itself requests Hold.
             Some(mode) == wanted.before || matches!(mode, Mode::Hold | Mode::Ready | Mode::Unknown)
         };
         if expected {
@@ -316,8 +316,8 @@ impl Control {
         ))
     }
 
-    /// What a mode turns into by itself, there where its work is done. The same change anywhere else is a failsafe's or a
-    /// ground station's. `None` while it is not known where the vehicle is.
+    /// Whether PX4 changes from `mode` to `next` by itself because the mode's work is done here. The same change
+    /// elsewhere comes from a failsafe or a ground station. `None` while the position is unknown.
     fn follows(&self, mode: Mode, next: Mode, heard: &Telemetry) -> Option<bool> {
         let rests = matches!(next, Mode::Hold | Mode::Ready);
         let standing = heard.in_air == Some(false);
@@ -339,11 +339,11 @@ impl Control {
         let Some(end) = self.path_end else {
             return false;
         };
-        // A path may pass its last waypoint on the way. The last of its progress may come after the mode.
+        // A path may cross its last waypoint early. The last progress message may arrive after the mode.
         let at_last = heard
             .mission
             .is_none_or(|seen| seen.value.current + 1 >= seen.value.total);
-        // Heights of a path are PX4's own.
+        // Heights of a path are above PX4's own home.
         let flat = pose.away_from(end.lat, end.lon);
         let height = (pose.relative_m - end.alt_m).abs();
         at_last && flat <= PATH_END_M && height <= PATH_END_HEIGHT_M
@@ -366,7 +366,7 @@ mod tests {
         }
     }
 
-    /// As [`heard`] in the air, so many metres north of 47 degrees and up.
+    /// Like [`heard`] in the air: metres north of 47 degrees, and height.
     fn flies(mode: Mode, north_m: f64, relative_m: f64, mission: Option<(i32, i32)>) -> Telemetry {
         let (lat, lon) = HERE.global(north_m, 0.0);
         Telemetry {
@@ -386,7 +386,7 @@ mod tests {
 
     const HERE: Origin = Origin { lat: 47.0, lon: 8.0 };
 
-    /// Whether the mode that follows one of ours, once that was seen, is taken for somebody else's.
+    /// Whether the change from one of our modes, once reached, to another counts as a takeover.
     fn foreign(own: Mode, next: &Telemetry) -> bool {
         let mut control = Control::default();
         let (lat, lon) = HERE.global(40.0, 0.0);
@@ -432,10 +432,11 @@ mod tests {
         }
     }
 
-    /// A mode, whether it is armed, whether it flies.
+    /// Mode, armed, in the air.
     type Heard = (Mode, bool, bool);
 
-    /// What we want (`Some`) and what is then heard, and whether somebody else flies at the end.
+    /// Each step requests a mode (`Some`) or none, then reports telemetry; `overridden` says whether a takeover
+    /// results.
     fn check(story: &[(Option<Mode>, Heard)], overridden: bool) {
         let mut control = Control::default();
         control.observe(&heard(Mode::Hold, true, true));
@@ -497,7 +498,7 @@ mod tests {
             true,
         );
         check(&[(Some(Hold), fly(Hold)), (None, (Hold, false, true))], true);
-        // Nothing was commanded yet: whoever flies may do what they like.
+        // We have commanded nothing yet: any mode is allowed.
         check(&[(None, fly(Posctl)), (None, fly(Mission))], false);
     }
 
@@ -534,7 +535,7 @@ mod tests {
         let taken = control.observe(&heard(Mode::Posctl, true, true));
         assert!(taken.is_some_and(|taken| taken.first));
         assert!(control.observe(&heard(Mode::Altctl, true, true)).is_none());
-        // A call that may run all the same, and a pilot who takes over from it again.
+        // A safe call still runs, and the pilot takes over again.
         let safe = control.right(true);
         control.want(Mode::ReturnToLaunch);
         control.observe(&heard(Mode::ReturnToLaunch, true, true));

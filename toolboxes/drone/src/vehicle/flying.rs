@@ -1,8 +1,8 @@
 //! Closed-loop flight with position setpoints.
 //!
-//! A setpoint runs ahead of the vehicle towards the target, never further than [`LEAD_M`]: whatever dies, the vehicle
-//! stops at most that far away. Every step looks at what is known again. Velocity setpoints are not used: MAVSDK repeats
-//! the last one for ever when its client dies. Read [`Flying::to`].
+//! The setpoint leads the vehicle towards the target by at most [`LEAD_M`], so that the vehicle stops within that
+//! distance when any program dies. Every step checks the guards again. Velocity setpoints are not used: MAVSDK repeats
+//! the last one forever when its client dies. Read [`Flying::to`].
 
 use std::time::Duration;
 
@@ -11,39 +11,39 @@ use crate::geo::{Ned, distance, towards, wrap_deg};
 use crate::guard::{self, Facts, Pose, Refusal, refuse};
 use crate::scene::Side;
 
-/// How far the setpoint runs ahead, metres.
+/// Greatest distance of the setpoint from the vehicle, metres.
 const LEAD_M: f64 = 1.2;
-/// Between setpoints, vehicle time.
+/// Interval between setpoints, vehicle time.
 const STEP: Duration = Duration::from_millis(50);
-/// PX4 turns at most 45 degrees a second by itself.
+/// PX4's own limit of the turning rate, degrees per second.
 const YAW_RATE_DPS: f64 = 45.0;
-/// Where a move counts as done at once.
+/// A move within these limits has arrived at once: metres, degrees, metres per second.
 const NEAR_M: f64 = 0.15;
 const NEAR_DEG: f64 = 3.0;
 const SLOW_MPS: f64 = 0.15;
-/// A vehicle that does not stand so still counts as arrived when its set point has been at the target for so long, vehicle
-/// time, and it is within what [`Vehicle::arrive_m`](super::Vehicle) says, and slower than this.
+/// A vehicle that hovers less steadily has arrived when its setpoint has been at the target for this long, vehicle
+/// time, and it is within [`Vehicle::arrive_m`](super::Vehicle) and slower than `HOVERS_MPS`.
 const SETTLES: Duration = Duration::from_secs(2);
 const HOVERS_MPS: f64 = 0.9;
-/// What a heading may be off then.
+/// Tolerance of the heading then, degrees.
 const CLOSE_DEG: f64 = 5.0;
-/// Shorter than this a way is a turn on the spot, metres: its heading alone is judged.
+/// A leg shorter than this is a turn in place, metres: only the heading is checked.
 const SPOT_M: f64 = 0.01;
-/// Nothing comes nearer for so long: it will not arrive.
+/// A move that comes no closer for this long has failed, vehicle time.
 const STUCK: Duration = Duration::from_secs(5);
-/// How far inside the guarded place a vehicle may drift while it flies, metres: the fence's own margin is larger.
+/// Greatest drift from the checked path during a move, metres; the fence's own margin is larger.
 const DRIFT_M: f64 = 1.5;
 
-/// A flight with one call.
+/// A flight under one call.
 pub(crate) struct Flying<'a> {
     call: &'a Call,
     /// Metres per second.
     pub(crate) speed_mps: f64,
-    /// Metres that have to stay free ahead while it moves.
+    /// Metres that have to stay free on a side while it moves.
     pub(crate) keep_m: Option<(Side, f64)>,
 }
 
-/// Where to.
+/// A target position and heading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Target {
     pub(crate) ned: Ned,
@@ -59,10 +59,10 @@ impl<'a> Flying<'a> {
         }
     }
 
-    /// The pose, now.
+    /// The present pose.
     ///
     /// # Errors
-    /// It is not fresh.
+    /// It is stale.
     pub(crate) fn pose(&self) -> Result<Pose, Refusal> {
         match self.call.vehicle.heard.borrow().pose() {
             Some(pose) => Ok(pose),
@@ -73,11 +73,11 @@ impl<'a> Flying<'a> {
         }
     }
 
-    /// Where it is told to be under offboard control, otherwise where it is. A vehicle that hovers wanders about the former:
-    /// a turn, or the next step of an approach, from the latter would take the wandering along.
+    /// The setpoint under offboard control, otherwise the position. A hovering vehicle drifts around its setpoint: a
+    /// turn or the next step of an approach that started from the position would add the drift.
     ///
     /// # Errors
-    /// The pose is not fresh.
+    /// The pose is stale.
     pub(crate) fn place(&self) -> Result<Ned, Refusal> {
         let pose = self.pose()?;
         let vehicle = &self.call.vehicle;
@@ -88,13 +88,13 @@ impl<'a> Flying<'a> {
             .unwrap_or(pose.ned))
     }
 
-    /// Takes over position control where the vehicle is, unless it has it already. PX4 wants a setpoint first.
+    /// Starts offboard control at the present position, unless it is active. PX4 requires a setpoint first.
     ///
     /// # Errors
-    /// It does not take over.
+    /// PX4 does not change to offboard control.
     ///
     /// # Cancel safety
-    /// As [`Call::send`].
+    /// Like [`Call::send`].
     pub(crate) async fn take_over(&self) -> Result<Pose, Refusal> {
         let pose = self.pose()?;
         let vehicle = &self.call.vehicle;
@@ -112,25 +112,25 @@ impl<'a> Flying<'a> {
         self.pose()
     }
 
-    /// Flies straight to `target` and comes to rest there.
+    /// Flies straight to `target` and stops there.
     ///
     /// # Errors
-    /// It does not arrive, or must not go on; it is told to stay where it is then.
+    /// It does not arrive or must not continue; it is then told to hold its position.
     ///
     /// # Cancel safety
-    /// Dropped, the vehicle stops within [`LEAD_M`] at the last setpoint; a brake stops it at once.
+    /// When dropped, the vehicle stops within [`LEAD_M`] at the last setpoint; a brake stops it at once.
     pub(crate) async fn to(&self, target: Target) -> Result<Pose, Refusal> {
         let start = self.take_over().await?;
         self.fly(start, target).await
     }
 
-    /// Turns on the spot to a heading: its place is kept, and not judged.
+    /// Turns in place to a heading; the position is held but not checked.
     ///
     /// # Errors
-    /// As [`Flying::to`].
+    /// Like [`Flying::to`].
     ///
     /// # Cancel safety
-    /// As [`Flying::to`].
+    /// Like [`Flying::to`].
     pub(crate) async fn turn(&self, yaw_deg: f64) -> Result<Pose, Refusal> {
         let start = self.take_over().await?;
         let ned = self.place()?;
@@ -153,10 +153,10 @@ impl<'a> Flying<'a> {
         arrived
     }
 
-    /// Tells the vehicle to stay where it comes to rest. Best effort: the caller has an error already.
+    /// Tells the vehicle to stop. Best effort: the caller reports an error already.
     pub(crate) async fn stay(&self) {
         if let Ok(pose) = self.pose() {
-            // A bit ahead, where it can stop: a setpoint behind it would make it come back.
+            // Ahead of the vehicle by its stopping distance: a setpoint behind it would make it fly back.
             let braking = self.call.vehicle.config.flight_limits.braking;
             let lead_s = braking.metres(pose.speed()) / pose.speed().max(0.01);
             let ned = std::array::from_fn(|axis| pose.ned[axis] + pose.velocity[axis] * lead_s);
@@ -179,7 +179,7 @@ impl<'a> Flying<'a> {
         let mut carrot = start.ned;
         let mut heading = start.yaw_deg;
         let on_the_spot = length < SPOT_M;
-        // When the set point came to the target.
+        // When the setpoint reached the target.
         let mut led = None;
         let mut nearest = (f64::INFINITY, began);
         let mut last = began;
@@ -207,7 +207,7 @@ impl<'a> Flying<'a> {
             if score < nearest.0 - 0.05 {
                 nearest = (score, tokio::time::Instant::now());
             }
-            // One that is near wanders about its target, and is given its time.
+            // A vehicle near its target drifts around it, and is given time.
             let stuck = clock.since(nearest.1) > STUCK && !(left < 2.0 * arrive_m && off < CLOSE_DEG);
             if clock.since(began) > limit || stuck {
                 if close {
@@ -241,21 +241,21 @@ impl<'a> Flying<'a> {
         }
     }
 
-    /// What has to hold at every step of a loop that points by itself.
+    /// Checks the guards at every step of a loop that sends its own setpoints.
     ///
     /// # Errors
-    /// It does not.
+    /// A guard fails.
     pub(crate) fn allowed(&self, target: Target) -> Result<(), Refusal> {
         self.step_allowed(self.pose()?, target)
     }
 
-    /// Sends one setpoint. The caller moves it by small steps.
+    /// Sends one setpoint. The caller moves it in small steps.
     ///
     /// # Errors
-    /// As [`Call::send`].
+    /// Like [`Call::send`].
     ///
     /// # Cancel safety
-    /// As [`Call::send`].
+    /// Like [`Call::send`].
     pub(crate) async fn point(&self, target: Target) -> Result<(), Refusal> {
         self.call
             .send(Command::Position {
@@ -265,7 +265,7 @@ impl<'a> Flying<'a> {
             .await
     }
 
-    /// What has to hold at every step.
+    /// Checks the guards at every step.
     fn step_allowed(&self, pose: Pose, target: Target) -> Result<(), Refusal> {
         self.call.still_may()?;
         self.call.heard_still()?;
@@ -296,7 +296,7 @@ impl<'a> Flying<'a> {
         let Some((side, keep)) = self.keep_m else {
             return Ok(());
         };
-        // What is left of the way counts, so that the vehicle stops before something that came into it.
+        // Checks the rest of the path, so that the vehicle stops before an obstacle that has appeared.
         let left = distance(pose.ned, target.ned);
         let (left, keep) = (left.min(LEAD_M), keep.min(guard::AHEAD_MARGIN_M));
         match side {
@@ -307,7 +307,7 @@ impl<'a> Flying<'a> {
     }
 }
 
-/// While a set point leads the vehicle somewhere, where it is says nothing about how it hovers.
+/// While it lives, the vehicle follows a moving setpoint, so that its positions say nothing about how it hovers.
 struct Moving<'a>(&'a Call);
 
 impl<'a> Moving<'a> {
@@ -323,7 +323,7 @@ impl Drop for Moving<'_> {
     }
 }
 
-/// From one heading towards another, the short way, at most `step` degrees.
+/// Turns from one heading towards another the short way, at most `step` degrees.
 fn turned(from: f64, to: f64, step: f64) -> f64 {
     let way = wrap_deg(to - from);
     wrap_deg(from + way.clamp(-step, step))

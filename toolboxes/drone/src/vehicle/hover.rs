@@ -1,6 +1,6 @@
-//! How still the vehicle hovers, as telemetry shows it.
+//! How steadily the vehicle hovers, from telemetry.
 //!
-//! Collects where it was while nothing moved it, and says how far that scatters. Read [`Hover::rms_m`].
+//! Collects positions while no setpoint moves the vehicle, and computes their scatter. Read [`Hover::rms_m`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,24 +10,24 @@ use tokio::time::Instant;
 use super::Telemetry;
 use crate::geo::{Ned, distance, length};
 
-/// So much of the last hovering counts, vehicle time.
+/// Time over which positions count, vehicle time.
 pub(super) const WINDOW: Duration = Duration::from_secs(10);
-/// Less of it says nothing.
+/// Shortest time that gives a result.
 const LEAST: Duration = Duration::from_secs(3);
-/// Faster than this it does not hover, metres per second.
+/// A vehicle faster than this does not hover, metres per second.
 const HOVERS_MPS: f64 = 1.0;
 
-/// Where it was while it hovered.
+/// Positions of the vehicle while it hovered.
 #[derive(Debug, Default)]
 pub(super) struct Hover {
     seen: VecDeque<(Instant, Ned)>,
-    /// A set point leads it somewhere.
+    /// Whether a setpoint is moving it.
     moves: bool,
     rms_m: Option<f64>,
 }
 
 impl Hover {
-    /// Takes what was heard; `wall` turns the vehicle's time into ours.
+    /// Adds the position from a message; `wall` converts vehicle time to wall time.
     pub(super) fn hear(&mut self, heard: &Telemetry, wall: impl Fn(Duration) -> Duration) {
         let Some(local) = heard.local else { return };
         let (ned, velocity) = local.value;
@@ -51,7 +51,7 @@ impl Hover {
         }
     }
 
-    /// A set point leads it somewhere from now on, or does not any more.
+    /// Says whether a setpoint moves the vehicle from now on.
     pub(super) fn moves(&mut self, moves: bool) {
         if self.moves != moves {
             self.moves = moves;
@@ -59,7 +59,7 @@ impl Hover {
         }
     }
 
-    /// The scatter of the last hovering that was long enough, metres RMS about its middle.
+    /// The scatter of the last sufficiently long hover, metres RMS about the mean.
     pub(super) fn rms_m(&self) -> Option<f64> {
         self.rms_m
     }

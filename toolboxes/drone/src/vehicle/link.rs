@@ -1,6 +1,6 @@
-//! The way to a vehicle: programs, connection, recognition; and all of it again when it breaks.
+//! The connection to a vehicle: programs, channel, recognition, and reconnection.
 //!
-//! Owns what a vehicle's [`Link`] says. mavsdk_server opens its port only after it has heard an autopilot, so a refused
+//! Owns a vehicle's [`Link`]. mavsdk_server opens its port only after it has heard an autopilot, so a refused
 //! connection means "no vehicle yet". Read [`keep`].
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -19,30 +19,31 @@ use crate::config::{Backend, Config, VehicleConfig};
 use crate::mavsdk::info;
 use crate::mavsdk::info::info_service_client::InfoServiceClient;
 
-/// Waits between attempts: from this ...
+/// The first wait between attempts ...
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// ... doubling to this.
+/// ... doubles up to this.
 const LAST_WAIT: Duration = Duration::from_secs(3);
-/// How often a server that starts is asked whether it has found the vehicle.
+/// Interval of asking a starting server whether it has found the vehicle.
 const POLL: Duration = Duration::from_millis(50);
 
-/// A vehicle that was not heard for so long is said to be missing.
+/// After this long without telemetry the vehicle is reported missing.
 const ABSENT: Duration = Duration::from_secs(3);
-/// A server that has heard nothing for so long is started anew.
+/// A server that has heard nothing for this long is restarted.
 const GREET: Duration = Duration::from_secs(30);
 
-/// Why a connection ended or did not come about.
+/// Why a connection failed or ended.
 pub(super) enum Broken {
-    /// A program is missing: only a person can help.
+    /// A program is missing: retrying does not help.
     Missing(String),
-    /// Try again.
+    /// Retrying may help.
     Lost(String),
 }
 
-/// Keeps a vehicle connected. Returns only when the vehicle is not what the configuration says and the channel was given.
+/// Keeps a vehicle connected. Returns only when the channel was given and the vehicle is not what the configuration
+/// says.
 ///
 /// # Cancel safety
-/// Dropped, the programs end and the connection closes.
+/// When dropped, the programs end and the connection closes.
 pub(super) async fn keep(vehicle: Arc<Vehicle>, reach: Reach) {
     let mut wait = FIRST_WAIT;
     let mut simulator: Option<(Child, Ports)> = None;
@@ -81,7 +82,7 @@ pub(super) async fn keep(vehicle: Arc<Vehicle>, reach: Reach) {
     }
 }
 
-/// What a vehicle's programs talk through.
+/// What px4-sim and mavsdk_server of one vehicle share: MAVLink port, nonce, and scene file.
 #[derive(Clone)]
 struct Ports {
     udp: u16,
@@ -181,7 +182,7 @@ fn start_simulator(vehicle: &Arc<Vehicle>) -> Result<(Child, Ports), Broken> {
     Ok((child, Ports { udp, nonce, scene }))
 }
 
-/// A free port. Taken by somebody else before the server has it, the server is recognised as not ours and started anew.
+/// A free port. If another program takes it before the server does, recognition fails and the server is restarted.
 fn free_port() -> std::io::Result<u16> {
     TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)))?
         .local_addr()
@@ -205,13 +206,13 @@ fn start_server(vehicle: &Arc<Vehicle>, url: &str) -> Result<(String, Child), Br
     Ok((format!("http://127.0.0.1:{port}"), child))
 }
 
-/// Brakes a vehicle through a server that is started for that alone.
+/// Brakes a vehicle through a server started only for that.
 ///
 /// # Errors
-/// The server cannot be had, or the vehicle takes no command.
+/// The server does not start, or the vehicle accepts no command.
 ///
 /// # Cancel safety
-/// Dropped, the server ends.
+/// When dropped, the server ends.
 pub(crate) async fn stop_through_own_server(config: &Config, own: &VehicleConfig) -> Result<(), String> {
     let program = programs::mavsdk_server(config.mavsdk_server.as_deref())?;
     let url = own.url.as_deref().unwrap_or_default();
@@ -220,7 +221,7 @@ pub(crate) async fn stop_through_own_server(config: &Config, own: &VehicleConfig
     let mut child = Child::start(&tasks, &program, &["-p", &port.to_string(), url], |_| {})
         .map_err(|error| error.to_string())?;
     let address = format!("http://127.0.0.1:{port}");
-    // The port opens with the first heartbeat, which comes once a second.
+    // The port opens with the first heartbeat; heartbeats come once a second.
     let stopped = async {
         let mut last = String::new();
         for _ in 0..60 {
@@ -238,7 +239,7 @@ pub(crate) async fn stop_through_own_server(config: &Config, own: &VehicleConfig
     }
 }
 
-/// Recognises the vehicle and listens to it until the connection breaks.
+/// Recognises the vehicle and reads its telemetry until the connection breaks.
 async fn serve(
     vehicle: &Arc<Vehicle>,
     channel: Channel,
@@ -250,7 +251,7 @@ async fn serve(
     }
     match judge(vehicle, &channel, &expected).await {
         Ok(true) => {}
-        // Asked again only when this server goes away: it will not become another vehicle.
+        // Not asked again until this server goes away: its vehicle does not change.
         Ok(false) => return watch_untrusted(vehicle, channel).await,
         Err(broken) => return broken,
     }
@@ -260,7 +261,7 @@ async fn serve(
         heard.spawn(follow_file(Arc::clone(vehicle), scene));
     }
     heard.spawn(watch(Arc::clone(vehicle), channel, expected));
-    // The first stream to end ends them all: they end together when the server goes.
+    // When one stream ends the others end too: the server has gone.
     loop {
         match heard.join_next().await {
             Some(Ok(Some(why))) => return Broken::Lost(why),
@@ -271,7 +272,7 @@ async fn serve(
     }
 }
 
-/// Recognises the vehicle; commands have a way to it only when this says `true`.
+/// Recognises the vehicle; commands can be sent only after `true`.
 async fn judge(vehicle: &Vehicle, channel: &Channel, expected: &Expected) -> Result<bool, Broken> {
     match recognise(channel, expected).await? {
         Ok(()) => {
@@ -288,7 +289,7 @@ async fn judge(vehicle: &Vehicle, channel: &Channel, expected: &Expected) -> Res
     }
 }
 
-/// Waits until mavsdk_server answers, which it does once it has heard the vehicle.
+/// Waits until mavsdk_server answers, which it does after the vehicle's first heartbeat.
 async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
     let mut client = InfoServiceClient::new(channel.clone());
     let began = tokio::time::Instant::now();
@@ -304,7 +305,7 @@ async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
         match tokio::time::timeout(ABSENT, asked).await {
             Ok(Ok(answer)) => {
                 let answer = answer.into_inner();
-                // 1 is success; 2 says that the vehicle has not told yet.
+                // 1 is success; 2 means that the vehicle has not sent its version yet.
                 if answer.info_result.is_some_and(|result| result.result == 1) {
                     *lock(&vehicle.version) = answer.version.map(|version| {
                         let info::Version {
@@ -327,8 +328,8 @@ async fn greet(vehicle: &Vehicle, channel: &Channel) -> Result<(), Broken> {
         if began.elapsed() >= ABSENT && matches!(vehicle.link(), Link::Connecting(_)) {
             vehicle.set_link(Link::Absent(nothing()));
         }
-        // Long enough for a server to start and hear a vehicle; then the programs are looked at again: a server does not
-        // open a serial port that appears later.
+        // Long enough for a server to start and hear a vehicle. Then the programs are restarted: a server does not open
+        // a serial port that appears later.
         if began.elapsed() > GREET {
             return Err(Broken::Lost(nothing()));
         }
@@ -347,8 +348,8 @@ async fn watch_untrusted(vehicle: &Arc<Vehicle>, channel: Channel) -> Broken {
     }
 }
 
-/// Tells by the silence that the link is lost, and by the next word that it is back; also when the vehicle has restarted
-/// without a silence. It may be another vehicle then: it is recognised and prepared again before anything is sent.
+/// Detects a lost link by silence, its return by the next message, and a restart of the vehicle even without silence. A
+/// restarted vehicle may be another one: it is recognised and prepared again before any command.
 async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: Expected) -> Option<String> {
     let mut preparing = JoinSet::new();
     let mut boots = vehicle.heard.borrow().boots;
@@ -380,7 +381,7 @@ async fn watch(vehicle: Arc<Vehicle>, channel: Channel, expected: Expected) -> O
     }
 }
 
-/// The vehicle is not heard. What has to be recognised has no way to it until that has happened again.
+/// Marks the link as lost. A vehicle that has to be recognised gets no commands until that happened again.
 fn lose(vehicle: &Vehicle, expected: &Expected, why: &str) {
     if expected.simulated() {
         *lock(&vehicle.channel) = None;
@@ -389,17 +390,17 @@ fn lose(vehicle: &Vehicle, expected: &Expected, why: &str) {
     vehicle.set_link(Link::Lost(why.to_string()));
 }
 
-/// How often a scene file is looked at.
+/// Polling interval of a scene file.
 const FILE: Duration = Duration::from_millis(20);
 
-/// Feeds the scene store from a file that somebody replaces.
+/// Feeds the scene store from a file that its writer replaces.
 async fn follow_file(vehicle: Arc<Vehicle>, path: PathBuf) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
     let mut last = None;
     loop {
         let look = path.clone();
         let before = last;
-        // A file system may take its time.
+        // Reading may block, so it runs outside the async tasks.
         let read = tokio::task::spawn_blocking(move || {
             let found = look.metadata().ok()?;
             let stamp = (found.ino(), found.mtime(), found.mtime_nsec(), found.len());

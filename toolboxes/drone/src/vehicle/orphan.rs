@@ -1,6 +1,6 @@
-//! A vehicle whose toolbox has gone, and a process that knows nothing of it.
+//! Stopping a vehicle whose toolbox process has died, from a fresh process without its state.
 //!
-//! It looks before it stops anything: a vehicle that stands, lands, returns or is flown by a person is left alone. Read
+//! It checks telemetry first: a vehicle that stands, lands, returns or is flown by a pilot is left alone. Read
 //! [`stop_from_nothing`].
 
 use std::sync::Mutex;
@@ -24,33 +24,33 @@ use crate::mavsdk::telemetry;
 use crate::mavsdk::telemetry::telemetry_service_client::TelemetryServiceClient;
 use crate::run_log::RunLog;
 
-/// How long it looks: the mode and whether it is armed are told once a second. A vehicle that says nothing is stopped.
+/// How long it collects telemetry; mode and armed state come once a second. A vehicle without telemetry is stopped.
 const LOOK: Duration = Duration::from_millis(1200);
-/// The only brake of such a process.
+/// The number of its only brake.
 const BRAKE: Asker<'static> = Asker::Brake(1);
-/// So long the run log may take after it, whatever the disk does.
+/// Time limit of writing the run log afterwards, whatever the disk does.
 const WRITTEN: Duration = Duration::from_millis(500);
-/// Slower than this nothing flies to a place, metres per second.
+/// A vehicle slower than this is not on a flight to a position, metres per second.
 const STILL_MPS: f64 = 0.2;
 
-/// What could be seen.
+/// Telemetry at that moment.
 struct Seen {
     mode: Option<Mode>,
     armed: Option<bool>,
-    /// Latitude, longitude, metres above the sea.
+    /// Latitude, longitude, metres above sea level.
     place: Option<(f64, f64, f64)>,
     velocity: Option<Ned>,
 }
 
-/// Brakes vehicle `id` through a mavsdk_server that runs somewhere, for a process that has just begun: unless the vehicle
-/// stands, lands, returns, or a person flies it. One that is not what the backend says is sent nothing. What it did is
-/// written into a run log of its own.
+/// Brakes vehicle `id` through a running mavsdk_server, for a process that has just started, unless the vehicle stands,
+/// lands, returns or is flown by a pilot. A vehicle that is not what the backend says gets no command. The commands go
+/// into a run log of its own.
 ///
 /// # Errors
-/// The server does not answer, or the vehicle is not recognised, or takes neither Hold nor Land.
+/// The server does not answer, or the vehicle is not recognised, or accepts neither Hold nor Land.
 ///
 /// # Cancel safety
-/// Dropped, the commands may or may not have been sent.
+/// When dropped, the commands may or may not have been sent.
 pub(crate) async fn stop_from_nothing(address: &str, id: &str, config: &Config) -> Result<(), String> {
     let endpoint =
         Endpoint::from_shared(address.to_string()).map_err(|error| format!("{address}: {error}"))?;
@@ -85,7 +85,7 @@ async fn stop(story: &Story<'_>, seen: &Seen, channel: Channel, braking: Braking
     story.tell("brake", asked);
     let zero = async {
         if seen.mode.is_none_or(|mode| mode == Mode::Offboard) {
-            // It says no when offboard control is not active; Hold counts.
+            // Fails when offboard control is not active; only Hold counts.
             let _ = story.perform(Command::Standstill, channel.clone()).await;
         }
     };
@@ -105,7 +105,7 @@ async fn stop(story: &Story<'_>, seen: &Seen, channel: Channel, braking: Braking
         .map_err(|landed| format!("the vehicle took neither hold ({trouble}) nor land ({landed})"))
 }
 
-/// What was done, for the run log: nothing is written before the vehicle is stopped.
+/// The lines of the run log, written only after the vehicle is stopped.
 struct Story<'a> {
     id: &'a str,
     clock: Clock,
@@ -133,14 +133,14 @@ impl<'a> Story<'a> {
         done
     }
 
-    /// Writes it into a file of its own. A disk that does not answer is waited for no longer than [`WRITTEN`].
+    /// Writes the lines to a file of their own, and waits for the disk at most [`WRITTEN`].
     async fn write(self, config: &Config) {
         let Some(folder) = config.run_log.clone() else {
             return;
         };
         let (lines, clock) = (std::mem::take(&mut *lock(&self.lines)), self.clock);
         let (tell, told) = oneshot::channel();
-        // A thread of its own: the runtime would wait for one of its own when it ends.
+        // A separate thread, because the runtime waits for its blocking threads when it ends.
         std::thread::spawn(move || {
             let written = RunLog::open(&folder, clock).map(|log| {
                 for (kind, line) in lines {
@@ -162,7 +162,7 @@ impl<'a> Story<'a> {
 }
 
 impl Seen {
-    /// Why nothing is sent, if so.
+    /// The reason to send nothing, if there is one.
     fn leave_alone(&self) -> Option<&'static str> {
         if self.armed == Some(false) {
             return Some("it is disarmed");
@@ -175,7 +175,7 @@ impl Seen {
         }
     }
 
-    /// What ends a flight to a place in mode Hold, where another Hold changes nothing.
+    /// The command that ends a flight to a position in mode Hold, where another Hold has no effect.
     fn stop(&self, braking: Braking) -> Option<Command> {
         let (place, velocity) = (self.place?, self.velocity?);
         let in_hold = self.mode.is_none_or(|mode| mode == Mode::Hold);
@@ -183,7 +183,7 @@ impl Seen {
     }
 }
 
-/// The first word of each stream. An opening is answered with it.
+/// Collects the first message of each stream; a new subscription is answered with one.
 async fn look(channel: &Channel) -> Seen {
     macro_rules! first {
         ($method:ident, $request:expr, |$message:ident| $read:expr) => {

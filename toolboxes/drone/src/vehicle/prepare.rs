@@ -1,6 +1,6 @@
-//! What a vehicle is told once after it was found: rates, the height of a return, the fence.
+//! Settings sent once after a vehicle is found: telemetry rates, return height, fence.
 //!
-//! Never arms or moves, and touches parameters only while the vehicle stands. Read [`prepare`].
+//! Never arms or moves the vehicle, and changes parameters only on the ground. Read [`prepare`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +19,18 @@ use crate::mavsdk::telemetry::{
     SetRatePositionRequest, SetRatePositionVelocityNedRequest,
 };
 
-/// A return climbs to this at most, metres above home: PX4's own default for multicopters.
+/// Greatest height of a return, metres above home: PX4's default for multicopters.
 const RETURN_M: f64 = 30.0;
-/// Attempts for what the vehicle has to confirm.
+/// Attempts at settings that the vehicle has to confirm.
 const TRIES: u32 = 5;
 
-/// Tells a vehicle what it has to know. Ends without an error either way: every guard works without it.
+/// Sends the settings. Failures are not errors: every guard works without them.
 pub(super) async fn prepare(vehicle: Arc<Vehicle>, channel: Channel) -> Option<String> {
     rates(channel.clone()).await;
     let mut heard = vehicle.heard.subscribe();
     let standing =
         |heard: &Telemetry| heard.armed == Some(false) && heard.home.is_some() && heard.health.is_some();
-    // A vehicle that was found in the air is told when it has landed.
+    // A vehicle found in the air gets them after its landing.
     if heard.wait_for(standing).await.is_err() {
         return None;
     }
@@ -61,7 +61,7 @@ pub(super) async fn prepare(vehicle: Arc<Vehicle>, channel: Channel) -> Option<S
 
 async fn rates(channel: Channel) {
     let mut client = TelemetryServiceClient::new(channel);
-    // A vehicle that does not know a rate goes on with its own.
+    // A vehicle that does not know a rate keeps its own.
     let _ = client
         .set_rate_position_velocity_ned(SetRatePositionVelocityNedRequest { rate_hz: 20.0 })
         .await;
@@ -79,7 +79,7 @@ async fn rates(channel: Channel) {
         .await;
 }
 
-/// Sends the fence and listens whether the vehicle takes it: it acknowledges also one that it then ignores.
+/// Sends the fence and checks that the vehicle enforces it: PX4 also acknowledges a fence that it then ignores.
 async fn upload(vehicle: &Arc<Vehicle>, channel: Channel) {
     let Some(home) = vehicle.heard.borrow().home else {
         return;

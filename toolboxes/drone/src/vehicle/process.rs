@@ -1,9 +1,9 @@
-//! A child program that ends when we end, however we end.
+//! A child program that ends with this process, however this process ends.
 //!
-//! The kernel's own way (a death signal) needs unsafe code between fork and exec, and belongs to the thread that forked.
-//! Here a shell holds the read end of a pipe: when our end closes - we closed it, crashed or were killed - the program is
-//! killed within milliseconds. For a vehicle that means: no more setpoints, and PX4 does what its parameters say. Read
-//! [`Child`].
+//! The kernel's parent-death signal needs unsafe code between fork and exec, and is bound to the thread that forked.
+//! Instead a shell holds the read end of a pipe: when our end closes, because we closed it, crashed or were killed, it
+//! kills the program within milliseconds. For a vehicle this means no more setpoints, and PX4 acts on its parameters.
+//! Read [`Child`].
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::lock;
 
-/// `$@` is the program. Standard input is the pipe; the program gets none of it.
+/// `$@` is the program. Standard input is the pipe, which the program does not inherit.
 const SCRIPT: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- & program=$!
 { read -r _ <&3; kill -KILL $program; } >/dev/null 2>&1 & watch=$!
@@ -26,20 +26,20 @@ wait $program; code=$?
 kill $watch 2>/dev/null
 exit $code"#;
 
-/// Lines of a child's output that are kept for error messages.
+/// Lines of a child's output kept for error messages.
 const LINES: usize = 20;
 
 /// A running program. Dropping it kills it.
 pub(crate) struct Child {
     child: tokio::process::Child,
-    /// Open as long as the program is to live.
+    /// The write end of the pipe; the program lives until it closes.
     _leash: Option<ChildStdin>,
     lines: Arc<Mutex<VecDeque<String>>>,
     name: String,
 }
 
 impl Child {
-    /// Starts a program. Its output goes to the log, line by line, and to `each`.
+    /// Starts a program. Each line of its output goes to the log and to `each`.
     ///
     /// # Errors
     /// It cannot be started.
@@ -64,7 +64,7 @@ impl Child {
             .into_owned();
         let lines: Arc<Mutex<VecDeque<String>>> = Arc::default();
         let each: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(each);
-        // They end with the pipes, and those with the program.
+        // These tasks end with the pipes, which close with the program.
         if let Some(out) = child.stdout.take() {
             tasks.spawn(copy(out, name.clone(), Arc::clone(&lines), Arc::clone(&each)));
         }
@@ -79,7 +79,7 @@ impl Child {
         })
     }
 
-    /// Resolves when the program has ended, with what it said last.
+    /// Resolves when the program has ended; returns its last line of output.
     ///
     /// # Cancel safety
     /// Safe.
@@ -92,7 +92,7 @@ impl Child {
         format!("{} ended ({status}): {}", self.name, self.last_line())
     }
 
-    /// What the program said last.
+    /// The program's last line of output.
     pub(crate) fn last_line(&self) -> String {
         lock(&self.lines)
             .back()

@@ -1,14 +1,14 @@
-//! Where mavsdk_server and px4-sim are found.
+//! Finds mavsdk_server and px4-sim.
 
 use std::path::{Path, PathBuf};
 
-/// The wheel of mavsdk-grpc, as `scripts/venv.sh` installs it.
+/// Virtual environment with the wheel of mavsdk-grpc, made by `scripts/venv.sh`.
 const VENV: &str = ".venv-mavsdk";
 
-/// Looks for mavsdk_server: the configuration, PATH, and the environment that `make venv` fills.
+/// Finds mavsdk_server: the configured path, PATH, or the environment of `make venv`.
 ///
 /// # Errors
-/// It is nowhere; says how to get it.
+/// It is not found; says how to install it.
 pub(crate) fn mavsdk_server(configured: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(path) = configured {
         return given(path, "mavsdk_server");
@@ -20,10 +20,10 @@ pub(crate) fn mavsdk_server(configured: Option<&Path>) -> Result<PathBuf, String
     })
 }
 
-/// Looks for px4-sim: the configuration, beside the program and in its `plugins`, and PATH.
+/// Finds px4-sim: the configured path, beside the program and in its `plugins`, or PATH.
 ///
 /// # Errors
-/// It is nowhere; says how to get it.
+/// It is not found; says how to install it.
 pub(crate) fn px4_sim(configured: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(path) = configured {
         return given(path, "px4_sim");
@@ -46,7 +46,7 @@ fn given(path: &Path, key: &str) -> Result<PathBuf, String> {
     Err(format!("{key} {}: no such program", path.display()))
 }
 
-/// The folder of the running program, those above it, and where plugins lie there and below the home folder.
+/// The folders of the running program and its parents, and the plugin folders there and in the home folder.
 fn places() -> Vec<PathBuf> {
     let mut places = Vec::new();
     if let Ok(program) = std::env::current_exe() {

@@ -1,6 +1,6 @@
-//! Whether a vehicle is the simulation that the configuration says, asked of the vehicle itself.
+//! Checks with the vehicle itself whether it is the simulation that the configuration names.
 //!
-//! Asks and judges, commands nothing. What does not answer is not recognised. Read [`recognise`].
+//! Sends queries only, no commands. A vehicle that does not answer is not recognised. Read [`recognise`].
 
 use std::time::Duration;
 
@@ -14,31 +14,31 @@ use crate::mavsdk::param;
 use crate::mavsdk::param::param_service_client::ParamServiceClient;
 
 /// The `legacy_uid` of PX4's SITL with MAVLink system 1: the middle and last four bytes of its board's "SIMULATIONID"
-/// (`boards/px4/sitl`). Each further instance adds one, as its MAVLink system does. Autopilots on Linux boards have names
-/// of their own there (`BBBLUEID00000000`).
+/// (`boards/px4/sitl`). Each further instance adds one to it and to its MAVLink system. Autopilots on Linux boards use
+/// other names there (`BBBLUEID00000000`).
 const SITL_UID: u64 = 5_283_920_058_631_409_231;
-/// MAVLink systems PX4 can have (`MAV_SYS_ID`).
+/// Number of MAVLink systems that PX4 can have (`MAV_SYS_ID`).
 const SYSTEMS: u64 = 250;
-/// How often the identification, or a parameter, is asked for.
+/// Attempts at reading the identification, and a parameter.
 const TRIES: u32 = 40;
 const PARAMETER_TRIES: u32 = 3;
 const POLL: Duration = Duration::from_millis(50);
-/// MAVSDK tries a parameter for 2 s by itself.
+/// Time limit of one read; MAVSDK itself tries for 2 s.
 const PARAMETER: Duration = Duration::from_secs(4);
 
-/// What a vehicle has to be before anything is sent to it.
+/// What a vehicle has to be before any command is sent to it.
 #[derive(Clone, Debug)]
 pub(super) enum Expected {
-    /// The simulator we have started, by the number it was given.
+    /// The simulator that we started, by its nonce.
     Ours(String),
     /// PX4's own simulation.
     Sitl,
-    /// A vehicle that the operator has allowed: whatever is there.
+    /// Any vehicle: the operator has allowed it.
     Real,
 }
 
 impl Expected {
-    /// What a vehicle has to be that no program of ours simulates.
+    /// The expectation for a vehicle that we do not simulate ourselves.
     pub(super) fn of(backend: Backend) -> Self {
         match backend {
             Backend::Px4Sim | Backend::Sitl => Self::Sitl,
@@ -46,16 +46,16 @@ impl Expected {
         }
     }
 
-    /// Whether what is recognised so is a simulation.
+    /// Whether a recognised vehicle is a simulation.
     pub(super) fn simulated(&self) -> bool {
         !matches!(self, Self::Real)
     }
 }
 
-/// Whether this is a vehicle that may be commanded; the inner error is a sentence for the caller of a tool.
+/// Checks whether this vehicle may be commanded; the inner error is a sentence for the tool's caller.
 ///
 /// # Errors
-/// The vehicle does not say who it is, or the connection broke.
+/// The vehicle does not identify itself, or the connection broke.
 ///
 /// # Cancel safety
 /// Safe.
@@ -83,7 +83,7 @@ pub(super) async fn recognise(channel: &Channel, expected: &Expected) -> Result<
     }))
 }
 
-/// Whether it is PX4's SITL with simulated sensors.
+/// Checks for PX4's SITL with simulated sensors.
 async fn sitl(channel: &Channel) -> Result<Result<(), String>, Broken> {
     let (uid, _) = identity(channel).await?;
     if !(SITL_UID..SITL_UID + SYSTEMS).contains(&uid) {
@@ -100,7 +100,7 @@ async fn sitl(channel: &Channel) -> Result<Result<(), String>, Broken> {
         }
         None => return Err(Broken::Lost("the vehicle does not say its SYS_HITL".to_string())),
     }
-    // SIH switches on the one, Gazebo the other (`init.d-posix/airframes`).
+    // SIH sets the first, Gazebo the second (`init.d-posix/airframes`).
     for name in ["SENS_EN_GPSSIM", "SIM_GZ_EN"] {
         if parameter(channel, name).await? == Some(1) {
             return Ok(Ok(()));
@@ -111,7 +111,7 @@ async fn sitl(channel: &Channel) -> Result<Result<(), String>, Broken> {
     ))
 }
 
-/// The old and the new number a vehicle names itself with.
+/// The vehicle's legacy uid and its uid.
 async fn identity(channel: &Channel) -> Result<(u64, String), Broken> {
     let mut client = InfoServiceClient::new(channel.clone());
     for _ in 0..TRIES {
@@ -130,7 +130,7 @@ async fn identity(channel: &Channel) -> Result<(u64, String), Broken> {
     Err(Broken::Lost("the vehicle does not say who it is".to_string()))
 }
 
-/// A whole number of the vehicle's; `None` when it has none of this name, or does not answer.
+/// An integer parameter of the vehicle; `None` when it does not exist or the vehicle does not answer.
 async fn parameter(channel: &Channel, name: &str) -> Result<Option<i32>, Broken> {
     use param::param_result::Result as Said;
     let mut client = ParamServiceClient::new(channel.clone());
@@ -147,7 +147,7 @@ async fn parameter(channel: &Channel, name: &str) -> Result<Option<i32>, Broken>
         };
         match answer.param_result.map(|result| result.result()) {
             Some(Said::Success) => return Ok(Some(answer.value)),
-            // PX4 does not answer for a parameter it does not have.
+            // PX4 does not answer a request for an unknown parameter.
             Some(Said::Timeout | Said::ConnectionError) | None => {}
             Some(_) => return Ok(None),
         }

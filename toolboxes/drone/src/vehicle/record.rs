@@ -1,7 +1,7 @@
-//! What of a flight is written into the run log besides calls and their commands: what the vehicle showed and said, what
-//! was seen, what came of every command and brake, and each judgement on the way.
+//! Writes what happens during a flight into the run log: changes of state, status texts, scenes, the results of
+//! commands and brakes, and the guards' verdicts.
 //!
-//! Writes lines and decides nothing. Read [`Vehicle::record`].
+//! Decides nothing. Read [`Vehicle::record`].
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::{Braked, Call, Command, Telemetry, Trouble, Vehicle, lock};
 use crate::guard::{Landed, Mode, Refusal};
 use crate::scene::SceneError;
 
-/// A source of scenes is written down at most so often: a camera may tell fifty a second.
+/// Shortest interval between two logged scenes of one source; a camera may send fifty a second.
 const SCENE_EVERY: Duration = Duration::from_millis(100);
-/// Sources that are remembered for that; more of them are written down more often.
+/// Greatest number of sources limited that way.
 const SOURCES: usize = 16;
 
-/// Who asked for a command.
+/// The origin of a command.
 #[derive(Clone, Copy)]
 pub(super) enum Asker<'a> {
     /// A call, by its id.
@@ -35,12 +35,12 @@ impl Asker<'_> {
         line
     }
 
-    /// A command that is sent.
+    /// The line of a command.
     pub(super) fn command(self, vehicle: &str, command: &Command) -> Value {
         self.line(json!({"vehicle": vehicle, "command": format!("{command:?}")}))
     }
 
-    /// What came of it.
+    /// The line of its result.
     pub(super) fn ack(self, vehicle: &str, command: &Command, done: &Result<(), Trouble>) -> Value {
         self.line(
             json!({"vehicle": vehicle, "command": command.what(), "ack": match done {
@@ -51,7 +51,7 @@ impl Asker<'_> {
     }
 }
 
-/// What the vehicle showed, for comparison.
+/// The logged part of the telemetry, for comparison.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Shown {
     mode: Option<Mode>,
@@ -72,7 +72,7 @@ impl Shown {
 }
 
 impl Vehicle {
-    /// Writes what has changed since `before`.
+    /// Logs what has changed since `before`.
     pub(super) fn record(&self, before: Shown, heard: &Telemetry) {
         let now = Shown::by(heard);
         if now == before {
@@ -99,12 +99,12 @@ impl Vehicle {
         });
     }
 
-    /// Writes a command, and who asked for it.
+    /// Logs a command and its origin.
     pub(super) fn record_command(&self, by: Asker<'_>, command: &Command) {
         self.log.write("command", || by.command(&self.id, command));
     }
 
-    /// Writes what came of a command. Set points come twenty times a second and are written when they fail.
+    /// Logs the result of a command. Setpoints come twenty times a second; only their failures are logged.
     pub(super) fn record_answer(&self, by: Asker<'_>, command: &Command, done: &Result<(), Trouble>) {
         if done.is_ok() && matches!(command, Command::Position { .. } | Command::Standstill) {
             return;
@@ -112,7 +112,7 @@ impl Vehicle {
         self.log.write("ack", || by.ack(&self.id, command, done));
     }
 
-    /// Writes who asked for a brake, and why nothing was sent where that is so.
+    /// Logs the origin of a brake, and why nothing was sent, if so.
     pub(super) fn record_brake(&self, emergency: bool, asked_by: &str, braked: &Braked) {
         let (number, why) = match braked {
             Braked::Sent(number, _) => (Some(*number), None),
@@ -131,10 +131,10 @@ impl Vehicle {
         });
     }
 
-    /// Takes a scene.
+    /// Stores a scene and logs it.
     ///
     /// # Errors
-    /// As [`crate::scene::SceneStore::put`].
+    /// Like [`crate::scene::SceneStore::put`].
     pub(crate) fn see(&self, scene: Value) -> Result<(), SceneError> {
         let kept = (self.log.is_kept() && self.scene_is_due(&scene)).then(|| scene.clone());
         let taken = self.scene.put(scene);
@@ -164,10 +164,10 @@ impl Vehicle {
 }
 
 impl Call {
-    /// Writes what a check of the guards has found, and hands it on.
+    /// Logs the verdict of a guard and returns it.
     ///
     /// # Errors
-    /// Those of the check.
+    /// Those of the guard.
     pub(crate) fn judged<T: Serialize>(
         &self,
         check: &str,

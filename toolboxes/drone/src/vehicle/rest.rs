@@ -1,7 +1,7 @@
-//! What rest is, and what leads to it.
+//! When a vehicle is at rest, and the commands that lead there.
 //!
-//! Hold alone does not end a flight to a place: PX4 flies it in mode Hold, and begins a mode anew only when the mode
-//! changes. It is ended by another place, the one where the vehicle can stop. Read [`Vehicle::command_rest`].
+//! Hold alone does not end a flight to a position: PX4 flies it in mode Hold, and a request for the present mode has no
+//! effect. A new target, at the stopping distance, ends it. Read [`Vehicle::command_rest`].
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,28 +14,28 @@ use super::{Command, Telemetry, Vehicle, lock};
 use crate::geo::{Ned, Origin};
 use crate::guard::{Braking, Mode, Pose};
 
-/// Slower than this a vehicle counts as at rest, metres per second: PX4's simulation hovers at up to 0.84 m/s.
+/// A vehicle slower than this is at rest, metres per second: PX4's simulation hovers at up to 0.84 m/s.
 const SLOW_MPS: f64 = 0.9;
-/// Faster than this in mode Hold, a vehicle may fly to a place, metres per second.
+/// A vehicle faster than this in mode Hold may be on a flight to a position, metres per second.
 const FLIES_MPS: f64 = 0.5;
-/// A vehicle slows down when its speed falls to this part.
+/// A vehicle slows down when its speed falls below this fraction.
 pub(super) const SLOWING: f64 = 0.9;
 /// How long a brake watches before it judges, vehicle time.
 const WATCH: Duration = Duration::from_millis(1500);
-/// How long a vehicle has to stay slow, vehicle time: one that only turns around or sets out is slow, too.
+/// How long a vehicle has to stay slow, vehicle time; one that reverses or starts moving is slow for a moment, too.
 const STAY: Duration = Duration::from_millis(700);
 
-/// What telemetry shows of a vehicle that was told to stop.
+/// What telemetry shows of a vehicle after a stop.
 pub(crate) enum Resting {
     /// It stands, lands, or holds and is slow or slows down.
     Yes,
     /// Not yet.
     No,
-    /// Not yet, and somebody else flies it: how.
+    /// Not yet, and another party flies it: how.
     Foreign(String),
 }
 
-/// What a brake has seen in a while.
+/// What a brake has observed.
 pub(super) enum Seen {
     /// It is at rest, lands or stands.
     Rest,
@@ -45,23 +45,24 @@ pub(super) enum Seen {
     Flying,
 }
 
-/// What is to be ended.
+/// The flight to be ended.
 #[derive(Clone, Copy)]
 pub(super) struct Flight {
-    /// Set points.
+    /// Whether setpoints control it.
     pub(super) offboard: bool,
-    /// A flight to a place in mode Hold.
+    /// Whether it flies to a position in mode Hold.
     pub(super) reposition: bool,
-    /// It was told to stop ahead and did not: the place ahead may be beyond a fence of the vehicle's own.
+    /// Whether it ignored a stop ahead of it, possibly because that position is beyond its own geofence.
     pub(super) stubborn: bool,
 }
 
-/// The place where a vehicle can stop that is told so now, at the height it has. A nearer one it would pass and fly back to.
+/// Commands the position at the vehicle's stopping distance, at its present height. The vehicle would overshoot a
+/// nearer one and fly back.
 fn stop_point(pose: &Pose, braking: Braking) -> Command {
     stop_place((pose.lat, pose.lon, pose.amsl_m), pose.velocity, braking)
 }
 
-/// The same from latitude, longitude and metres above the sea.
+/// The same from latitude, longitude and metres above sea level.
 pub(super) fn stop_place((lat, lon, amsl_m): (f64, f64, f64), velocity: Ned, braking: Braking) -> Command {
     let flat_mps = velocity[0].hypot(velocity[1]);
     let lead_s = braking.metres(flat_mps) / flat_mps.max(0.01);
@@ -75,41 +76,42 @@ pub(super) fn stop_place((lat, lon, amsl_m): (f64, f64, f64), velocity: Ned, bra
 }
 
 impl Vehicle {
-    /// A call has sent a command that leads to a mode.
+    /// Records that a call has sent a mode-changing command.
     pub(super) fn note_mode_command(&self, command: &Command) {
         self.mode_commands.fetch_add(1, Ordering::SeqCst);
         match command {
             Command::Goto { .. } => self.repositioning.store(true, Ordering::SeqCst),
-            // It may be ignored in favour of the flight to a place.
+            // Ambiguous: the vehicle may ignore it and continue its flight to a position.
             Command::Hold => {}
             _ => self.repositioning.store(false, Ordering::SeqCst),
         }
     }
 
-    /// The flight to a place is over.
+    /// Records that the flight to a position is over.
     pub(crate) fn arrived(&self) {
         self.repositioning.store(false, Ordering::SeqCst);
     }
 
-    /// Whether it may fly to a place in mode Hold, where another Hold changes nothing. It may be somebody else's place.
+    /// Whether it may be on a flight to a position in mode Hold, where another Hold has no effect. The target may be
+    /// another party's.
     pub(crate) fn flies_in_hold(&self, heard: &Telemetry) -> bool {
         let fast = heard.pose().is_some_and(|pose| pose.speed() > FLIES_MPS);
         self.repositioning.load(Ordering::SeqCst) || heard.mode == Some(Mode::Hold) && fast
     }
 
-    /// Where a vehicle that flies to a place in mode Hold is told to stop instead, if it is known where it is.
+    /// The command that stops a flight to a position in mode Hold, if the vehicle's position is known.
     pub(crate) fn stop_here(&self) -> Option<Command> {
         let braking = self.config.flight_limits.braking;
         self.heard.borrow().pose().map(|pose| stop_point(&pose, braking))
     }
 
-    /// Sends what brings it to rest, past every right to command.
+    /// Sends the commands that bring it to rest, without a right to command.
     ///
     /// # Errors
-    /// One of the commands that count was not acknowledged, or cannot be given.
+    /// A required command was not acknowledged or could not be sent.
     ///
     /// # Cancel safety
-    /// Dropped, the commands may or may not have been sent.
+    /// When dropped, the commands may or may not have been sent.
     pub(super) async fn command_rest(
         &self,
         channel: Channel,
@@ -127,7 +129,7 @@ impl Vehicle {
             }
             let braking = self.config.flight_limits.braking;
             let pose = self.heard.borrow().pose();
-            // A stubborn one is told to stop where it is.
+            // A vehicle that ignored it is told to stop at its present position.
             let pose = pose.map(|pose| Pose {
                 velocity: if flight.stubborn { [0.0; 3] } else { pose.velocity },
                 ..pose
@@ -150,15 +152,15 @@ impl Vehicle {
 
     async fn zero(&self, channel: Channel, brake: u64, flight: Flight) {
         if flight.offboard {
-            // Without an answer the mode follows all the same.
+            // The mode is requested anyway, even without an acknowledgement.
             let _ = self.tell(brake, Command::Standstill, channel).await;
         }
     }
 
-    /// Sends a command of a brake, past every right to command, and writes that into the run log.
+    /// Sends one command of a brake, without a right to command, and logs it.
     ///
     /// # Errors
-    /// As [`Command::perform`].
+    /// Like [`Command::perform`].
     pub(super) async fn tell(&self, brake: u64, command: Command, channel: Channel) -> Result<(), Trouble> {
         let by = Asker::Brake(brake);
         self.record_command(by, &command);
@@ -171,7 +173,7 @@ impl Vehicle {
         self.heard.borrow().pose().map(|pose| pose.speed())
     }
 
-    /// Watches for a while whether it comes to rest.
+    /// Watches for a while whether the vehicle comes to rest.
     ///
     /// # Cancel safety
     /// Safe.
@@ -200,7 +202,7 @@ impl Vehicle {
         }
     }
 
-    /// Whether telemetry shows that a stop has its effect.
+    /// Whether telemetry shows that a stop takes effect.
     pub(crate) fn resting(&self) -> Resting {
         let heard = self.telemetry();
         let slow = slows(*lock(&self.braked_at_mps), heard.pose().map(|pose| pose.speed()));
@@ -216,7 +218,7 @@ impl Vehicle {
     }
 }
 
-/// Whether a vehicle is slow, or has become slower.
+/// Whether a vehicle is slow or has slowed down.
 fn slows(before: Option<f64>, now: Option<f64>) -> bool {
     match (before, now) {
         (_, Some(now)) if now < SLOW_MPS => true,

@@ -1,6 +1,6 @@
-//! The telemetry streams: what the vehicle says, written into [`Telemetry`].
+//! The telemetry streams, written into [`Telemetry`].
 //!
-//! One task a stream, opened once a connection. Never commands, never decides. Read [`listen`].
+//! One task per stream, opened once per connection. Sends no commands and decides nothing. Read [`listen`].
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::mavsdk::telemetry::telemetry_service_client::TelemetryServiceClient;
 use crate::mavsdk::{camera, core, events, mavlink_direct, mission, telemetry};
 use crate::scene::Side;
 
-/// Opens a stream and writes each of its messages into the telemetry, in a task of its own.
+/// Opens a stream and stores each of its messages, in a task of its own.
 macro_rules! stream {
     ($vehicle:expr, $channel:expr, $streams:expr; $client:ident, $method:ident, $request:expr, |$heard:ident, $message:ident| $write:expr) => {
         let (vehicle, mut client) = (Arc::clone($vehicle), $client::new($channel.clone()));
@@ -42,7 +42,7 @@ macro_rules! stream {
     };
 }
 
-/// Subscribes to everything the tools read. Each stream is opened once: an opening costs up to 2 s until the first word.
+/// Subscribes to everything the tools read. Each stream is opened once, because its first message takes up to 2 s.
 pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
     stream!(
         vehicle, channel, streams;
@@ -228,12 +228,13 @@ pub(super) fn listen(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut Jo
     range_sensors(vehicle, channel, streams);
 }
 
-/// MAVLink's numbers of components that are cameras, and of the type of one.
+/// MAVLink's component ids of cameras, and the component type of a camera.
 const CAMERAS: std::ops::RangeInclusive<u32> = 100..=105;
 const CAMERA_TYPE: u64 = 30;
 
-/// The camera, once one was heard. From the first request for cameras on, mavsdk_server asks every component that has a
-/// heartbeat for a camera's state each 5 s, the autopilot included, for as long as it runs; PX4 refuses and beeps.
+/// Subscribes to the camera after a camera's heartbeat. After the first request for cameras, mavsdk_server asks every
+/// component with a heartbeat, the autopilot included, for a camera's state every 5 s as long as it runs; PX4 refuses
+/// each request with a beep.
 fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
     let (vehicle, channel) = (Arc::clone(vehicle), channel.clone());
     streams.spawn(async move {
@@ -259,7 +260,7 @@ fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Opti
             camera::SubscribeCaptureInfoRequest {},
             |heard, message| {
                 match message.capture_info {
-                    // Another camera's photo says nothing about ours.
+                    // Another camera's photo.
                     Some(capture) if heard.camera.is_some_and(|ours| ours != capture.component_id) => {}
                     Some(capture) if capture.is_success => heard.captures += 1,
                     Some(_) => heard.failed_captures += 1,
@@ -288,7 +289,7 @@ fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Opti
     });
 }
 
-/// Waits for the heartbeat of a camera.
+/// Waits for a camera's heartbeat.
 async fn camera_heard(channel: &Channel) -> Result<(), String> {
     let request = mavlink_direct::SubscribeMessageRequest {
         message_name: "HEARTBEAT".to_string(),
@@ -299,7 +300,7 @@ async fn camera_heard(channel: &Channel) -> Result<(), String> {
         .await;
     let mut stream = match asked {
         Ok(stream) => stream.into_inner(),
-        // An older server, which cannot be asked so.
+        // An older server has no such subscription.
         Err(status) if status.code() == tonic::Code::Unimplemented => return Ok(()),
         Err(status) => return Err(failed(&status)),
     };
@@ -321,8 +322,7 @@ fn is_camera(heartbeat: &mavlink_direct::MavlinkMessage) -> bool {
     CAMERAS.contains(&heartbeat.component_id) || of_type().unwrap_or(false)
 }
 
-/// Why the vehicle would not arm. PX4 tells that by events, which mavsdk_server understands once it has read their texts
-/// from the vehicle.
+/// Why the vehicle would not arm. PX4 reports it as events, whose texts mavsdk_server first reads from the vehicle.
 fn arming_checks(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
     let (vehicle, mut client) = (Arc::clone(vehicle), EventsServiceClient::new(channel.clone()));
     streams.spawn(async move {
@@ -330,7 +330,7 @@ fn arming_checks(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
         let failed = |status: &tonic::Status| format!("arming checks: {}", status.message());
         let mut stream = match client.subscribe_health_and_arming_checks(request).await {
             Ok(stream) => stream.into_inner(),
-            // An older server: there are the vehicle's texts.
+            // An older server: only the vehicle's status texts remain.
             Err(status) if status.code() == tonic::Code::Unimplemented => return None,
             Err(status) => return Some(failed(&status)),
         };
@@ -344,8 +344,8 @@ fn arming_checks(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
     });
 }
 
-/// What is wrong in the mode it would arm in, or anywhere: warnings and worse. Where none of it is an error, all of it: a mode
-/// that does not arm and a home that is not known are information to PX4.
+/// The problems of the mode that it would arm in, or of any: warnings and worse. Where none is an error, all of them:
+/// PX4 reports a mode that does not arm and an unknown home as information.
 fn checks(report: events::HealthAndArmingCheckReport) -> Checks {
     let mode = report.current_mode_intention.unwrap_or_default();
     let problems = if mode.problems.is_empty() {
@@ -371,7 +371,7 @@ fn checks(report: events::HealthAndArmingCheckReport) -> Checks {
     }
 }
 
-/// Range sensors: one that looks ahead is an obstacle's distance, one that looks down the ground's.
+/// Range sensors: one that looks ahead measures obstacles, one that looks down the height above ground.
 fn range_sensors(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Option<String>>) {
     let (vehicle, mut client) = (Arc::clone(vehicle), TelemetryServiceClient::new(channel.clone()));
     streams.spawn(async move {
@@ -407,7 +407,8 @@ fn range_sensors(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSe
     });
 }
 
-/// MAVSDK says 0 to 100; forks have said 0 to 1, or hundredths of a percent. What makes no sense is no charge.
+/// MAVSDK reports 0 to 100; forks have reported 0 to 1 or hundredths of a percent. Any other value means an unknown
+/// charge.
 fn percent(said: f64) -> f64 {
     match said {
         said if (0.0..=100.0).contains(&said) => said,

@@ -1,7 +1,7 @@
-//! What the vehicle says, as it was last heard.
+//! The latest telemetry of the vehicle.
 //!
-//! Plain data with the moment each piece came; written by the streams of [`super::streams`], read by everybody else
-//! without waiting. Read [`Telemetry`].
+//! Plain data with the time of each message. [`super::streams`] writes it; all other modules read it without waiting.
+//! Read [`Telemetry`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::geo::{Ned, Origin, length};
 use crate::guard::{Checks, HOME_M, Health, Home, Landed, Mode, POSE_MAX_AGE_S, Pose};
 
-/// A value and when it came.
+/// A value and its time of receipt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<T> {
     pub(crate) value: T,
@@ -28,7 +28,7 @@ impl<T> Seen<T> {
     }
 }
 
-/// Place in degrees, heights in metres.
+/// Position in degrees, heights in metres.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) lat: f64,
@@ -37,7 +37,7 @@ pub(crate) struct Place {
     pub(crate) relative_m: f64,
 }
 
-/// Charge in percent, volts, and seconds left where the vehicle says so.
+/// Charge in percent, volts, and seconds left if the vehicle reports them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Battery {
     pub(crate) pct: f64,
@@ -45,10 +45,10 @@ pub(crate) struct Battery {
     pub(crate) remaining_s: Option<f64>,
 }
 
-/// Something the vehicle said in words.
+/// A status text of the vehicle.
 #[derive(Clone, Debug)]
 pub(crate) struct Text {
-    /// Counts up, so that a caller can tell what came later.
+    /// Sequence number, so that a caller can tell which texts came later.
     pub(crate) number: u64,
     pub(crate) severity: &'static str,
     pub(crate) text: Arc<str>,
@@ -61,18 +61,18 @@ pub(crate) struct Mission {
     pub(crate) total: i32,
 }
 
-/// Everything heard from one vehicle.
+/// Everything received from one vehicle.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Telemetry {
-    /// What MAVSDK says of the connection.
+    /// MAVSDK's view of the connection.
     pub(crate) connected: bool,
-    /// When anything came last.
+    /// When the last message of any kind came.
     pub(crate) heard: Option<Instant>,
-    /// The vehicle's own time since it has booted, microseconds, as far as it tells.
+    /// The vehicle's time since boot, microseconds; 0 until it is reported.
     pub(super) booted_us: u64,
-    /// Messages in a row with an earlier time.
+    /// Consecutive messages with an earlier time.
     pub(super) behind: u32,
-    /// How many times it was seen to restart.
+    /// Number of restarts detected.
     pub(crate) boots: u32,
     pub(crate) place: Option<Seen<Place>>,
     pub(crate) local: Option<Seen<(Ned, Ned)>>,
@@ -82,16 +82,16 @@ pub(crate) struct Telemetry {
     pub(crate) landed: Option<Landed>,
     pub(crate) mode: Option<Mode>,
     pub(crate) health: Option<Health>,
-    /// What it says of the checks before arming.
+    /// Its arming checks.
     pub(crate) checks: Option<Checks>,
     pub(crate) satellites: Option<i32>,
-    /// By the vehicle's numbers for them.
+    /// By battery id.
     pub(crate) batteries: BTreeMap<u32, Seen<Battery>>,
     pub(crate) clearance_m: Option<Seen<f64>>,
     pub(crate) camera: Option<i32>,
-    /// Photos the camera has reported as taken.
+    /// Photos that the camera reported as taken.
     pub(crate) captures: u64,
-    /// Photos the camera has reported as failed.
+    /// Photos that the camera reported as failed.
     pub(crate) failed_captures: u64,
     /// Whether the camera records a video.
     pub(crate) recording: Option<Seen<bool>>,
@@ -99,32 +99,32 @@ pub(crate) struct Telemetry {
     pub(crate) texts: VecDeque<Text>,
     pub(crate) texts_so_far: u64,
     pub(crate) origin: Option<Origin>,
-    /// Where it stood before it was armed.
+    /// Where it stood before arming.
     pub(crate) home: Option<Home>,
-    /// Latitude and longitude where it was seen standing before it was armed; not known of a vehicle found in the air.
+    /// Latitude and longitude where it stood before arming; unknown for a vehicle found in the air.
     pub(crate) launch: Option<(f64, f64)>,
-    /// Latitude and longitude of the first home: it holds the fence in its place.
+    /// Latitude and longitude of the first home; the centre of a round fence stays there.
     pub(crate) anchor: Option<(f64, f64)>,
 }
 
-/// Texts that are kept: a refusal is explained by the last one or two.
+/// Texts that are kept; one or two explain a refusal.
 const TEXTS: usize = 16;
-/// The vehicle is lost after this silence: MAVSDK's own limit for heartbeats.
+/// The link is lost after this silence: MAVSDK's own limit for heartbeats.
 const LOST: Duration = Duration::from_secs(3);
 
-/// So many in a row tell of a restart: another part of the vehicle may have a clock of its own.
+/// Consecutive earlier messages that prove a restart; a few may come from a component with its own clock.
 const BEHIND: u32 = 5;
-/// Messages of one boot come in the wrong order by less than this, microseconds.
+/// Messages of one boot may be out of order by less than this, microseconds.
 const DISORDER_US: u64 = 1_000_000;
 
 impl Telemetry {
-    /// Whether the vehicle is heard.
+    /// Whether telemetry arrives.
     pub(crate) fn link_ok(&self) -> bool {
         self.connected && self.heard.is_some_and(|at| at.elapsed() < LOST)
     }
 
-    /// Takes the vehicle's time since it has booted. Where that goes back it has restarted, and what it said before is
-    /// about another flight, or another vehicle.
+    /// Stores the vehicle's time since boot. When it goes back, the vehicle has restarted, and older data belongs to
+    /// another flight or another vehicle.
     pub(crate) fn time(&mut self, booted_us: u64) {
         if booted_us + DISORDER_US < self.booted_us {
             self.behind += 1;
@@ -145,7 +145,7 @@ impl Telemetry {
         (self.booted_us, self.behind) = (booted_us, 0);
     }
 
-    /// Where the vehicle is, if that is fresh.
+    /// The pose, if it is fresh.
     pub(crate) fn pose(&self) -> Option<Pose> {
         let fresh = |at: Instant| at.elapsed().as_secs_f64() <= POSE_MAX_AGE_S;
         let (place, local, yaw) = (self.place?, self.local?, self.yaw_deg?);
@@ -182,7 +182,8 @@ impl Telemetry {
         })
     }
 
-    /// The emptiest battery that was told within `at_most`. One without an estimate counts when no other has any.
+    /// The battery with the lowest charge reported within `at_most`. One without an estimate of the charge counts only
+    /// when no other has one.
     pub(crate) fn battery(&self, at_most: Duration) -> Option<Battery> {
         let fresh = self
             .batteries
@@ -196,22 +197,22 @@ impl Telemetry {
             })
     }
 
-    /// Whether it may be moving: armed, in the air, or nobody knows.
+    /// Whether it may be moving: armed, in the air, or unknown.
     pub(crate) fn may_move(&self) -> bool {
         self.armed != Some(false) || self.in_air != Some(false)
     }
 
-    /// Whether it stands.
+    /// Whether it stands on the ground.
     pub(crate) fn on_ground(&self) -> bool {
         self.landed == Some(Landed::OnGround) && self.in_air != Some(true)
     }
 
-    /// Whether it is where it took off, some metres more or less. Where that is not known, it is not.
+    /// Whether it is within a few metres of its take-off point; false when that is unknown.
     pub(crate) fn is_over_launch(&self) -> bool {
         matches!((self.pose(), self.launch), (Some(pose), Some((lat, lon))) if pose.away_from(lat, lon) <= HOME_M)
     }
 
-    /// Adds something said.
+    /// Adds a status text.
     pub(crate) fn said(&mut self, severity: &'static str, text: &str) {
         self.texts_so_far += 1;
         if self.texts.len() == TEXTS {
@@ -225,7 +226,7 @@ impl Telemetry {
         });
     }
 
-    /// What was said after text `number`, the newest last, or nothing.
+    /// The status texts after text `number`, oldest first, if any.
     pub(crate) fn words_since(&self, number: u64) -> Option<String> {
         let words: Vec<&str> = self
             .texts
@@ -236,7 +237,7 @@ impl Telemetry {
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// The last words that were a warning or worse.
+    /// The last status text of severity warning or worse.
     pub(crate) fn last_warning(&self) -> Option<String> {
         let grave = |text: &&Text| !matches!(text.severity, "debug" | "info" | "notice");
         self.texts
@@ -246,20 +247,20 @@ impl Telemetry {
             .map(|text| text.text.to_string())
     }
 
-    /// Forgets what is asked of it anew after a silence.
+    /// Clears what is asked for again after a silence.
     pub(crate) fn forget_health(&mut self) {
         (self.health, self.checks) = (None, None);
     }
 
-    /// The last words.
+    /// The last status text.
     pub(crate) fn last_words(&self) -> Option<String> {
         self.texts.back().map(|text| text.text.to_string())
     }
 
-    /// Works out where home is. While the vehicle is disarmed it is where it stands; then its place and its height stay for
-    /// the whole flight: PX4 corrects its own home for two minutes after a take-off, by a metre and more, and what it calls
-    /// its height jumps with it. Where the vehicle was found in the air, it is the origin of its local frame, at the height
-    /// that the vehicle counts from.
+    /// Determines home. While the vehicle is disarmed, home is where it stands; during a flight it stays fixed, because
+    /// PX4 corrects its own home by a metre and more for two minutes after a take-off, and its reported height jumps
+    /// with it. For a vehicle found in the air, home is the origin of its local frame, at the vehicle's height
+    /// reference.
     pub(crate) fn settle_home(&mut self) {
         let (Some(place), Some(local)) = (self.place, self.local) else {
             return;

@@ -1,10 +1,8 @@
-//! MAVSDK without a server, a socket or a real second: the services the toolbox uses, in this process, around the
-//! vehicle model of px4-sim.
+//! A fake MAVSDK in this process: the services that the toolbox uses, around the vehicle model of px4-sim.
 //!
-//! Time is tokio's, so a paused clock makes a flight take no time. What mavsdk_server does by itself is done here, too:
-//! it repeats the last set point twenty times a second whether or not its client lives, until the mode is left. A fake
-//! proves what the toolbox does with these answers; that the real server answers so is shown elsewhere. Read
-//! [`FakeMavsdk`].
+//! Time is tokio's, so that a flight takes no real time on a paused clock. The fake repeats the last setpoint twenty
+//! times a second until the mode is left, whether or not its client lives, as mavsdk_server does. Other tests check
+//! that the real server behaves like this fake. Read [`FakeMavsdk`].
 
 #[path = "fake_mavsdk/action.rs"]
 mod action;
@@ -33,31 +31,31 @@ use tonic::{Response, Status};
 
 use drone::mavsdk;
 
-/// The vehicle's model moves so often, seconds; two of its own steps.
+/// Step of the vehicle model, seconds; two of its own steps.
 const TICK_S: f64 = 0.02;
-/// mavsdk_server repeats set points so often, seconds.
+/// Interval at which mavsdk_server repeats setpoints, seconds.
 const REPEAT_S: f64 = 0.05;
-/// And goes on for so long after a start although the mode is another one, seconds.
+/// How long it continues after a start in another mode, seconds.
 const GRACE_S: f64 = 3.0;
 
-/// What the services share.
+/// The state shared by the services.
 pub(crate) struct Sim {
-    /// The vehicle.
     pub(crate) vehicle: Vehicle,
-    /// What it identifies itself with.
+    /// The vehicle's identification.
     pub(crate) uid: u64,
-    /// The server's camera plugin runs: from the first request on it asks every component with a heartbeat, for ever.
+    /// Whether the server's camera plugin runs; after the first request it asks every component with a heartbeat, for
+    /// ever.
     pub(crate) asks_for_cameras: bool,
-    /// The vehicle tells its health.
+    /// Whether the vehicle reports its health.
     pub(crate) tells_health: bool,
-    /// The link is down: nothing is heard and nothing arrives.
+    /// Whether the link is down in both directions.
     pub(crate) silent: bool,
-    /// How far above the truth the vehicle believes to be, metres. PX4 takes a new home when it takes off, so that this
-    /// shows as a height above home on the ground and not in the air.
+    /// Error of the vehicle's height estimate, metres. PX4 sets home anew at take-off, so this shows as a height above
+    /// home on the ground but not in the air.
     pub(crate) height_error_m: f64,
-    /// What is told of batteries besides the vehicle's own: number and percent. `None`: nothing of any.
+    /// Reported batteries instead of the vehicle's own: id and percent. `None`: none of any.
     pub(crate) batteries: Option<Vec<(u32, f64)>>,
-    /// The way back is down for commands: they are carried out, and MAVSDK says that it timed out.
+    /// Whether acknowledgements are lost: commands are carried out, and MAVSDK reports a timeout.
     pub(crate) unacknowledged: bool,
     setpoint: Option<Setpoint>,
     started: f64,
@@ -78,7 +76,7 @@ type Answered<T> = Result<Response<T>, Status>;
 type Told<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 impl FakeMavsdk {
-    /// A MAVSDK around this vehicle; its time begins now, with tokio's.
+    /// Starts the services around this vehicle; its time begins now, with tokio's.
     ///
     /// The tasks end with the runtime.
     pub(crate) fn start(vehicle: Vehicle) -> Self {
@@ -112,12 +110,12 @@ impl FakeMavsdk {
         fake
     }
 
-    /// The vehicle and what surrounds it.
+    /// Locks the vehicle and its surroundings.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Sim> {
         self.sim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection to it: gRPC as always, over a pipe.
+    /// A gRPC connection over an in-memory pipe.
     pub(crate) fn channel(&self) -> Channel {
         let (accept, accepted) = mpsc::channel(4);
         let incoming = stream::unfold(accepted, |mut accepted| async move {
@@ -195,7 +193,7 @@ impl FakeMavsdk {
     }
 }
 
-/// Turns a broadcast into a stream; what was missed is missed.
+/// Turns a broadcast into a stream; missed messages are lost.
 fn told<S: Clone + Send + 'static, T: Send + 'static>(
     receiver: broadcast::Receiver<S>,
     make: impl Fn(S) -> T + Send + Copy + 'static,
@@ -232,7 +230,7 @@ impl Sim {
             if self.silent {
                 continue;
             }
-            // Nobody listening is fine.
+            // There may be no receiver.
             match notice {
                 Notice::Text(severity, text) => drop(self.texts.send((severity, text))),
                 Notice::Photo(photo) => drop(self.photos.send(photo)),
@@ -241,7 +239,7 @@ impl Sim {
         }
     }
 
-    /// The autopilot boots anew; the server lives on and goes on with the same vehicle.
+    /// Reboots the autopilot; the server continues with the same vehicle.
     #[allow(dead_code, reason = "each test uses a part")]
     pub(crate) fn reboot(&mut self) {
         self.vehicle.reboot();
@@ -257,8 +255,8 @@ impl Sim {
         }
     }
 
-    /// With each heartbeat the server looks whether the vehicle is still in offboard mode; one that has long left it, or
-    /// was never told to start, gets no more set points.
+    /// With each heartbeat the server checks whether the vehicle is still in offboard mode. A vehicle that left it long
+    /// ago, or was never told to start, gets no more setpoints.
     fn hear_heartbeat(&mut self) {
         let late = self.vehicle.time() - self.started > GRACE_S;
         if self.vehicle.mode() != Mode::Offboard && late {
@@ -266,13 +264,13 @@ impl Sim {
         }
     }
 
-    /// What a lost link makes of every command, after the server's patience.
+    /// Whether a command gets through; over a lost link it fails after the server's timeout.
     fn reachable(&self) -> bool {
         !self.silent
     }
 }
 
-/// Where the answer to a command stands in MAVSDK's enums: success, denied, timeout.
+/// The result of a command in MAVSDK's enums: success, denied, timeout.
 fn verdict(ack: Ack) -> (i32, &'static str) {
     match ack {
         Ack::Accepted => (1, "Success"),

@@ -1,4 +1,4 @@
-//! A caller with a seed: half of what it asks for makes sense, the rest is anything.
+//! A seeded random caller: about half of its requests make sense.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::serde_json::{Map, Value, json};
 
-/// Every tool and its arguments, a letter each for what kind of number makes sense.
+/// Every tool and the kind of number that makes sense for each argument.
 const TOOLS: &[(&str, &[(&str, Kind)])] = &[
     ("arm", &[]),
     ("disarm", &[]),
@@ -120,15 +120,14 @@ enum Kind {
     Share,
 }
 
-/// The caller.
+/// The random caller.
 pub(crate) struct Caller {
-    /// What it began with.
     pub(crate) seed: u64,
     random: fastrand::Rng,
 }
 
 impl Caller {
-    /// A caller that always does the same.
+    /// A caller whose requests depend only on the seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -157,7 +156,7 @@ impl Caller {
             } else {
                 self.anything(2)
             };
-            // Also required ones are left out now and then.
+            // Sometimes a required argument is missing.
             if sane && *name != "yaw_deg" || self.random.f64() < 0.8 {
                 args.insert((*name).to_owned(), value);
             }
@@ -170,7 +169,7 @@ impl Caller {
         (tool, Value::Object(args))
     }
 
-    /// When and how the call is to be stopped, if it is.
+    /// When and how to stop the call, if at all.
     pub(crate) fn interruption(&mut self) -> Option<(Duration, bool)> {
         (self.random.f64() < 0.08).then(|| {
             let after = Duration::from_secs_f64(self.random.f64() * 12.0);
@@ -178,12 +177,12 @@ impl Caller {
         })
     }
 
-    /// Whether to look for a while that nothing moves.
+    /// Whether to check for a while that nothing moves.
     pub(crate) fn rests(&mut self) -> bool {
         self.random.f64() < 0.02
     }
 
-    /// A moment between two calls.
+    /// The pause between two calls.
     pub(crate) fn pause(&mut self) -> Duration {
         Duration::from_millis(self.random.u64(..300))
     }

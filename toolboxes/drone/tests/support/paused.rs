@@ -1,4 +1,4 @@
-//! The toolbox over the in-process MAVSDK, on a clock that is paused: nothing here takes real time but the computing.
+//! The toolbox with the in-process MAVSDK, on a paused clock: only computation takes real time.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -15,15 +15,15 @@ use px4_sim::{Home, Mode, Quirk, Quirks, Vehicle, World};
 
 use crate::fake_mavsdk::{FakeMavsdk, Sim};
 
-/// A vehicle on the ground that has booted, and the toolbox that hears it.
+/// A booted vehicle on the ground, and the toolbox that is connected to it.
 #[derive(Clone)]
 pub(crate) struct Paused {
     pub(crate) fake: FakeMavsdk,
     pub(crate) fleet: Arc<Fleet>,
 }
 
-/// Everything that real PX4 does, but that it stands still where it hovers and the ground keeps its height: for what is
-/// measured to the centimetre. `random_missions.rs` flies with that, too.
+/// All quirks of real PX4 except drift while hovering and on the ground, for measurements to the centimetre.
+/// `random_missions.rs` flies with drift.
 pub(crate) fn steady() -> Quirks {
     let mut quirks = Quirks::all();
     quirks.set(Quirk::HoverWanders, false);
@@ -36,7 +36,7 @@ pub(crate) fn fly<F: Future<Output = ()>>(config: Value, world: World, flight: i
     fly_this(config, Vehicle::new(Home::default(), steady(), world), flight);
 }
 
-/// Nothing to see and nothing in the way.
+/// A world without objects and obstacles.
 pub(crate) fn empty() -> World {
     World {
         things: Vec::new(),
@@ -44,7 +44,7 @@ pub(crate) fn empty() -> World {
     }
 }
 
-/// As [`fly`], in an empty world and from so many metres up.
+/// Like [`fly`], in an empty world and from a hover at this height.
 pub(crate) fn airborne<F: Future<Output = ()>>(config: Value, alt_m: f64, flight: impl FnOnce(Paused) -> F) {
     fly(config, empty(), async |paused| {
         paused.take_off(alt_m).await;
@@ -52,7 +52,7 @@ pub(crate) fn airborne<F: Future<Output = ()>>(config: Value, alt_m: f64, flight
     });
 }
 
-/// As [`fly`], with a vehicle of the caller's.
+/// Like [`fly`], with the given vehicle.
 pub(crate) fn fly_this<F: Future<Output = ()>>(
     config: Value,
     vehicle: Vehicle,
@@ -95,7 +95,7 @@ impl Paused {
         self.fake.lock().vehicle.time()
     }
 
-    /// Where it really is, and all else.
+    /// The vehicle's true state.
     pub(crate) fn truth(&self) -> Value {
         json!(Truth::of(&self.fake.lock().vehicle))
     }
@@ -104,7 +104,7 @@ impl Paused {
         self.fake.lock().vehicle.mode()
     }
 
-    /// A call that has to work.
+    /// Calls a tool that has to succeed.
     pub(crate) async fn ok(&self, tool: &str, args: Value) -> Value {
         let answer = self.fleet.call(tool, args.clone()).await;
         assert_eq!(answer["ok"], true, "{tool} {args}: {answer}\n{}", self.story());
@@ -117,7 +117,7 @@ impl Paused {
         self.ok("takeoff", json!({"alt_m": alt_m})).await;
     }
 
-    /// Starts a call, lets something happen once `when` holds, and returns the answer and when it happened.
+    /// Starts a call, acts on the simulation once `when` holds, and returns the answer and the time of the action.
     pub(crate) async fn in_the_middle(
         &self,
         tool: &str,
@@ -141,7 +141,7 @@ impl Paused {
         (answer.expect("the call ends"), then)
     }
 
-    /// The commands that reached the vehicle at or after this time, without set points.
+    /// The commands that reached the vehicle at or after this time, without setpoints.
     pub(crate) fn commands_since(&self, t: f64) -> Vec<String> {
         let sim = self.fake.lock();
         let command = |what: &What| match what {
@@ -152,7 +152,7 @@ impl Paused {
         since.filter_map(|entry| command(&entry.what)).collect()
     }
 
-    /// How many set points reached the vehicle at or after this time.
+    /// Number of setpoints that reached the vehicle at or after this time.
     pub(crate) fn setpoints_since(&self, t: f64) -> usize {
         let sim = self.fake.lock();
         let setpoint = |what: &What| matches!(what, What::Setpoint { .. });
@@ -160,7 +160,7 @@ impl Paused {
         since.filter(|entry| setpoint(&entry.what)).count()
     }
 
-    /// What happened, for failures.
+    /// A log of events for failure messages.
     pub(crate) fn story(&self) -> String {
         let sim = self.fake.lock();
         let told = sim

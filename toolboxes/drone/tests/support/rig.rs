@@ -18,10 +18,10 @@ use drone::Drone;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::testing::Harness;
 
-/// How fast the tests fly.
+/// Simulated seconds per real second.
 pub(crate) const SPEED: f64 = 4.0;
 
-/// A toolbox that flies a simulator.
+/// A toolbox connected to a simulator.
 pub(crate) struct Rig {
     pub(crate) harness: Harness,
     pub(crate) control: SocketAddr,
@@ -31,7 +31,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The server of the published package, where `scripts/venv.sh` has put it; without it the test that asks is skipped.
+/// The server of the published package, as `scripts/venv.sh` installs it; without it the test is skipped.
 pub(crate) fn mavsdk_server() -> Option<PathBuf> {
     let pythons = std::fs::read_dir(root().join(".venv-mavsdk/lib"));
     let server = pythons.into_iter().flatten().find_map(|python| {
@@ -47,7 +47,7 @@ pub(crate) fn mavsdk_server() -> Option<PathBuf> {
     server
 }
 
-/// The simulator, built if it is not.
+/// The simulator; builds it if necessary.
 pub(crate) fn px4_sim() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT
@@ -63,7 +63,7 @@ pub(crate) fn px4_sim() -> PathBuf {
             build
                 .args(["build", "--quiet", "--locked", "--manifest-path"])
                 .arg(root().join("toolboxes/px4-sim/Cargo.toml"));
-            // A bench runs without debugging in mind.
+            // A bench runs with optimisation.
             if target.ends_with("release") {
                 build.arg("--release");
             }
@@ -82,7 +82,7 @@ pub(crate) fn free_port() -> u16 {
         .port()
 }
 
-/// Puts `more` over `base`, key by key.
+/// Merges `more` into `base`, key by key.
 pub(crate) fn over(mut base: Value, more: Value) -> Value {
     match (base.as_object_mut(), more) {
         (Some(object), Value::Object(more)) => {
@@ -96,7 +96,7 @@ pub(crate) fn over(mut base: Value, more: Value) -> Value {
     }
 }
 
-/// What the simulator leaves to chance: from `DRONE_SEED`, otherwise the same in each run of a test. A failure prints it.
+/// The simulator's random seed: `DRONE_SEED`, or else constant per test. A failure prints it.
 fn seed() -> u64 {
     let given = std::env::var("DRONE_SEED")
         .ok()
@@ -123,7 +123,7 @@ impl Rig {
         Some((over(config, more), control))
     }
 
-    /// Opens the toolbox and waits until it hears the vehicle; `None` where there is no mavsdk_server.
+    /// Opens the toolbox and waits for telemetry; `None` without a mavsdk_server.
     pub(crate) fn open(more: Value) -> Option<Self> {
         let (config, control) = Self::config(more)?;
         let harness = Harness::open::<Drone>(config)
@@ -137,7 +137,7 @@ impl Rig {
         Some(rig)
     }
 
-    /// As `open`, and hovering.
+    /// Like `open`, and takes off.
     pub(crate) fn airborne(alt_m: f64, more: Value) -> Option<Self> {
         let rig = Self::open(more)?;
         rig.take_off(alt_m);
@@ -162,7 +162,7 @@ impl Rig {
         answer
     }
 
-    /// Calls a tool that has to say no, with this code.
+    /// Calls a tool that has to refuse with this code.
     pub(crate) fn refused(&self, tool: &str, args: Value, code: &str) -> Value {
         let answer = self.call(tool, args.clone());
         assert_eq!(
@@ -173,7 +173,7 @@ impl Rig {
         answer
     }
 
-    /// Waits until `look` says yes, at most 30 s.
+    /// Waits until `look` returns true, at most 30 s.
     pub(crate) fn until(&self, what: &str, mut look: impl FnMut(&Self) -> bool) {
         let end = Instant::now() + Duration::from_secs(30);
         while !look(self) {
@@ -186,22 +186,22 @@ impl Rig {
         }
     }
 
-    /// Asks the simulator's control channel.
+    /// Sends a request to the simulator's control channel.
     pub(crate) fn sim(&self, request: Value) -> Value {
         ask(self.control, request)
     }
 
-    /// Where the vehicle really is: north, east, down.
+    /// The vehicle's true position: north, east, down.
     pub(crate) fn place(&self) -> [f64; 3] {
         serde_json::from_value(self.truth()["position"].clone()).expect("a position")
     }
 
-    /// What is really so.
+    /// The simulator's true state.
     pub(crate) fn truth(&self) -> Value {
         self.sim(json!({"cmd": "truth"}))["truth"].clone()
     }
 
-    /// What the simulator has seen happen, for failures: one line each, without the set points.
+    /// The simulator's event log for failure messages, without setpoints.
     pub(crate) fn story(&self) -> String {
         let log = self.sim(json!({"cmd": "log", "since": 0, "limit": 5000}));
         let entries = log["log"].as_array().cloned().unwrap_or_default();
@@ -241,7 +241,7 @@ impl Rig {
                 .split(|byte| *byte == 0)
                 .map(|arg| String::from_utf8_lossy(arg).into_owned())
                 .collect();
-            // The shell that keeps the simulator has the same arguments behind its own.
+            // The shell that watches the simulator has the same arguments after its own.
             if args.first().is_some_and(|program| program.ends_with("px4-sim")) && args.contains(&control) {
                 let udp = args.iter().position(|arg| arg == "--udp").expect("--udp");
                 return args[udp + 1].rsplit(':').next().expect("a port").to_string();

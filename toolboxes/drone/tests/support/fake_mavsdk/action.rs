@@ -1,4 +1,4 @@
-//! Arming, taking off, landing, going somewhere.
+//! The action service: arming, take-off, landing, goto.
 
 use drone::mavsdk::action::action_service_server::ActionService;
 use drone::mavsdk::action::*;
@@ -10,7 +10,7 @@ use tonic::Request;
 use super::{Answered, FakeMavsdk, verdict};
 
 const TIMEOUT: (i32, &str) = (8, "Timeout");
-/// mavsdk_server gives a command up after so many milliseconds: half a second, and three more tries.
+/// mavsdk_server gives a command up after this long, milliseconds: four tries of half a second.
 const PATIENCE_MS: u64 = 2000;
 
 impl FakeMavsdk {

@@ -1,4 +1,4 @@
-//! PX4's checks before arming as the server understands them, and the heartbeats of all components.
+//! PX4's arming checks as the server reports them, and the heartbeats of all components.
 
 use drone::mavsdk::events::events_service_server::EventsService;
 use drone::mavsdk::events::*;
@@ -10,7 +10,7 @@ use tonic::{Request, Status};
 
 use super::{Answered, FakeMavsdk, Sim, Told};
 
-/// What the server makes of the vehicle's events.
+/// The server's report from the vehicle's events.
 fn report(sim: &Sim) -> HealthAndArmingCheckReport {
     let failing = sim.vehicle.failing_checks();
     let problem = |check: &&'static Check| HealthAndArmingCheckProblem {

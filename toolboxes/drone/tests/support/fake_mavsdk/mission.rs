@@ -1,4 +1,4 @@
-//! Missions and fences, as MAVSDK turns them into MAVLink's items.
+//! Missions and geofences, as MAVSDK converts them to MAVLink items.
 
 use drone::mavsdk::geofence::geofence_service_server::GeofenceService;
 use drone::mavsdk::geofence::{
@@ -73,7 +73,7 @@ impl Sim {
 }
 
 impl FakeMavsdk {
-    /// The answer, or MAVSDK's timeout where none comes back.
+    /// The answer, or MAVSDK's timeout if it was lost.
     async fn late(&self, answer: Option<MissionResult>) -> Option<MissionResult> {
         let lost = self.lock().unacknowledged;
         if answer.is_some() && !lost {

@@ -1,4 +1,4 @@
-//! Set points, and the server's habit of repeating them.
+//! Setpoints, which the server repeats.
 
 use drone::mavsdk::offboard::offboard_service_server::OffboardService;
 use drone::mavsdk::offboard::*;

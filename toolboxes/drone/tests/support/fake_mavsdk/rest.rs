@@ -1,4 +1,4 @@
-//! The connection, who the vehicle is, its camera and its parameters.
+//! Connection, identification, camera and parameters.
 
 use drone::mavsdk::camera::camera_service_server::CameraService;
 use drone::mavsdk::camera::*;
@@ -27,7 +27,7 @@ impl CoreService for FakeMavsdk {
     ) -> Answered<Self::SubscribeConnectionStateStream> {
         let sim = self.clone();
         let clock = tokio::time::interval(std::time::Duration::from_secs(1));
-        // The server tells a change after three seconds of silence, and the state at the beginning.
+        // The server reports the initial state, and a change after three seconds of silence.
         let start = (clock, None, 0u32);
         let states = futures_util::stream::unfold(start, move |(mut clock, mut known, mut silent)| {
             let sim = sim.clone();
@@ -197,7 +197,7 @@ impl CameraService for FakeMavsdk {
                 }),
             })
         };
-        // The server asks the camera so often.
+        // Interval at which the server asks the camera.
         Ok(self.every(5.0, read).into())
     }
 }

@@ -1,4 +1,4 @@
-//! What the vehicle tells, at the rates the real one has.
+//! Telemetry at the rates of the real vehicle.
 
 use drone::mavsdk::telemetry::telemetry_service_server::TelemetryService;
 use drone::mavsdk::telemetry::*;
@@ -8,7 +8,7 @@ use tonic::Request;
 
 use super::{Answered, FakeMavsdk, Sim, Told, told};
 
-/// Positions, ten times a second.
+/// Interval of positions, seconds.
 const FAST: f64 = 0.1;
 
 fn mode_number(mode: Mode) -> i32 {
@@ -36,7 +36,7 @@ fn degrees(yaw: f64) -> EulerAngle {
     }
 }
 
-/// Only while there is a position.
+/// The value while there is a position.
 fn located<T>(sim: &Sim, make: impl FnOnce() -> T) -> Option<T> {
     sim.vehicle.health.gps.then(make)
 }
