@@ -1,6 +1,7 @@
-//! The control channel: what a test or a developer may do to the vehicle behind the autopilot's back, and the truth.
+//! The control channel: lets a test or a developer change the simulation without the autopilot, and read its true
+//! state.
 //!
-//! A JSON object a line in, a JSON object a line out. Pure; [`crate::serve`] has the socket. Start with [`Request`].
+//! One JSON object per line in, one per line out. Pure; [`crate::serve`] owns the socket. Start with [`Request`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,26 +17,26 @@ use crate::{
     world::Thing,
 };
 
-/// What may be asked.
+/// A request on the control channel.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "cmd", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Where it really is.
+    /// Reads the true state.
     Truth {},
-    /// What happened from sequence number `since` on; at most `limit` entries, `kind` picks one kind.
+    /// Reads the log from sequence number `since` on: at most `limit` entries, optionally of one `kind`.
     Log {
         /// First sequence number.
         #[serde(default)]
         since: u64,
-        /// At most so many.
+        /// Greatest number of entries.
         #[serde(default = "thousand")]
         limit: usize,
         /// One of the log's kinds: `setpoint`, `command`, `mode`, `armed`, `text`, `collision`, `param`.
         kind: Option<String>,
     },
-    /// The pilot takes over with the remote control, with the sticks in metres per second forward, right, down.
+    /// The pilot takes over with the remote control; the sticks are metres per second forward, right, down.
     Pilot {
-        /// The mode switch.
+        /// The mode that the pilot selects.
         mode: Mode,
         /// The sticks.
         #[serde(default)]
@@ -43,7 +44,7 @@ pub enum Request {
     },
     /// A ground station changes the mode.
     GroundStation {
-        /// To.
+        /// The new mode.
         mode: Mode,
     },
     /// The pilot's kill switch, or a disarm on the ground.
@@ -52,96 +53,96 @@ pub enum Request {
         #[serde(default)]
         force: bool,
     },
-    /// The autopilot's own failsafe.
+    /// A failsafe of the autopilot.
     Failsafe {
-        /// What it does.
+        /// The mode that it selects.
         mode: Mode,
-        /// What it says.
+        /// Its status text.
         #[serde(default = "failsafe_text")]
         text: String,
     },
-    /// Battery.
+    /// Sets the battery's charge.
     SetBattery {
-        /// 0 to 100.
+        /// Percent, 0 to 100.
         pct: f64,
     },
-    /// Percent of the battery used in a simulated second of flight.
+    /// Sets the battery's drain in flight.
     SetDrain {
-        /// 0 never empties it.
+        /// Percent per simulated second; 0 never empties it.
         pct_per_s: f64,
     },
-    /// Sensors.
+    /// Sets the health of the sensors.
     SetHealth(Health),
-    /// Neither hears nor says anything for so many simulated seconds.
+    /// Stops the link in both directions.
     DropLink {
-        /// From now; 0 ends it.
+        /// Simulated seconds from now; 0 ends it.
         seconds: f64,
     },
-    /// Whether the camera does what it acknowledges.
+    /// Sets whether the camera does what it acknowledges.
     SetCamera {
-        /// Off, it says yes and does nothing.
+        /// Off: it acknowledges and does nothing.
         obeys: bool,
     },
-    /// Somebody else uploads a fence: a circle around home.
+    /// Another ground station uploads a fence: a circle around home.
     SetFence {
-        /// Metres.
+        /// Radius in metres.
         radius_m: f64,
     },
-    /// The scene file is no longer written, or is again.
+    /// Stops or resumes writing the scene file.
     FreezeScene {
-        /// Which.
+        /// Whether it is stopped.
         frozen: bool,
     },
-    /// Adds a thing to the world.
+    /// Adds an object to the world.
     AddThing(Thing),
-    /// Moves every thing with this label.
+    /// Moves every object with this label.
     MoveThing {
-        /// Which.
+        /// The label.
         label: String,
         /// Metres north of home.
         north_m: f64,
         /// Metres east of home.
         east_m: f64,
-        /// Metres above the ground; none: as it is.
+        /// Metres above the ground; unchanged if missing.
         up_m: Option<f64>,
     },
-    /// Removes every thing with this label.
+    /// Removes every object with this label.
     RemoveThing {
-        /// Which.
+        /// The label.
         label: String,
     },
     /// Empties the world.
     ClearWorld {},
-    /// Puts the vehicle somewhere.
+    /// Puts the vehicle somewhere, at rest.
     Teleport {
         /// Metres north, east, down of home.
         place: Ned,
-        /// Degrees.
+        /// Heading in degrees.
         #[serde(default)]
         yaw_deg: f64,
     },
-    /// Switches a quirk.
+    /// Switches a quirk on or off.
     SetQuirk {
-        /// Its name.
+        /// The quirk's name.
         name: String,
-        /// On or off.
+        /// Whether it is on.
         on: bool,
     },
-    /// How many times faster than real time.
+    /// Sets the simulation's speed.
     SetSpeed {
-        /// 0.1 to 20.
+        /// Simulated seconds per real second, 0.1 to 20.
         factor: f64,
     },
-    /// A parameter, as another ground station sets it.
+    /// Sets a parameter, as another ground station would.
     SetParam {
-        /// Its name.
+        /// The parameter's name.
         name: String,
-        /// A whole number.
+        /// An integer value.
         value: i32,
     },
-    /// The autopilot boots anew where it stands, as after a loss of power.
+    /// Reboots the autopilot where it stands, as after a loss of power.
     Reboot {},
-    /// Starts the excursions anew.
+    /// Resets the excursions.
     ResetExcursions {},
     /// Ends the program.
     Quit {},
@@ -155,60 +156,60 @@ fn failsafe_text() -> String {
     "Failsafe activated".to_owned()
 }
 
-/// What a request changes outside of the vehicle and the link.
+/// An effect of a request outside the vehicle and the link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Effect {
-    /// The scene file stands still.
+    /// Whether to stop writing the scene file.
     FreezeScene(bool),
-    /// Time runs so many times faster than real time.
+    /// Simulated seconds per real second.
     Speed(f64),
-    /// The end.
+    /// End the program.
     Quit,
 }
 
-/// Where it really is.
+/// The vehicle's true state.
 #[derive(Debug, Clone, Serialize)]
 pub struct Truth {
     /// Simulated seconds since the start.
     pub t: f64,
-    /// Seconds since 1970 by the wall clock, when it was asked; 0 where nobody told the log.
+    /// Wall clock at the time of the request, seconds since 1970; 0 if the log has no clock.
     pub unix: f64,
     /// Metres north, east, down of home.
     pub position: Ned,
     /// Metres per second.
     pub velocity: Ned,
-    /// Degrees, -180 to 180.
+    /// Heading in degrees, -180 to 180.
     pub yaw_deg: f64,
-    /// Degrees.
+    /// Latitude in degrees.
     pub lat: f64,
-    /// Degrees.
+    /// Longitude in degrees.
     pub lon: f64,
-    /// Metres above the sea.
+    /// Metres above sea level.
     pub alt_m: f64,
     /// The autopilot's home position, metres north and east.
     pub launch: (f64, f64),
     /// Flight mode.
     pub mode: Mode,
-    /// Motors.
+    /// Whether the motors are armed.
     pub armed: bool,
-    /// On the ground or not.
+    /// The landed state.
     pub landed: Landed,
-    /// 0 to 100.
+    /// Battery charge in percent, 0 to 100.
     pub battery_pct: f64,
-    /// Photos taken.
+    /// Number of photos taken.
     pub photos: i32,
-    /// Recording now.
+    /// Whether the camera is recording.
     pub recording: bool,
-    /// Whether the autopilot has a fence and obeys it.
+    /// Whether the autopilot has a valid fence.
     pub fence: bool,
-    /// Farthest, highest, fastest.
+    /// Extremes of the flight so far.
     pub excursions: Excursions,
-    /// Sequence number the next log entry gets.
+    /// The sequence number of the next log entry.
     pub next_seq: u64,
 }
 
 impl Truth {
-    /// The truth about a vehicle.
+    /// The true state of a vehicle.
     #[must_use]
     pub fn of(vehicle: &Vehicle) -> Self {
         let (lat, lon, alt_m) = vehicle.global();
@@ -236,7 +237,7 @@ impl Truth {
     }
 }
 
-/// Carries out a line and answers it: `{"ok": true, ...}` or `{"ok": false, "error": ...}`.
+/// Executes one line and returns `{"ok": true, ...}` or `{"ok": false, "error": ...}`.
 pub fn answer(vehicle: &mut Vehicle, link: &mut Link, line: &str) -> (Value, Option<Effect>) {
     match serde_json::from_str(line) {
         Ok(request) => match run(vehicle, link, request) {

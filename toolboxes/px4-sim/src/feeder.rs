@@ -1,9 +1,9 @@
-//! Eyes for a vehicle that this program does not simulate: a pose heard on MAVLink and a list of placed objects become
+//! Perception for a vehicle in another simulation: combines its pose from MAVLink with a list of placed objects into
 //! the scene that a vision pipeline would write.
 //!
-//! PX4's SIH simulation tells the true pose on a port of its own (`HIL_STATE_QUATERNION` to UDP 19410, 25 times a
-//! second: `px4-rc.mavlink`, PX4 1.15 and later); any other PX4 tells its estimate (`GLOBAL_POSITION_INT`). Nothing is
-//! sent. Start with [`Feeder`].
+//! PX4's SIH simulation sends the true pose to a port of its own (`HIL_STATE_QUATERNION` to UDP 19410, 25 times a
+//! second: `px4-rc.mavlink`, PX4 1.15 and later); any other PX4 sends its estimate (`GLOBAL_POSITION_INT`). The feeder
+//! sends nothing. Start with [`Feeder`].
 
 use std::{
     path::PathBuf,
@@ -22,22 +22,22 @@ use crate::{
     world::World,
 };
 
-/// Who saw it, as the scene says.
+/// The `source` of the scenes.
 const SOURCE: &str = "placed-objects";
 
-/// Where a vehicle is, of all that its messages say.
+/// The pose of a vehicle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Pose {
     lat: f64,
     lon: f64,
-    /// Metres above the sea.
+    /// Metres above sea level.
     alt: f64,
-    /// Radians from north, clockwise.
+    /// Heading in radians, clockwise from north.
     yaw: f64,
 }
 
 impl Pose {
-    /// What a message says of the pose, and whether it is the simulation's truth.
+    /// The pose in a message, and whether it is the simulation's true pose.
     fn told(message: &MavMessage) -> Option<(Self, bool)> {
         let degrees = |value: i32| f64::from(value) / 1e7;
         let metres = |value: i32| f64::from(value) / 1e3;
@@ -49,7 +49,7 @@ impl Pose {
                 let alt = metres(state.alt);
                 Some((Self { lat, lon, alt, yaw }, true))
             }
-            // The heading is 65535 where it is not known.
+            // A heading of 65535 means unknown.
             MavMessage::GLOBAL_POSITION_INT(state) if state.hdg != u16::MAX => {
                 let yaw = (f64::from(state.hdg) / 100.0).to_radians();
                 let (lat, lon) = (degrees(state.lat), degrees(state.lon));
@@ -61,18 +61,18 @@ impl Pose {
     }
 }
 
-/// Turns poses into scenes. Objects are placed from `home`, which is where the vehicle was first heard unless it is given.
+/// Turns poses into scenes. Objects are placed relative to `home`, by default the first pose received.
 #[derive(Debug)]
 pub struct Feeder {
     world: World,
     home: Option<Home>,
     pose: Option<Pose>,
-    /// The truth was heard: an estimate no longer counts.
+    /// Whether a true pose was received; estimates are ignored then.
     true_pose: bool,
 }
 
 impl Feeder {
-    /// A feeder that has heard nothing.
+    /// A feeder without a pose.
     #[must_use]
     pub fn new(world: World, home: Option<Home>) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Feeder {
         }
     }
 
-    /// Takes a message; true when it moved the eyes.
+    /// Reads a message; returns true when it changed the pose.
     pub fn hear(&mut self, message: &MavMessage) -> bool {
         let Some((pose, truth)) = Pose::told(message) else {
             return false;
@@ -110,7 +110,7 @@ impl Feeder {
         true
     }
 
-    /// What is seen at `ts`, seconds since 1970; nothing before a pose was heard.
+    /// The scene at `ts`, seconds since 1970; `None` before the first pose.
     #[must_use]
     pub fn scene(&self, ts: f64) -> Option<Scene> {
         let (pose, home) = (self.pose?, self.home?);
@@ -119,14 +119,14 @@ impl Feeder {
         Some(Scene::seen(&self.world, eye, pose.yaw, SOURCE, ts))
     }
 
-    /// Replaces `scene_file` ten times a second for as long as poses come in through `socket`. A vehicle that falls silent
-    /// leaves a scene that grows old, which the drone toolbox does not take for the present.
+    /// Replaces `scene_file` ten times a second while poses arrive through `socket`. When they stop, the scene goes
+    /// stale, and the drone toolbox rejects it.
     ///
     /// # Errors
     /// The socket fails, or the file cannot be written.
     ///
     /// # Cancel safety
-    /// The last scene stays.
+    /// The last scene remains.
     pub async fn run(
         mut self,
         socket: UdpSocket,
@@ -160,7 +160,8 @@ impl Feeder {
     }
 }
 
-/// A pose that comes this much before the next scene is due makes it: 25 poses a second would otherwise give 8 scenes.
+/// A pose that arrives this long before the next scene is due triggers it; otherwise 25 poses a second would give only
+/// 8 scenes.
 const EARLY: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
@@ -169,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Two metres up, looking `yaw_deg` from north, `north_m` of the place PX4's simulations start at.
+    /// The true pose `north_m` north of the default home, `up_m` high, with this heading.
     fn truth(north_m: f64, up_m: f64, yaw_deg: f64) -> MavMessage {
         let home = Home::default();
         let (lat, lon) = home.to_global(north_m, 0.0);
@@ -203,7 +204,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The scene as JSON, of a feeder whose vehicle started at the ground.
+    /// The scene as JSON, from a feeder whose vehicle started on the ground.
     fn seen(messages: &[MavMessage]) -> serde_json::Value {
         let mut feeder = Feeder::new(world(), Some(Home::default()));
         for message in messages {
@@ -220,7 +221,7 @@ mod tests {
             (vec![truth(0.0, 2.0, 90.0)], None),
             (vec![truth(10.0, 2.0, 180.0)], Some(2.0)),
             (vec![estimate(2.0)], Some(6.0)),
-            // The truth counts once it was heard, whatever the estimate says afterwards.
+            // After a true pose, estimates are ignored.
             (vec![truth(5.0, 2.0, 0.0), estimate(2.0)], Some(3.0)),
         ] {
             let scene = seen(&messages);
@@ -252,7 +253,7 @@ mod tests {
                 let scene: serde_json::Value = serde_json::from_slice(&text).unwrap();
                 scene["detections"][0]["dist_m"].as_f64()
             };
-            // Repeated as a vehicle repeats it, until the file says so.
+            // Poses are repeated, as a vehicle does, until the file shows the result.
             tokio::time::timeout(Duration::from_secs(20), async {
                 while shown().is_none_or(|found| (found - distance).abs() > 0.05) {
                     vehicle.send_to(&bytes, address).await.unwrap();

@@ -1,13 +1,13 @@
-//! The geofence the autopilot holds: polygons and circles to stay in or out of.
+//! The autopilot's geofence: polygons and circles to stay inside or outside.
 //!
-//! Knows neither vehicle nor MAVLink. Start with [`Fence`].
+//! Independent of vehicle and MAVLink. Start with [`Fence`].
 
 /// One area of a fence, in metres north and east of home.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Area {
     /// Corners in order; the last is joined to the first.
     Polygon(Vec<(f64, f64)>),
-    /// Centre and radius.
+    /// A circle.
     Circle {
         /// Centre, north and east.
         centre: (f64, f64),
@@ -16,10 +16,10 @@ pub enum Area {
     },
 }
 
-/// Areas to stay in and areas to stay out of.
+/// The areas of a geofence.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fence {
-    /// At least one of them has to contain the vehicle, when there are any.
+    /// If there are any, at least one of them has to contain the vehicle.
     pub inside: Vec<Area>,
     /// None of them may contain the vehicle.
     pub outside: Vec<Area>,
@@ -32,7 +32,7 @@ impl Area {
         self.depth(north, east) > 0.0
     }
 
-    /// How far inside the point is, in metres; negative outside.
+    /// Distance to the edge in metres, negative outside.
     #[must_use]
     pub fn depth(&self, north: f64, east: f64) -> f64 {
         match self {
@@ -66,13 +66,13 @@ fn to_segment(p: (f64, f64), a: (f64, f64), b: (f64, f64)) -> f64 {
 }
 
 impl Fence {
-    /// Whether there is nothing to stay in or out of.
+    /// Whether there is no area.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inside.is_empty() && self.outside.is_empty()
     }
 
-    /// How far within the fence a point is, in metres; negative beyond it, infinite without a fence.
+    /// Distance to the fence in metres, negative beyond it; infinite without a fence.
     #[must_use]
     pub fn depth(&self, north: f64, east: f64) -> f64 {
         let inner = |areas: &[Area]| {
@@ -87,7 +87,7 @@ impl Fence {
         within.min(-inner(&self.outside))
     }
 
-    /// Whether a point is allowed.
+    /// Whether the fence allows a point.
     #[must_use]
     pub fn allows(&self, north: f64, east: f64) -> bool {
         self.depth(north, east) > 0.0

@@ -1,6 +1,6 @@
-//! Where things are: a flat earth around the home position, in metres north, east and down.
+//! Positions on a flat earth around home, in metres north, east and down.
 //!
-//! Knows no vehicle. Start with [`Home`].
+//! Start with [`Home`].
 
 /// Mean radius of the earth in metres, the one PX4's map projection uses.
 const EARTH_RADIUS_M: f64 = 6_371_000.0;
@@ -20,7 +20,7 @@ pub struct Home {
 }
 
 impl Default for Home {
-    /// The place PX4's own simulations start at.
+    /// The default position of PX4's own simulations.
     fn default() -> Self {
         Self {
             lat: 47.397_742,
@@ -31,7 +31,7 @@ impl Default for Home {
 }
 
 impl Home {
-    /// North and east of home in metres.
+    /// Converts degrees to metres north and east of home.
     #[must_use]
     pub fn to_local(&self, lat: f64, lon: f64) -> (f64, f64) {
         let north = (lat - self.lat).to_radians() * EARTH_RADIUS_M;
@@ -39,7 +39,7 @@ impl Home {
         (north, east)
     }
 
-    /// Latitude and longitude in degrees.
+    /// Converts metres north and east of home to latitude and longitude in degrees.
     #[must_use]
     pub fn to_global(&self, north: f64, east: f64) -> (f64, f64) {
         let lat = self.lat + (north / EARTH_RADIUS_M).to_degrees();
@@ -48,7 +48,7 @@ impl Home {
     }
 }
 
-/// The same angle between -pi and pi, in radians.
+/// Wraps an angle to between -pi and pi, in radians.
 #[must_use]
 pub fn wrap(angle: f64) -> f64 {
     let turn = std::f64::consts::TAU;
@@ -60,19 +60,18 @@ pub fn wrap(angle: f64) -> f64 {
     }
 }
 
-/// Length of the horizontal part.
+/// Length of the horizontal components.
 #[must_use]
 pub fn horizontal(v: Ned) -> f64 {
     v[0].hypot(v[1])
 }
 
-/// Length.
+/// Length of the vector.
 #[must_use]
 pub fn length(v: Ned) -> f64 {
     horizontal(v).hypot(v[2])
 }
 
-/// `a - b`.
 #[must_use]
 pub fn difference(a: Ned, b: Ned) -> Ned {
     [a[0] - b[0], a[1] - b[1], a[2] - b[2]]

@@ -1,8 +1,8 @@
-//! A simulated PX4 vehicle on MAVLink, with the awkward behaviour of the real one.
+//! A simulated PX4 vehicle on MAVLink, including the quirks of the real one.
 //!
-//! [`Vehicle`] is the machine, pure and on virtual time; [`world`] is what stands around it; [`link`] speaks MAVLink for
-//! it, message in, messages out; [`serve`] puts all of it on a UDP socket with a clock, a scene file and a control
-//! channel. Tests may use any layer without the ones after it. [`feeder`] lends the eyes to a vehicle that flies elsewhere.
+//! [`Vehicle`] is the machine, pure and on virtual time; [`world`] holds the objects around it; [`link`] is its MAVLink
+//! interface, messages in and out; [`serve`] adds a UDP socket, a clock, a scene file and a control channel. Each layer
+//! works without the later ones. [`feeder`] provides perception for a vehicle in another simulation.
 
 pub mod control;
 pub mod feeder;

@@ -1,6 +1,6 @@
-//! The vehicle's side of MAVLink: messages in, messages out, no sockets and no clock but the vehicle's.
+//! The vehicle's MAVLink interface: messages in, messages out, no sockets and only the vehicle's clock.
 //!
-//! Answers what mavsdk_server asks of a PX4 vehicle and of a MAVLink camera; everything else gets MAVLink's word for
+//! Answers the requests that mavsdk_server sends to a PX4 vehicle and to a MAVLink camera; all others get MAVLink's
 //! "unsupported". Start with [`Link`].
 
 #![allow(
@@ -26,38 +26,38 @@ use crate::{
     vehicle::{Notice, Setpoint, Vehicle},
 };
 
-/// MAVLink's system number of the vehicle.
+/// MAVLink system id of the vehicle.
 pub const SYSTEM: u8 = 1;
-/// MAVLink's component number of the autopilot.
+/// MAVLink component id of the autopilot.
 pub const AUTOPILOT: u8 = 1;
-/// MAVLink's component number of the camera.
+/// MAVLink component id of the camera.
 pub const CAMERA: u8 = 100;
 
-/// The number PX4's own simulation (SITL) identifies itself with as [`SYSTEM`] 1: four and four bytes of "SIMULATIONID".
+/// The uid of PX4's own simulation (SITL) as [`SYSTEM`] 1: four and four bytes of "SIMULATIONID".
 pub const SITL_UID: u64 = 5_283_920_058_631_409_231;
 
-/// A message to send and the component it comes from.
+/// A message to send and its component.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
     /// [`AUTOPILOT`] or [`CAMERA`].
     pub component: u8,
-    /// What.
+    /// The message.
     pub message: MavMessage,
 }
 
-/// Who sent a message.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     system: u8,
     component: u8,
 }
 
-/// The state of the conversation.
+/// The state of the MAVLink connection.
 #[derive(Debug)]
 pub struct Link {
     nonce: u64,
     peer: Peer,
-    /// Simulated time at which each stream is due, and the interval a client asked for.
+    /// Per message id: the simulated time at which it is due, and the requested interval.
     streams: BTreeMap<u32, Stream>,
     upload: Option<transfer::Upload>,
     fence_items: Vec<crate::mission::Item>,
@@ -75,7 +75,7 @@ struct Stream {
     asked: Option<f64>,
 }
 
-/// Message, seconds between two of them, and with [`Quirk::SlowStreams`].
+/// Message id, interval in seconds, and interval with [`Quirk::SlowStreams`].
 const STREAMS: &[(u32, f64, f64)] = &[
     (telemetry::HEARTBEAT, 0.1, 1.0),
     (telemetry::SYS_STATUS, 0.1, 1.0),
@@ -96,7 +96,7 @@ const STREAMS: &[(u32, f64, f64)] = &[
 ];
 
 impl Link {
-    /// A conversation of a vehicle that identifies itself with `nonce`.
+    /// A connection of a vehicle with the uid `nonce`.
     #[must_use]
     pub fn new(nonce: u64) -> Self {
         let idle = Stream {
@@ -121,23 +121,23 @@ impl Link {
         }
     }
 
-    /// Neither hears nor says anything until this simulated time.
+    /// Sends and receives nothing until this simulated time.
     pub fn silence_until(&mut self, time: f64) {
         self.silent_until = time;
     }
 
-    /// The vehicle's time begins anew, and every stream with it.
+    /// Resets all streams when the vehicle's time restarts.
     pub fn reboot(&mut self) {
         *self = Self::new(self.nonce);
     }
 
-    /// Messages heard so far.
+    /// Number of messages received.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Takes a message in; answers wait in [`Link::take`].
+    /// Handles a message; [`Link::take`] returns the answers.
     pub fn handle(&mut self, vehicle: &mut Vehicle, header: MavHeader, message: &MavMessage) {
         if vehicle.time() < self.silent_until {
             return;
@@ -171,7 +171,7 @@ impl Link {
         }
     }
 
-    /// Adds what is due at the vehicle's time.
+    /// Adds the messages that are due at the vehicle's time.
     pub fn poll(&mut self, vehicle: &mut Vehicle) {
         let now = vehicle.time();
         self.retry_upload(now);
@@ -198,7 +198,7 @@ impl Link {
         }
     }
 
-    /// What is to be sent, in order.
+    /// Takes the messages to be sent, in order.
     pub fn take(&mut self) -> Vec<Outgoing> {
         std::mem::take(&mut self.outbox)
     }
@@ -239,7 +239,7 @@ impl Link {
     }
 }
 
-/// Bits of a set point's mask: what of it is to be ignored.
+/// Bits of a setpoint's type mask: which parts are ignored.
 mod ignore {
     pub(super) const POSITION: u16 = 0x007;
     pub(super) const VELOCITY: u16 = 0x038;
@@ -247,7 +247,7 @@ mod ignore {
     pub(super) const YAW_RATE: u16 = 0x800;
 }
 
-/// Seen from the body: forward, right, down.
+/// Frames relative to the body: forward, right, down.
 const BODY_FRAMES: [u32; 3] = [8, 9, 12];
 
 fn local_setpoint(vehicle: &mut Vehicle, t: &mavlink::dialects::common::SET_POSITION_TARGET_LOCAL_NED_DATA) {
@@ -292,7 +292,7 @@ fn global_setpoint(
     let (north, east) = vehicle
         .home
         .to_local(f64::from(t.lat_int) / 1e7, f64::from(t.lon_int) / 1e7);
-    // Frames 0 and 5 carry altitudes above the sea, the others above home.
+    // Frames 0 and 5 carry altitudes above sea level, the others above home.
     let above_sea = matches!(t.coordinate_frame as u32, 0 | 5);
     let height = if above_sea {
         f64::from(t.alt) - vehicle.home.alt
@@ -311,7 +311,7 @@ fn global_setpoint(
     );
 }
 
-/// PX4 drops a set point with a part that is no number.
+/// PX4 drops a setpoint that contains NaN or infinity.
 fn take_finite(vehicle: &mut Vehicle, setpoint: Setpoint) {
     let numbers = match setpoint {
         Setpoint::Position { place, .. } => place,

@@ -1,6 +1,6 @@
-//! What the vehicle was told and what it did, with times: the truth a test compares a tool's words with.
+//! A log of what the vehicle was told and what it did, with times: tests compare a tool's answer with it.
 //!
-//! Bounded: the oldest entries go first. Start with [`FlightLog`].
+//! Bounded: the oldest entries are dropped first. Start with [`FlightLog`].
 
 use std::collections::VecDeque;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::{geo::Ned, mode::Mode, vehicle::Ack};
 
-/// Entries kept: more than an hour of set points at 20 a second, some tens of megabytes.
+/// Entries kept: more than an hour of setpoints at 20 a second, some tens of megabytes.
 const KEPT: usize = 100_000;
 
-/// Who changed a mode or disarmed.
+/// The cause of a mode change or a disarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -23,66 +23,66 @@ pub enum Cause {
     GroundStation,
     /// The autopilot's own safety rules.
     Failsafe,
-    /// The mode before had come to its end.
+    /// The previous mode was completed.
     Completed,
 }
 
-/// One thing that happened.
+/// A logged event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum What {
-    /// An offboard set point arrived.
+    /// An offboard setpoint arrived.
     Setpoint {
-        /// Position in metres, when it is one of position.
+        /// Position in metres, if it has one.
         #[serde(skip_serializing_if = "Option::is_none")]
         position: Option<Ned>,
-        /// Velocity in metres per second, north east down, when it is one of velocity.
+        /// Velocity in metres per second, north east down, if it has one.
         #[serde(skip_serializing_if = "Option::is_none")]
         velocity: Option<Ned>,
-        /// Heading in degrees, when it has one.
+        /// Heading in degrees, if it has one.
         #[serde(skip_serializing_if = "Option::is_none")]
         yaw_deg: Option<f64>,
     },
     /// A command arrived and was answered.
     Command {
-        /// What it was.
+        /// Its name.
         name: String,
         /// The answer.
         ack: Ack,
     },
     /// The mode changed.
     Mode {
-        /// From.
+        /// The previous mode.
         from: Mode,
-        /// To.
+        /// The new mode.
         to: Mode,
-        /// By whom.
+        /// The cause.
         cause: Cause,
     },
-    /// Armed or disarmed.
+    /// The vehicle was armed or disarmed.
     Armed {
-        /// Which.
+        /// Whether it is armed now.
         armed: bool,
-        /// By whom.
+        /// The cause.
         cause: Cause,
     },
-    /// The autopilot said something.
+    /// The autopilot sent a status text.
     Text {
-        /// MAVLink's number: 0 emergency to 7 debug.
+        /// MAVLink's severity: 0 emergency to 7 debug.
         severity: u8,
-        /// What.
+        /// The text.
         text: String,
     },
-    /// It flew into something.
+    /// The vehicle hit an object.
     Collision {
-        /// Where.
+        /// The position of the vehicle.
         position: Ned,
     },
     /// A parameter was set.
     Param {
-        /// Which.
+        /// The parameter's name.
         name: String,
-        /// To what.
+        /// The new value.
         value: f64,
     },
 }
@@ -90,23 +90,23 @@ pub enum What {
 /// An entry of the log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// Counts from 0.
+    /// Sequence number, from 0.
     pub seq: u64,
     /// Simulated seconds since the start.
     pub t: f64,
-    /// Seconds since 1970 by the wall clock; 0 where nobody told the log.
+    /// Wall clock, seconds since 1970; 0 if no clock was set.
     pub unix: f64,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// The last entries.
+/// The most recent entries.
 #[derive(Debug, Clone, Default)]
 pub struct FlightLog {
     entries: VecDeque<Entry>,
     next: u64,
-    /// Seconds since 1970, told by whoever owns a clock.
+    /// Wall clock, seconds since 1970; the owner of a clock sets it.
     pub unix: f64,
 }
 
@@ -132,7 +132,7 @@ impl FlightLog {
         self.entries.iter().skip(skip)
     }
 
-    /// The sequence number the next entry gets.
+    /// The sequence number of the next entry.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
         self.next

@@ -1,5 +1,5 @@
-//! `px4-sim`: a simulated PX4 vehicle for mavsdk_server, and `px4-sim scene`: eyes for one that flies in another
-//! simulation. Arguments and signals; the rest is in the library.
+//! `px4-sim`: a simulated PX4 vehicle for mavsdk_server, and `px4-sim scene`: perception for a vehicle in another
+//! simulation. Handles arguments and signals; the library does the rest.
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
@@ -13,9 +13,9 @@ use px4_sim::{
 use tokio::net::UdpSocket;
 use tokio_util::sync::CancellationToken;
 
-/// A simulated PX4 vehicle on MAVLink, with the awkward behaviour of the real one.
+/// A simulated PX4 vehicle on MAVLink, including the quirks of the real one.
 ///
-/// Prints one JSON line when it is ready, and flies until nobody needs it.
+/// Prints one JSON line when it is ready, and runs until it is stopped or idle.
 #[derive(Debug, Parser)]
 #[command(name = "px4-sim", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -24,31 +24,31 @@ struct Arguments {
     /// Where mavsdk_server listens (its udpin:// address)
     #[arg(long, default_value = "127.0.0.1:14540")]
     udp: SocketAddr,
-    /// Sixteen hex digits it identifies itself with; by default the number that PX4's own simulation has
+    /// The vehicle's uid, sixteen hex digits; by default that of PX4's own simulation
     #[arg(long, value_parser = nonce)]
     nonce: Option<u64>,
-    /// Writes what the camera sees here, ten times a second
+    /// File to which the camera's detections are written ten times a second
     #[arg(long)]
     scene_file: Option<PathBuf>,
     /// How many times faster than real time, 0.1 to 20
     #[arg(long, default_value_t = 1.0, value_parser = speed)]
     speed: f64,
-    /// LAT,LON,ALT of the place it stands on; degrees, metres above the sea
+    /// Home as LAT,LON,ALT; degrees, metres above sea level
     #[arg(long, value_parser = home)]
     home: Option<Home>,
     /// all, none, or names with commas; -name after all switches one off
     #[arg(long, default_value = "all", value_parser = Quirks::from_str, allow_hyphen_values = true)]
     quirks: Quirks,
-    /// Ends when it stands on the ground and nobody has talked to it for so many seconds
+    /// Ends after this long on the ground without a MAVLink message
     #[arg(long, value_name = "SECONDS")]
     exit_when_idle: Option<f64>,
-    /// Seed of what is left to chance: how the vehicle wanders; random by default
+    /// Seed of the random drift; random by default
     #[arg(long)]
     seed: Option<u64>,
     /// Objects and obstacles, JSON; see the README
     #[arg(long)]
     world: Option<PathBuf>,
-    /// Where the control channel listens, a loopback address
+    /// Address of the control channel, loopback only
     #[arg(long)]
     control: Option<SocketAddr>,
     /// A vehicle without a camera, like PX4's own simulation
@@ -58,22 +58,22 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Writes what a vehicle in another simulation would see of objects you place
+    /// Writes the detections of placed objects for a vehicle in another simulation
     Scene(SceneArguments),
 }
 
 #[derive(Debug, Args)]
 struct SceneArguments {
-    /// Where the vehicle's pose comes in: 19410 for PX4's SIH (the truth), 14550 for any PX4 (its estimate)
+    /// Address at which poses arrive: port 19410 for PX4's SIH (true pose), 14550 for any PX4 (estimate)
     #[arg(long, default_value = "127.0.0.1:19410")]
     listen: SocketAddr,
-    /// The file to write, which is `scene_file` of the vehicle in the toolbox's configuration
+    /// The file to write; `scene_file` of the vehicle in the toolbox's configuration
     #[arg(long)]
     scene_file: PathBuf,
     /// Objects and obstacles, JSON; see the README
     #[arg(long)]
     world: Option<PathBuf>,
-    /// LAT,LON,ALT that objects are placed from; where the vehicle is first heard by default
+    /// Origin of the objects as LAT,LON,ALT; by default the vehicle's first position
     #[arg(long, value_parser = home)]
     home: Option<Home>,
 }
@@ -148,7 +148,7 @@ async fn main() -> anyhow::Result<()> {
     until_signalled(simulator.run(stop.clone()), stop).await
 }
 
-/// Ends with what it runs, or cleanly at Ctrl-C.
+/// Ends when the work ends, or cleanly at Ctrl-C.
 async fn until_signalled(
     work: impl Future<Output = Result<(), ServeError>>,
     stop: CancellationToken,

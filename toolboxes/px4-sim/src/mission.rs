@@ -1,6 +1,6 @@
-//! The uploaded mission: raw items as MAVLink numbers them.
+//! The uploaded mission, as MAVLink items.
 //!
-//! Flying it is the navigator's. Start with [`Item`].
+//! The navigator flies it. Start with [`Item`].
 
 /// `MAV_CMD_NAV_WAYPOINT`.
 pub const WAYPOINT: u16 = 16;
@@ -16,9 +16,9 @@ pub const CHANGE_SPEED: u16 = 178;
 /// One item.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Item {
-    /// MAVLink's number of the command.
+    /// MAVLink's command id.
     pub command: u16,
-    /// Its first four parameters: for a way point seconds to stay, acceptance radius, -, heading in degrees.
+    /// Its first four parameters; for a waypoint: seconds to stay, acceptance radius, unused, heading in degrees.
     pub params: [f64; 4],
     /// Latitude in degrees.
     pub lat: f64,
@@ -29,26 +29,26 @@ pub struct Item {
 }
 
 impl Item {
-    /// Whether the vehicle has to fly somewhere for it.
+    /// Whether the item is a position to fly to.
     #[must_use]
     pub fn is_place(&self) -> bool {
         matches!(self.command, WAYPOINT | TAKEOFF)
     }
 }
 
-/// The mission and how far it is.
+/// The mission and its progress.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mission {
     /// All items.
     pub items: Vec<Item>,
-    /// The item it is at.
+    /// Index of the active item.
     pub current: usize,
-    /// The item it reached last.
+    /// Index of the item last reached.
     pub reached: Option<usize>,
     /// Simulated time of the upload.
     pub uploaded: f64,
-    /// Cruise in metres per second, from the last speed item.
+    /// Cruise speed in metres per second, from the last speed item.
     pub speed: Option<f64>,
-    /// Since when it stays at the current way point.
+    /// Simulated time of the arrival at the active waypoint.
     pub arrived: Option<f64>,
 }

@@ -1,40 +1,40 @@
-//! PX4's flight modes and their numbers on the wire.
+//! PX4's flight modes and their numbers in MAVLink.
 //!
-//! Says nothing about when a mode may be entered; that is the commander's. Start with [`Mode`].
+//! The commander decides when a mode may be entered. Start with [`Mode`].
 
 /// A PX4 flight mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Sticks move the motors.
+    /// Sticks control the motors directly.
     Manual,
-    /// Sticks with a held altitude.
+    /// Sticks with altitude hold.
     Altctl,
-    /// Sticks with a held position; without sticks it stands still.
+    /// Sticks with position hold; without input it stands still.
     Posctl,
-    /// Rates from the sticks.
+    /// Sticks control the turn rates.
     Acro,
-    /// Set points from a companion computer.
+    /// Setpoints from a companion computer.
     Offboard,
-    /// Attitude from the sticks.
+    /// Sticks control the attitude.
     Stabilized,
-    /// Ready to fly, waiting.
+    /// Ready to fly.
     Ready,
     /// Climb to `MIS_TAKEOFF_ALT`.
     Takeoff,
-    /// Stay here (PX4's loiter).
+    /// Hold the position (PX4's loiter).
     Hold,
     /// Fly the uploaded mission.
     Mission,
     /// Return to launch.
     Return,
-    /// Land here.
+    /// Land at the present position.
     Land,
     /// Follow a target.
     Follow,
 }
 
-/// Mode, main number, sub number.
+/// Mode, main mode, sub mode.
 const NUMBERS: &[(Mode, u8, u8)] = &[
     (Mode::Manual, 1, 0),
     (Mode::Altctl, 2, 0),
@@ -62,7 +62,7 @@ impl Mode {
             .map(|(mode, ..)| *mode)
     }
 
-    /// What a heartbeat carries: the main number in bits 16 to 23, the sub number above them.
+    /// The value in a heartbeat: the main mode in bits 16 to 23, the sub mode above them.
     #[must_use]
     pub fn custom_mode(self) -> u32 {
         NUMBERS
@@ -71,13 +71,13 @@ impl Mode {
             .map_or(0, |(_, main, sub)| u32::from(*main) << 16 | u32::from(*sub) << 24)
     }
 
-    /// PX4 refuses to arm in a mode that ends on the ground.
+    /// Whether PX4 refuses to arm in this mode, because it ends on the ground.
     #[must_use]
     pub fn prevents_arming(self) -> bool {
         matches!(self, Self::Return | Self::Land)
     }
 
-    /// Whether a pilot's hands are meant to be on the sticks.
+    /// Whether a pilot flies with sticks in this mode.
     #[must_use]
     pub fn is_manual(self) -> bool {
         matches!(

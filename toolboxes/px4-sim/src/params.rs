@@ -1,10 +1,10 @@
-//! The parameters of PX4 that this vehicle obeys, with PX4's defaults for a multicopter.
+//! The PX4 parameters that this vehicle uses, with PX4's defaults for a multicopter.
 //!
 //! Start with [`Params`].
 
 use std::collections::BTreeMap;
 
-/// A value with the type PX4 gave it.
+/// A value with PX4's type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Param {
     /// `INT32`.
@@ -13,7 +13,7 @@ pub enum Param {
     Float(f32),
 }
 
-/// Name and default. Numbers: `parameters.json` of PX4 1.16.
+/// Name and default, from `parameters.json` of PX4 1.16.
 const DEFAULTS: &[(&str, Param)] = &[
     ("BAT_CRIT_THR", Param::Float(0.07)),
     ("BAT_EMERGEN_THR", Param::Float(0.05)),
@@ -39,14 +39,14 @@ const DEFAULTS: &[(&str, Param)] = &[
     ("NAV_DLL_ACT", Param::Int(0)),
     ("NAV_RCL_ACT", Param::Int(2)),
     ("RTL_RETURN_ALT", Param::Float(30.0)),
-    // As PX4's own simulation has them (airframe 10040_sihsim_quadx), by which it can be recognised.
+    // The values of PX4's own simulation (airframe 10040_sihsim_quadx), by which it is recognised.
     ("SENS_EN_GPSSIM", Param::Int(1)),
     ("SIM_GZ_EN", Param::Int(0)),
     ("SYS_AUTOSTART", Param::Int(10040)),
     ("SYS_HITL", Param::Int(0)),
 ];
 
-/// A parameter was named that the vehicle does not have, or given a value of the wrong type.
+/// A request for an unknown parameter, or with a value of the wrong type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
     /// No such parameter.
@@ -57,7 +57,7 @@ pub enum ParamError {
     Type(String),
 }
 
-/// All parameters, in memory only: each start has the defaults.
+/// All parameters, in memory only: every start begins with the defaults.
 #[derive(Debug, Clone)]
 pub struct Params(BTreeMap<&'static str, Param>);
 
@@ -74,7 +74,7 @@ impl Params {
         self.0.get(name).copied()
     }
 
-    /// A floating point parameter; 0 where there is none.
+    /// A floating point parameter; 0 if it does not exist.
     #[must_use]
     pub fn float(&self, name: &str) -> f64 {
         match self.get(name) {
@@ -84,7 +84,7 @@ impl Params {
         }
     }
 
-    /// A whole number; 0 where there is none.
+    /// An integer parameter; 0 if it does not exist.
     #[must_use]
     pub fn int(&self, name: &str) -> i32 {
         match self.get(name) {
@@ -110,12 +110,12 @@ impl Params {
         }
     }
 
-    /// All of them in order of name.
+    /// All parameters in order of name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, Param)> + '_ {
         self.0.iter().map(|(name, value)| (*name, *value))
     }
 
-    /// The place of a name in that order.
+    /// The index of a name in that order.
     #[must_use]
     pub fn index(&self, name: &str) -> Option<usize> {
         self.0.keys().position(|known| *known == name)

@@ -1,4 +1,4 @@
-//! The perception feed: what the camera sees now, as the JSON a vision pipeline would write.
+//! The perception feed: the camera's detections as the JSON that a vision pipeline would write.
 //!
 //! Start with [`Scene::of`] (a simulated vehicle) or [`Scene::seen`] (any pose).
 
@@ -12,10 +12,10 @@ use crate::{
     world::{Detection, World},
 };
 
-/// Decimals of a number in the feed.
+/// Scale for rounding: four decimals.
 const PRECISION: f64 = 1e4;
 
-/// One picture.
+/// One scene.
 #[derive(Debug, Clone, Serialize)]
 pub struct Scene {
     schema: u32,
@@ -30,7 +30,7 @@ pub struct Scene {
 /// The nearest obstacle in the camera's field of view.
 #[derive(Debug, Clone, Serialize)]
 struct Obstacle {
-    /// Metres; the sensor's range when there is nothing.
+    /// Metres; the sensor's range without an obstacle.
     min_dist_m: f64,
     fov_deg: f64,
     /// Seconds since 1970.
@@ -38,14 +38,14 @@ struct Obstacle {
 }
 
 impl Scene {
-    /// What a simulated vehicle sees at `ts`, seconds since 1970.
+    /// The detections of a simulated vehicle at `ts`, seconds since 1970.
     #[must_use]
     pub fn of(vehicle: &Vehicle, ts: f64) -> Self {
         let body = vehicle.body();
         Self::seen(&vehicle.world, body.position, body.yaw, "px4-sim", ts)
     }
 
-    /// What is seen from a pose (metres from home, `yaw` in radians) at `ts`, seconds since 1970.
+    /// The detections from a pose (metres from home, `yaw` in radians) at `ts`, seconds since 1970.
     #[must_use]
     pub fn seen(world: &World, eye: Ned, yaw: f64, source: &'static str, ts: f64) -> Self {
         let mut detections = world.detections(eye, yaw);
@@ -76,10 +76,10 @@ impl Scene {
         }
     }
 
-    /// Replaces the file at once, so that a reader never sees half of it.
+    /// Replaces the file atomically, so that a reader never sees a partial one.
     ///
     /// # Errors
-    /// The folder cannot be written to.
+    /// The folder is not writable.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;

@@ -1,6 +1,6 @@
-//! The rim: a clock, a UDP socket, a scene file and a control channel around the vehicle.
+//! Runs a vehicle with a clock, a UDP socket, a scene file and a control channel.
 //!
-//! One task owns the vehicle and does everything in turn, so nothing is locked. Start with [`Simulator::run`].
+//! One task owns the vehicle, so that nothing needs a lock. Start with [`Simulator::run`].
 
 use std::{
     io,
@@ -26,31 +26,31 @@ use crate::{
     vehicle::{Landed, Vehicle},
 };
 
-/// The clock ticks so often.
+/// Interval of the clock.
 const TICK: Duration = Duration::from_millis(5);
-/// The vehicle's loops are stable up to this step, simulated seconds.
+/// Longest step with which the vehicle's loops are stable, simulated seconds.
 const STEP_S: f64 = 0.01;
-/// The scene file is written so often.
+/// Interval of the scene file.
 pub(crate) const SCENE: Duration = Duration::from_millis(100);
-/// Requests on the control channel that may wait: each connection has one at a time.
+/// Queued requests of the control channel; each connection has at most one.
 const REQUESTS: usize = 16;
-/// A line on the control channel may be so long.
+/// Greatest length of a line on the control channel, bytes.
 const LINE: u64 = 64 * 1024;
 
-/// Where the simulator talks to.
+/// Options of a simulator.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where mavsdk_server listens.
+    /// Address at which mavsdk_server listens.
     pub udp: SocketAddr,
-    /// Identifies this simulator.
+    /// The vehicle's uid.
     pub nonce: u64,
-    /// The perception feed.
+    /// File of the perception feed.
     pub scene_file: Option<PathBuf>,
-    /// How many times faster than real time.
+    /// Simulated seconds per real second.
     pub speed: f64,
-    /// Ends when nobody has talked to it for so long while it is landed.
+    /// Ends after this long on the ground without a MAVLink message.
     pub exit_when_idle: Option<Duration>,
-    /// Where the control channel listens; loopback only.
+    /// Address of the control channel; loopback only.
     pub control: Option<SocketAddr>,
 }
 
@@ -67,26 +67,26 @@ pub struct Simulator {
     scene_frozen: bool,
 }
 
-/// The simulator could not start or had to end.
+/// Why the simulator could not start or had to end.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The control channel is for this machine only.
+    /// The control address is not a loopback address.
     #[error("control address {0} is not a loopback address: use 127.0.0.1:PORT")]
     NotLoopback(SocketAddr),
     /// A socket could not be opened.
     #[error("open socket for {what}: {source}")]
     Socket {
-        /// Which.
+        /// The socket's purpose.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The scene file could not be written.
     #[error("write scene file {path}: {source}")]
     Scene {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -100,9 +100,9 @@ impl Simulator {
     /// A socket cannot be opened, or the control address is not a loopback address.
     ///
     /// # Cancel safety
-    /// Nothing is left behind.
+    /// Leaves nothing behind.
     pub async fn open(options: Options, mut vehicle: Vehicle) -> Result<Self, ServeError> {
-        // mavsdk_server repeats set points on real time: the patience with them is real time, too.
+        // mavsdk_server repeats setpoints in real time, so the timeout is in real time, too.
         let patience = vehicle.params.float("COM_OF_LOSS_T") * options.speed.max(1.0);
         // The parameter exists and is a float.
         let _ = vehicle.params.set("COM_OF_LOSS_T", Param::Float(patience as f32));
@@ -137,7 +137,7 @@ impl Simulator {
         })
     }
 
-    /// What a starter needs to know: ports, nonce and process.
+    /// What the starting program needs: ports, nonce and process id.
     #[must_use]
     pub fn ready(&self) -> Value {
         let local = self.socket.local_addr().ok();
@@ -159,13 +159,13 @@ impl Simulator {
         })
     }
 
-    /// Flies until it is told to quit, is idle for too long, or `stop` is cancelled.
+    /// Runs until it is told to quit, is idle for too long, or `stop` is cancelled.
     ///
     /// # Errors
     /// The scene file cannot be written.
     ///
     /// # Cancel safety
-    /// The vehicle is gone with the future.
+    /// The vehicle ends with the future.
     pub async fn run(mut self, stop: CancellationToken) -> Result<(), ServeError> {
         let (lines, mut requests) = mpsc::channel::<Line>(REQUESTS);
         let tracker = TaskTracker::new();
@@ -184,7 +184,7 @@ impl Simulator {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 received = self.socket.recv_from(&mut datagram) => {
-                    // A refused datagram says that nobody listens yet.
+                    // An error here means that a sent datagram was refused: mavsdk_server is not listening yet.
                     if let Ok((length, _)) = received {
                         self.heard = Instant::now();
                         self.vehicle.log.unix = unix_now();
@@ -206,9 +206,9 @@ impl Simulator {
                     }
                 }
                 now = clock.tick() => {
-                    // All of it, so that the vehicle's time keeps up with ours on a busy machine, too: whoever waits for the
-                    // vehicle counts on that. Messages that waited are heard before, and are not taken for silence. Of
-                    // a machine that slept half a second counts, or the vehicle would be found elsewhere.
+                    // Simulates all of the elapsed time, so that the vehicle's time keeps up on a busy machine: clients
+                    // depend on it. Waiting messages are handled first, so that they do not count as silence. After a
+                    // suspend at most half a second counts, so that the vehicle does not jump.
                     let passed = now.duration_since(last).as_secs_f64().min(0.5);
                     last = now;
                     self.vehicle.log.unix = unix_now();
@@ -236,7 +236,7 @@ impl Simulator {
     async fn flush(&mut self) {
         for outgoing in self.link.take() {
             let bytes = self.encoder.encode(&outgoing);
-            // Nobody there is no error of the vehicle's: it goes on flying.
+            // A failure to send is no error: the vehicle flies on without a listener.
             let _ = self.socket.send_to(&bytes, self.options.udp).await;
         }
     }

@@ -1,8 +1,8 @@
 //! The vehicle: a point-mass quadrotor with PX4's modes, arming rules and failsafes, on virtual time.
 //!
-//! Pure: no clock, no sockets, and of chance only what follows from its seed. Commands change what it wants, [`Vehicle::step`] lets time pass. The MAVLink
-//! side is [`crate::link`]. Read [`Vehicle`] first, then `commander` (what is allowed), `checks` (before
-//! arming) and `navigator` (where to fly).
+//! Pure: no clock, no sockets, and randomness only from its seed. Commands set the goal, [`Vehicle::step`] advances
+//! time. [`crate::link`] is the MAVLink interface. Read [`Vehicle`] first, then `commander` (what is allowed), `checks`
+//! (arming checks) and `navigator` (where to fly).
 
 mod checks;
 mod commander;
@@ -30,34 +30,34 @@ use crate::{
     world::World,
 };
 
-/// The answer to a command.
+/// The acknowledgement of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ack {
-    /// Taken on, which does not say that it will happen.
+    /// Accepted, which does not mean that it will be carried out.
     Accepted,
-    /// Not now.
+    /// Not possible now.
     TemporarilyRejected,
-    /// No.
+    /// Not allowed.
     Denied,
-    /// Unknown.
+    /// Unknown command.
     Unsupported,
-    /// Tried, and it went wrong.
+    /// Tried and failed.
     Failed,
 }
 
-/// What the autopilot tells without being asked; the link sends it on.
+/// What the autopilot reports unasked; the link sends it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
     /// MAVLink's severity, 0 to 7, and the text.
     Text(u8, String),
-    /// Mission item reached.
+    /// The mission item with this number was reached.
     Reached(u16),
     /// A photo was taken.
     Photo(Photo),
 }
 
-/// MAVLink's severities, as far as the vehicle uses them.
+/// The severities of MAVLink that the vehicle uses.
 pub mod severity {
     /// Critical.
     pub const CRITICAL: u8 = 2;
@@ -69,7 +69,7 @@ pub mod severity {
     pub const INFO: u8 = 6;
 }
 
-/// What MAVLink calls the landed state.
+/// MAVLink's landed state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Landed {
@@ -77,55 +77,55 @@ pub enum Landed {
     OnGround,
     /// Flying.
     InAir,
-    /// On its way up to the take-off altitude.
+    /// Climbing to the take-off altitude.
     TakingOff,
-    /// On its way down in land mode.
+    /// Descending in land mode.
     Landing,
 }
 
-/// A set point of offboard mode.
+/// A setpoint of offboard mode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Setpoint {
-    /// Be there, metres north, east, down of home, with this heading in radians.
+    /// A position in metres north, east, down of home, with a heading in radians.
     Position {
-        /// Where.
+        /// The position.
         place: Ned,
-        /// Feed-forward, metres per second.
+        /// Feed-forward velocity, metres per second.
         velocity: Option<Ned>,
-        /// Heading.
+        /// Heading in radians.
         yaw: Option<f64>,
     },
-    /// Move like this, metres per second north, east, down.
+    /// A velocity in metres per second north, east, down.
     Velocity {
-        /// How fast.
+        /// The velocity.
         velocity: Ned,
         /// Heading in radians.
         yaw: Option<f64>,
-        /// Or turn rate in radians per second.
+        /// Turn rate in radians per second, without a heading.
         yaw_rate: f64,
     },
-    /// Move like this, metres per second forward, right, down.
+    /// A velocity in metres per second forward, right, down.
     BodyVelocity {
-        /// How fast.
+        /// The velocity.
         velocity: Ned,
         /// Turn rate in radians per second.
         yaw_rate: f64,
     },
 }
 
-/// What the vehicle is doing within its mode.
+/// The vehicle's present action within its mode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Plan {
     /// Motors idle on the ground.
     Idle,
-    /// Come to rest, then stay.
+    /// Come to rest and stay.
     Brake { lag: f64 },
-    /// Be there.
+    /// Hold this position and heading.
     Stay { place: Ned, yaw: f64 },
-    /// Fly there and stay.
+    /// Fly to a position and stay.
     GoTo {
         place: Ned,
-        /// As it is on the way, when there is none.
+        /// `None` keeps the heading.
         yaw: Option<f64>,
         speeds: Speeds,
     },
@@ -133,21 +133,21 @@ enum Plan {
     Takeoff { place: Ned, since: f64 },
     /// Descend until the ground.
     Descend { place: Ned },
-    /// Climb, fly home, descend.
+    /// Climb, fly home and descend.
     Return { climb_to: f64, climbed: bool },
     /// Fly the mission.
     Mission,
-    /// Follow the last set point.
+    /// Follow the last setpoint.
     Offboard,
     /// Motors off in the air.
     Fall,
 }
 
-/// Sensors and estimates that can be taken away.
+/// Health of sensors and estimates; tests can switch each off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Health {
-    /// Satellites in view and a fix.
+    /// Satellites in view, with a fix.
     pub gps: bool,
     /// Gyroscope.
     pub gyro: bool,
@@ -157,7 +157,7 @@ pub struct Health {
     pub mag: bool,
     /// A home position is known.
     pub home: bool,
-    /// A remote control is heard.
+    /// A remote control is connected.
     pub rc: bool,
 }
 
@@ -174,23 +174,23 @@ impl Default for Health {
     }
 }
 
-/// How far it has ever been, since the start or the last reset.
+/// Extremes since the start or the last reset.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Excursions {
     /// Farthest from home, horizontally, metres.
     pub radius_m: f64,
-    /// Highest above home.
+    /// Greatest height above home, metres.
     pub up_m: f64,
-    /// Lowest above home while it is flown by set points, missions or in hold, from when it was above a metre until it
-    /// comes down by itself: landing, returning, or in a pilot's hands.
+    /// Lowest height above home, metres, while setpoints, missions or hold control it. Counts after it was above a
+    /// metre, and until it descends by design: landing, return, or manual flight.
     pub lowest_m: Option<f64>,
-    /// Fastest, metres per second.
+    /// Greatest speed, metres per second.
     pub speed: f64,
-    /// Closest to the autopilot's fence from inside, metres; negative: so far beyond it. None without a fence.
+    /// Smallest distance to the autopilot's fence, metres; negative beyond it. `None` without a fence.
     pub fence_depth_m: Option<f64>,
-    /// Closest to a solid thing, metres. None without one.
+    /// Smallest distance to a solid object, metres. `None` without one.
     pub clearance_m: Option<f64>,
-    /// Metres travelled.
+    /// Distance travelled, metres.
     pub path_m: f64,
 }
 
@@ -211,30 +211,30 @@ impl Default for Excursions {
 /// The vehicle.
 #[derive(Debug, Clone)]
 pub struct Vehicle {
-    /// Where the local frame begins, and where it stands first.
+    /// The origin of the local frame, where it stands at the start.
     pub home: Home,
-    /// Which awkward behaviours are on.
+    /// The quirks that are on.
     pub quirks: Quirks,
     /// PX4's parameters.
     pub params: Params,
-    /// What stands around.
+    /// The objects around it.
     pub world: World,
-    /// What happened.
+    /// What has happened.
     pub log: FlightLog,
-    /// Sensors.
+    /// Health of its sensors.
     pub health: Health,
-    /// Camera.
+    /// Its camera.
     pub payload: Payload,
     /// The pilot's sticks: forward, right, down in metres per second; used in position control.
     pub sticks: Ned,
     /// Battery, 0 to 100 percent.
     pub battery_pct: f64,
-    /// Percent a second while the motors turn.
+    /// Percent per second while the motors turn.
     pub drain: f64,
     time: f64,
     body: Body,
     mode: Mode,
-    /// The last mode that was asked for and allows arming: PX4 goes back to it when it disarms.
+    /// The last requested mode that allows arming: PX4 selects it when it disarms.
     mode_after_disarm: Mode,
     plan: Plan,
     armed: bool,
@@ -256,20 +256,20 @@ pub struct Vehicle {
     mission: Mission,
     notices: Vec<Notice>,
     noise: Noise,
-    /// Until then it goes on as it moved: it has just been told something else.
+    /// Simulated time at which it reacts to a new command; until then it keeps its velocity.
     reacts_at: f64,
-    /// When it left the ground.
+    /// Simulated time of its take-off.
     took_off: Option<f64>,
-    /// Metres above the sea from which it counts its height, as the autopilot believes.
+    /// The autopilot's estimate of its home altitude, metres above sea level.
     home_amsl: f64,
     excursions: Excursions,
     high: bool,
 }
 
-/// PX4 corrects the height of home for so long after a take-off, seconds.
+/// How long PX4 corrects its home altitude after a take-off, seconds.
 const HOME_MOVES_S: f64 = 120.0;
 
-/// Notices kept until somebody takes them; a vehicle nobody listens to must not grow.
+/// Greatest number of unread notices, so that a vehicle without a listener does not grow.
 const NOTICES: usize = 256;
 
 impl Default for Vehicle {
@@ -326,14 +326,14 @@ impl Vehicle {
         }
     }
 
-    /// The same with another seed for what is left to chance; it is 0 otherwise.
+    /// Sets the random seed; the default is 0.
     #[must_use]
     pub fn seeded(mut self, seed: u64) -> Self {
         self.noise = Noise::new(seed);
         self
     }
 
-    /// Boots anew on the ground, as after a loss of power: time, parameters, fence, mission and mode begin as with a new
+    /// Reboots on the ground, as after a loss of power: time, parameters, fence, mission and mode are those of a new
     /// vehicle. The log, the world and the payload stay.
     pub fn reboot(&mut self) {
         let fresh = Self::new(self.home, self.quirks.clone(), self.world.clone());
@@ -348,7 +348,7 @@ impl Vehicle {
         (self.battery_pct, self.drain) = (before.battery_pct, before.drain);
     }
 
-    /// Lets `dt` seconds pass; steps of at most 0.02 s keep the loops stable.
+    /// Advances time by `dt` seconds; steps of at most 0.02 s keep the loops stable.
     pub fn step(&mut self, dt: f64) {
         self.time += dt;
         let before = self.body.position;
@@ -392,7 +392,7 @@ impl Vehicle {
         self.armed
     }
 
-    /// On the ground or not.
+    /// The landed state.
     #[must_use]
     pub fn landed(&self) -> Landed {
         self.landed
@@ -410,19 +410,19 @@ impl Vehicle {
         &self.mission
     }
 
-    /// The autopilot's home position, metres north and east of [`Vehicle::home`]: where it was armed last.
+    /// The autopilot's home position, metres north and east of [`Vehicle::home`]: where it was last armed.
     #[must_use]
     pub fn launch(&self) -> (f64, f64) {
         self.launch
     }
 
-    /// How far it has been.
+    /// The extremes so far.
     #[must_use]
     pub fn excursions(&self) -> Excursions {
         self.excursions
     }
 
-    /// Starts the excursions anew.
+    /// Resets the extremes.
     pub fn reset_excursions(&mut self) {
         self.excursions = Excursions::default();
     }
@@ -434,26 +434,26 @@ impl Vehicle {
         (lat, lon, self.home.alt - self.body.position[2])
     }
 
-    /// Where the estimator believes it to be, metres north, east, down of where it began.
+    /// The estimated position, metres north, east, down of its start.
     #[must_use]
     pub fn believed(&self) -> Ned {
         let [north, east, down] = self.body.position;
         [north, east, down + self.ground_drift()]
     }
 
-    /// Metres above the sea, as the estimator believes.
+    /// The estimated altitude, metres above sea level.
     #[must_use]
     pub fn believed_amsl(&self) -> f64 {
         self.home.alt - self.believed()[2]
     }
 
-    /// Metres above the sea of the autopilot's home position, from which it counts its relative height.
+    /// The autopilot's home altitude, metres above sea level: the reference of its relative height.
     #[must_use]
     pub fn home_amsl(&self) -> f64 {
         self.home_amsl
     }
 
-    /// What the estimator believes, as a place.
+    /// Converts an estimated position to the true one.
     fn real(&self, believed: Ned) -> Ned {
         [believed[0], believed[1], believed[2] - self.ground_drift()]
     }
@@ -466,7 +466,7 @@ impl Vehicle {
         }
     }
 
-    /// Works out what its height is counted from.
+    /// Updates the home altitude.
     fn settle_home(&mut self) {
         if !self.armed {
             self.home_amsl = self.believed_amsl();
@@ -487,7 +487,7 @@ impl Vehicle {
         -self.body.position[2]
     }
 
-    /// Puts the vehicle somewhere at rest, for tests.
+    /// Puts the vehicle at a position at rest, for tests.
     pub fn teleport(&mut self, place: Ned, yaw: f64) {
         self.body = Body {
             position: [place[0], place[1], place[2].min(0.0)],
@@ -499,7 +499,7 @@ impl Vehicle {
         }
     }
 
-    /// What it has to say since the last time.
+    /// Takes the notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
@@ -511,7 +511,7 @@ impl Vehicle {
         self.notices.push(notice);
     }
 
-    /// Says something to whoever listens.
+    /// Sends a status text.
     pub fn say(&mut self, severity: u8, text: impl Into<String>) {
         let text = text.into();
         self.log.push(
@@ -525,7 +525,7 @@ impl Vehicle {
     }
 
     fn enter(&mut self, mode: Mode, cause: Cause) {
-        // A failsafe overrides what was asked for and does not replace it.
+        // A failsafe overrides the requested mode but does not replace it.
         if cause != Cause::Failsafe && !mode.prevents_arming() {
             self.mode_after_disarm = mode;
         }

@@ -1,16 +1,16 @@
-//! What stands around: labelled objects and obstacles, as a camera and a range sensor on the vehicle see them.
+//! The world: labelled objects and obstacles, as the vehicle's camera and range sensor detect them.
 //!
-//! Pure geometry; it neither moves nor writes anything. Start with [`World`].
+//! Pure geometry. Start with [`World`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::geo::{Ned, horizontal, wrap};
 
-/// A thing in the world: an upright cylinder.
+/// An object in the world: an upright cylinder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thing {
-    /// What a detector would call it; empty: a detector does not know it.
+    /// The label that a detector gives it; empty: a detector does not recognise it.
     #[serde(default)]
     pub label: String,
     /// Centre, metres north of home.
@@ -25,10 +25,10 @@ pub struct Thing {
     /// Height in metres.
     #[serde(default = "small")]
     pub height_m: f64,
-    /// How sure a detector is of it, 0 to 1.
+    /// Confidence of a detection, 0 to 1.
     #[serde(default = "sure")]
     pub conf: f64,
-    /// Whether the range sensor and the vehicle can hit it.
+    /// Whether it is an obstacle for the range sensor and the vehicle.
     #[serde(default)]
     pub solid: bool,
 }
@@ -41,17 +41,17 @@ fn sure() -> f64 {
     0.85
 }
 
-/// The forward camera and the range sensor beside it. Angles are whole fields of view in degrees.
+/// The forward camera and the range sensor beside it. Angles are full fields of view in degrees.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Camera {
-    /// Left to right.
+    /// Horizontal field of view.
     pub fov_deg: f64,
-    /// Top to bottom.
+    /// Vertical field of view.
     pub vertical_fov_deg: f64,
-    /// How far objects are recognised, metres.
+    /// Range of the recognition, metres.
     pub range_m: f64,
-    /// How far obstacles are measured, metres.
+    /// Range of the obstacle measurement, metres.
     pub obstacle_range_m: f64,
 }
 
@@ -66,20 +66,20 @@ impl Default for Camera {
     }
 }
 
-/// Everything around the vehicle.
+/// The objects around the vehicle, and its camera.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct World {
     /// Objects and obstacles.
     #[serde(default)]
     pub things: Vec<Thing>,
-    /// How they are seen.
+    /// The camera that detects them.
     #[serde(default)]
     pub camera: Camera,
 }
 
 impl Default for World {
-    /// A red cup on a balcony eight metres away to the east-south-east, a person, two chairs and a tree.
+    /// A red cup on a balcony eight metres to the east-south-east, a person, two chairs and a tree.
     fn default() -> Self {
         let thing = |label: &str, north_m, east_m, up_m, radius_m, height_m, solid| Thing {
             label: label.to_owned(),
@@ -104,29 +104,29 @@ impl Default for World {
     }
 }
 
-/// One object as a detector reports it; distances in metres, the picture is 1 wide and 1 high.
+/// One object as a detector reports it; distances in metres, image coordinates 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Detection {
-    /// What it is.
+    /// Its label.
     pub label: String,
-    /// How sure, 0 to 1.
+    /// Confidence, 0 to 1.
     pub conf: f64,
-    /// Centre from the left edge, 0 to 1.
+    /// Centre, from the left edge.
     pub x: f64,
-    /// Centre from the top edge, 0 to 1.
+    /// Centre, from the top edge.
     pub y: f64,
     /// Width.
     pub w: f64,
     /// Height.
     pub h: f64,
-    /// Depth along the camera's axis.
+    /// Depth along the camera's axis, metres.
     pub z_m: f64,
-    /// Straight line.
+    /// Distance along the line of sight, metres.
     pub dist_m: f64,
 }
 
 impl Thing {
-    /// From `eye`: forward, right and up of this thing's centre, metres.
+    /// This object's centre relative to `eye`: forward, right and up in metres.
     fn seen_from(&self, eye: Ned, yaw: f64) -> (f64, f64, f64) {
         let (north, east) = (self.north_m - eye[0], self.east_m - eye[1]);
         let (sin, cos) = yaw.sin_cos();
@@ -145,7 +145,7 @@ impl Thing {
         flat.max(0.0).hypot(upright.max(0.0))
     }
 
-    /// Whether it stands on the line of sight between two points.
+    /// Whether it blocks the line of sight between two points.
     fn blocks(&self, from: Ned, to: (f64, f64, f64)) -> bool {
         let along = (to.0 - from[0], to.1 - from[1]);
         let squared = along.0 * along.0 + along.1 * along.1;
@@ -164,7 +164,7 @@ impl Thing {
 }
 
 impl World {
-    /// What the camera recognises from this pose (`yaw` in radians), nearest first.
+    /// The detections from this pose (`yaw` in radians), nearest first.
     #[must_use]
     pub fn detections(&self, eye: Ned, yaw: f64) -> Vec<Detection> {
         let mut seen: Vec<Detection> = self
@@ -207,7 +207,7 @@ impl World {
         })
     }
 
-    /// Distance to the nearest solid thing in the field of view ahead, at most the sensor's range.
+    /// Distance to the nearest solid object in the field of view, at most the sensor's range, metres.
     #[must_use]
     pub fn obstacle_ahead(&self, eye: Ned, yaw: f64) -> f64 {
         let camera = &self.camera;
@@ -228,7 +228,7 @@ impl World {
         distances.fold(camera.obstacle_range_m, f64::min)
     }
 
-    /// Distance to the nearest solid thing in any direction, infinite when there is none.
+    /// Distance to the nearest solid object in any direction, metres; infinite without one.
     #[must_use]
     pub fn clearance(&self, at: Ned) -> f64 {
         let solid = self.things.iter().filter(|thing| thing.solid);

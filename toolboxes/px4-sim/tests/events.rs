@@ -1,5 +1,4 @@
-//! What a listener makes of the vehicle's events and files, message by message: it reads the texts from the vehicle and
-//! understands the numbers with them.
+//! The vehicle's events and metadata files as a listener decodes them, message by message.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,7 +16,7 @@ const CLOSE: u8 = 1;
 const SUM: u8 = 14;
 const READ_MANY: u8 = 15;
 
-/// A vehicle and what it has sent.
+/// A vehicle and a listener.
 struct Listener {
     vehicle: Vehicle,
     link: Link,
@@ -25,7 +24,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// To a vehicle that has just booted.
+    /// A listener to a vehicle that has just booted.
     fn new(quirks: Quirks) -> Self {
         Self {
             vehicle: Vehicle::new(Home::default(), quirks, World::default()),
@@ -93,7 +92,7 @@ impl Listener {
         answers.into_iter().map(payload).collect()
     }
 
-    /// The whole file, in bursts.
+    /// Reads the whole file in bursts.
     fn reads(&mut self, uri: &str) -> Vec<u8> {
         let path = uri
             .strip_prefix("mftp://")
@@ -116,7 +115,7 @@ impl Listener {
         file
     }
 
-    /// Path and sum of the first file, if there is any.
+    /// Path and checksum of the index file, if announced.
     fn announced(&mut self) -> Option<(String, u32)> {
         let answers = self.commands(MavCmd::MAV_CMD_REQUEST_MESSAGE, 397.0);
         answers.into_iter().find_map(|message| match message {
@@ -127,7 +126,7 @@ impl Listener {
         })
     }
 
-    /// The texts of its events, found as a ground station finds them.
+    /// The texts of its events, found as a ground station does.
     fn texts(&mut self) -> Value {
         let (uri, _) = self.announced().expect("metadata");
         let general: Value = serde_json::from_slice(&self.reads(&uri)).unwrap();
@@ -137,7 +136,7 @@ impl Listener {
     }
 }
 
-/// A part of a file, or a refusal.
+/// Data of a file, or a refusal.
 #[derive(Debug, PartialEq)]
 struct Answer {
     sequence: u16,
@@ -167,7 +166,7 @@ fn events(heard: &[MavMessage]) -> Vec<EVENT_DATA> {
     heard.iter().filter_map(event).collect()
 }
 
-/// An event with the words of its text: group, sentence, and arguments by name.
+/// Decodes an event: group, sentence, and arguments by name.
 fn read(event: &EVENT_DATA, texts: &Value) -> (String, String, Value) {
     let component = &texts["components"]["1"];
     let id = (event.id & 0x00ff_ffff).to_string();
@@ -198,7 +197,7 @@ fn read(event: &EVENT_DATA, texts: &Value) -> (String, String, Value) {
     (group.to_owned(), sentence, arguments.into())
 }
 
-/// The last report: whether it would arm in this mode, and the sentences about that.
+/// The last report: whether it would arm in this mode, and the sentences for it.
 fn report(heard: &[MavMessage], texts: &Value, mode: Mode) -> (bool, Vec<String>) {
     let group = texts["components"]["1"]["navigation_mode_groups"]["groups"]
         .as_object()
@@ -232,7 +231,7 @@ fn report(heard: &[MavMessage], texts: &Value, mode: Mode) -> (bool, Vec<String>
         } else {
             needed || warned
         };
-        // What PX4 calls information is in no summary.
+        // Events at level information are in no summary.
         let information = ["Home position not set", "Mode not suitable for arming"].contains(&&*check.1);
         assert!(counted || information, "{check:?} in {summary} {end}");
     }
@@ -289,7 +288,7 @@ fn its_events_say_why_it_would_not_arm() {
             assert_eq!(can_arm, listener.vehicle.armable(), "{sentences:?}");
         }
     }
-    // A warning does not keep it on the ground.
+    // A warning does not prevent arming.
     listener
         .vehicle
         .set_mode(Mode::Hold, px4_sim::log::Cause::Command);
@@ -306,7 +305,7 @@ fn it_reports_what_changes_and_nothing_else() {
     let mut listener = Listener::new(Quirks::all());
     assert!(!events(&listener.hears(5.0)).is_empty());
     assert!(events(&listener.hears(30.0)).is_empty());
-    // Every two seconds at most.
+    // At most every two seconds.
     let mut heard = Vec::new();
     for _ in 0..10 {
         listener.vehicle.health.mag ^= true;
@@ -358,7 +357,7 @@ fn events_are_counted_and_told_again() {
         (error.sequence, error.sequence_oldest_available),
         (first.wrapping_sub(1), first)
     );
-    // What is asked for without end is answered with an end.
+    // An unlimited request gets a limited answer.
     assert!(again(&mut listener, 0, u16::MAX).len() < 100);
 }
 
@@ -388,11 +387,11 @@ fn its_files_are_read_like_any_vehicles() {
     assert_eq!(refused(&listener.repeats(READ, 0, 240, &[])), (1, false, vec![3]));
     let tail = listener.wants_file(READ, end - 7, &[]);
     assert_eq!(tail[0].data, whole[whole.len() - 7..]);
-    // An answer that got lost is asked for again.
+    // A lost answer is requested again.
     let closed = listener.wants_file(CLOSE, 0, &[]);
     assert!(closed[0].ok);
     assert_eq!(listener.repeats(CLOSE, 0, 239, &[]), closed);
-    // A reader that has died does not keep the file for ever.
+    // A file left open by a dead reader is closed after a while.
     assert!(listener.wants_file(OPEN, 0, path)[0].ok);
     listener.hears(11.0);
     assert!(listener.wants_file(OPEN, 0, path)[0].ok);

@@ -59,7 +59,7 @@ class Rig:
     def start_server(self, *arguments):
         log = open(os.path.join(self.folder.name, "server.log"), "w")
         command = [SERVER, "-p", str(self.port), *arguments, f"udpin://127.0.0.1:{self.udp}"]
-        # A home of its own: the server keeps the vehicle's files there, and is to read them from the vehicle.
+        # A separate home: the server caches the vehicle's files there, and has to read them from the vehicle.
         environment = {**os.environ, "HOME": self.folder.name}
         return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
 
@@ -93,7 +93,7 @@ class Rig:
         return any(words in entry["text"] for entry in self.log("text"))
 
     async def until(self, what, seconds=60):
-        """Waits until what(truth) holds, at most so many simulated seconds."""
+        """Waits until what(truth) holds, at most this many simulated seconds."""
         deadline = time.monotonic() + seconds / SPEED + 5
         while True:
             truth = self.truth()
@@ -314,7 +314,7 @@ async def arming_checks(rig):
     drone = await rig.connect()
     await ready(drone)
     ask = drone.events.get_health_and_arming_checks_report
-    # Not among all.
+    # Not part of `all`.
     if "no_event_metadata" in QUIRKS.split(","):
         # The server reads the texts when it is asked first, which takes less than a second.
         await refused(ask(), EventsError, "NOT_AVAILABLE")
@@ -355,11 +355,11 @@ async def arming_checks(rig):
     await report("Land", False, "Mode not suitable for arming")
     rig.ask("ground_station", mode="hold")
     await report("Hold", True)
-    # What was said while the link was down is asked for again.
+    # Events sent while the link was down are requested again.
     rig.ask("drop_link", seconds=8)
     rig.ask("set_health", gps=False)
     await report("Hold", False, "No valid global position estimate")
-    # A vehicle that boots counts anew.
+    # A rebooted vehicle restarts its sequence numbers.
     rig.ask("reboot")
     await report("Hold", True)
 
@@ -407,7 +407,7 @@ async def server_killed(rig):
     rig.server.kill()
     start = rig.truth()["t"]
     lost = await rig.until(lambda t: t["mode"] != "offboard", 5 * SPEED)
-    # The server repeats set points on real time, so the second it is given is a real one.
+    # The server repeats setpoints in real time, so the timeout is a second of real time.
     silence = (lost["t"] - start) / SPEED
     assert 0.5 < silence < 2.0, silence
     assert lost["mode"] == ("posctl" if quirk("offboard_loss_posctl") else "hold"), lost

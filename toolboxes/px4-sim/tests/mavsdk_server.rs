@@ -1,5 +1,5 @@
-//! The published mavsdk_server accepts the simulated vehicle: flights of its own Python client, four times as fast as
-//! real time, each awkward behaviour on and off.
+//! The published mavsdk_server accepts the simulated vehicle: flights of its own Python client at four times real time,
+//! with each quirk on and off.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,7 +12,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// The Python of `.venv-mavsdk`, or `None` where this machine was told to do without.
+/// The Python interpreter of `.venv-mavsdk`, or `None` where Python tests are disabled.
 fn python() -> Option<&'static Path> {
     if std::env::var_os("OVOS_TOOLS_SKIP_PYTHON").is_some() {
         skip::skip(
@@ -39,7 +39,7 @@ fn find() -> PathBuf {
     venv.join("bin/python")
 }
 
-/// Where the wheel put the server.
+/// The path of the server in the wheel.
 fn server(python: &Path) -> String {
     let out = Command::new(python)
         .args([
@@ -51,7 +51,7 @@ fn server(python: &Path) -> String {
     String::from_utf8(out.stdout).unwrap().trim().to_owned()
 }
 
-/// What is measured here to the centimetre keeps still: `tests/quirks.rs` has how it wanders.
+/// Without drift, for measurements to the centimetre; `tests/quirks.rs` tests the drift.
 const STEADY: &str = "all,-hover_wanders,-home_moves_in_flight,-ground_drifts";
 
 fn check(flight: &str, quirks: &str) {

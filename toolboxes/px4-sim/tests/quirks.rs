@@ -1,4 +1,4 @@
-//! Each awkward behaviour on and off, on virtual time: on shows it, off does what one would expect.
+//! Each quirk on and off, on virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,7 +17,7 @@ use px4_sim::{
 
 const STEP: f64 = 0.01;
 
-/// A vehicle whose only quirk may be this one; it has been on for five seconds.
+/// A vehicle with at most this quirk, five seconds after boot.
 fn vehicle(quirk: Quirk, on: bool) -> Vehicle {
     let mut quirks = Quirks::none();
     quirks.set(quirk, on);
@@ -36,7 +36,7 @@ fn pass(vehicle: &mut Vehicle, seconds: f64) {
     }
 }
 
-/// Steps until `done`, at most `seconds`; whether it was.
+/// Steps until `done`, at most `seconds`; returns whether it was.
 fn until(vehicle: &mut Vehicle, seconds: f64, done: impl Fn(&Vehicle) -> bool) -> bool {
     for _ in 0..(seconds / STEP) as usize {
         if done(vehicle) {
@@ -288,7 +288,7 @@ fn hold_does_not_end_a_reposition_that_flies_in_hold() {
         pass(&mut vehicle, 4.0);
         let under_way = length(vehicle.body().velocity) > 3.0;
         assert_eq!(under_way, on, "{:?}", vehicle.body());
-        // Out of another mode it is a mode of its own again.
+        // From another mode, hold is a change of mode and ends the reposition.
         vehicle.set_mode(Mode::Posctl, Cause::Pilot);
         assert_eq!(vehicle.set_mode(Mode::Hold, Cause::Command), Ack::Accepted);
         pass(&mut vehicle, 6.0);
@@ -317,7 +317,7 @@ fn arming_is_denied_right_after_boot() {
     }
 }
 
-/// Flies north in offboard at a speed, or in hold to a place far away, until it has that speed.
+/// Flies north on a long reposition until it reaches `speed`.
 fn fast(vehicle: &mut Vehicle, speed: f64) {
     let far = vehicle.home.to_global(200.0, 0.0);
     vehicle
@@ -331,7 +331,7 @@ fn fast(vehicle: &mut Vehicle, speed: f64) {
 
 #[test]
 fn it_brakes_over_the_measured_metres() {
-    // The recorded ones: 6.3 to 6.8 m from about 4 m/s, 2.9 m from 2.5 m/s, 0.5 to 1.0 m from 0.95 m/s.
+    // Recorded: 6.3 to 6.8 m from about 4 m/s, 2.9 m from 2.5 m/s, 0.5 to 1.0 m from 0.95 m/s.
     for (speed, metres) in [(0.95, 0.5..1.0), (2.5, 2.5..3.4), (4.0, 6.0..6.9)] {
         let mut vehicle = vehicle(Quirk::SlowBraking, true);
         vehicle.quirks.set(Quirk::SluggishVelocity, true);
@@ -366,7 +366,7 @@ fn it_flies_back_to_a_place_that_was_too_near_to_stop_at() {
 
 #[test]
 fn it_wanders_where_it_hovers_as_recorded() {
-    // Recorded in HOLD and OFFBOARD: 0.34 and 0.63 m from the set point on average, 0.2 to 0.5 m/s.
+    // Recorded in HOLD and OFFBOARD: 0.34 and 0.63 m from the setpoint on average, 0.2 to 0.5 m/s.
     let (mut away, mut speed, mut steps) = (0.0, 0.0, 0.0);
     for seed in 0..10 {
         let mut vehicle = vehicle(Quirk::HoverWanders, true).seeded(seed);

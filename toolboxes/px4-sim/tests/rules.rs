@@ -1,4 +1,4 @@
-//! The autopilot's rules that tools meet: arming, failsafes, the battery, the pilot. On virtual time.
+//! The autopilot's rules that concern tools: arming, failsafes, the battery, the pilot. On virtual time.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

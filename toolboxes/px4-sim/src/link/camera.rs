@@ -1,4 +1,4 @@
-//! The camera as a MAVLink component of its own.
+//! The camera as a separate MAVLink component.
 //!
 //! Start with [`command`].
 
@@ -10,7 +10,7 @@ use mavlink::dialects::common::{
 
 use crate::vehicle::{Ack, Photo, Vehicle};
 
-/// A number no autopilot message has, for the stream of the camera's heartbeats.
+/// Stream id of the camera's heartbeats; no autopilot message has it.
 pub(super) const HEARTBEAT: u32 = u32::MAX;
 
 const START_CAPTURE: u32 = 2000;
@@ -18,7 +18,7 @@ const STOP_CAPTURE: u32 = 2001;
 const START_VIDEO: u32 = 2500;
 const STOP_VIDEO: u32 = 2501;
 
-/// Carries out a command to the camera.
+/// Executes a command to the camera.
 pub(super) fn command(vehicle: &mut Vehicle, command: u32) -> Ack {
     match command {
         START_CAPTURE => vehicle.take_photo(),
@@ -29,7 +29,7 @@ pub(super) fn command(vehicle: &mut Vehicle, command: u32) -> Ack {
     }
 }
 
-/// The camera's messages by number.
+/// The camera's message with this id.
 pub(super) fn message(vehicle: &Vehicle, id: u32) -> Option<MavMessage> {
     let time_boot_ms = (vehicle.time() * 1e3) as u32;
     let recording = vehicle.payload.recording_since;

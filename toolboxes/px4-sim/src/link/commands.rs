@@ -1,4 +1,4 @@
-//! Commands and parameters: what is asked of the vehicle, and the answer.
+//! Commands and parameters, and their answers.
 //!
 //! Start with [`Link::run`].
 
@@ -28,14 +28,14 @@ const SET_INTERVAL: u32 = 511;
 const REQUEST_MESSAGE: u32 = 512;
 const REQUEST_CAPABILITIES: u32 = 520;
 
-/// Added to a disarm to mean it in the air, too.
+/// Parameter of a disarm command that also allows it in the air.
 const FORCE: f32 = 21196.0;
 
-/// A command in one form, from either message.
+/// A command from either of MAVLink's two messages.
 struct Command {
     id: u32,
     params: [f32; 4],
-    /// Latitude and longitude in degrees, when it had any.
+    /// Latitude and longitude in degrees, if the command has them.
     place: Option<(f64, f64)>,
     alt: f32,
     target: u8,
@@ -98,7 +98,7 @@ impl Link {
     }
 
     fn run_camera(&mut self, vehicle: &mut Vehicle, command: &Command) -> Ack {
-        // The older requests name the message by their own number.
+        // Older requests have one command id per message.
         let asked = match command.id {
             REQUEST_MESSAGE => command.params[0] as u32,
             521 => 259,
@@ -160,7 +160,7 @@ impl Link {
         let Some(stream) = self.streams.get_mut(&id) else {
             return Ack::Denied;
         };
-        // 0 asks for the default, a negative number for none.
+        // 0 requests the default interval, a negative number none.
         let asked = if microseconds == 0.0 {
             None
         } else if microseconds < 0.0 {

@@ -1,7 +1,7 @@
-//! Why it does not arm, as events: numbers and packed arguments, whose texts are in [`super::metadata`].
+//! Arming checks as events: ids and packed arguments, whose texts are in [`super::metadata`].
 //!
-//! A report is a summary, an event for each check that fails, and a second summary. Events are counted, so that a listener
-//! notices that one got lost and asks for it. Start with [`Events::poll`].
+//! A report is a summary, an event for each failing check, and a second summary. Events have sequence numbers, so that
+//! a listener detects a lost event and requests it. Start with [`Events::poll`].
 
 use std::collections::VecDeque;
 
@@ -16,12 +16,12 @@ use crate::{
     vehicle::{Bars, Check, PARTS, Vehicle},
 };
 
-/// The event that begins a report.
+/// The event that starts a report.
 pub(super) const ARMING_SUMMARY: &str = "commander_arming_check_summary";
 /// The event that ends it.
 pub(super) const HEALTH_SUMMARY: &str = "commander_health_summary";
 
-/// PX4's number and name of each mode that can be flown; reports have a bit for each.
+/// PX4's number and name of each flight mode; reports have a bit for each.
 pub(super) const NAV_STATES: &[(Mode, u8, &str)] = &[
     (Mode::Manual, 0, "manual"),
     (Mode::Altctl, 1, "altctl"),
@@ -37,18 +37,18 @@ pub(super) const NAV_STATES: &[(Mode, u8, &str)] = &[
     (Mode::Follow, 19, "follow_target"),
 ];
 
-/// PX4 begins to count here, so that the count begins anew soon.
+/// First sequence number; PX4 starts here, so that it soon wraps.
 const FIRST: u16 = u16::MAX - 10;
-/// So many can be asked for again.
+/// Number of events that can be requested again.
 const KEPT: usize = 35;
-/// What changes is reported at most so often, seconds.
+/// Shortest interval between reports of a change, seconds.
 const REPORT_S: f64 = 2.0;
-/// The count is told so often, seconds.
+/// Interval at which the sequence number is sent, seconds.
 const COUNT_S: f64 = 3.0;
-/// The level of an event that is for programs.
+/// Log level of an event for programs.
 const PROTOCOL: u8 = 8;
 
-/// The part of an event's number that its name gives: 24 bits of FNV-1a.
+/// The part of an event's id that follows from its name: 24 bits of FNV-1a.
 pub(super) fn sub_id(name: &str) -> u32 {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
@@ -56,11 +56,11 @@ pub(super) fn sub_id(name: &str) -> u32 {
     hash & 0x00ff_ffff
 }
 
-/// The checks that fail.
+/// The failing checks.
 #[derive(Debug, PartialEq, Eq)]
 struct Report(Vec<&'static Check>);
 
-/// The events that were sent, and what was reported last.
+/// The sent events and the last report.
 #[derive(Debug)]
 pub(super) struct Events {
     sequence: u16,
@@ -83,7 +83,7 @@ impl Default for Events {
 }
 
 impl Events {
-    /// What is due: the count, and a report where something has changed.
+    /// The messages that are due: the sequence number, and a report after a change.
     pub(super) fn poll(&mut self, vehicle: &Vehicle) -> Vec<MavMessage> {
         let now = vehicle.time();
         let mut messages = Vec::new();
@@ -110,7 +110,7 @@ impl Events {
             .collect()
     }
 
-    /// Events that a listener has missed.
+    /// Events that a listener requests again.
     pub(super) fn again(&self, request: &REQUEST_EVENT_DATA, peer: Peer) -> Vec<MavMessage> {
         if ![0, AUTOPILOT].contains(&request.target_component) {
             return Vec::new();
@@ -190,12 +190,12 @@ impl Report {
             .data
     }
 
-    /// The modes that no failing check of these is about.
+    /// The modes without a failing check that `bars` selects.
     fn modes(&self, bars: impl Fn(&Check) -> bool) -> u32 {
         modes_where(|mode| !self.0.iter().any(|check| bars(check) && check.concerns(mode)))
     }
 
-    /// The parts that failing checks of these levels are about.
+    /// The components of the failing checks at these levels that `counts` selects.
     fn parts(&self, levels: std::ops::RangeInclusive<u8>, counts: impl Fn(&Check) -> bool) -> u32 {
         let failing = self.0.iter();
         failing
@@ -225,13 +225,13 @@ fn bit(number: u8) -> u32 {
     1 << number
 }
 
-/// An event whose arguments are put one after the other, little-endian, without gaps.
+/// An event with its arguments packed little-endian without gaps.
 struct Packed {
     data: EVENT_DATA,
     length: usize,
 }
 
-/// Of the autopilot, for everyone; the level is for people and for the log alike.
+/// An event of the autopilot for every receiver, with the same external and internal level.
 fn event(name: &str, level: u8) -> Packed {
     Packed {
         data: EVENT_DATA {
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn events_are_numbered_as_px4_numbers_them() {
-        // Seen on PX4 SITL as 26788467, which is this of component 1.
+        // PX4 SITL sends 26788467, which is this id with component 1.
         assert_eq!(sub_id("check_modes_global_pos"), 10_011_251);
         assert_eq!(event("check_modes_global_pos", 3).data.id, 26_788_467);
     }

@@ -1,4 +1,4 @@
-//! MAVLink's file transfer: the files of [`super::metadata`] can be read, one at a time, and nothing can be written.
+//! MAVLink FTP: the files of [`super::metadata`] can be read, one at a time; nothing can be written.
 //!
 //! Start with [`Link::file_request`].
 
@@ -7,14 +7,14 @@ use mavlink::dialects::common::{FILE_TRANSFER_PROTOCOL_DATA, MavMessage};
 use super::{AUTOPILOT, Link, Peer, metadata};
 use crate::vehicle::Vehicle;
 
-/// Bytes of a message that carry a file or a path.
+/// Bytes of a message for file data or a path.
 const DATA: usize = 239;
-/// Messages that answer a request for many.
+/// Messages in the answer to a burst request.
 const BURST: usize = 20;
-/// A file that is not read from for so long is closed, seconds.
+/// A file that is not read for this long is closed, seconds.
 const PATIENCE_S: f64 = 10.0;
 
-/// What is asked, and how it is answered.
+/// MAVLink FTP's opcodes.
 mod code {
     pub(super) const NOTHING: u8 = 0;
     pub(super) const CLOSE: u8 = 1;
@@ -27,7 +27,7 @@ mod code {
     pub(super) const NO: u8 = 129;
 }
 
-/// Why not.
+/// MAVLink FTP's error codes.
 #[derive(Debug, Clone, Copy)]
 enum Refusal {
     Size = 3,
@@ -40,7 +40,7 @@ enum Refusal {
 
 type Payload = [u8; 251];
 
-/// The file that is open, and the last answer, in case it gets lost.
+/// The open file, and the last answer in case it gets lost.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     open: Option<&'static [u8]>,
@@ -48,7 +48,7 @@ pub(super) struct Files {
     last: Option<(Peer, Payload, MavMessage)>,
 }
 
-/// A request, field by field.
+/// A decoded request.
 struct Request<'a> {
     sequence: u16,
     code: u8,
@@ -69,7 +69,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The path it names, up to its first zero.
+    /// The path in the request, up to its first zero byte.
     fn path(&self) -> &str {
         let bytes = &self.data[..self.size.min(DATA)];
         let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -122,7 +122,7 @@ impl Link {
 }
 
 impl Files {
-    /// Pieces with their offsets.
+    /// Pieces of the file with their offsets.
     fn answer(&mut self, vehicle: &Vehicle, request: &Request<'_>) -> Result<Vec<(usize, Vec<u8>)>, Refusal> {
         if request.size > DATA {
             return Err(Refusal::Size);
@@ -159,7 +159,7 @@ impl Files {
     }
 }
 
-/// The session is always 0, since one file can be open.
+/// The session is always 0, because only one file can be open.
 fn answer(
     peer: Peer,
     request: &Request<'_>,

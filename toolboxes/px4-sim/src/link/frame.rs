@@ -1,4 +1,4 @@
-//! Bytes of a datagram: MAVLink 2 frames.
+//! Encoding and decoding of MAVLink 2 frames.
 //!
 //! Start with [`decode`] and [`Encoder`].
 
@@ -6,7 +6,7 @@ use mavlink::{MavHeader, MavlinkReader, dialects::common::MavMessage};
 
 use super::{Outgoing, SYSTEM};
 
-/// The messages of a datagram; what is not a frame of the common dialect is skipped.
+/// The messages in a datagram; anything that is not a frame of the common dialect is skipped.
 #[must_use]
 pub fn decode(datagram: &[u8]) -> Vec<(MavHeader, MavMessage)> {
     let mut reader = MavlinkReader::new(datagram);
@@ -15,20 +15,20 @@ pub fn decode(datagram: &[u8]) -> Vec<(MavHeader, MavMessage)> {
         match reader.read_any_message::<MavMessage>() {
             Ok(message) => messages.push(message),
             Err(mavlink::error::MessageReadError::Io(_)) => return messages,
-            // An unknown message: the reader has passed it.
+            // An unknown message, which the reader has skipped.
             Err(_) => {}
         }
     }
 }
 
-/// Numbers frames as MAVLink wants it, a count for each component.
+/// Encodes frames with MAVLink's sequence numbers, one series per component.
 #[derive(Debug, Default)]
 pub struct Encoder {
     sequences: std::collections::BTreeMap<u8, u8>,
 }
 
 impl Encoder {
-    /// The bytes of a frame.
+    /// Encodes a message as a frame.
     pub fn encode(&mut self, outgoing: &Outgoing) -> Vec<u8> {
         let sequence = self.sequences.entry(outgoing.component).or_default();
         let header = MavHeader {

@@ -1,6 +1,6 @@
-//! What the vehicle tells of itself in files: which kinds of metadata there are, and the texts of its events.
+//! The vehicle's metadata files: the index of metadata, and the texts of the events.
 //!
-//! PX4 has the same files under the same names, compressed, with much more in them. Start with [`announce`].
+//! PX4 has the same files under the same names, compressed and much larger. Start with [`announce`].
 
 use std::sync::LazyLock;
 
@@ -34,7 +34,7 @@ static FILES: LazyLock<[(&str, Vec<u8>); 2]> = LazyLock::new(|| {
     [(GENERAL, general.to_string().into_bytes()), (EVENTS, events)]
 });
 
-/// The file at this path, from the root or without it.
+/// The file at this path, with or without a leading slash.
 pub(super) fn file(vehicle: &Vehicle, path: &str) -> Option<&'static [u8]> {
     if vehicle.quirks.has(Quirk::NoEventMetadata) {
         return None;
@@ -44,7 +44,7 @@ pub(super) fn file(vehicle: &Vehicle, path: &str) -> Option<&'static [u8]> {
     file.map(|(_, bytes)| bytes.as_slice())
 }
 
-/// Where the first file is.
+/// The message with the location of the index file.
 pub(super) fn announce(vehicle: &Vehicle) -> Option<MavMessage> {
     let general = file(vehicle, GENERAL)?;
     Some(MavMessage::COMPONENT_METADATA(COMPONENT_METADATA_DATA {
@@ -54,7 +54,7 @@ pub(super) fn announce(vehicle: &Vehicle) -> Option<MavMessage> {
     }))
 }
 
-/// MAVLink's sum of a file: that of IEEE 802.3 without inversions.
+/// MAVLink's checksum of a file: CRC-32 of IEEE 802.3 without inversions.
 pub(super) fn crc32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
@@ -124,7 +124,7 @@ fn bits<'a>(description: &str, entries: impl Iterator<Item = (u8, &'a str, &'a s
     json!({"type": "uint32_t", "is_bitfield": true, "description": description, "entries": entries})
 }
 
-/// What a heartbeat says in a mode, by PX4's number of that mode.
+/// The `custom_mode` of each mode, by PX4's number of the mode.
 fn groups_of_modes() -> Map<String, Value> {
     let modes = NAV_STATES.iter();
     modes

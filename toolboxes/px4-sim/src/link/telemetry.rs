@@ -1,4 +1,4 @@
-//! What the vehicle tells: one function makes each message from the vehicle's state.
+//! The telemetry messages, each made by one function from the vehicle's state.
 //!
 //! Start with [`message`].
 
@@ -38,14 +38,14 @@ pub(super) const HOME_POSITION: u32 = 242;
 pub(super) const EXTENDED_SYS_STATE: u32 = 245;
 const COMPONENT_METADATA: u32 = 397;
 
-/// The firmware it claims to be: 1.16.1, a release.
+/// The firmware version that it reports: 1.16.1, a release.
 const FIRMWARE: u32 = 1 << 24 | 16 << 16 | 1 << 8 | 255;
-/// A lithium battery of four cells, volts when empty and what full adds.
+/// A lithium battery: cells, volts of an empty cell, and the volts that a full one adds.
 const CELLS: (u8, f64, f64) = (4, 3.5, 0.7);
-/// How far the range sensor beneath the vehicle reaches, metres.
+/// Range of the downward range sensor, metres.
 const DOWN_RANGE_M: f64 = 40.0;
 
-/// The messages with this number; none for a number the vehicle does not send.
+/// The messages with this id; none for an id that the vehicle does not send.
 pub(super) fn message(vehicle: &Vehicle, nonce: u64, id: u32) -> Vec<MavMessage> {
     match id {
         HEARTBEAT => vec![heartbeat(vehicle)],
@@ -137,7 +137,7 @@ fn sys_status(vehicle: &Vehicle) -> MavMessage {
     })
 }
 
-/// Volts of the whole battery.
+/// Voltage of the whole battery.
 pub(crate) fn volts(vehicle: &Vehicle) -> f64 {
     f64::from(CELLS.0) * (CELLS.1 + CELLS.2 * vehicle.battery_pct / 100.0)
 }
@@ -412,7 +412,7 @@ fn landed(vehicle: &Vehicle) -> MavMessage {
     })
 }
 
-/// A text in pieces of fifty bytes.
+/// A status text in chunks of fifty bytes.
 pub(super) fn text(severity: u8, text: &str, id: u16) -> Vec<MavMessage> {
     let severity = match severity {
         0 => MavSeverity::MAV_SEVERITY_EMERGENCY,

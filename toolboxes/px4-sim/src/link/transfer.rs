@@ -1,4 +1,4 @@
-//! Missions and fences, item by item, in both directions.
+//! Upload and download of missions and fences, item by item.
 //!
 //! Start with [`Upload`].
 
@@ -16,11 +16,11 @@ use crate::{
     vehicle::{Ack, Vehicle},
 };
 
-/// More items than this are refused.
+/// Greatest number of items.
 const MOST: u16 = 500;
-/// An item that did not come is asked for again after this, simulated seconds.
+/// Time until a missing item is requested again, simulated seconds.
 const RETRY_S: f64 = 0.5;
-/// And so many times.
+/// Greatest number of repeated requests.
 const RETRIES: u8 = 5;
 
 const FENCE_IN: u16 = 5001;
@@ -28,7 +28,7 @@ const FENCE_OUT: u16 = 5002;
 const CIRCLE_IN: u16 = 5003;
 const CIRCLE_OUT: u16 = 5004;
 
-/// An upload on its way.
+/// An upload in progress.
 #[derive(Debug)]
 pub(super) struct Upload {
     kind: MavMissionType,
@@ -116,7 +116,7 @@ impl Link {
             lat: f64::from(item.x) / 1e7,
             lon: f64::from(item.y) / 1e7,
             alt: match item.frame as u32 {
-                // Above the sea; the others count from home.
+                // Above sea level; other frames are relative to home.
                 0 | 5 => f64::from(item.z) - vehicle.home_amsl(),
                 _ => f64::from(item.z),
             },
@@ -153,7 +153,7 @@ impl Link {
         self.mission_ack(upload.kind, result);
     }
 
-    /// Asks again for an item that got lost, and gives up in the end.
+    /// Requests a lost item again, and gives up after some attempts.
     pub(super) fn retry_upload(&mut self, now: f64) {
         let Some(mut upload) = self.upload.take() else {
             return;

@@ -1,44 +1,45 @@
-//! The checks before arming: which of them fail, in which modes, and what PX4 calls them.
+//! The arming checks: which fail, in which modes, and their PX4 names.
 //!
-//! Names, sentences, levels and parts are those of PX4's `HealthAndArmingChecks`. Start with [`Vehicle::failing_checks`].
+//! Names, sentences, severities and components are those of PX4's `HealthAndArmingChecks`. Start with
+//! [`Vehicle::failing_checks`].
 
 use super::{Vehicle, severity};
 use crate::{mode::Mode, quirks::Quirk};
 
-/// How long after boot the estimator is not ready, seconds.
+/// Time after boot until the estimator is ready, seconds.
 const BOOT_S: f64 = 3.0;
 
 /// A check that can fail.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Check {
-    /// PX4's name; its events are numbered by that.
+    /// PX4's name, from which its event id follows.
     pub name: &'static str,
-    /// PX4's sentence; `{3}` stands for the number of the sensor.
+    /// PX4's sentence; `{3}` stands for the sensor's index.
     pub message: &'static str,
-    /// MAVLink's. PX4 calls some of what it refuses information.
+    /// MAVLink's severity. PX4 refuses to arm for some checks at level information.
     pub severity: u8,
-    /// PX4's number of the part that fails, one of [`PARTS`].
+    /// PX4's number of the failing component, one of [`PARTS`].
     pub part: u8,
-    /// A part is not well, in contrast to something that arming needs.
+    /// Whether a component is unhealthy, rather than a requirement of arming missing.
     pub health: bool,
-    /// The modes it is about; `None`: all.
+    /// The modes that it concerns; `None`: all.
     pub modes: Option<&'static [Mode]>,
-    /// What it keeps those modes from.
+    /// What it prevents in those modes.
     pub bars: Bars,
 }
 
-/// What a check that fails keeps a mode from.
+/// What a failing check prevents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bars {
     /// Nothing: a warning.
     Nothing,
     /// Arming.
     Arming,
-    /// Arming, and flying in it.
+    /// Arming in the mode, and flying in it.
     Flight,
 }
 
-/// PX4's number, name and label of each part that a check is about.
+/// PX4's number, name and label of each component.
 pub const PARTS: &[(u8, &str, &str)] = &[
     (0, "none", "None"),
     (3, "gps", "GPS"),
@@ -147,25 +148,25 @@ static MODE: Check = Check {
 };
 
 impl Check {
-    /// Every check there is.
+    /// All checks.
     pub const ALL: [&'static Self; 12] = [
         &ESTIMATOR, &GYRO, &ACCEL, &MAG, &POSITION, &HOME, &LOW, &CRITICAL, &EMERGENCY, &OFFBOARD, &MISSION,
         &MODE,
     ];
 
-    /// Whether it is about this mode.
+    /// Whether it concerns this mode.
     #[must_use]
     pub fn concerns(&self, mode: Mode) -> bool {
         self.modes.is_none_or(|modes| modes.contains(&mode))
     }
 
-    /// Whether its sentence names the number of a sensor, which is 0.
+    /// Whether its sentence contains the sensor's index, which is 0.
     #[must_use]
     pub fn is_numbered(&self) -> bool {
         self.message.contains("{3}")
     }
 
-    /// What a reader of its event is told.
+    /// The sentence with the sensor's index filled in.
     #[must_use]
     pub fn sentence(&self) -> String {
         self.message.replace("{3}", "0")
@@ -173,7 +174,7 @@ impl Check {
 }
 
 impl Vehicle {
-    /// The checks that fail now, in every mode.
+    /// The checks that fail now, over all modes.
     #[must_use]
     pub fn failing_checks(&self) -> Vec<&'static Check> {
         let health = self.health;
@@ -204,7 +205,7 @@ impl Vehicle {
             .collect()
     }
 
-    /// Whether PX4's checks before arming pass in the mode it is in.
+    /// Whether PX4's arming checks pass in the present mode.
     #[must_use]
     pub fn armable(&self) -> bool {
         let failing = self.failing_checks();

@@ -1,6 +1,7 @@
-//! What is allowed: arming, mode changes, the fence, the battery and the loss of whoever was in command.
+//! What is allowed: arming, mode changes, the fence, the battery and the loss of control links.
 //!
-//! Decides and never flies. The rules are PX4 1.16's as far as tools meet them; what is awkward is a [`Quirk`].
+//! Decides; the navigator flies. The rules are PX4 1.16's as far as tools meet them; surprising behaviour is a
+//! [`Quirk`].
 
 use super::{Ack, Landed, Notice, Plan, Setpoint, Vehicle, motion, severity};
 use crate::{
@@ -12,13 +13,14 @@ use crate::{
     quirks::Quirk,
 };
 
-/// A switch to offboard needs a set point younger than this, seconds.
+/// Greatest age of a setpoint at a change to offboard, seconds.
 const OFFBOARD_PROOF_S: f64 = 0.5;
-/// How long after an upload the mission is not yet checked, seconds.
+/// Time after an upload during which the mission is not checked yet, seconds.
 const SETTLE_S: f64 = 1.0;
-/// A vehicle that hears no sticks any more holds so long before it does what `NAV_RCL_ACT` says (`COM_FAIL_ACT_T`), seconds.
+/// How long the vehicle holds after a loss of the remote control before `NAV_RCL_ACT` applies (`COM_FAIL_ACT_T`),
+/// seconds.
 const STICKS_HOLD_S: f64 = 5.0;
-/// On the ground for so long is landed, seconds.
+/// Time on the ground until the vehicle counts as landed, seconds.
 const LAND_DETECT_S: f64 = 0.5;
 
 impl Vehicle {
@@ -46,12 +48,12 @@ impl Vehicle {
             },
         );
         self.say(severity::INFO, "Armed by external command");
-        // A take-off that was accepted on the ground happens now.
+        // A take-off that was accepted on the ground starts now.
         self.plan_for_mode();
         self.command("arm", Ack::Accepted)
     }
 
-    /// Stops the motors; in the air only when forced, and then it falls.
+    /// Stops the motors; in the air only when forced, and then the vehicle falls.
     pub fn disarm(&mut self, force: bool, cause: Cause) -> Ack {
         let flying = self.landed != Landed::OnGround;
         if flying && !force && self.has(Quirk::DisarmInAirDenied) {
@@ -99,7 +101,7 @@ impl Vehicle {
         self.command("takeoff", ack)
     }
 
-    /// Lands where it is.
+    /// Lands at the present position.
     pub fn land(&mut self) -> Ack {
         let ack = self.switch(Mode::Land, Cause::Command);
         self.command("land", ack)
@@ -126,7 +128,7 @@ impl Vehicle {
                     severity::CRITICAL,
                     "Switching to Mission is currently not available",
                 );
-                // The answer is yes all the same, and the mode stays what it was: that is the quirk.
+                // The quirk: the answer is yes, and the mode does not change.
                 return if self.has(Quirk::MissionNeedsSettling) {
                     Ack::Accepted
                 } else {
@@ -142,7 +144,7 @@ impl Vehicle {
             }
             _ => {}
         }
-        // The navigator begins a mode anew only when the mode changes: the flight to a place goes on.
+        // The navigator restarts a mode only when the mode changes: the flight to a position continues.
         let goes_on = mode == Mode::Hold
             && self.mode == Mode::Hold
             && self.armed
@@ -170,7 +172,8 @@ impl Vehicle {
             .is_some_and(|(_, at)| self.time - at <= OFFBOARD_PROOF_S)
     }
 
-    /// Flies to a place and stays there. `None` keeps what it has; altitude above sea level, heading in radians.
+    /// Flies to a position and stays there. `None` keeps the present value; altitude above sea level, heading in
+    /// radians.
     pub fn reposition(&mut self, place: Option<(f64, f64)>, alt: Option<f64>, yaw: Option<f64>) -> Ack {
         if self.landed == Landed::OnGround || !self.armed {
             return self.command("reposition", Ack::Denied);
@@ -197,7 +200,7 @@ impl Vehicle {
         self.command("reposition", Ack::Accepted)
     }
 
-    /// Takes an offboard set point; it moves the vehicle in offboard mode only.
+    /// Stores an offboard setpoint; it moves the vehicle only in offboard mode.
     pub fn take_setpoint(&mut self, setpoint: Setpoint) {
         let (sin, cos) = self.body.yaw.sin_cos();
         let what = match setpoint {
@@ -225,7 +228,7 @@ impl Vehicle {
         self.setpoint.map(|(setpoint, _)| setpoint)
     }
 
-    /// A ground station or companion was heard.
+    /// Records a message from a ground station or companion computer.
     pub fn hear_station(&mut self) {
         self.station_heard = Some(self.time);
         self.station_lost = false;
@@ -241,7 +244,7 @@ impl Vehicle {
         self.command("upload_mission", Ack::Accepted)
     }
 
-    /// Goes on with this item.
+    /// Continues the mission with this item.
     pub fn set_mission_item(&mut self, seq: usize) -> Ack {
         let known = seq < self.mission.items.len() || seq == 0;
         if known {
@@ -277,14 +280,14 @@ impl Vehicle {
         self.fence_valid && !self.fence.is_empty()
     }
 
-    /// A failsafe of the autopilot's own, asked for by a test.
+    /// Triggers a failsafe of the autopilot, for tests.
     pub fn failsafe(&mut self, mode: Mode, text: &str) {
         self.say(severity::CRITICAL, text);
         self.enter(mode, Cause::Failsafe);
         self.plan_for_mode();
     }
 
-    /// The rules that act by themselves.
+    /// Applies the rules that act without a command.
     pub(super) fn supervise(&mut self) {
         self.watch_offboard();
         self.watch_station();
@@ -333,7 +336,7 @@ impl Vehicle {
         }
     }
 
-    /// A remote control that was heard and is not any more, in the air.
+    /// Detects the loss of the remote control in the air.
     fn watch_sticks(&mut self) {
         let flies = self.armed && self.landed != Landed::OnGround;
         let heard = std::mem::replace(&mut self.sticks_heard, self.health.rc);
@@ -454,7 +457,7 @@ impl Vehicle {
         }
     }
 
-    /// Works out whether it stands on the ground.
+    /// Determines whether it stands on the ground.
     pub(super) fn notice_ground(&mut self) {
         let still = self.body.on_ground() && self.body.velocity[2].abs() < 0.05;
         if !still {
@@ -485,7 +488,7 @@ impl Vehicle {
         }
     }
 
-    /// Takes the way back as a failsafe or the mode's own beginning.
+    /// Sets the action with which the present mode starts.
     pub(super) fn plan_for_mode(&mut self) {
         let at: Ned = self.body.position;
         let on_ground = self.landed == Landed::OnGround;

@@ -1,22 +1,22 @@
 //! A point with a heading that follows velocities with a lag.
 //!
-//! No modes, no rules. Start with [`Body::follow`].
+//! Knows no modes and no rules. Start with [`Body::follow`].
 
 use crate::geo::{Ned, wrap};
 
-/// Lag with which a velocity set point is followed, seconds: 2.5 m/s come to rest within 4.1 m, as measured.
+/// Lag of following a velocity setpoint, seconds: 2.5 m/s stop within 4.1 m, as measured.
 pub(super) const VELOCITY_LAG: f64 = 1.64;
-/// Lag of braking in hold, seconds: 2.5 m/s come to rest within 2.9 m, as measured.
+/// Lag of braking in hold, seconds: 2.5 m/s stop within 2.9 m, as measured.
 pub(super) const BRAKE_LAG: f64 = 1.16;
 /// Lag of the velocity loop below the position loop, seconds: a 3 m step takes a little over 3 s, as measured.
 pub(super) const POSITION_LAG: f64 = 0.45;
-/// A vehicle without the quirk of lagging.
+/// Lag of a vehicle without that quirk, seconds.
 pub(super) const NO_LAG: f64 = 0.05;
-/// It goes on for so long before it slows down, seconds, and then slows down so fast, metres per second squared: with the
-/// lag above 6.4 m from 4 m/s, 2.9 m from 2.5 m/s, 0.7 m from 0.95 m/s, as measured.
+/// Reaction time before it brakes, seconds, and deceleration, metres per second squared: with the lag above 6.4 m from
+/// 4 m/s, 2.9 m from 2.5 m/s, 0.7 m from 0.95 m/s, as measured.
 pub(super) const REACTION_S: f64 = 0.35;
 pub(super) const BRAKING: f64 = 1.65;
-/// Acceleration the motors can give, metres per second squared.
+/// Greatest acceleration, metres per second squared.
 pub(super) const ACCELERATION: f64 = 6.0;
 /// Gain of the position loop, per second (`MPC_XY_P`).
 const POSITION_GAIN: f64 = 0.95;
@@ -24,7 +24,7 @@ const POSITION_GAIN: f64 = 0.95;
 const YAW_GAIN: f64 = 4.0;
 const GRAVITY: f64 = 9.81;
 
-/// Limits of a flight to a place, metres per second.
+/// Speed limits of a flight to a position, metres per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speeds {
     /// Horizontal.
@@ -35,13 +35,13 @@ pub struct Speeds {
     pub down: f64,
 }
 
-/// How fast a vehicle may be that is to stand within so many metres.
+/// The greatest speed from which a vehicle stops within this distance.
 pub(super) fn stops_within(metres: f64) -> f64 {
     let lag = REACTION_S + POSITION_LAG / 2.0;
     BRAKING * ((lag * lag + 2.0 * metres / BRAKING).sqrt() - lag)
 }
 
-/// A velocity to follow.
+/// A velocity command.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Want {
     /// North, east, down in metres per second.
@@ -50,12 +50,12 @@ pub struct Want {
     pub lag: f64,
     /// Turn rate in radians per second, clockwise seen from above.
     pub yaw_rate: f64,
-    /// How fast it may become slower horizontally, metres per second squared.
+    /// Greatest horizontal deceleration, metres per second squared.
     pub braking: f64,
 }
 
 impl Want {
-    /// Stand still.
+    /// The command to stand still.
     #[must_use]
     pub fn rest(lag: f64) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Want {
     }
 }
 
-/// Where the vehicle is and how it moves.
+/// Position and velocity of the vehicle.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Body {
     /// Metres north, east, down of home.
@@ -76,18 +76,18 @@ pub struct Body {
     pub velocity: Ned,
     /// Heading in radians, -pi to pi, 0 is north, clockwise.
     pub yaw: f64,
-    /// Radians per second.
+    /// Turn rate in radians per second.
     pub yaw_rate: f64,
 }
 
 impl Body {
-    /// Whether the feet touch the ground.
+    /// Whether the vehicle touches the ground.
     #[must_use]
     pub fn on_ground(&self) -> bool {
         self.position[2] > -0.03
     }
 
-    /// The velocity that leads to a place and stops there.
+    /// The velocity that leads to a position and stops there.
     #[must_use]
     pub fn towards(&self, place: Ned, speeds: Speeds) -> Ned {
         let mut want = [0.0; 3];
@@ -109,7 +109,7 @@ impl Body {
         (wrap(yaw - self.yaw) * YAW_GAIN).clamp(-limit, limit)
     }
 
-    /// Follows a velocity for `dt` seconds; the ground is in the way.
+    /// Follows a velocity command for `dt` seconds; stops at the ground.
     pub fn follow(&mut self, want: Want, dt: f64) {
         let share = 1.0 - (-dt / want.lag).exp();
         let most = ACCELERATION * dt;

@@ -1,6 +1,6 @@
-//! Where to fly: turns what the mode wants into a velocity to follow.
+//! Where to fly: turns the mode's goal into a velocity command.
 //!
-//! Refuses nothing; that is the commander's. Start with [`Vehicle::fly`].
+//! Refuses nothing; the commander does. Start with [`Vehicle::fly`].
 
 use super::{
     Plan, Setpoint, Vehicle,
@@ -14,15 +14,16 @@ use crate::{
     quirks::Quirk,
 };
 
-/// Motors spin up for so long before it leaves the ground, seconds.
+/// Time the motors spin up before lift-off, seconds.
 const SPOOL_UP_S: f64 = 2.5;
-/// Landing speed from five metres on (`MPC_LAND_SPEED`, slowed near the ground): 8.5 m take about 20 s, as measured.
+/// Landing speed below five metres (`MPC_LAND_SPEED`, reduced near the ground), metres per second: 8.5 m take about 20
+/// s, as measured.
 const LAND_SPEED: f64 = 0.4;
-/// Descent above five metres while landing.
+/// Descent speed above five metres while landing, metres per second.
 const LAND_APPROACH_SPEED: f64 = 0.7;
 /// Turn rate limit of offboard, radians per second.
 const OFFBOARD_TURN: f64 = 2.8;
-/// At home within so many metres.
+/// Radius within which it is at home, metres.
 const HOME_RADIUS_M: f64 = 1.0;
 
 impl Vehicle {
@@ -34,7 +35,7 @@ impl Vehicle {
         }
     }
 
-    /// Flies for `dt` seconds.
+    /// Advances the flight by `dt` seconds.
     pub(super) fn fly(&mut self, dt: f64) {
         if self.plan == Plan::Fall {
             self.body.fall(dt);
@@ -56,14 +57,14 @@ impl Vehicle {
         self.body.follow(want, dt);
     }
 
-    /// It was told something else, and takes its time.
+    /// Starts the reaction time after a new command.
     pub(super) fn react(&mut self) {
         if self.time() >= self.reacts_at {
             self.reacts_at = self.time() + motion::REACTION_S;
         }
     }
 
-    /// What pushes it about in the air, metres per second.
+    /// The disturbance that makes it drift in the air, metres per second.
     fn push(&self) -> Ned {
         if self.body.on_ground() || !self.armed() || !self.has(Quirk::HoverWanders) {
             return [0.0; 3];
@@ -104,7 +105,7 @@ impl Vehicle {
         }
     }
 
-    /// The heading on the way to a place.
+    /// The heading on the way to a position.
     fn course(&self, place: Ned, yaw: Option<f64>) -> f64 {
         let way = difference(place, self.body.position);
         match yaw {
@@ -165,7 +166,7 @@ impl Vehicle {
         } else {
             LAND_SPEED
         };
-        // Where it began to land is kept unless it was still fast then.
+        // Keeps the position where the landing began, unless the vehicle was still fast there.
         let mut want = self.to(
             [place[0], place[1], self.body.position[2]],
             self.body.yaw,
@@ -246,7 +247,7 @@ impl Vehicle {
         }
     }
 
-    /// Where a waypoint is, whose height is above the autopilot's home.
+    /// The position of a waypoint, whose height is relative to the autopilot's home.
     fn waypoint(&self, item: &mission::Item) -> Ned {
         let (north, east) = self.home.to_local(item.lat, item.lon);
         let below_home = self.home.alt - self.home_amsl() - item.alt.max(0.0);

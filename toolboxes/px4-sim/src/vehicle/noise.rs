@@ -1,24 +1,25 @@
-//! What wanders: the hover, the height of home, the height of the ground. From a seed, and the same whatever the steps of
-//! time are.
+//! Random drift of the hover, the home altitude and the ground's height. Depends only on the seed and the time, not on
+//! the time steps.
 //!
-//! Moves nothing. Start with [`Noise`].
+//! Start with [`Noise`].
 
 use std::f64::consts::TAU;
 
 use crate::geo::Ned;
 
-/// Velocity that pushes a hovering vehicle about, metres per second RMS: horizontally on each axis, and vertically. In
-/// PX4 1.17's SIH the estimate keeps 0.34 m (HOLD) to 0.63 m (OFFBOARD) from the set point on average, at 0.2 to 0.5 m/s.
+/// Disturbance of a hovering vehicle, metres per second RMS per axis. In PX4 1.17's SIH the estimate is on average 0.34
+/// m (HOLD) to 0.63 m (OFFBOARD) from the setpoint, at 0.2 to 0.5 m/s.
 const PUSH_RMS: [f64; 3] = [0.37, 0.37, 0.12];
-/// The periods of such a wandering, seconds.
+/// Shortest and longest period of the drift, seconds.
 const PERIODS_S: (f64, f64) = (8.0, 16.0);
-/// Sines of each axis.
+/// Sine waves per axis.
 const SINES: usize = 3;
-/// The height of home, metres RMS and at most: seen between -1.7 and +1.9 around its mean, a new one every two seconds.
+/// Correction of the home altitude, metres RMS and at most: observed between -1.7 and +1.9 around its mean, a new value
+/// every two seconds.
 const HOME_RMS_M: f64 = 0.6;
 const HOME_MOST_M: f64 = 1.5;
 const HOME_EVERY_S: f64 = 2.0;
-/// The same spot on the ground was 2 m higher half an hour later: half of a sine of this height and period.
+/// The same spot was 2 m higher half an hour later: half a sine of this amplitude, metres, and period, seconds.
 const GROUND_M: f64 = 1.0;
 const GROUND_PERIOD_S: f64 = 3600.0;
 
@@ -28,7 +29,7 @@ struct Sine {
     phase: f64,
 }
 
-/// Seeded, smooth and bounded.
+/// A seeded, smooth and bounded disturbance.
 #[derive(Debug, Clone)]
 pub(super) struct Noise {
     seed: u64,
@@ -51,7 +52,7 @@ impl Noise {
         }
     }
 
-    /// Metres per second that push a hovering vehicle.
+    /// The disturbance of a hovering vehicle, metres per second.
     pub(super) fn push(&self, time: f64) -> Ned {
         std::array::from_fn(|axis| {
             let height = PUSH_RMS[axis] * (2.0 / SINES as f64).sqrt();
@@ -63,7 +64,7 @@ impl Noise {
         })
     }
 
-    /// Metres by which home is too high.
+    /// Error of the home altitude, metres.
     pub(super) fn home(&self, time: f64) -> f64 {
         let step = (time / HOME_EVERY_S) as u64;
         let mut random = fastrand::Rng::with_seed(self.seed ^ step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -72,7 +73,7 @@ impl Noise {
         (HOME_RMS_M * normal).clamp(-HOME_MOST_M, HOME_MOST_M)
     }
 
-    /// Metres by which the estimator has come to believe itself too low since the start.
+    /// Error of the estimated height since the start, metres; positive: estimated too low.
     pub(super) fn ground(&self, time: f64) -> f64 {
         let sine = |time: f64| GROUND_M * (TAU * time / GROUND_PERIOD_S + self.ground).sin();
         sine(time) - sine(0.0)

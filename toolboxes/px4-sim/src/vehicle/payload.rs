@@ -1,4 +1,4 @@
-//! The camera: photos and a recording, counted and not made.
+//! The camera: counts photos and recordings, without pictures.
 //!
 //! Start with [`Payload`].
 
@@ -9,7 +9,7 @@ use super::{Ack, Notice, Vehicle};
 /// A photo that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Photo {
-    /// Counts from 0.
+    /// Photo number, from 0.
     pub index: i32,
     /// Latitude in degrees.
     pub lat: f64,
@@ -26,15 +26,15 @@ pub struct Photo {
 /// The state of the camera.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Payload {
-    /// Whether there is a camera at all; PX4's own simulation has none.
+    /// Whether there is a camera; PX4's own simulation has none.
     pub present: bool,
     /// Whether it does what it acknowledges.
     pub obeys: bool,
-    /// Photos taken.
+    /// Number of photos taken.
     pub photos: i32,
-    /// Simulated time the recording began.
+    /// Simulated time at which the recording began.
     pub recording_since: Option<f64>,
-    /// Recordings begun.
+    /// Number of recordings started.
     pub videos: u32,
 }
 
@@ -94,7 +94,7 @@ impl Vehicle {
         self.command("stop_video", ack)
     }
 
-    /// What a camera answers that does nothing: there is none, or it only says that it does.
+    /// The answer of a camera that takes no action: there is none, or it only acknowledges.
     fn idle_camera(&self) -> Option<Ack> {
         match (self.payload.present, self.payload.obeys) {
             (false, _) => Some(Ack::Unsupported),
