@@ -72,6 +72,7 @@ pub fn length(v: Ned) -> f64 {
     horizontal(v).hypot(v[2])
 }
 
+/// The vector `a - b`.
 #[must_use]
 pub fn difference(a: Ned, b: Ned) -> Ned {
     [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
