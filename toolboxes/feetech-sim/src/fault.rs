@@ -1,20 +1,20 @@
-//! What can go wrong with one servo.
+//! Faults of a servo.
 
 /// A fault of one servo, from the moment it is set until it is replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It works.
+    /// No fault.
     #[default]
     None,
-    /// Its cable is loose: it neither hears nor answers.
+    /// Its cable is loose: it neither receives nor answers.
     Absent,
-    /// It hears and obeys, its answers are lost.
+    /// It receives and executes instructions, but its answers are lost.
     Mute,
     /// Its answers carry a wrong checksum.
     BadChecksum,
     /// Its answers begin with two bytes of noise.
     Noise,
-    /// These bits stand in the error field of its answers: 1 voltage, 2 angle, 4 overheat, 8 current, 32 overload.
+    /// Its answers have these bits in the error field: 1 voltage, 2 angle, 4 overheat, 8 current, 32 overload.
     Error(u8),
 }

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-/// The id every servo listens to and, a ping apart, none answers.
+/// The broadcast id: every servo listens to it, and none answers it except to a ping.
 pub const BROADCAST: u8 = 0xFE;
 
-/// What a servo is told to do.
+/// An instruction to a servo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names are the vendor's")]
@@ -37,21 +37,21 @@ impl From<u8> for Instruction {
     }
 }
 
-/// One instruction as it was heard.
+/// An instruction as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// When its last byte arrived.
     pub at: Instant,
-    /// Whom it is for; [`BROADCAST`] for all and for the two sync instructions.
+    /// The addressed servo; [`BROADCAST`] for all and for the two sync instructions.
     pub id: u8,
-    /// What to do.
+    /// The instruction.
     pub instruction: Instruction,
-    /// With what.
+    /// Its parameters.
     pub parameters: Vec<u8>,
 }
 
 impl Frame {
-    /// What it writes: `(id, address, bytes)` for each servo it writes to.
+    /// The writes that it contains: `(id, address, bytes)` for each servo.
     #[must_use]
     pub fn writes(&self) -> Vec<(u8, u8, Vec<u8>)> {
         match (self.instruction, self.parameters.as_slice()) {
@@ -66,7 +66,7 @@ impl Frame {
         }
     }
 
-    /// The little-endian word it writes to `address` of servo `id`, when it does.
+    /// The little-endian word that it writes to `address` of servo `id`, if any.
     #[must_use]
     pub fn word(&self, id: u8, address: u8) -> Option<u16> {
         self.writes().into_iter().find_map(|(servo, first, bytes)| {
@@ -78,7 +78,7 @@ impl Frame {
         })
     }
 
-    /// The byte it writes to `address` of servo `id`, when it does.
+    /// The byte that it writes to `address` of servo `id`, if any.
     #[must_use]
     pub fn byte(&self, id: u8, address: u8) -> Option<u8> {
         self.writes().into_iter().find_map(|(servo, first, bytes)| {
@@ -90,7 +90,7 @@ impl Frame {
     }
 }
 
-/// Takes the next whole instruction out of `bytes`; noise before it is dropped.
+/// Removes the next complete instruction from `bytes`; noise before it is dropped.
 pub(crate) fn next(bytes: &mut Vec<u8>) -> Option<Frame> {
     loop {
         let start = bytes.windows(2).position(|pair| pair == [0xFF, 0xFF]);
@@ -122,7 +122,7 @@ pub(crate) fn next(bytes: &mut Vec<u8>) -> Option<Frame> {
     }
 }
 
-/// A servo's answer.
+/// The answer of a servo.
 pub(crate) fn status(id: u8, error: u8, parameters: &[u8]) -> Vec<u8> {
     let length = u8::try_from(parameters.len() + 2).unwrap_or(u8::MAX);
     let mut bytes = vec![0xFF, 0xFF, id, length, error];

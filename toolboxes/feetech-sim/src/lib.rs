@@ -1,8 +1,8 @@
 //! A serial bus of simulated Feetech STS3215 servos on a pseudo terminal.
 //!
-//! Owns the wire format, each servo's register table and a plain model of its motion: full speed at once, a load
-//! only where something is in the way, no gravity. It writes down every instruction it hears, and it fails on demand. It never helps a client: a servo whose
-//! torque goes on moves to whatever stands in its goal register, as the real one does. Read [`Line`].
+//! Owns the wire format, each servo's register table and a simple model of its motion: full speed at once, a load only
+//! at an obstacle, no gravity. It records every instruction, and it fails on demand. It never corrects a client: a
+//! servo whose torque is switched on moves to the value in its goal register, like the real one. Read [`Line`].
 //!
 //! ```
 //! use feetech_sim::{Line, Servo};

@@ -1,4 +1,4 @@
-//! The bus: servos on one pseudo terminal, and the thread that plays them.
+//! The bus: servos on one pseudo terminal, and the thread that simulates them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +15,7 @@ use crate::servo::Servo;
 use crate::terminal::Terminal;
 use crate::{Fault, register};
 
-/// A bus of servos behind a path that a client opens like a serial port. Dropping it pulls the cable.
+/// A bus of servos behind a path that a client opens like a serial port. Dropping it closes the terminal.
 pub struct Line {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -32,32 +32,32 @@ struct Shared {
 struct State {
     servos: Vec<Servo>,
     frames: Vec<Frame>,
-    /// How many answers come late, and by how much.
+    /// How many of the next answers are delayed, and by how much.
     late: (usize, Duration),
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is one assignment: a panicking test leaves nothing half done.
+        // Every change is one assignment, so a panicking test leaves valid state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Line {
-    /// A bus on a path of the system's choice, `/dev/pts/<n>`.
+    /// Starts a bus on a path that the system chooses, `/dev/pts/<n>`.
     ///
     /// # Errors
-    /// No pseudo terminal could be had.
+    /// No pseudo terminal is available.
     pub fn start(servos: impl IntoIterator<Item = Servo>) -> io::Result<Self> {
         let terminal = Terminal::open()?;
         let path = terminal.path().to_owned();
         Ok(Self::play(terminal, path, servos, None))
     }
 
-    /// A bus behind a symbolic link, which stays the same when the cable is pulled and put back.
+    /// Starts a bus behind a symbolic link, which stays the same after [`Line::unplug`] and [`Line::plug`].
     ///
     /// # Errors
-    /// No pseudo terminal could be had, or the link could not be made.
+    /// No pseudo terminal is available, or the link cannot be made.
     pub fn start_at(link: &Path, servos: impl IntoIterator<Item = Servo>) -> io::Result<Self> {
         let terminal = Terminal::open()?;
         std::os::unix::fs::symlink(terminal.path(), link)?;
@@ -96,25 +96,25 @@ impl Line {
         }
     }
 
-    /// What a client opens.
+    /// The path for a client to open.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Every instruction so far.
+    /// Every instruction received so far.
     #[must_use]
     pub fn frames(&self) -> Vec<Frame> {
         self.shared.state().frames.clone()
     }
 
-    /// Forgets the instructions so far and returns them.
+    /// Returns the instructions so far and clears them.
     #[must_use]
     pub fn take_frames(&self) -> Vec<Frame> {
         std::mem::take(&mut self.shared.state().frames)
     }
 
-    /// Waits until the instructions so far satisfy `seen`; `None` after `limit`.
+    /// Waits until `seen` returns a value for the instructions so far; `None` after `limit`.
     pub fn wait<R>(&self, limit: Duration, mut seen: impl FnMut(&[Frame]) -> Option<R>) -> Option<R> {
         let end = Instant::now() + limit;
         let mut state = self.shared.state();
@@ -128,7 +128,7 @@ impl Line {
         }
     }
 
-    /// Looks at a servo, or changes it. `None` when there is none with this id.
+    /// Reads or changes a servo. `None` if there is none with this id.
     pub fn servo<R>(&self, id: u8, change: impl FnOnce(&mut Servo) -> R) -> Option<R> {
         let mut state = self.shared.state();
         let servo = state.servos.iter_mut().find(|servo| servo.id() == id)?;
@@ -136,18 +136,18 @@ impl Line {
         Some(change(servo))
     }
 
-    /// Breaks a servo.
+    /// Sets the fault of a servo.
     pub fn break_servo(&self, id: u8, fault: Fault) {
         self.servo(id, |servo| servo.set_fault(fault));
     }
 
-    /// Lets the next `answers` come late by `by`, as a client on a busy machine hears them: two in a row came 20 ms late
-    /// and more in 3 of 150 calls at a load of 10. Answers keep their order: what follows a late one waits for it.
+    /// Delays the next `answers` by `by`, as on a busy machine: at a load of 10, two consecutive answers came 20 ms
+    /// late or more in 3 of 150 calls. Answers keep their order: later answers wait for a delayed one.
     pub fn delay(&self, answers: usize, by: Duration) {
         self.shared.state().late = (answers, by);
     }
 
-    /// Whether any servo turns.
+    /// Whether any servo is turning.
     #[must_use]
     pub fn moves(&self) -> bool {
         let mut state = self.shared.state();
@@ -157,12 +157,12 @@ impl Line {
         })
     }
 
-    /// Pulls the cable: a program that has the path open is cut off.
+    /// Simulates a pulled cable: programs that have the path open are cut off.
     pub fn unplug(&self) {
         self.shared.plugged.store(false, Ordering::SeqCst);
     }
 
-    /// Puts it back. Only a bus behind a link ([`Line::start_at`]) can be found again.
+    /// Reconnects the cable. Only a bus behind a link ([`Line::start_at`]) can be found again.
     pub fn plug(&self) {
         self.shared.plugged.store(true, Ordering::SeqCst);
     }
@@ -177,7 +177,7 @@ impl Drop for Line {
     }
 }
 
-/// The bus looks at its cable this often.
+/// Interval at which the bus checks its cable.
 const TICK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 2_000_000,
@@ -186,12 +186,12 @@ const TICK: Timespec = Timespec {
 fn run(shared: &Shared, terminal: Terminal, link: Option<&Path>) {
     let mut terminal = Some(terminal);
     let mut bytes = Vec::new();
-    // In the order in which they are said, each with the time before which it is not.
+    // In order, each with its earliest time of sending.
     let mut answers: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     while !shared.closing.load(Ordering::SeqCst) {
         if !shared.plugged.load(Ordering::SeqCst) {
-            // The link first: another program's next terminal may get the number of this one, and must not be found by a
-            // program that looks for this bus.
+            // Removes the link first: the system may give this terminal's number to another program, which a client of
+            // this bus must not open.
             if let (true, Some(link)) = (terminal.is_some(), link) {
                 let _ = std::fs::remove_file(link);
             }
@@ -233,7 +233,7 @@ fn run(shared: &Shared, terminal: Terminal, link: Option<&Path>) {
     }
 }
 
-/// Says the answers that are due.
+/// Sends the answers that are due.
 fn say(open: &Terminal, answers: &mut VecDeque<(Instant, Vec<u8>)>) {
     while let Some((due, answer)) = answers.pop_front() {
         if due > Instant::now() {
@@ -244,7 +244,7 @@ fn say(open: &Terminal, answers: &mut VecDeque<(Instant, Vec<u8>)>) {
     }
 }
 
-/// Lets every servo concerned obey; returns their answers, in turn.
+/// Executes the instruction on every addressed servo; returns their answers in order.
 fn hear(state: &mut State, frame: &Frame) -> Vec<u8> {
     if let (Instruction::SyncRead, [address, length, ids @ ..]) =
         (frame.instruction, frame.parameters.as_slice())
@@ -268,7 +268,7 @@ fn hear(state: &mut State, frame: &Frame) -> Vec<u8> {
     }
     let mut answers = Vec::new();
     for servo in present(state).filter(|servo| frame.id == BROADCAST || servo.id() == frame.id) {
-        // The answer to a changed id still comes from the old one.
+        // The answer to a change of the id still carries the old id.
         let id = servo.id();
         let read = obey(servo, frame);
         let wanted = match frame.instruction {
@@ -290,7 +290,7 @@ fn present(state: &mut State) -> impl Iterator<Item = &mut Servo> {
         .filter(|servo| servo.fault() != Fault::Absent)
 }
 
-/// What one servo answers; `None` for an instruction it does not know.
+/// The answer of one servo; `None` for an unknown instruction.
 fn obey(servo: &mut Servo, frame: &Frame) -> Option<Vec<u8>> {
     let parameters = frame.parameters.as_slice();
     match (frame.instruction, parameters) {

@@ -1,4 +1,4 @@
-//! One servo: its registers and where its horn is.
+//! One servo: its registers and the position of its horn.
 
 use std::time::{Duration, Instant};
 
@@ -34,44 +34,44 @@ pub mod register {
 }
 use register as r;
 
-/// Addresses below this one are kept when the power goes, if the lock was open when they were written.
+/// Registers below this address survive a power cycle, if the lock was open when they were written.
 const KEPT: usize = 40;
-/// Steps of a turn.
+/// Steps per turn.
 const TURN: f64 = 4096.0;
-/// Steps a second at full speed.
+/// Steps per second at full speed.
 const FULL_SPEED: f64 = 3400.0;
 
-/// A simulated STS3215. Angles are steps: 4096 a turn, 2048 in the middle.
+/// A simulated STS3215. Angles are steps: 4096 per turn, 2048 in the middle.
 ///
-/// What it does as the real one does, by the vendor's memory table of the STS series and by what LeRobot 0.4 writes into
-/// the servos of an SO-101 (`src/lerobot/motors/feetech/feetech.py`):
+/// The following behaviour is that of the real servo, according to the vendor's memory table of the STS series and to
+/// what LeRobot 0.4 writes into the servos of an SO-101 (`src/lerobot/motors/feetech/feetech.py`):
 ///
-/// - Registers 9 and 11 bound every goal, in the steps that a client reads. A horn that stands at such a limit does not
-///   press: its load is 0. Where both are 0 there is no limit.
-/// - Register 31 is taken off the position of the horn; its sign is bit 11.
-/// - Registers below 40 outlive the power only if lock (55) was 0 when they were written.
-/// - The torque limit (48) is a copy of the largest torque (16) until a client writes it; a new servo has 1000 in 16,
-///   LeRobot leaves 500 in that of a gripper.
-/// - The load (60) is the share of the largest torque in thousandths, with its sign in bit 10: what presses on something
-///   presses with its torque limit.
+/// - Registers 9 and 11 limit every goal, in the steps that a client reads. A horn at such a limit has no load. If both
+///   are 0 there is no limit.
+/// - Register 31 is subtracted from the position of the horn; its sign is bit 11.
+/// - Registers below 40 survive a power cycle only if lock (55) was 0 when they were written.
+/// - The torque limit (48) is a copy of the maximum torque (16) until a client writes it; a new servo has 1000 in 16,
+///   LeRobot writes 500 into that of a gripper.
+/// - The load (60) is the fraction of the maximum torque in thousandths, with its sign in bit 10: a servo that presses
+///   against an obstacle has its torque limit as load.
 #[derive(Clone, Debug)]
 pub struct Servo {
     table: [u8; 256],
     kept: [u8; KEPT],
-    /// Where the horn is, before the homing offset.
+    /// Position of the horn in steps, before the homing offset.
     horn: f64,
     speed: f64,
-    /// It presses on what is in its way, in this direction.
+    /// Direction in which it presses against an obstacle; 0 if it does not.
     presses: f64,
     staged: Option<(u8, Vec<u8>)>,
-    /// What the horn cannot go below and above.
+    /// Mechanical stops of the horn: lowest and highest position.
     stops: (f64, f64),
     fault: Fault,
     seen: Instant,
 }
 
 impl Servo {
-    /// A servo as it comes out of the box, with this id, its horn in the middle.
+    /// A new servo with this id, its horn in the middle.
     #[must_use]
     pub fn new(id: u8) -> Self {
         let mut table = [0; 256];
@@ -101,7 +101,7 @@ impl Servo {
         servo
     }
 
-    /// The same servo with its horn somewhere else. Its goal register stays in the middle.
+    /// The same servo with its horn at another position. Its goal register stays in the middle.
     #[must_use]
     pub fn at(mut self, steps: u16) -> Self {
         self.horn = f64::from(steps);
@@ -114,55 +114,54 @@ impl Servo {
         self.table[usize::from(r::ID)]
     }
 
-    /// One register.
+    /// The value of one register.
     #[must_use]
     pub fn byte(&self, address: u8) -> u8 {
         self.table[usize::from(address)]
     }
 
-    /// Two registers as a little-endian word.
+    /// The value of two registers as a little-endian word.
     #[must_use]
     pub fn word(&self, address: u8) -> u16 {
         let at = usize::from(address);
         u16::from_le_bytes([self.table[at], self.table[at + 1]])
     }
 
-    /// Sets one register from the inside: a temperature, a voltage.
+    /// Sets one register directly, such as a temperature or a voltage.
     pub fn set_byte(&mut self, address: u8, value: u8) {
         self.table[usize::from(address)] = value;
     }
 
-    /// Sets two registers from the inside.
+    /// Sets two registers directly.
     pub fn set_word(&mut self, address: u8, value: u16) {
         let at = usize::from(address);
         self.table[at..at + 2].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// What is wrong with it.
+    /// Its fault.
     #[must_use]
     pub fn fault(&self) -> Fault {
         self.fault
     }
 
-    /// Breaks or mends it.
+    /// Sets or clears its fault.
     pub fn set_fault(&mut self, fault: Fault) {
         self.fault = fault;
     }
 
-    /// Where its horn stands, in steps as a client reads them.
+    /// The position of its horn, in steps as a client reads them.
     #[must_use]
     pub fn position(&self) -> f64 {
         self.horn - f64::from(signed(self.word(r::OFFSET), 11))
     }
 
-    /// How fast its horn turns, in steps a second.
+    /// The speed of its horn, in steps per second.
     #[must_use]
     pub fn speed(&self) -> f64 {
         self.speed
     }
 
-    /// Puts something in the way of the horn: it goes no further than these steps, however hard the servo presses.
-    /// Infinite ones take it away.
+    /// Sets the mechanical stops of the horn in steps; the servo cannot move past them. Infinite values remove them.
     pub fn block(&mut self, low: f64, high: f64) {
         self.stops = (low, high);
     }
@@ -174,7 +173,7 @@ impl Servo {
         }
     }
 
-    /// Cuts the power and gives it back: what is not kept is forgotten.
+    /// Simulates a power cycle: volatile registers are reset.
     pub fn power_cycle(&mut self) {
         let fresh = Self::new(self.id());
         let (kept, horn, stops, fault) = (self.kept, self.horn, self.stops, self.fault);
@@ -189,7 +188,7 @@ impl Servo {
         self.kept = kept;
     }
 
-    /// What LeRobot's calibration leaves in a servo: its limits and its homing offset.
+    /// The servo after LeRobot's calibration: limits and homing offset.
     #[must_use]
     pub fn calibrated(mut self, low: u16, high: u16, offset: i16) -> Self {
         self.set_word(r::MIN_POSITION, low);
@@ -199,7 +198,7 @@ impl Servo {
         self
     }
 
-    /// What it keeps of its calibration: the lower limit, the upper limit and the homing offset.
+    /// Its stored calibration: lower limit, upper limit and homing offset.
     #[must_use]
     pub fn calibration(&self) -> (u16, u16, i32) {
         let offset = signed(self.word(r::OFFSET), 11);
@@ -241,14 +240,14 @@ impl Servo {
         }
     }
 
-    /// Moves the horn to where it is at `now` and brings the registers up to date.
+    /// Advances the horn to its position at `now` and updates the registers.
     pub(crate) fn advance(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.seen);
         self.seen = now;
         let from = self.horn;
         self.turn(passed);
         let (low, high) = self.stops;
-        // What already lies beyond a stop that was put there later may only come back.
+        // A horn beyond a stop that was set later may only move back.
         let stopped = self.horn.clamp(low.min(from), high.max(from));
         let pushes = (self.horn >= high && self.speed > 0.0) || (self.horn <= low && self.speed < 0.0);
         self.presses = 0.0;
@@ -258,7 +257,7 @@ impl Servo {
         }
         let (mut position, speed) = (self.position(), self.speed);
         if self.byte(r::MODE) == 1 {
-            // A wheel counts to 4095 and goes on at 0.
+            // In wheel mode the position wraps from 4095 to 0.
             position = position.rem_euclid(TURN);
         }
         self.set_word(r::PRESENT_POSITION, sign_magnitude(position, 15));
@@ -317,7 +316,7 @@ impl Servo {
     }
 }
 
-/// A sign-magnitude word: `bit` is the sign.
+/// Decodes a sign-magnitude word; `bit` is the sign.
 fn signed(word: u16, bit: u8) -> i32 {
     let sign = 1u16 << bit;
     let magnitude = i32::from(word & (sign - 1));
@@ -384,7 +383,7 @@ mod tests {
 
     #[test]
     fn its_own_limits_end_its_way_without_a_load() {
-        // As LeRobot leaves a gripper: offset 100, limits in the steps that a client reads.
+        // A gripper as LeRobot configures it: offset 100, limits in the steps that a client reads.
         let mut servo = Servo::new(6).at(2600).calibrated(2031, 3476, 100);
         assert!((servo.position() - 2500.0).abs() < 1e-9);
         for (goal, end) in [(1000, 2031.0), (4000, 3476.0)] {

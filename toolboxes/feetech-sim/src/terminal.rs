@@ -1,4 +1,4 @@
-//! The pseudo terminal a client opens instead of a serial port.
+//! The pseudo terminal that a client opens instead of a serial port.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use rustix::termios::{OptionalActions, ioctl_tiocnxcl, tcgetattr, tcsetattr};
 /// Both ends; a client opens the far one by its path.
 pub(crate) struct Terminal {
     near: OwnedFd,
-    // Held open: without any far end, reading the near one fails until a client comes.
+    // Held open: without an open far end, reading the near one fails until a client opens it.
     far: OwnedFd,
     path: PathBuf,
 }
@@ -39,11 +39,11 @@ impl Terminal {
         &self.path
     }
 
-    /// What has come in, after at most `wait`; empty when nothing has.
+    /// The received bytes, after at most `wait`; empty if there are none.
     pub(crate) fn read(&self, wait: &Timespec) -> io::Result<Vec<u8>> {
         let mut fds = [PollFd::new(&self.near, PollFlags::IN)];
         if poll(&mut fds, Some(wait))? == 0 {
-            // A client that was killed leaves its exclusive mode behind as long as another end is open: ours.
+            // A killed client leaves its exclusive mode set while another end, ours, is open.
             let _ = ioctl_tiocnxcl(&self.far);
             return Ok(Vec::new());
         }
