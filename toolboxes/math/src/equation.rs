@@ -1,7 +1,7 @@
 //! Equations in one unknown: all real roots of polynomials, sign changes of everything else.
 //!
 //! A polynomial's roots lie between those of its derivative, so they are found from the lowest degree up, each in an
-//! interval that holds exactly one. Everything else is scanned between -1000 and 1000, as OVOS's own toolbox does.
+//! interval with exactly one root. All other equations are scanned between -1000 and 1000, as OVOS's own toolbox does.
 
 use roots::{Convergency, find_root_brent};
 
@@ -11,7 +11,7 @@ use crate::{MathError, finite};
 
 const MAX_DEGREE: usize = 64;
 
-/// The real solutions in ascending order, and how they were found.
+/// The real solutions in ascending order, and the method that found them.
 pub(crate) fn solve(text: &str) -> Result<(Vec<f64>, &'static str), MathError> {
     let expression = match text.split_once('=') {
         Some((left, right)) => Expression::Binary(
@@ -27,14 +27,14 @@ pub(crate) fn solve(text: &str) -> Result<(Vec<f64>, &'static str), MathError> {
         None => (scan(&expression)?, "numeric"),
     };
     solutions.retain(|root| root.is_finite());
-    // No negative zero: it reads as a different answer.
+    // Removes negative zero, which reads as a different answer.
     solutions.iter_mut().for_each(|root| *root += 0.0);
     solutions.sort_by(f64::total_cmp);
     solutions.dedup_by(|a, b| (*a - *b).abs() <= 1e-9 * b.abs().max(1.0));
     Ok((solutions, method))
 }
 
-/// Coefficients by ascending power, when the expression is a polynomial in x.
+/// Coefficients by ascending power, if the expression is a polynomial in x.
 fn coefficients(expression: &Expression) -> Option<Vec<f64>> {
     match expression {
         Expression::Name(name) if name == "x" => Some(vec![0.0, 1.0]),
@@ -102,7 +102,7 @@ fn raise(base: &[f64], exponent: f64) -> Option<Vec<f64>> {
     Some(power)
 }
 
-/// Never empty; without leading zeroes.
+/// Removes leading zeroes; never empty.
 fn trimmed(mut list: Vec<f64>) -> Vec<f64> {
     while list.len() > 1 && list.last() == Some(&0.0) {
         list.pop();
@@ -117,7 +117,7 @@ fn value(polynomial: &[f64], x: f64) -> f64 {
         .fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
 
-/// Whether the value is zero as far as floats can tell: below the rounding error of computing it.
+/// Whether the value is zero within the rounding error of computing it.
 fn vanishes(polynomial: &[f64], x: f64) -> bool {
     let magnitude = polynomial
         .iter()
@@ -137,7 +137,7 @@ fn real_roots(polynomial: &[f64]) -> Vec<f64> {
                 .zip(&polynomial[1..])
                 .map(|(power, value)| f64::from(power) * value)
                 .collect();
-            // Cauchy: no root is farther out.
+            // Cauchy's bound on the roots.
             let bound = 1.0
                 + polynomial
                     .iter()
@@ -145,7 +145,7 @@ fn real_roots(polynomial: &[f64]) -> Vec<f64> {
             let mut turns = real_roots(&derivative);
             turns.retain(|turn| turn.abs() < bound);
             turns.sort_by(f64::total_cmp);
-            // A root that is a turning point, too, has no sign change.
+            // A root that is also a turning point has no sign change.
             let mut roots: Vec<f64> = turns
                 .iter()
                 .copied()
@@ -173,7 +173,7 @@ fn real_roots(polynomial: &[f64]) -> Vec<f64> {
     }
 }
 
-/// Without the cancellation of the school formula.
+/// Avoids the cancellation of the usual formula.
 fn quadratic(a: f64, b: f64, c: f64) -> Vec<f64> {
     let discriminant = b.mul_add(b, -4.0 * a * c);
     if discriminant < 0.0 {
@@ -222,9 +222,9 @@ impl Convergency<f64> for ToTheLastBit {
     }
 }
 
-/// Sign changes and zeroes at whole numbers.
+/// Finds sign changes, and zeroes at whole numbers.
 fn scan(expression: &Expression) -> Result<Vec<f64>, MathError> {
-    // What is wrong everywhere is wrong with the equation: an unknown name, a missing value.
+    // An error independent of x, such as an unknown name, is an error of the equation.
     if let Err(error @ (MathError::UnknownName { .. } | MathError::ArgumentCount { .. })) =
         evaluate(expression, Some(1.0))
     {
@@ -240,7 +240,7 @@ fn scan(expression: &Expression) -> Result<Vec<f64>, MathError> {
             roots.push(x);
         } else if let Some((low, at_low)) = before
             && let Some(root) = between(low, x, f)
-            // At a pole the sign changes, too, but the value does not vanish.
+            // The sign changes at a pole, too, but there the value is not near zero.
             && f(root).abs() <= 1e-6 * (1.0 + at_low.abs().min(y.abs()))
         {
             roots.push(whole_if_exact(root, f));

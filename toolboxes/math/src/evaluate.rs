@@ -1,7 +1,7 @@
-//! What an expression is worth: Python's rules for floats.
+//! Evaluation of expressions by Python's rules for floats.
 //!
-//! Owns the functions and constants. Every value is an `f64`, so nothing grows; integers appear only inside `gcd`,
-//! `lcm` and `factorial`, where their size is bounded by the largest float.
+//! Owns the functions and constants. Every value is an `f64`, so that none can grow; integers appear only inside `gcd`,
+//! `lcm` and `factorial`, where the largest float bounds their size.
 
 use num_bigint::BigInt;
 use num_integer::Integer as _;
@@ -90,7 +90,7 @@ fn power(a: f64, b: f64) -> Result<f64, MathError> {
         return Err(MathError::DivisionByZero);
     }
     if a < 0.0 && a.is_finite() && b.is_finite() && b.fract() != 0.0 {
-        // A complex number in Python.
+        // Python returns a complex number here.
         return Err(MathError::Domain {
             function: "a fractional power",
             value: a,
@@ -217,7 +217,7 @@ fn count(function: &str, expected: &'static str, values: &[f64]) -> MathError {
     }
 }
 
-/// Through the decimal text, which Rust rounds correctly: half goes to even only where the binary value is half.
+/// Rounds through the decimal text, as Python does: exact halves go to even.
 fn round_to(value: f64, digits: f64) -> Result<f64, MathError> {
     if !(0.0..=17.0).contains(&digits) || digits.fract() != 0.0 {
         return Err(MathError::Domain {
@@ -247,7 +247,7 @@ fn lcm(values: &[BigInt]) -> Result<f64, MathError> {
     let mut multiple = BigInt::one();
     for value in values {
         multiple = multiple.lcm(value).abs();
-        // Past the largest float the answer is known, and the number would grow with every value.
+        // Beyond the largest float the result is an overflow, and further factors would only cost time.
         if multiple.bits() > 1024 {
             return Err(MathError::Overflow);
         }

@@ -1,6 +1,6 @@
 //! The language: Python's arithmetic on floats, parsed with winnow.
 //!
-//! Owns the grammar and the bounds that keep the parser's recursion small. Evaluates nothing. Read [`Expression`].
+//! Owns the grammar and the limits that bound the parser's recursion. Does not evaluate. Read [`Expression`].
 
 use winnow::ascii::multispace0;
 use winnow::combinator::{
@@ -33,9 +33,9 @@ pub(crate) enum Operator {
     Power,
 }
 
-/// In characters. A model that needs more is not asking for arithmetic.
+/// In characters; longer expressions are not arithmetic.
 const MAX_LENGTH: usize = 1000;
-/// Signs, powers and brackets are what the parser recurses on; tests/hostile.rs measures that this fits its stack.
+/// The parser recurses on signs, powers and brackets; tests/hostile.rs checks that this depth fits its stack.
 const MAX_NESTING: usize = 100;
 
 /// Parses an expression.
@@ -64,8 +64,8 @@ pub(crate) fn parse(text: &str) -> Result<Expression, MathError> {
         })
 }
 
-/// An upper bound of how deep the parser would recurse: open brackets, plus the longest row of signs and powers that
-/// nothing of a lower rank interrupts.
+/// An upper bound of the parser's recursion depth: open brackets, plus the longest sequence of signs and powers without
+/// an operator of lower precedence.
 fn deepest(text: &str) -> usize {
     let (mut open, mut row, mut deepest) = (0_usize, 0_usize, 0_usize);
     let mut before = ' ';
@@ -199,7 +199,7 @@ fn number(input: &mut &str) -> Parsed {
         )
         .verify_map(move |digits: &str| {
             let value = u64::from_str_radix(&digits.replace('_', ""), radix).ok()?;
-            // Exact up to 2^53, rounded beyond, as Python rounds.
+            // Exact up to 2^53, rounded beyond, as in Python.
             #[expect(clippy::cast_precision_loss, reason = "rounding is what is wanted")]
             Some(value as f64)
         })

@@ -1,7 +1,7 @@
 //! Arithmetic for a voice assistant, with the argument and result names of OVOS's own math toolbox.
 //!
-//! Pure functions behind five tools; everything is bounded, so hostile input gets an error and not the machine.
-//! Results that JSON cannot hold (infinite, not a number) are errors. Read `expression` first.
+//! Pure functions behind five tools; everything is bounded, so that hostile input causes an error rather than load.
+//! Results that JSON cannot represent (infinite, not a number) are errors. Read `expression` first.
 
 #![forbid(unsafe_code)]
 
@@ -54,7 +54,7 @@ enum MathError {
     },
 }
 
-/// The error of the call, with the kind that Python would raise.
+/// The call's error, with the kind that Python would raise.
 fn refuse(error: MathError) -> ToolError {
     let kind = match error {
         MathError::Syntax { .. } => "SyntaxError",

@@ -1,4 +1,4 @@
-//! Input that is meant to hurt gets an error, soon.
+//! Hostile input gets an error within a short time.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -11,8 +11,8 @@ fn open() -> Harness {
     Harness::load(&built("math"), json!({})).unwrap()
 }
 
-/// `Ok` for an answer, or the kind of the error, whatever happens: the library runs in this process, so an overflown
-/// stack would end the test.
+/// `Ok` for an answer, or the kind of the error. The library runs in this process, so a stack overflow would end the
+/// test.
 #[track_caller]
 fn check(math: &Harness, tool: &str, args: Value, expected: &str) {
     let begun = Instant::now();

@@ -1,6 +1,6 @@
-//! The same calls as OVOS's own math toolbox, the same answers.
+//! The same calls as to OVOS's own math toolbox give the same answers.
 //!
-//! tests/data/reference.json holds that toolbox's answers; tests/data/reference.py made it and says how.
+//! tests/data/reference.json holds that toolbox's answers; tests/data/reference.py generates it.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -41,7 +41,7 @@ fn same(ours: &Value, theirs: &Value, tolerance: f64) -> bool {
             a.len() == b.len()
                 && b.iter().all(|(key, b)| {
                     a.get(key).is_some_and(|a| match (key.as_str(), a, b) {
-                        // The wording is ours.
+                        // Error messages may differ.
                         ("error", Value::String(a), Value::String(b)) => !a.is_empty() && !b.is_empty(),
                         _ => same(a, b, tolerance),
                     })
