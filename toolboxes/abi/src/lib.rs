@@ -1,14 +1,14 @@
 //! The C boundary between the service and a toolbox: `toolbox.h`, mirrored in Rust.
 //!
-//! Owns the layout and nothing else: no dependencies, no behaviour. The header is the authority; the assertions below
-//! and `tests/layout.rs` (which asks a C compiler) hold the mirror to it. Contracts of the functions stand in the header
-//! alone, so that they cannot contradict each other. Read [`Toolbox`] first.
+//! Owns only the layout: no dependencies, no behaviour. The header is the authority; the assertions below and
+//! `tests/layout.rs` (which runs a C compiler) compare the mirror with it. The contracts of the functions are
+//! documented only in the header, so that there is one version. Read [`Toolbox`] first.
 #![no_std]
 
 use core::ffi::{c_char, c_void};
 
-/// How a function went: one of the `*` constants of [`status`]. Stays an integer, because a foreign library may
-/// return any value.
+/// The result of a function: one of the constants of [`status`]. An integer rather than an enum, because a foreign
+/// library may return any value.
 pub type Status = u32;
 
 /// The values of [`Status`].
@@ -23,11 +23,11 @@ pub mod status {
     pub const BAD_ARGS: Status = 2;
     /// Ended because of cancel or halt.
     pub const CANCELLED: Status = 3;
-    /// Not now.
+    /// Not possible now.
     pub const BUSY: Status = 4;
     /// The toolbox caught a panic or an exception.
     pub const PANIC: Status = 5;
-    /// No such tool; from `plan` and `conclude`: nothing of its own for this tool.
+    /// No such tool; from `plan` and `conclude`: the host handles this tool itself.
     pub const UNKNOWN_TOOL: Status = 6;
 }
 
@@ -45,7 +45,7 @@ pub mod level {
     pub const TRACE: u32 = 5;
 }
 
-/// `tb_str`: borrowed UTF-8, dead when the call returns.
+/// `tb_str`: borrowed UTF-8, valid until the call returns.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Str {
@@ -55,7 +55,7 @@ pub struct Str {
     pub len: usize,
 }
 
-/// `tb_bytes`: owned by its receiver, who calls `release` exactly once.
+/// `tb_bytes`: owned by its receiver, which calls `release` exactly once.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes {
@@ -134,9 +134,9 @@ pub struct Toolbox {
 /// `toolbox_entry_v1`.
 pub type Entry = unsafe extern "C" fn() -> *const Toolbox;
 
-/// The smallest `size` a version 1 table can have: everything up to and including `close`.
+/// The smallest `size` of a version 1 table: everything up to and including `close`.
 ///
-/// A number of its own rather than `size_of::<Toolbox>()`, which grows when a field is appended.
+/// A constant rather than `size_of::<Toolbox>()`, which grows when a field is appended.
 pub const TOOLBOX_SIZE_V1_0: u64 = 128;
 
 const _: () =

@@ -1,4 +1,5 @@
-//! The Rust mirror has the layout that a C compiler gives toolbox.h, and the header is clean C and C++.
+//! The Rust mirror has the layout that a C compiler gives toolbox.h, and the header compiles without warnings as C and
+//! C++.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -40,7 +41,7 @@ fn scratch(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Rust's name, C's expression and Rust's value of everything that has to agree.
+/// Rust's name, C's expression and Rust's value of everything that has to match.
 macro_rules! facts {
     ($($mirror:ident is $c:ident { $($field:ident),* })*) => {{
         let mut facts: BTreeMap<String, usize> = BTreeMap::new();

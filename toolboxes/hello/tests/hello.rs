@@ -1,4 +1,4 @@
-//! The Rust toolbox and the C toolbox keep the same promises, as built libraries.
+//! The built libraries of the Rust and the C toolbox behave the same.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn rust() -> PathBuf {
 
 fn c() -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hello_c");
-    // One file a caller: tests run side by side, and a loaded library must not be written over.
+    // One file per caller: tests run in parallel, and a loaded library must not be overwritten.
     let name = format!(
         "hello_c-{}.so",
         std::thread::current().name().unwrap_or("test").replace(':', "_")

@@ -1,7 +1,7 @@
 //! The C table of a toolbox: every function a host can call, each behind `catch_unwind`.
 //!
-//! Owns the pointers: what comes in is checked and turned into references here, and `Instance` sees only text. No
-//! panic leaves, no memory of the host is kept, none of ours is freed by it. Read [`Table`].
+//! Owns the pointers: checks them on entry and turns them into references, so that `Instance` sees only text. No panic
+//! crosses the boundary, no memory of the host is kept, and the host frees none of ours. Read [`Table`].
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::gate::Gate;
 use crate::instance::{Instance, log_failure, on, parse_config};
 use crate::{ToolError, Toolbox};
 
-/// The table of a toolbox, alive as long as the library.
+/// The table of a toolbox; lives as long as the library.
 pub struct Table {
     table: Option<Box<abi::Toolbox>>,
     _manifest: String,
@@ -27,7 +27,7 @@ unsafe impl Send for Table {}
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// Makes the table of `T`; empty when its manifest panics.
+    /// Makes the table of `T`; without a table if its manifest panics.
     #[must_use]
     pub fn of<T: Toolbox>() -> Self {
         let manifest = shield(|| {
@@ -63,19 +63,19 @@ impl Table {
         }
     }
 
-    /// What `toolbox_entry_v1` returns.
+    /// The return value of `toolbox_entry_v1`; null without a table.
     #[must_use]
     pub fn as_ptr(&self) -> *const abi::Toolbox {
         self.table.as_deref().map_or(std::ptr::null(), std::ptr::from_ref)
     }
 }
 
-/// Runs `work`; a panic becomes an error.
+/// Runs `work` and turns a panic into an error.
 fn shield<R>(work: impl FnOnce() -> Result<R, ToolError>) -> Result<R, ToolError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(ToolError::panic(payload)))
 }
 
-/// Status and text of a result: the output when there is one, the failure when there is none.
+/// Writes the output or the failure to `out` and returns the status.
 ///
 /// # Safety
 /// `out` is null or valid for one write.
@@ -106,10 +106,10 @@ unsafe fn instance<'a, T: Toolbox>(instance: *mut c_void) -> Result<&'a Instance
     Ok(unsafe { &*instance.cast::<Instance<T>>() })
 }
 
-/// A call into an open instance that answers through `out`.
+/// Calls into an open instance and writes the answer to `out`.
 ///
 /// # Safety
-/// As for `report` and `instance`.
+/// See `report` and `instance`.
 unsafe fn call<T: Toolbox>(
     ptr: *mut c_void,
     out: *mut Bytes,
@@ -276,11 +276,11 @@ unsafe extern "C" fn close<T: Toolbox>(instance: *mut c_void) {
         instance.close();
         Ok(())
     });
-    // There is nobody left to tell: the gate to the host may be shut.
+    // The error is dropped: the gate to the host may be shut already.
     drop(closed);
 }
 
-/// An empty `tb_bytes` for callers to hand in.
+/// An empty `tb_bytes` for a caller to pass in.
 pub(crate) fn empty() -> Bytes {
     nothing()
 }

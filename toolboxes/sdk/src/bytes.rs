@@ -1,7 +1,7 @@
-//! Text in and out of the C boundary.
+//! Conversion of text at the C boundary.
 //!
-//! Owns the two conversions, `tb_str` to `&str` and `String` to `tb_bytes`, and nothing else. Nothing borrowed
-//! outlives the call it came with, and what is handed out is freed here, by its own release function.
+//! Owns the two conversions, `tb_str` to `&str` and `String` to `tb_bytes`. Borrowed text does not outlive its call,
+//! and text handed out is freed here, by its own release function.
 
 use std::ffi::{c_char, c_void};
 
@@ -15,7 +15,7 @@ use crate::ToolError;
 /// It is not UTF-8, or it is null and not empty.
 ///
 /// # Safety
-/// `text.ptr` is valid for `text.len` bytes for as long as the caller of the boundary has not returned, or null.
+/// `text.ptr` is null, or valid for `text.len` bytes until the function of the table has returned.
 pub(crate) unsafe fn text<'a>(text: Str) -> Result<&'a str, ToolError> {
     if text.len == 0 {
         return Ok("");
@@ -29,7 +29,7 @@ pub(crate) unsafe fn text<'a>(text: Str) -> Result<&'a str, ToolError> {
     std::str::from_utf8(bytes).map_err(|_| ToolError::bad_args("the text is not UTF-8"))
 }
 
-/// Lends a text for the length of a call.
+/// Lends a text for the duration of a call.
 pub(crate) fn lend(text: &str) -> Str {
     Str {
         ptr: text.as_ptr().cast::<c_char>(),
@@ -37,7 +37,7 @@ pub(crate) fn lend(text: &str) -> Str {
     }
 }
 
-/// Hands a text over; the receiver releases it.
+/// Hands over a text; the receiver releases it.
 pub(crate) fn give(text: String) -> Bytes {
     let bytes: Box<[u8]> = text.into_bytes().into_boxed_slice();
     let len = bytes.len();
@@ -49,7 +49,7 @@ pub(crate) fn give(text: String) -> Bytes {
     }
 }
 
-/// Nothing to hand over.
+/// An empty `tb_bytes`.
 pub(crate) fn nothing() -> Bytes {
     Bytes {
         ptr: std::ptr::null(),
@@ -66,13 +66,13 @@ unsafe extern "C" fn release(_owner: *mut c_void, ptr: *const c_char, len: usize
     drop(unsafe { Box::from_raw(bytes) });
 }
 
-/// Takes a text over: copies it and releases the original.
+/// Takes over a text: copies it and releases the original.
 ///
 /// # Errors
 /// It is not UTF-8.
 ///
 /// # Safety
-/// `bytes` follows toolbox.h and was not released before.
+/// `bytes` follows toolbox.h and was not released yet.
 pub(crate) unsafe fn take(bytes: Bytes) -> Result<String, ToolError> {
     let borrowed = Str {
         ptr: bytes.ptr,

@@ -1,4 +1,4 @@
-//! What a running action knows and may do.
+//! The context of a running action.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Inner {
     deadline: Option<Instant>,
 }
 
-/// Which action of the call this is.
+/// The identity of the action.
 pub(crate) struct ActionInfo {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -70,7 +70,7 @@ impl<T> Context<T> {
         }
     }
 
-    /// The instance this runs in.
+    /// The instance that the action runs in.
     #[must_use]
     pub fn toolbox(&self) -> &T {
         &self.toolbox
@@ -82,7 +82,7 @@ impl<T> Context<T> {
         &self.inner.host
     }
 
-    /// Names the call on the bus and in the logs.
+    /// Identifies the call on the bus and in the logs.
     #[must_use]
     pub fn call_id(&self) -> &str {
         &self.inner.call.call_id
@@ -94,7 +94,7 @@ impl<T> Context<T> {
         &self.inner.call.tool
     }
 
-    /// Session of the message that asked, when it named one.
+    /// Session of the request, if it named one.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
         self.inner.call.session_id.as_deref()
@@ -106,7 +106,7 @@ impl<T> Context<T> {
         self.inner.call.lang.as_deref()
     }
 
-    /// `context.source` of that message.
+    /// `context.source` of the request.
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         self.inner.call.source.as_deref()
@@ -124,19 +124,19 @@ impl<T> Context<T> {
         &self.inner.action.name
     }
 
-    /// What the action is done with.
+    /// The subsystems that the action uses.
     #[must_use]
     pub fn subsystems(&self) -> &[String] {
         &self.inner.action.subsystems
     }
 
-    /// What the action does to the world.
+    /// The action's effect on the world.
     #[must_use]
     pub fn effect(&self) -> Effect {
         self.inner.action.effect
     }
 
-    /// When the service ends the action; `None` when it does not say.
+    /// When the service ends the action; `None` without a time limit.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.inner.deadline
@@ -145,7 +145,7 @@ impl<T> Context<T> {
     /// The output of a dependency, by its action id.
     ///
     /// # Errors
-    /// There is no such dependency, or its output does not fit `O`.
+    /// There is no such dependency, or its output does not deserialize as `O`.
     pub fn input<O: DeserializeOwned>(&self, action_id: &str) -> Result<O, ToolError> {
         let Some(raw) = self.inner.inputs.get(action_id) else {
             return Err(ToolError::msg(format!("no input from an action {action_id}")));
@@ -154,7 +154,7 @@ impl<T> Context<T> {
             .map_err(|error| ToolError::msg(format!("the output of {action_id}: {error}")))
     }
 
-    /// The ids of the dependencies whose outputs are there, sorted.
+    /// The ids of the dependencies that have an output, sorted.
     #[must_use]
     pub fn input_ids(&self) -> Vec<&str> {
         let mut ids: Vec<&str> = self.inner.inputs.keys().map(String::as_str).collect();
@@ -162,7 +162,7 @@ impl<T> Context<T> {
         ids
     }
 
-    /// Says how far the action is: `fraction` from 0.0 to 1.0, `message` for a person.
+    /// Reports progress: `fraction` from 0.0 to 1.0, `message` for people.
     pub fn progress(&self, fraction: f64, message: impl Into<String>) {
         self.report(&Progress {
             fraction: Some(fraction.clamp(0.0, 1.0)),
@@ -171,21 +171,21 @@ impl<T> Context<T> {
         });
     }
 
-    /// Says how far the action is, in any form. Does nothing once the action has ended.
+    /// Reports progress in any form. Does nothing after the action has ended.
     pub fn report(&self, progress: &Progress) {
         self.inner.run.progress(self.inner.host.gate(), progress);
     }
 
-    /// Whether the service holds this toolbox in emergency stop: an action of a `safe` or `stop` tool that comes here then
-    /// must not move anything. [`Toolbox::halt`](crate::Toolbox::halt) need not have been called in this process, which
-    /// may have begun after the stop.
+    /// Whether the service holds this toolbox in emergency stop. An action of a `safe` or `stop` tool that is started
+    /// then must not move anything. [`Toolbox::halt`](crate::Toolbox::halt) may not have been called in this process,
+    /// if the process started after the stop.
     #[must_use]
     pub fn is_latched(&self) -> bool {
         self.inner.call.latched
     }
 
-    /// Whether an operator asks: the service runs with `operator_tools`. A `safe` tool that takes a machine from a person
-    /// asks this first.
+    /// Whether the caller is an operator: the service runs with `operator_tools`. A `safe` tool that takes a machine
+    /// over from a person checks this first.
     #[must_use]
     pub fn is_operator(&self) -> bool {
         self.inner.call.operator
@@ -197,7 +197,7 @@ impl<T> Context<T> {
         self.inner.run.token.is_cancelled()
     }
 
-    /// Resolves when the action is cancelled or halted. An action that calls this is not dropped at once then, but has
+    /// Resolves when the action is cancelled or halted. An action that calls this is not dropped at once, but has
     /// [`Options::cancel_grace`](crate::Options::cancel_grace) to clean up and return.
     ///
     /// # Cancel safety
@@ -208,8 +208,8 @@ impl<T> Context<T> {
     }
 
     /// Sends one command to a machine: runs `send`, which must be short and must not block, unless the action was
-    /// cancelled or halted. [`Toolbox::halt`](crate::Toolbox::halt) is called after the last such closure has
-    /// returned and none follows, so no command of this action can come behind the one that ends the motion.
+    /// cancelled or halted. [`Toolbox::halt`](crate::Toolbox::halt) is called after the last such closure has returned,
+    /// and none runs after it, so that no command of this action follows the one that ends the motion.
     ///
     /// # Errors
     /// The action was cancelled or halted; nothing was sent.
@@ -217,13 +217,13 @@ impl<T> Context<T> {
         self.inner.run.command(send)
     }
 
-    /// Asks a bus topic: see [`Host::request`].
+    /// Sends a request to a bus topic; see [`Host::request`].
     ///
     /// # Errors
-    /// As [`Host::request`].
+    /// See [`Host::request`].
     ///
     /// # Cancel safety
-    /// As [`Host::request`].
+    /// See [`Host::request`].
     pub async fn request(
         &self,
         topic: &str,

@@ -1,7 +1,7 @@
-//! Why a tool did not work.
+//! The error type of tools.
 //!
-//! Owns [`ToolError`], the only error an author deals with. It is not a `std::error::Error` itself, so that `?`
-//! accepts every type that is.
+//! Owns [`ToolError`], the only error type that an author needs. It does not implement `std::error::Error`, so that `?`
+//! converts every type that does.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::Failure;
 use serde_json::Value;
 
-/// Why a tool, a plan or a command did not work.
+/// Why a tool, a plan or a command failed.
 ///
-/// Every `std::error::Error` becomes one with `?`; its kind is then `ToolError` and its message the chain of causes
-/// (a [`Failure`] keeps its own).
+/// `?` converts every `std::error::Error`: the kind is then `ToolError` and the message the chain of causes. A
+/// [`Failure`] keeps its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
     status: Status,
-    // Boxed, because it travels in the Err of every function of a toolbox.
+    // Boxed to keep the `Result` of every function small.
     failure: Box<Failure>,
 }
 
@@ -26,28 +26,28 @@ impl ToolError {
         Self::new("ToolError", message)
     }
 
-    /// A failure of a kind of its own, in one word, such as `ValueError`: callers see `kind: message`.
+    /// A failure of another kind, in one word, such as `ValueError`: callers see `kind: message`.
     pub fn new(kind: impl Into<String>, message: impl fmt::Display) -> Self {
         Self::with_status(status::ERR, kind, message)
     }
 
-    /// The arguments fit the schema and still cannot be used. Its kind is `ValueError`.
+    /// The arguments match the schema but cannot be used. The kind is `ValueError`.
     pub fn bad_args(message: impl fmt::Display) -> Self {
         Self::with_status(status::BAD_ARGS, "ValueError", message)
     }
 
-    /// Not now: something else is using it.
+    /// Not possible now, because something else uses it.
     pub fn busy(message: impl fmt::Display) -> Self {
         Self::with_status(status::BUSY, "BusyError", message)
     }
 
-    /// It ended because it was cancelled or halted.
+    /// The action was cancelled or halted.
     #[must_use]
     pub fn cancelled() -> Self {
         Self::with_status(status::CANCELLED, "CancelledError", "cancelled")
     }
 
-    /// Adds details for a program.
+    /// Adds details for programs.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.failure.data = Some(data);
@@ -66,7 +66,7 @@ impl ToolError {
         &self.failure.message
     }
 
-    /// Whether it ended because it was cancelled or halted.
+    /// Whether it was cancelled or halted.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.status == status::CANCELLED
@@ -107,7 +107,7 @@ impl ToolError {
     }
 }
 
-/// What a panic said. The payload's own `Drop` may panic, so it is dropped behind a second `catch_unwind`
+/// The message of a panic. The payload's own `Drop` may panic, so it is dropped behind a second `catch_unwind`
 /// (tests/contract.rs `a_payload_that_panics_in_drop`).
 fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     let text = if let Some(text) = payload.downcast_ref::<&str>() {

@@ -1,7 +1,6 @@
-//! The host's functions, and the guard that no call reaches them after `close`.
+//! The host's functions, with a guard that prevents calls after `close`.
 //!
-//! Owns the copy of the host's table. Never blocks, except in [`Gate::shut`], which waits for the calls that are
-//! under way. Read [`Gate`].
+//! Owns a copy of the host's table. Only [`Gate::shut`] blocks: it waits for the calls in progress. Read [`Gate`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -10,7 +9,7 @@ use ovos_toolbox_wire::{Event, Progress};
 
 use crate::bytes::{give, lend};
 
-/// The way to the host: open from `open` until `close` returns.
+/// Access to the host, from `open` until `close` returns.
 pub(crate) struct Gate {
     host: abi::Host,
     inside: AtomicU64,
@@ -24,7 +23,7 @@ unsafe impl Send for Gate {}
 unsafe impl Sync for Gate {}
 
 impl Gate {
-    /// Copies the host's table, as much of it as the host has.
+    /// Copies the host's table, up to the size that the host has.
     ///
     /// # Safety
     /// `host` is null or points to a `tb_host` whose first field is its size, and its functions may be called until
@@ -75,7 +74,7 @@ impl Gate {
         });
     }
 
-    /// Ends a run. The caller makes sure that it happens once.
+    /// Completes a run. The caller ensures that this happens once.
     pub(crate) fn complete(&self, run: u64, status: abi::Status, json: String) {
         self.pass(|host| {
             if let Some(complete) = host.complete {
@@ -85,7 +84,7 @@ impl Gate {
         });
     }
 
-    /// Reports how far a run is.
+    /// Reports progress of a run.
     pub(crate) fn progress(&self, run: u64, progress: &Progress) {
         let Ok(json) = serde_json::to_string(progress) else {
             return;
@@ -111,7 +110,7 @@ impl Gate {
         });
     }
 
-    /// Asks a bus topic; 0 when the host takes no request.
+    /// Sends a request to a bus topic; returns 0 if the host refuses it.
     pub(crate) fn request(&self, topic: &str, json: &str, timeout_ms: u32) -> u64 {
         self.pass(|host| match host.request {
             // SAFETY: as in `log`. Tested in tests/contract.rs (`a_request_is_answered`).
@@ -121,7 +120,7 @@ impl Gate {
         .unwrap_or(0)
     }
 
-    /// Lets no more calls through and waits until the last one is out. Host functions never block, so this is short.
+    /// Refuses further calls and waits until the last one has returned. Host functions never block, so this is short.
     pub(crate) fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
         while self.inside.load(Ordering::SeqCst) > 0 {
@@ -129,7 +128,8 @@ impl Gate {
         }
     }
 
-    /// Counts itself in before it looks whether the gate is shut: either `shut` sees it and waits, or it sees `shut`.
+    /// Counts itself in before it checks whether the gate is shut: either `shut` waits for this call, or this call sees
+    /// that it is shut.
     fn pass<R>(&self, call: impl FnOnce(&abi::Host) -> R) -> Option<R> {
         self.inside.fetch_add(1, Ordering::SeqCst);
         let result = (!self.shut.load(Ordering::SeqCst)).then(|| call(&self.host));

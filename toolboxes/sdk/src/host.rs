@@ -18,9 +18,9 @@ use crate::ToolError;
 use crate::gate::Gate;
 use crate::run::lock;
 
-/// The service, as a toolbox sees it. Clones are the same host; after `close` every method does nothing.
+/// The service, as a toolbox sees it. Clones refer to the same host; after `close` every method does nothing.
 ///
-/// For the log use `tracing`: what is logged on the instance's runtime or in a call from the host goes to the service.
+/// Use `tracing` for logs: events on the instance's runtime or in a call from the host go to the service's log.
 #[derive(Clone)]
 pub struct Host {
     inner: Arc<Inner>,
@@ -53,7 +53,7 @@ impl Host {
         }
     }
 
-    /// Reports something by itself; it goes to the bus as `ovos.tools.event`.
+    /// Sends an event, which is published on the bus as `ovos.tools.event`.
     pub fn event(&self, kind: &str, data: Value) {
         self.send(&Event {
             kind: kind.to_string(),
@@ -62,17 +62,17 @@ impl Host {
         });
     }
 
-    /// Reports an event of any severity.
+    /// Sends an event of any severity.
     pub fn send(&self, event: &Event) {
         self.inner.gate.event(event);
     }
 
-    /// The backend's state has changed, such as `connected` or `lost`, and why.
+    /// Reports a change of the backend's state, such as `connected` or `lost`, with its reason.
     pub fn backend(&self, state: &str, reason: &str) {
         self.event("backend", json!({"state": state, "reason": reason}));
     }
 
-    /// The machine has stopped itself (its button was pressed): the service latches the toolbox.
+    /// Reports that the machine has stopped itself (its button was pressed): the service latches the toolbox.
     pub fn latched(&self, reason: &str) {
         self.send(&Event {
             kind: "latched".to_string(),
@@ -81,19 +81,19 @@ impl Host {
         });
     }
 
-    /// The service asks for [`Toolbox::tools`](crate::Toolbox::tools) again.
+    /// Asks the service to read [`Toolbox::tools`](crate::Toolbox::tools) again.
     pub fn tools_changed(&self) {
         self.event("tools_changed", json!({}));
     }
 
-    /// Asks a bus topic of the manifest's `requests` and waits for the answer's data.
+    /// Sends a request to a bus topic of the manifest's `requests` and waits for the answer's data.
     ///
     /// # Errors
-    /// The topic is not in the manifest, too many requests are under way, nobody answered within `timeout`
+    /// The topic is not in the manifest, too many requests are in progress, no answer came within `timeout`
     /// (`TimeoutError`), or the instance closes.
     ///
     /// # Cancel safety
-    /// Dropping the future gives up the answer; the question was sent.
+    /// When dropped, the answer is discarded; the request stays sent.
     pub async fn request(
         &self,
         topic: &str,
@@ -109,7 +109,7 @@ impl Host {
             )));
         }
         let answer = self.inner.requests.expect(id);
-        // The host keeps the time; this only bounds a host that does not.
+        // The host enforces the timeout; this bounds a host that does not.
         let bound = timeout.saturating_add(Duration::from_secs(1));
         tokio::select! {
             answer = answer => answer.unwrap_or_else(|_| Err(ToolError::cancelled())),
@@ -121,7 +121,8 @@ impl Host {
         }
     }
 
-    /// Runs a background task on the instance's runtime. It is dropped at its next await when the instance closes.
+    /// Runs a background task on the instance's runtime. The task is dropped at its next await when the instance
+    /// closes.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let closing = self.inner.closing.clone();
         self.inner.tasks.spawn_on(
@@ -144,7 +145,7 @@ impl Host {
         self.inner.closing.cancelled().await;
     }
 
-    /// Whether the instance is closing: for code that blocks and cannot await [`Host::closing`].
+    /// Whether the instance is closing, for blocking code that cannot await [`Host::closing`].
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.inner.closing.is_cancelled()
@@ -157,7 +158,7 @@ impl Host {
 
 type Answer = Result<Value, ToolError>;
 
-/// The requests that wait for an answer.
+/// The requests waiting for an answer.
 #[derive(Default)]
 pub(crate) struct Requests {
     state: Mutex<Pending>,
@@ -166,11 +167,11 @@ pub(crate) struct Requests {
 #[derive(Default)]
 struct Pending {
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
-    /// Answers that came before `request` had returned their id, or after nobody waited any more.
+    /// Answers that came before `request` had returned their id, or after the request was given up.
     early: VecDeque<(u64, Answer)>,
 }
 
-/// Early answers are taken within microseconds; what stays behind belongs to requests that were given up.
+/// Early answers are taken within microseconds; the rest belongs to requests that were given up.
 const EARLY: usize = 64;
 
 impl Requests {
@@ -180,7 +181,7 @@ impl Requests {
         state.waiting.retain(|_, sender| !sender.is_closed());
         if let Some(index) = state.early.iter().position(|(early, _)| *early == id) {
             if let Some((_, answer)) = state.early.remove(index) {
-                // The receiver is in this function's hands.
+                // The receiver is alive: this function holds it.
                 let _ = sender.send(answer);
             }
         } else {
@@ -204,7 +205,7 @@ impl Requests {
         };
         let mut state = lock(&self.state);
         if let Some(sender) = state.waiting.remove(&id) {
-            // Fails when the request was given up, which is what dropping it means.
+            // Fails when the request was dropped, which discards the answer.
             let _ = sender.send(answer);
             return;
         }

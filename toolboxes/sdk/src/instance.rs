@@ -1,7 +1,7 @@
-//! One open toolbox: its runtime, its runs and its tools, without any pointer.
+//! One open toolbox: its runtime, runs and tools, without pointers.
 //!
-//! Owns the order of things: register before spawn, disarm before halt, cancel before close. Everything here is safe
-//! code that the boundary calls; text in, text out. Read [`Instance::start`] and [`Instance::close`].
+//! Owns the order of operations: register before spawn, disarm before halt, cancel before close. All of it is safe code
+//! that the boundary calls with text. Read [`Instance::start`] and [`Instance::close`].
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,14 +27,14 @@ use crate::host::Requests;
 use crate::run::{Completer, Run, Runs, supervise};
 use crate::{ActionHandler, Context, Halt, Host, Options, Tool, ToolError, Toolbox, log};
 
-/// The host gives `open` and `close` 10 s each; these leave it room.
+/// The host gives `open` and `close` 10 s each; these limits are shorter.
 const OPEN: Duration = Duration::from_secs(9);
 const RUNS_END: Duration = Duration::from_secs(2);
 const LONGEST_CLOSE: Duration = Duration::from_secs(8);
 const THREADS_END: Duration = Duration::from_secs(2);
 const THREADS_END_AFTER_OPEN: Duration = Duration::from_millis(500);
 
-/// One open toolbox.
+/// An open toolbox.
 pub(crate) struct Instance<T> {
     toolbox: Arc<T>,
     gate: Arc<Gate>,
@@ -55,7 +55,7 @@ struct Table<T> {
     actions: Vec<ActionHandler<T>>,
 }
 
-/// A start, with everything that is typed later left as text.
+/// A start message whose tool-specific parts are not parsed yet.
 #[derive(Deserialize)]
 struct StartText {
     call: CallIdentity,
@@ -130,7 +130,8 @@ impl<T: Toolbox> Instance<T> {
             dispatch,
             runtime,
         };
-        // An instance that cannot name its tools is closed like any other: its runtime must not outlive this call.
+        // An instance that cannot list its tools is closed like any other, because its runtime must not outlive this
+        // call.
         let read = catch_unwind(AssertUnwindSafe(|| {
             on(&instance.dispatch, || instance.read_table())
         }));
@@ -141,7 +142,7 @@ impl<T: Toolbox> Instance<T> {
         Ok(instance)
     }
 
-    /// `{"tools": [...]}`, read anew.
+    /// `{"tools": [...]}`, read again from the toolbox.
     pub(crate) fn tools(&self) -> Result<String, ToolError> {
         let table = self.read_table();
         let tools: Vec<&ToolDefinition> = table.tools.iter().map(Tool::definition).collect();
@@ -171,7 +172,7 @@ impl<T: Toolbox> Instance<T> {
             })
     }
 
-    /// Starts an action, or says why not. Nothing was started then.
+    /// Starts an action, or returns why it was not started.
     pub(crate) fn start(&self, id: u64, text: &str) -> Result<(), ToolError> {
         let start: StartText = serde_json::from_str(text).map_err(ToolError::bad_args)?;
         let StartText { call, action, inputs } = start;
@@ -234,7 +235,7 @@ impl<T: Toolbox> Instance<T> {
     }
 
     pub(crate) fn halt(&self, subsystems: &str, emergency: bool) -> Result<(), ToolError> {
-        // A stop is never refused: what cannot be read means everything.
+        // A stop is never refused: unreadable text means everything.
         let subsystems = serde_json::from_str(subsystems).unwrap_or_else(|_| vec!["all".to_string()]);
         let halt = Halt::new(subsystems, emergency);
         self.runs.halt(&halt);
@@ -260,7 +261,7 @@ impl<T: Toolbox> Instance<T> {
             .map_err(|error| ToolError::with_status(status::BUSY, error.kind(), error.message()))
     }
 
-    /// Ends every run and every thread; afterwards the host is never called again.
+    /// Ends every run and every thread; the host is not called afterwards.
     pub(crate) fn close(self) {
         let Self {
             toolbox,
@@ -274,7 +275,7 @@ impl<T: Toolbox> Instance<T> {
             table,
             ..
         } = self;
-        // Declared first and so dropped last, also when the toolbox's own Drop panics.
+        // Declared first and so dropped last, even when the toolbox's own Drop panics.
         let _shut = ShutAtEnd(gate);
         runs.cancel_all();
         closing.cancel();
@@ -295,7 +296,7 @@ impl<T: Toolbox> Instance<T> {
         on(&dispatch, || drop((table, host, toolbox)));
     }
 
-    /// Highest epoch seen wins. Only motion and writes are refused: a late `land` is still a good idea.
+    /// The highest epoch seen counts. Only motion and writes are refused: a late `land` is still useful.
     fn check_epoch(&self, epoch: u64, effect: Effect) -> Result<(), ToolError> {
         let newest = self.newest_epoch.fetch_max(epoch, Ordering::SeqCst);
         if epoch < newest && matches!(effect, Effect::Motion | Effect::Write) {
@@ -330,7 +331,7 @@ impl Drop for ShutAtEnd {
     }
 }
 
-/// Runs `work` with the instance's subscriber.
+/// Runs `work` with the instance's tracing subscriber.
 pub(crate) fn on<R>(dispatch: &Dispatch, work: impl FnOnce() -> R) -> R {
     tracing::dispatcher::with_default(dispatch, work)
 }
@@ -347,16 +348,16 @@ fn find<'a, T: Send + Sync + 'static>(tools: &'a [Tool<T>], name: &str) -> Resul
         .ok_or_else(|| ToolError::unknown_tool(name))
 }
 
-/// As a task, not with `block_on`: the caller may be a test that runs on a tokio of its own.
+/// As a task, not with `block_on`: the caller may be a test inside another tokio runtime.
 fn open_on<T: Toolbox>(runtime: &Runtime, host: Host, config: T::Config) -> Result<T, ToolError> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let task = runtime.spawn(async move {
         let open = AssertUnwindSafe(async move { T::open(host, config).await });
         let opened = tokio::time::timeout(OPEN, open.catch_unwind()).await;
-        // Fails when the caller has stopped waiting, and then drops the instance, as it should.
+        // Fails when the caller has stopped waiting; the instance is dropped then.
         let _ = sender.send(opened);
     });
-    // A little longer, for a future that blocks its thread.
+    // Longer than `OPEN`, for a future that blocks its thread.
     match receiver.recv_timeout(OPEN + Duration::from_millis(250)) {
         Ok(Ok(Ok(opened))) => opened,
         Ok(Ok(Err(payload))) => Err(ToolError::panic(payload)),
@@ -371,7 +372,7 @@ fn open_on<T: Toolbox>(runtime: &Runtime, host: Host, config: T::Config) -> Resu
     }
 }
 
-/// Runs the last task and joins the runtime's threads, on a thread of its own: a thread that is inside another tokio
+/// Runs the last task and joins the runtime's threads, in a separate thread, because a thread inside another tokio
 /// runtime may not do that.
 fn end_runtime(
     runtime: Runtime,
@@ -383,7 +384,7 @@ fn end_runtime(
         let ended = scope
             .spawn(|| {
                 on(dispatch, || {
-                    // A panic in `last` unwinds into the join below and drops the runtime on its way.
+                    // A panic in `last` unwinds to the join below and drops the runtime.
                     runtime.block_on(last);
                     runtime.shutdown_timeout(threads_end);
                 });
@@ -397,7 +398,7 @@ fn end_runtime(
     });
 }
 
-/// Makes a failure of the boundary readable where there is no other place for it.
+/// Logs a failure that has no caller to return to.
 pub(crate) fn log_failure(dispatch: &Dispatch, what: &str, failure: &Failure) {
     on(dispatch, || tracing::error!("{what}: {failure}"));
 }

@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Integer(pub BigInt);
 
-// Through the raw text, because serde_json without `arbitrary_precision` keeps large integers as floats, and a toolbox
-// cannot know how the rest of its build has configured serde_json.
+// Parses the raw text: serde_json without `arbitrary_precision` keeps large integers as floats, and a toolbox does not
+// control that feature of its build.
 impl<'de> Deserialize<'de> for Integer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         let text = raw.get().trim();
-        // 4,300 digits is also where Python stops; parsing is quadratic.
+        // Python's limit, too; parsing takes quadratic time.
         if text.len() > 4_300 {
             return Err(de::Error::custom("an integer of more than 4300 digits"));
         }

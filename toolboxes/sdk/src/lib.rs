@@ -2,8 +2,8 @@
 //!
 //! A tool is an ordinary async function with typed arguments and a typed result; a toolbox is a type that implements
 //! [`Toolbox`] and is exported with [`export_toolbox!`]. This crate owns everything between that and the C boundary:
-//! the tokio runtime of the instance, schemas, cancellation, panics, logging. It never decides policy: waves,
-//! reservation, timeouts and the emergency stop belong to the service.
+//! the instance's tokio runtime, schemas, cancellation, panics, logging. It decides no policy: waves, reservation,
+//! timeouts and the emergency stop belong to the service.
 //!
 //! ```
 //! use ovos_toolbox_sdk::prelude::*;
@@ -47,7 +47,7 @@
 //! assert_eq!(output, json!({"greeting": "Hello, Ada!"}));
 //! ```
 
-// A panic would take the service down with it: nothing could catch it.
+// With panic = "abort" a panic cannot be caught and would end the service.
 #[cfg(panic = "abort")]
 compile_error!(
     "a toolbox must be built with panic = \"unwind\": with \"abort\" one panic ends the whole service"
@@ -115,7 +115,7 @@ macro_rules! manifest {
     };
 }
 
-/// Says, inside of `impl Toolbox`, that nothing of the toolbox moves: it stands for `halt`.
+/// Implements `halt`, inside `impl Toolbox`, for a toolbox in which nothing moves.
 ///
 /// The service then refuses its tools of effect motion, safe and stop.
 #[macro_export]
@@ -129,11 +129,11 @@ macro_rules! no_motion {
     };
 }
 
-/// Exports a [`Toolbox`] as the library's `toolbox_entry_v1`. Once in a library.
+/// Exports a [`Toolbox`] as the library's `toolbox_entry_v1`. Use it once per library.
 #[macro_export]
 macro_rules! export_toolbox {
     ($toolbox:ty) => {
-        /// The one exported symbol: the table of this toolbox. Null when its manifest cannot be made.
+        /// The exported symbol: the table of this toolbox. Null if its manifest cannot be made.
         #[unsafe(no_mangle)]
         pub extern "C" fn toolbox_entry_v1() -> *const $crate::abi::Toolbox {
             static TABLE: ::std::sync::OnceLock<$crate::boundary::Table> = ::std::sync::OnceLock::new();

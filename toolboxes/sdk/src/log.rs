@@ -1,8 +1,8 @@
 //! `tracing` events to the host's log.
 //!
-//! Each instance has a subscriber of its own, which is the default on the threads of its runtime and inside every
-//! call from the host. It is never the global one: two instances of a library share the library's statics, and a
-//! global subscriber would send the events of both to the first. Read [`dispatch`].
+//! Each instance has its own subscriber, which is the default on the threads of its runtime and inside every call from
+//! the host. It is never the global one: two instances of a library share the library's statics, and a global
+//! subscriber would send the events of both to the first. Read [`dispatch`].
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -74,7 +74,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for HostLog {
 
 struct SpanFields(String);
 
-/// The message, and ` key=value` for everything else.
+/// Collects the message, and ` key=value` for every other field.
 #[derive(Default)]
 struct Line {
     message: String,

@@ -1,7 +1,7 @@
 //! One run of one action, from the accepted start to the one completion.
 //!
 //! Owns the right to complete ([`Completer`]: exactly once, whatever happens to the task) and the right to command
-//! ([`Run::command`]: gone before `halt` reaches the toolbox). Never blocks longer than one `command` closure.
+//! ([`Run::command`]: withdrawn before `halt` reaches the toolbox). Blocks at most for one `command` closure.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -18,7 +18,7 @@ use crate::gate::Gate;
 use crate::tool::Job;
 use crate::{Halt, ToolError};
 
-/// What is under way, by run id.
+/// The live runs, by run id.
 #[derive(Default)]
 pub(crate) struct Runs {
     live: Mutex<HashMap<u64, Arc<Run>>>,
@@ -42,7 +42,7 @@ impl Runs {
         }
     }
 
-    /// Takes the right to command from the motion that `halt` ends, and cancels it.
+    /// Withdraws the right to command from the motion that `halt` ends, and cancels it.
     pub(crate) fn halt(&self, halt: &Halt) {
         for run in self.matching(|run| run.is_ended_by(halt)) {
             run.disarm();
@@ -63,13 +63,13 @@ impl Runs {
     }
 }
 
-/// A run that was accepted and has not completed yet.
+/// An accepted run that has not completed yet.
 pub(crate) struct Run {
     pub(crate) id: u64,
     pub(crate) token: CancellationToken,
     effect: Effect,
     subsystems: Vec<String>,
-    /// The tool watches `cancelled()`, so it gets the grace.
+    /// Whether the tool watches `cancelled()`, which gives it the grace period.
     watches_cancel: AtomicBool,
     may_command: Mutex<bool>,
     live: Mutex<bool>,
@@ -101,7 +101,7 @@ impl Run {
         self.watches_cancel.store(true, Ordering::Relaxed);
     }
 
-    /// Reports progress, never after the completion.
+    /// Reports progress, but not after the completion.
     pub(crate) fn progress(&self, gate: &Gate, progress: &Progress) {
         let live = lock(&self.live);
         if *live {
@@ -113,7 +113,8 @@ impl Run {
         *lock(&self.may_command) = false;
     }
 
-    /// A safe action goes on: it is what brings the machine to rest. An action without subsystems is ended by `all`.
+    /// A safe action continues, because it brings the machine to rest. An action without subsystems is ended only by
+    /// `all`.
     fn is_ended_by(&self, halt: &Halt) -> bool {
         self.effect == Effect::Motion
             && (halt.subsystems.iter().any(|name| name == "all")
@@ -121,7 +122,7 @@ impl Run {
     }
 }
 
-/// The duty to complete a run. Dropping it fulfils the duty, too.
+/// The obligation to complete a run. Dropping it completes the run, too.
 pub(crate) struct Completer {
     pub(crate) run: Arc<Run>,
     pub(crate) runs: Arc<Runs>,
@@ -155,7 +156,7 @@ impl Drop for Completer {
     }
 }
 
-/// Runs a job to its completion.
+/// Runs a job until it completes.
 pub(crate) async fn supervise(mut completer: Completer, job: Job, grace: Duration) {
     let run = Arc::clone(&completer.run);
     let ended = AssertUnwindSafe(end_of(job, run, grace)).catch_unwind().await;
@@ -163,7 +164,7 @@ pub(crate) async fn supervise(mut completer: Completer, job: Job, grace: Duratio
 }
 
 async fn end_of(mut job: Job, run: Arc<Run>, grace: Duration) -> Result<String, ToolError> {
-    // Cancellation is looked at first: a job that is ready to take its next step must not take it any more.
+    // Cancellation has priority: a job that is ready to continue must not take another step.
     tokio::select! {
         biased;
         () = run.token.cancelled() => {}
@@ -178,7 +179,7 @@ async fn end_of(mut job: Job, run: Arc<Run>, grace: Duration) -> Result<String, 
     Err(ToolError::cancelled())
 }
 
-/// Locks, also after a panic of another holder: what the locks of this crate protect is valid after every statement.
+/// Locks and ignores poisoning: every statement under these locks leaves the data valid.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

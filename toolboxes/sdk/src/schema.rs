@@ -1,8 +1,8 @@
-//! JSON Schemas in the shape that OVOS's own tools have.
+//! JSON Schemas in the form of OVOS's own tools.
 //!
-//! Owns the settings of schemars and the few rewrites that make its schemas look like pydantic's `model_json_schema`:
-//! draft 2020-12 with no `$schema`, an object at the root, `title`s, `properties` even when there are none, options
-//! as `anyOf [.., null]`, no number formats; and words are an `enum`, never a `oneOf`. Never looks at a value.
+//! Owns the settings of schemars and the rewrites that make its schemas look like pydantic's `model_json_schema`: draft
+//! 2020-12 without `$schema`, an object at the root, `title`s, `properties` even when there are none, options as `anyOf
+//! [.., null]`, no number formats, and string enums as `enum` instead of `oneOf`. Does not validate values.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 #[must_use]
 pub fn argument_schema<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
-    // Models read this one. A type that contains itself stays a reference.
+    // Inlined, because models read this schema. A recursive type stays a reference.
     generate::<A>(settings.with(|settings| settings.inline_subschemas = true))
 }
 
@@ -67,10 +67,10 @@ impl Transform for LikePydantic {
     }
 }
 
-/// A `oneOf` of words becomes an `enum`, and the meanings of the words follow the description.
+/// Turns a `oneOf` of strings into an `enum`, and appends the variants' docs to the description.
 ///
-/// schemars writes an enum whose variants have docs as a `oneOf` of `const`s, which costs three times as much of a model's
-/// attention and which strict modes of vendors refuse.
+/// schemars writes an enum with documented variants as a `oneOf` of `const`s, which takes three times as many tokens
+/// and which the strict modes of some vendors reject.
 fn join_words(object: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = object.get("oneOf") else {
         return;
@@ -93,7 +93,7 @@ fn join_words(object: &mut Map<String, Value>) {
     }
 }
 
-/// The words that a variant stands for; `None` for one that is no plain word.
+/// The strings of a variant; `None` if it is not a plain string.
 fn words_of(variant: &Value) -> Option<Vec<Value>> {
     let variant = variant.as_object()?;
     if variant.get("type").and_then(Value::as_str) != Some("string") {
@@ -106,7 +106,7 @@ fn words_of(variant: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// `on_failure: When it has failed`; nothing where the doc repeats the word.
+/// `on_failure: When it has failed`; `None` if the doc repeats the name.
 fn meaning_of(variant: &Value) -> Option<String> {
     let word = variant.get("const")?.as_str()?;
     let meaning = variant.get("description")?.as_str()?.trim_end_matches('.');
@@ -177,7 +177,7 @@ fn is_number_format(format: &str) -> bool {
 
 /// `step_ms` is titled `Step Ms`.
 fn name_property(name: &str, property: &mut Value) {
-    // "Anything" is an empty object there, never `true`.
+    // pydantic writes "anything" as an empty object, never as `true`.
     if *property == Value::Bool(true) {
         *property = json!({});
     }

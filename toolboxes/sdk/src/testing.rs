@@ -1,7 +1,7 @@
 //! Drives a toolbox through its real C table, without a service.
 //!
 //! Owns a stand-in for the host: it starts actions, waits for their completions with a deadline, collects events,
-//! progress and logs, and plays the bus for requests. It does not plan waves, validate schemas or reserve anything;
+//! progress and logs, and answers bus requests. It does not plan waves, validate schemas or reserve subsystems;
 //! [`Harness::invoke`] runs the actions of a plan one after the other. For tests and doctests. Read [`Harness`].
 
 mod invoke;
@@ -30,15 +30,15 @@ use peer::Peer;
 pub use peer::{LogLine, Responder};
 pub use run::Run;
 
-/// An open toolbox and the host it believes to talk to. Dropping it closes the toolbox.
+/// An open toolbox and the stand-in host it talks to. Dropping it closes the toolbox.
 ///
 /// # Panics
-/// Methods panic when the toolbox breaks the contract of toolbox.h, with what it did: this is for tests.
+/// Methods panic with an explanation when the toolbox breaks the contract of toolbox.h.
 pub struct Harness {
     table: *const abi::Toolbox,
     instance: *mut c_void,
     peer: Arc<Peer>,
-    // The host's functions get a pointer to it: at one address until close has returned, in the harness or forever.
+    // The host's functions get a pointer to it, so its address must not change until close has returned.
     _host: Box<abi::Host>,
     _owned: Option<Box<Table>>,
     host_thread: Mutex<()>,
@@ -55,13 +55,13 @@ unsafe impl Send for Harness {}
 // SAFETY: as above.
 unsafe impl Sync for Harness {}
 
-/// Where cargo has put the library of the crate under test: `built("hello")` is libhello.so beside the test.
+/// The path of the library of the crate under test: `built("hello")` is libhello.so beside the test.
 ///
 /// The crate needs `crate-type = ["cdylib", "rlib"]`: for a cdylib alone cargo builds no library before its tests, and
-/// an old one might be tested.
+/// an outdated one might be tested.
 ///
 /// # Panics
-/// There is none.
+/// The library does not exist.
 #[must_use]
 pub fn built(library: &str) -> std::path::PathBuf {
     let test = std::env::current_exe().unwrap_or_else(|error| panic!("path of the test: {error}"));
@@ -86,7 +86,7 @@ impl Harness {
         unsafe { Self::start_up(pointer, Some(table), config) }
     }
 
-    /// Opens a toolbox by its entry, such as one that libloading found or one that is linked into the test.
+    /// Opens a toolbox by its entry function, for example one found by libloading or linked into the test.
     ///
     /// # Errors
     /// `open` failed.
@@ -157,14 +157,14 @@ impl Harness {
         Ok(harness)
     }
 
-    /// How long waits may take; 10 s when this is not called.
+    /// Sets the time limit of waits; the default is 10 s.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Calls as a service with `operator_tools` does.
+    /// Makes calls like a service with `operator_tools`.
     #[must_use]
     pub fn as_operator(mut self) -> Self {
         self.operator = true;
@@ -183,7 +183,7 @@ impl Harness {
         serde_json::from_str(text).unwrap_or_else(|error| panic!("manifest {text}: {error}"))
     }
 
-    /// The tools, asked anew.
+    /// The tools, read again from the toolbox.
     ///
     /// # Panics
     /// They cannot be read, or one of them needs the `halt` that the toolbox does not have.
@@ -220,7 +220,7 @@ impl Harness {
         tool.unwrap_or_else(|| panic!("no tool {name}"))
     }
 
-    /// The plan of a call; `None` when the toolbox leaves it to the host.
+    /// The plan of a call; `None` if the toolbox leaves it to the host.
     ///
     /// # Errors
     /// The toolbox refused the arguments.
@@ -293,7 +293,7 @@ impl Harness {
         self.start_text(&start.to_string())
     }
 
-    /// Starts with exactly this JSON.
+    /// Starts a run with exactly this JSON.
     ///
     /// # Errors
     /// The toolbox refused it.
@@ -323,10 +323,10 @@ impl Harness {
         run.wait().result()
     }
 
-    /// What the toolbox makes of a report; `None` when it leaves that to the host.
+    /// The toolbox's conclusion from a report; `None` if it leaves that to the host.
     ///
     /// # Errors
-    /// It could not.
+    /// The toolbox failed to make one.
     ///
     /// # Panics
     /// The conclusion is not what `schemas/abi` says.
@@ -384,7 +384,7 @@ impl Harness {
         self.answer(|out| unsafe { resume(self.instance, out) }).map(drop)
     }
 
-    /// Sends a message of a topic the toolbox subscribes to.
+    /// Sends a message on a topic that the toolbox subscribes to.
     pub fn message(&self, topic: &str, data: Value) {
         // SAFETY: the table follows toolbox.h.
         if let Some(message) = unsafe { (*self.table).message } {
@@ -395,8 +395,8 @@ impl Harness {
         }
     }
 
-    /// Scripts the bus: what requests for `topic` are answered with. A request for a topic without a script, or one
-    /// that is not in the manifest, is refused; a script that returns `None` never answers.
+    /// Scripts the bus: the answers to requests for `topic`. A request for a topic without a script, or for one that is
+    /// not in the manifest, is refused; a script that returns `None` never answers.
     ///
     /// Answers are delivered by [`Harness::deliver`] or while the harness waits.
     pub fn respond(
@@ -407,13 +407,13 @@ impl Harness {
         self.peer.script(topic, Arc::new(script));
     }
 
-    /// Runs a tool that makes requests: like [`Harness::call`], delivering answers while it waits.
+    /// Runs a tool that makes requests: like [`Harness::call`], and delivers answers while it waits.
     ///
     /// # Errors
-    /// As [`Harness::call`].
+    /// See [`Harness::call`].
     ///
     /// # Panics
-    /// As [`Harness::call`].
+    /// See [`Harness::call`].
     pub fn call_with_bus(&self, tool: &str, args: Value) -> Result<Value, Failure> {
         let run = self.start(tool, args).map_err(|refused| *refused.failure)?;
         let end = Instant::now() + self.deadline;
@@ -447,7 +447,7 @@ impl Harness {
         }
     }
 
-    /// Whether a reload may close it.
+    /// Asks whether a reload may close the instance.
     ///
     /// # Errors
     /// It is busy.
@@ -495,7 +495,7 @@ impl Harness {
             .unwrap_or_else(|| panic!("no event {kind}"))
     }
 
-    /// What was logged so far.
+    /// The log lines so far.
     #[must_use]
     pub fn logs(&self) -> Vec<LogLine> {
         self.peer.see(|seen| seen.logs.clone())
@@ -504,7 +504,7 @@ impl Harness {
     /// Waits until at least `count` lines were logged.
     ///
     /// # Panics
-    /// They were not within the deadline.
+    /// They were not logged within the deadline.
     pub fn wait_logs(&self, count: usize) {
         let logged = |seen: &peer::Seen| (seen.logs.len() >= count).then_some(());
         self.peer
@@ -512,12 +512,12 @@ impl Harness {
             .unwrap_or_else(|| panic!("fewer than {count} lines: {:?}", self.logs()));
     }
 
-    /// The stop epoch that starts carry from now on.
+    /// Sets the stop epoch of later starts.
     pub fn set_stop_epoch(&self, epoch: u64) {
         self.stop_epoch.store(epoch, Ordering::SeqCst);
     }
 
-    /// Closes the toolbox and says what it left behind.
+    /// Closes the toolbox and reports what it left behind.
     #[must_use]
     pub fn close(mut self) -> Closed {
         self.shut();

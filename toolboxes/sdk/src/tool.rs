@@ -1,8 +1,8 @@
 //! Tools and actions, with their types erased.
 //!
-//! Owns the way from a typed async function to JSON in and JSON out. Text is parsed straight into the argument type
-//! and written straight from the result type, never through a `Value`, so that integers of any size survive.
-//! Read [`Tool`].
+//! Owns the path from a typed async function to JSON in and JSON out. Text is parsed directly into the argument type
+//! and written directly from the result type, never through a `Value`, so that integers of any size survive. Read
+//! [`Tool`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use crate::schema::{argument_schema, output_schema};
 use crate::{Context, ToolError};
 
-/// What a handler returns, as JSON text.
+/// The result of a handler, as JSON text.
 pub(crate) type Job = BoxFuture<'static, Result<String, ToolError>>;
 type StartFn<T> = Arc<dyn Fn(Context<T>, &str) -> Result<Job, ToolError> + Send + Sync>;
 type PlanFn<T> = Arc<dyn Fn(&T, &str) -> Result<Vec<Action>, ToolError> + Send + Sync>;
 type ConcludeFn<T> = Arc<dyn Fn(&T, &str, Report) -> Result<String, ToolError> + Send + Sync>;
 
-/// One constructor for each effect, so that none can be forgotten.
+/// One constructor for each effect, so that every tool states its effect.
 macro_rules! constructors {
     ($($(#[$doc:meta])* $name:ident => $effect:expr;)+) => {$(
         $(#[$doc])*
@@ -45,7 +45,7 @@ macro_rules! constructors {
     )+};
 }
 
-/// A tool: what callers see, and the functions behind it.
+/// A tool: its definition for callers, and its functions.
 ///
 /// The doc comment of the argument type is the tool's description, unless [`Tool::description`] gives one.
 pub struct Tool<T> {
@@ -60,11 +60,11 @@ impl<T: Send + Sync + 'static> Tool<T> {
     constructors! {
         /// A tool that changes nothing.
         read => Effect::Read;
-        /// A tool that changes something and moves nothing.
+        /// A tool that changes something without motion.
         write => Effect::Write;
-        /// A tool that moves a machine; its toolbox has a [`halt`](crate::Toolbox::halt).
+        /// A tool that moves a machine; its toolbox has to implement [`halt`](crate::Toolbox::halt).
         motion => Effect::Motion;
-        /// A tool that brings a machine to safety: lands, holds, brakes. It goes first and is never cancelled.
+        /// A tool that brings a machine to safety: lands, holds, brakes. It has priority and is never cancelled.
         safe => Effect::Safe;
         /// An emergency stop: the service halts the whole toolbox, whatever the tool itself does.
         stop => Effect::Stop;
@@ -72,8 +72,8 @@ impl<T: Send + Sync + 'static> Tool<T> {
         resume => Effect::Resume;
     }
 
-    /// A tool of several actions. `plan` is pure, does no IO and has 1 s; each action is run by the
-    /// [`ActionHandler`] of its name; `conclude` makes the tool's result from what happened, also when it went wrong.
+    /// A tool of several actions. `plan` is pure, does no IO and has 1 s; the [`ActionHandler`] of the same name runs
+    /// each action; `conclude` makes the tool's result from the report, even of a failed call.
     pub fn planned<A, O, P, C>(name: &str, effect: Effect, plan: P, conclude: C) -> Self
     where
         A: DeserializeOwned + JsonSchema + 'static,
@@ -90,7 +90,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
         }
     }
 
-    /// A tool whose schemas are known at run time only. Both have an object at the root.
+    /// A tool whose schemas are known only at run time. Both have an object at the root.
     pub fn dynamic<F, R>(
         name: &str,
         effect: Effect,
@@ -109,7 +109,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
     }
 
     fn defined(name: &str, effect: Effect, mut argument_schema: Value, output_schema: Value) -> Self {
-        // Moved, not copied: a model would read the same sentence twice.
+        // Moved rather than copied, so that a model does not read it twice.
         let description = argument_schema
             .as_object_mut()
             .and_then(|schema| schema.shift_remove("description"));
@@ -134,7 +134,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
         }
     }
 
-    /// What the tool is for, written for a model to choose by.
+    /// What the tool is for; models choose tools by it.
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.definition.description = text.into();
@@ -148,21 +148,22 @@ impl<T: Send + Sync + 'static> Tool<T> {
         self
     }
 
-    /// How long each of its actions may take where the action does not say so itself; 10 s when this is not called.
+    /// The default duration limit of its actions; 10 s if this is not called.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.definition.timeout_ms = Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
-    /// The subsystems of a tool that is one action.
+    /// The subsystems of a single-action tool.
     #[must_use]
     pub fn subsystems<S: Into<String>>(mut self, subsystems: impl IntoIterator<Item = S>) -> Self {
         self.subsystems = subsystems.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Plans a tool that is one action, for subsystems that depend on the arguments. An action with the tool's own name is run by the tool's handler, with the action's params as arguments.
+    /// Plans a single-action tool whose subsystems depend on the arguments. The tool's handler runs an action of the
+    /// tool's own name, with the action's params as arguments.
     #[must_use]
     pub fn plan<A, P>(mut self, plan: P) -> Self
     where
@@ -173,7 +174,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
         self
     }
 
-    /// Makes the result from the report, also when it went wrong; without it the result is the single action's.
+    /// Makes the result from the report, even of a failed call; by default the result is the single action's.
     #[must_use]
     pub fn conclude<A, O, C>(mut self, conclude: C) -> Self
     where
@@ -195,7 +196,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
         self.start.as_ref()
     }
 
-    /// `{"actions": [...]}`, or `None` when the host's one-action plan will do.
+    /// `{"actions": [...]}`, or `None` for the host's one-action plan.
     pub(crate) fn make_plan(&self, toolbox: &T, args: &str) -> Result<Option<String>, ToolError> {
         if let Some(plan) = &self.plan {
             let actions = plan(toolbox, args)?;
@@ -204,7 +205,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
         if self.subsystems.is_empty() {
             return Ok(None);
         }
-        // The arguments are passed on as the text they came in.
+        // The arguments are passed on as their original text.
         let params: &RawValue = serde_json::from_str(if args.is_empty() { "{}" } else { args })?;
         let action = Whole {
             name: &self.definition.name,
@@ -217,7 +218,7 @@ impl<T: Send + Sync + 'static> Tool<T> {
         )))
     }
 
-    /// The result as JSON text, or `None` when the host makes it from the report.
+    /// The result as JSON text, or `None` if the host makes it from the report.
     pub(crate) fn make_conclusion(
         &self,
         toolbox: &T,
@@ -238,14 +239,14 @@ struct Whole<'a> {
     params: &'a RawValue,
 }
 
-/// What runs an action of a planned tool.
+/// The handler of an action of a planned tool.
 pub struct ActionHandler<T> {
     name: String,
     start: StartFn<T>,
 }
 
 impl<T: Send + Sync + 'static> ActionHandler<T> {
-    /// Runs the actions called `name`: `handler` is an `async fn(Context<T>, Params) -> Result<Output, ToolError>`.
+    /// Runs the actions named `name`: `handler` is an `async fn(Context<T>, Params) -> Result<Output, ToolError>`.
     pub fn new<A, O, F, R>(name: &str, handler: F) -> Self
     where
         A: DeserializeOwned + Send + 'static,

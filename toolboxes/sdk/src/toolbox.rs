@@ -1,7 +1,7 @@
-//! What an author implements.
+//! The trait that an author implements.
 //!
-//! Owns the trait and its plain arguments. Every method has a default except those that make a toolbox (manifest, open,
-//! tools and the type of the configuration) and `halt`. Read [`Toolbox`].
+//! Owns the trait and its plain arguments. Every method has a default except manifest, open, tools, the type of the
+//! configuration, and `halt`. Read [`Toolbox`].
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use crate::{ActionHandler, Host, Tool, ToolError};
 
-/// A toolbox: one instance of it drives one backend and owns its tools.
+/// A toolbox: each instance drives one backend and owns its tools.
 ///
-/// Two instances, or two generations, can be alive in one process: keep all state in the instance, none in statics.
+/// Two instances, or two generations, can be alive in one process: keep all state in the instance, never in statics.
 pub trait Toolbox: Sized + Send + Sync + 'static {
-    /// The toolbox's section in the configuration; its schema goes into the manifest. [`NoConfig`] when there is none.
+    /// The toolbox's section in the configuration; its schema goes into the manifest. [`NoConfig`] if there is none.
     type Config: DeserializeOwned + JsonSchema + Send + 'static;
 
-    /// What the toolbox says about itself: usually [`manifest!`](crate::manifest).
+    /// The manifest, usually [`manifest!`](crate::manifest).
     fn manifest() -> Manifest;
 
     /// Threads, grace and log level of an instance.
@@ -29,48 +29,48 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
         Options::default()
     }
 
-    /// Makes an instance, within 9 s (the host allows 10): connects to the backend and brings it to rest. Never arms, homes, enables
-    /// torque or moves.
+    /// Makes an instance within 9 s (the host allows 10 s): connects to the backend and brings it to rest. Never arms,
+    /// homes, enables torque or moves.
     ///
     /// # Errors
-    /// The backend cannot be used, with the reason and what to do.
+    /// The backend cannot be used; says why and what to do.
     ///
     /// # Cancel safety
-    /// The future is dropped when the 9 s are over.
+    /// The future is dropped after 9 s.
     fn open(host: Host, config: Self::Config) -> impl Future<Output = Result<Self, ToolError>> + Send;
 
-    /// The tools of this instance. Asked after `open` and again after [`Host::tools_changed`].
+    /// The tools of this instance. Called after `open` and again after [`Host::tools_changed`].
     fn tools(&self) -> Vec<Tool<Self>>;
 
-    /// What runs the actions of planned tools, by the action's name. Asked together with [`Toolbox::tools`].
+    /// The handlers of the actions of planned tools, by the action's name. Called together with [`Toolbox::tools`].
     #[must_use]
     fn actions(&self) -> Vec<ActionHandler<Self>> {
         Vec::new()
     }
 
-    /// Sends the command that ends motion and returns within 50 ms; coming to rest is the machine's. Called on any
-    /// thread. When it is called, the running motion actions of these subsystems have lost their right to command
-    /// (see [`Context::command`](crate::Context::command)) and are being cancelled.
+    /// Sends the command that ends motion and returns within 50 ms, without waiting for the machine to come to rest.
+    /// Called on any thread. Before the call, the running motion actions of these subsystems have lost their right to
+    /// command (see [`Context::command`](crate::Context::command)) and are being cancelled.
     ///
-    /// A toolbox in which nothing moves has [`no_motion!`](crate::no_motion) instead.
+    /// A toolbox in which nothing moves uses [`no_motion!`](crate::no_motion) instead.
     ///
     /// # Errors
     /// The command could not be sent.
     fn halt(&self, halt: &Halt) -> Result<(), ToolError>;
 
-    /// Whether there is a `halt`; false only through [`no_motion!`](crate::no_motion).
+    /// Whether the toolbox has a `halt`; false only with [`no_motion!`](crate::no_motion).
     #[doc(hidden)]
     const HALTS: bool = true;
 
-    /// The emergency stop is about to be lifted. Never moves. Called on any thread.
+    /// Called before the emergency stop is lifted. Never moves. Called on any thread.
     ///
     /// # Errors
-    /// It must not be lifted yet, with the reason: the button is still pressed, the robot has fallen.
+    /// It must not be lifted yet; says why, for example because the button is still pressed or the robot has fallen.
     fn resume(&self) -> Result<(), ToolError> {
         Ok(())
     }
 
-    /// A message on a topic of the manifest's `subscribes`. `data` is the message's data. Returns at once.
+    /// Handles a message on a topic of the manifest's `subscribes`; `data` is the message's data. Returns at once.
     fn message(&self, topic: &str, data: Value) {
         let _ = (topic, data);
     }
@@ -78,13 +78,13 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
     /// Whether a reload may close this instance now.
     ///
     /// # Errors
-    /// It must not, with the reason in a word or two: "recording".
+    /// It must not; gives the reason in a word or two, such as "recording".
     fn may_close(&self) -> Result<(), ToolError> {
         Ok(())
     }
 
-    /// Brings the hardware to rest from nothing, in a process that has no instance. Blocks until the command is sent.
-    /// For async code: `tokio::runtime::Builder::new_current_thread()`.
+    /// Brings the hardware to rest in a process without an instance. Blocks until the command is sent. For async code:
+    /// `tokio::runtime::Builder::new_current_thread()`.
     ///
     /// # Errors
     /// The hardware could not be reached.
@@ -93,31 +93,31 @@ pub trait Toolbox: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Says goodbye to the backend, within [`Options::close`]. Every run has ended or was dropped; the instance is dropped afterwards.
-    /// Joins every thread the toolbox itself has started.
+    /// Disconnects from the backend within [`Options::close`], and joins every thread that the toolbox has started.
+    /// Every run has ended or was dropped before; the instance is dropped afterwards.
     ///
     /// # Cancel safety
-    /// The future is dropped when that time is over.
+    /// The future is dropped after that time.
     fn close(&self) -> impl Future<Output = ()> + Send {
         async {}
     }
 }
 
-/// A configuration without keys. Unknown ones are ignored.
+/// A configuration without keys; unknown keys are ignored.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub struct NoConfig {}
 
-/// How an instance is run.
+/// Options of an instance.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
     /// Threads of the instance's tokio runtime, at least 1. Default 2.
     pub workers: usize,
-    /// How long a tool that watches [`Context::cancelled`](crate::Context::cancelled) may clean up. Default 500 ms.
+    /// Time for a tool that watches [`Context::cancelled`](crate::Context::cancelled) to clean up. Default 500 ms.
     pub cancel_grace: Duration,
-    /// The most talkative level that reaches the host's log. Default debug.
+    /// The most verbose level that is sent to the host's log. Default debug.
     pub log_level: tracing::Level,
-    /// How long [`Toolbox::close`] may take, at most 8 s: the host allows 10 s for all of it. Default 4 s.
+    /// Time limit of [`Toolbox::close`], at most 8 s: the host allows 10 s in total. Default 4 s.
     pub close: Duration,
 }
 
@@ -136,9 +136,9 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Halt {
-    /// `["all"]` for everything.
+    /// Subsystem names; `["all"]` for everything.
     pub subsystems: Vec<String>,
-    /// True: do what the configuration says for an emergency. False: hold position with power.
+    /// True: act as the configuration says for an emergency. False: hold position with power.
     pub emergency: bool,
 }
 
@@ -157,7 +157,7 @@ impl Halt {
     }
 }
 
-/// Whether two subsystems share something: equal, or one is the `all` of the other.
+/// Whether two subsystems overlap: equal, or one is the `all` of the other.
 fn overlap(a: &str, b: &str) -> bool {
     let covers = |all: &str, one: &str| {
         all == "all"

@@ -1,4 +1,4 @@
-//! What the SDK promises on behalf of every toolbox, driven through the C table.
+//! The SDK's promises on behalf of every toolbox, tested through the C table.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -31,7 +31,7 @@ impl Default for Config {
     }
 }
 
-/// One toolbox with a tool for every promise.
+/// A toolbox with a tool for every promise.
 struct Probe {
     offset: i64,
     tools_panic: bool,
@@ -121,7 +121,7 @@ async fn watches_and_stays(context: Context<Probe>, _: Nothing) -> Result<Done, 
 
 async fn commands(context: Context<Probe>, _: Nothing) -> Result<Done, ToolError> {
     context.progress(0.0, "begun");
-    // On purpose without an await: nothing but the lost right to command can end it.
+    // Deliberately without an await: only the loss of the right to command can end it.
     loop {
         context.command(|| context.toolbox().sent.fetch_add(1, Ordering::SeqCst))?;
     }
@@ -517,7 +517,7 @@ fn no_command_comes_behind_a_halt() {
     );
     probe.halt(&["arm"], false).unwrap();
     assert_eq!(run.wait().status, status::CANCELLED);
-    // A read goes on.
+    // A read continues.
     let run = probe.start("watches_and_stays", json!({})).unwrap();
     probe.halt(&["all"], true).unwrap();
     assert_eq!(run.wait_for(Duration::from_millis(50)), None);
@@ -552,7 +552,7 @@ fn plans_run_and_conclude() {
         (status::BAD_ARGS, "ValueError")
     );
     assert_eq!(probe.plan("add", json!({"a": 1, "b": 1})).unwrap(), None);
-    // What failed is concluded, too.
+    // A failed call is concluded, too.
     let report = Report {
         outcome: CallOutcome::Failed,
         duration_ms: 1,
@@ -686,7 +686,7 @@ fn close_ends_every_run() {
     );
 }
 
-/// Has an id of its own, so that its threads can be told apart from those of the tests beside it.
+/// Has a distinct id, so that its threads can be told apart from those of parallel tests.
 struct Closing {
     dropped: Arc<AtomicBool>,
 }
@@ -818,7 +818,7 @@ fn what_moves_has_a_halt() {
     );
 }
 
-/// Strings and pointers that only a broken host sends.
+/// Strings and pointers that only a faulty host sends.
 #[test]
 fn text_that_is_not_utf8() {
     let table = Table::of::<Probe>();
@@ -889,20 +889,20 @@ fn text_that_is_not_utf8() {
     }
 }
 
-/// A host that has fewer functions than we know.
+/// A host with fewer functions than the SDK knows.
 #[test]
 fn an_older_host() {
     let table = Table::of::<Probe>();
     // SAFETY: the table was just made and lives to the end of the test.
     let functions = unsafe { &*table.as_ptr() };
-    // Only size and ctx; what follows in memory is not the host's.
+    // Only size and ctx; the memory after them is not the host's.
     let host: [u64; 2] = [16, 0];
     let mut instance: *mut c_void = std::ptr::null_mut();
     let empty = abi::Str {
         ptr: std::ptr::null(),
         len: 0,
     };
-    // SAFETY: the table begins with its size, which is what this is about.
+    // The table begins with its size, which is what this test is about.
     unsafe {
         let opened = functions.open.unwrap()(
             host.as_ptr().cast(),

@@ -1,4 +1,4 @@
-//! What a toolbox logs reaches its own host, with the call it belongs to.
+//! Log events of a toolbox reach its own host, with the call they belong to.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 

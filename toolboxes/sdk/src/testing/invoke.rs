@@ -1,4 +1,4 @@
-//! Planned tools without an engine: the actions of a plan one after the other, in the order of their dependencies.
+//! Runs planned tools without an engine: the actions of a plan one after the other, in the order of their dependencies.
 
 use std::time::Instant;
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 use super::Harness;
 
 impl Harness {
-    /// Runs a tool as the service would, but one action after the other: plan, actions in the order of their
-    /// dependencies, conclude. The first failure skips the rest.
+    /// Runs a tool like the service, but one action after the other: plan, actions in the order of their dependencies,
+    /// conclude. The first failure skips the rest.
     ///
     /// # Errors
     /// The plan was refused, or the tool's answer is an error.
     ///
     /// # Panics
-    /// The plan has a cycle or names a dependency it does not have, or an action did not complete.
+    /// The plan has a cycle or an unknown dependency, or an action did not complete.
     pub fn invoke(&self, tool: &str, args: Value) -> Result<Value, Failure> {
         let Some(actions) = self
             .plan(tool, args.clone())
@@ -109,7 +109,7 @@ impl Harness {
     }
 }
 
-/// The ids that the service would give.
+/// The ids that the service would assign.
 fn identify(actions: &[Action]) -> Vec<String> {
     let repeats = |name: &str| actions.iter().filter(|action| action.name == name).count() > 1;
     actions

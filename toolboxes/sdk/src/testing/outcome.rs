@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Ended {
     /// One of the values of [`ovos_toolbox_abi::status`].
     pub status: Status,
-    /// The completion as it came: `{"output": ...}` or `{"error": ...}`.
+    /// The completion as received: `{"output": ...}` or `{"error": ...}`.
     pub text: String,
 }
 
@@ -20,7 +20,7 @@ impl Ended {
     /// The run did not complete.
     ///
     /// # Panics
-    /// The completion is not what toolbox.h says.
+    /// The completion violates toolbox.h.
     pub fn result(&self) -> Result<Value, Failure> {
         match serde_json::from_str(&self.text) {
             Ok(Completion::Output(output)) if self.status == status::OK => Ok(output),
@@ -35,7 +35,7 @@ impl Ended {
 pub struct Refused {
     /// One of the values of [`ovos_toolbox_abi::status`].
     pub status: Status,
-    /// Why.
+    /// The reason.
     pub failure: Box<Failure>,
 }
 
@@ -53,9 +53,9 @@ impl std::error::Error for Refused {}
 pub struct Closed {
     /// Runs that were accepted and never completed; must be empty.
     pub unfinished: Vec<u64>,
-    /// Completions for a run that had completed, or was never started; must be 0.
+    /// Completions of runs that had completed or were never started; must be 0.
     pub stray_completions: usize,
-    /// Host functions that were called after close had returned, until now; must be 0.
+    /// Host functions called after close had returned, so far; must be 0.
     pub calls_after_close: usize,
 }
 

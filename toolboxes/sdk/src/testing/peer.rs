@@ -1,4 +1,4 @@
-//! The host that a harness plays: its functions, and what came through them.
+//! The stand-in host of a harness: its functions, and what the toolbox sent to them.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
@@ -20,16 +20,16 @@ use crate::run::lock;
 pub struct LogLine {
     /// One of the values of [`abi::level`].
     pub level: u32,
-    /// Where it comes from.
+    /// The log target.
     pub target: String,
-    /// What it says.
+    /// The text.
     pub message: String,
 }
 
 /// Answers a request: `None` never answers.
 pub type Responder = Arc<dyn Fn(Value) -> Option<Result<Value, Failure>> + Send + Sync>;
 
-/// What came from the toolbox.
+/// What the toolbox has sent.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) ended: HashMap<u64, Ended>,
@@ -45,8 +45,8 @@ pub(super) struct Seen {
     answers: Vec<(u64, Result<Value, Failure>)>,
 }
 
-/// The host's side. Kept alive forever by the pointer in its table: a toolbox that calls it after close is counted,
-/// not a crash.
+/// The host's side. The pointer in its table keeps it alive forever, so that a call after close is counted instead of
+/// crashing.
 #[derive(Default)]
 pub(super) struct Peer {
     seen: Mutex<Seen>,
@@ -54,7 +54,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// The table to hand to `open`.
+    /// The table to pass to `open`.
     pub(super) fn host(self: &Arc<Self>) -> abi::Host {
         abi::Host {
             size: size_of::<abi::Host>() as u64,
@@ -130,7 +130,7 @@ impl Peer {
     }
 }
 
-/// Runs a host function: the toolbox's pointer back to the peer, and no panic across the boundary.
+/// Runs a host function: converts the toolbox's pointer to the peer and catches panics.
 ///
 /// # Safety
 /// `ctx` came from [`Peer::host`].
@@ -140,7 +140,7 @@ unsafe fn on_peer<R>(ctx: *mut c_void, fallback: R, work: impl FnOnce(&Peer) -> 
     catch_unwind(AssertUnwindSafe(|| work(peer))).unwrap_or(fallback)
 }
 
-/// A text that is not UTF-8 is a toolbox's fault, and shows up in the test as this.
+/// Text that is not UTF-8 is a toolbox's fault; the test shows it as this.
 fn readable(text: Result<&str, crate::ToolError>) -> &str {
     text.unwrap_or("(not UTF-8)")
 }
