@@ -1,8 +1,8 @@
-//! What the service and the bus cost, end to end: one table of ratios from one run, with the goals beside them.
+//! Costs of the service and the bus, end to end: one table of ratios from one run, with goals.
 //!
-//! Buses, services and responders are processes of their own; this one is the client. What is compared takes turns, round
-//! by round, so that a ratio holds on a busy machine where its parts do not. `make bench` builds what it needs and runs
-//! it; it takes about six minutes.
+//! Buses, services and responders run in separate processes; this one is the client. Variants are measured alternately,
+//! round by round, so that ratios hold on a busy machine where absolute values do not. `make bench` builds what it
+//! needs and runs it; it takes about six minutes.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(
     clippy::unwrap_used,
@@ -41,19 +41,19 @@ use support::{brake, crash, python, start, stop};
 
 const ROUNDS: usize = 7;
 
-/// Questions a turn where they are asked one by one.
+/// Questions per turn that are asked one at a time.
 const ONE_BY_ONE: usize = 500;
 
-/// How long a turn takes where many are under way.
+/// Duration of a turn with many questions in flight.
 const TURN: Duration = Duration::from_millis(600);
 
-/// Questions under way then.
+/// Questions in flight then.
 const MANY: usize = 64;
 
-/// Questions for a list under way: the reference serves them one after the other.
+/// Questions for a list in flight: the reference serves them one after the other.
 const LISTS: usize = 8;
 
-/// Tools of the services whose lists are compared.
+/// Number of tools of the services whose lists are compared.
 const TOOLS: usize = 100;
 
 fn main() -> io::Result<()> {
@@ -65,7 +65,7 @@ fn main() -> io::Result<()> {
         );
     }
     if arguments.iter().any(|argument| argument == "--test") {
-        // `cargo test --benches` only wants to know that it starts.
+        // `cargo test --benches` only checks that it starts.
         return Ok(());
     }
     let wanted = |name: &str| {
@@ -168,7 +168,7 @@ fn add() -> Question {
     Question::invoke("add", &json!({"a": 20, "b": 22}))
 }
 
-/// Two contestants, one question each, on buses of their own: neither has to read the other's messages.
+/// Two services with one question each, on separate buses, so that neither reads the other's messages.
 struct Contest {
     ours: (Wire, Question),
     theirs: (Wire, Question),
@@ -246,7 +246,7 @@ fn embedded(table: &mut Table) -> io::Result<()> {
     Ok(())
 }
 
-/// What a process of its own costs a call, and what the crashes of another toolbox cost it.
+/// The cost of process isolation for a call, and of another toolbox's crashes.
 fn isolated(table: &mut Table) -> io::Result<()> {
     eprintln!("bench: a process of its own against the service's process");
     let (apart_bus, inside_bus) = (Bus::start(BusKind::Embedded), Bus::start(BusKind::Embedded));
@@ -332,7 +332,7 @@ fn published(table: &mut Table) -> io::Result<()> {
     let one = contest.one_by_one()?;
     let many = contest.many(MANY)?;
     table.note("  Python bus, time of one at a time (p50)", micros(&one));
-    // 7 rounds of a second on a shared machine do not tell more than this.
+    // 7 rounds of a second on a shared machine are no more precise.
     let met = many.ratio(0, 1) >= 0.9;
     let goal = ">= 1x, within 10 %";
     table.goal(
@@ -400,7 +400,7 @@ fn answer(wire: &mut Wire, question: &Question) -> io::Result<Vec<u8>> {
     wire.until(&question.answer, <[u8]>::to_vec)
 }
 
-/// How many tools a service lists.
+/// The number of tools that a service lists.
 fn tools(wire: &mut Wire) -> io::Result<usize> {
     let list = answer(wire, &Question::new("ovos.tools.list", &json!({})))?;
     let list: Value = serde_json::from_slice(&list)?;

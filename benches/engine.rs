@@ -1,7 +1,7 @@
-//! What the engine itself costs: a table of figures with the goals beside them.
+//! Costs of the engine: a table of figures with goals.
 //!
-//! The toolbox is in memory and its actions are done at once, so that what is measured is the engine's part. Run it with
-//! `cargo bench --bench engine`.
+//! The toolbox is in memory and its actions complete at once, so that only the engine is measured. Run it with `cargo
+//! bench --bench engine`.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(clippy::expect_used, reason = "a bench that cannot run has no figures")]
 
@@ -23,7 +23,7 @@ use ovos_tools::engine::{
 const RUNS: usize = 7;
 const ACTIONS: usize = 10_000;
 
-/// Plans what it was given and does nothing, at once.
+/// Returns the given plan; its actions do nothing and complete at once.
 struct Nothing(Vec<Action>);
 
 impl Toolbox for Nothing {
@@ -71,7 +71,7 @@ fn layers(count: usize, width: usize, subsystems: usize) -> Vec<Action> {
     (0..count).map(action).collect()
 }
 
-/// Two waves; everything in the second waits for everything in the first, by one name.
+/// Two waves; every action of the second depends on all of the first, by one name.
 fn fan(count: usize) -> Vec<Action> {
     let half = count / 2;
     let first = (0..half).map(|n| Action {
@@ -154,7 +154,7 @@ fn running(actions: Vec<Action>) -> Duration {
 
 fn main() {
     if std::env::args().any(|argument| argument == "--test") {
-        // `cargo test --benches` only wants to know that it runs.
+        // `cargo test --benches` only checks that it runs.
         running(layers(100, 10, 10));
         return;
     }

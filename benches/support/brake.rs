@@ -1,9 +1,9 @@
-//! How long an emergency brake takes from the bus to the vehicle.
+//! Latency of an emergency brake from the bus to the vehicle.
 //!
-//! The service with its embedded bus and the drone toolbox, the real mavsdk_server, px4-sim. Two processes read one clock
-//! (CLOCK_REALTIME): this one when it sends `emergency_brake` while the vehicle flies on set points, the simulator when it
-//! takes the datagram with the zero velocity. What the simulator itself takes to notice something is measured on its
-//! control channel, and subtracted from each figure as the median of that.
+//! Uses the service with its embedded bus and the drone toolbox, the real mavsdk_server and px4-sim. Two processes read
+//! one clock (CLOCK_REALTIME): this one when it sends `emergency_brake` while setpoints control the vehicle, the
+//! simulator when it receives the datagram with zero velocity. The simulator's own delay is measured on its control
+//! channel; its median is subtracted from each figure.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -17,22 +17,22 @@ use super::peers::{Question, plugins, service_command};
 use super::process::{Process, Sandbox, free_port};
 use super::wire::Wire;
 
-/// Brakes at most, and for how long: the 99th percentile wants at least a hundred.
+/// Greatest number of brakes and greatest duration; the 99th percentile needs at least a hundred.
 const BRAKES: usize = 150;
 const TIME: Duration = Duration::from_secs(240);
 
-/// Past it something is lost.
+/// Time after which an answer counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Each in milliseconds, one a brake.
+/// Latencies in milliseconds, one per brake.
 pub(crate) struct Brakes {
-    /// Until the simulator has the zero velocity, everything included.
+    /// Until the simulator receives the zero velocity, including all delays.
     pub(crate) raw: Vec<f64>,
-    /// What the simulator takes to notice something, the median.
+    /// The simulator's own delay, the median.
     pub(crate) simulator: f64,
 }
 
-/// `None` where there is no mavsdk_server.
+/// `None` without a mavsdk_server.
 pub(crate) fn measure() -> io::Result<Option<Brakes>> {
     let Some(server) = mavsdk_server() else {
         return Ok(None);
@@ -49,7 +49,7 @@ pub(crate) fn measure() -> io::Result<Option<Brakes>> {
     Ok(Some(Brakes { raw, simulator }))
 }
 
-/// The server of the published package, where `scripts/venv.sh` has put it.
+/// The server of the published package, as `scripts/venv.sh` installs it.
 fn mavsdk_server() -> Option<PathBuf> {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv-mavsdk/lib");
     let mut pythons = std::fs::read_dir(library).ok()?;
@@ -67,7 +67,7 @@ fn unix() -> f64 {
     since.map_or(0.0, |since| since.as_secs_f64())
 }
 
-/// The service with the drone toolbox alone, a client, and the simulator's control channel.
+/// The service with only the drone toolbox, a client, and the simulator's control channel.
 struct Stage {
     wire: Wire,
     simulator: Simulator,
@@ -87,7 +87,7 @@ impl Stage {
             "mavsdk_server": server,
             "px4_sim": built.join("px4-sim"),
             "flight_limits": {"max_replans": 100_000},
-            // Slow streams would make each brake wait for the mode to be told; they do not change how fast it is.
+            // Slow streams would delay each brake until the mode is reported; they do not affect its latency.
             "simulator": {"quirks": "all,-slow_streams", "args": ["--control", format!("127.0.0.1:{control}")]},
         });
         let conf = json!({
@@ -98,7 +98,7 @@ impl Stage {
         let mut command = service_command(&sandbox);
         command.args(["--embedded-bus", "auto", "--plugins"]).arg(own);
         let mut process = Process::start("ovos-tools", &sandbox, command);
-        // The bus is there before the service listens on it.
+        // The bus starts before the service listens on it.
         process.until("readiness", |process| {
             process.output().contains("ready after").then_some(())
         });
@@ -123,10 +123,10 @@ impl Stage {
         self.ok("takeoff", &json!({"alt_m": 5}))
     }
 
-    /// Brakes a vehicle that moves by set points; milliseconds until the zero velocity is there.
+    /// Brakes a vehicle that follows setpoints; returns the milliseconds until the zero velocity arrives.
     fn brake(&mut self) -> io::Result<f64> {
         self.ok("replan", &json!({"reason": "bench"}))?;
-        // To and fro, so that it stays where it is.
+        // Back and forth, so that it stays near its place.
         let moving = Question::invoke(
             "goto_local",
             &json!({"north_m": 0, "east_m": self.other_side()?, "down_m": -5}),
@@ -198,7 +198,7 @@ impl Stage {
             .until(&question.answer, |text| serde_json::from_slice(text))??)
     }
 
-    /// Runs a tool to its result; a service that is not ready yet gives none.
+    /// Runs a tool and returns its result; null while the service is not ready.
     fn run(&mut self, tool: &str, args: &Value) -> io::Result<Value> {
         let mut answer = self.ask(&Question::invoke(tool, args))?;
         Ok(answer["data"]["result"].take())
@@ -229,7 +229,7 @@ impl Stage {
     }
 }
 
-/// The port of its control channel.
+/// A simulator, by the port of its control channel.
 struct Simulator(u16);
 
 impl Simulator {
@@ -246,10 +246,10 @@ impl Simulator {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// Milliseconds from a request until it reads the clock for it.
+    /// Milliseconds from a request until the simulator reads the clock for it.
     fn notices(&self) -> io::Result<f64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.0))?;
-        // The first one waits for the connection to be taken.
+        // The first request waits until the connection is accepted.
         self.through(&mut stream, &json!({"cmd": "truth"}))?;
         let sent = unix();
         let truth = self.through(&mut stream, &json!({"cmd": "truth"}))?;

@@ -1,4 +1,4 @@
-//! A toolbox that is killed and loaded again, as fast as the service does it, while something else is measured.
+//! Kills a toolbox repeatedly, as fast as the service reloads it, while something else is measured.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::peers::{Bus, Question};
 use super::wire::Wire;
 
-/// The one that is killed.
+/// The toolbox that is killed.
 const VICTIM: &str = "testbed_dup";
 
-/// The thread that kills it while it is told to.
+/// The thread that kills it while switched on.
 pub(crate) struct Crashing {
     on: Arc<AtomicBool>,
     over: Arc<AtomicBool>,
@@ -44,7 +44,7 @@ impl Crashing {
         Self { on, over, thread }
     }
 
-    /// Crashes while something is measured.
+    /// Runs a measurement while the toolbox crashes.
     pub(crate) fn during(&self, measure: impl FnOnce() -> io::Result<f64>) -> io::Result<f64> {
         self.on.store(true, Ordering::SeqCst);
         self.thread.thread().unpark();
@@ -53,14 +53,14 @@ impl Crashing {
         figure
     }
 
-    /// How often it crashed, and within how long.
+    /// The number of crashes and their total duration.
     pub(crate) fn end(self) -> (u64, Duration) {
         self.over.store(true, Ordering::SeqCst);
         self.thread.join().unwrap_or_default()
     }
 }
 
-/// Kills it and has it loaded again, instead of waiting for the restart, which comes the later the more often it crashed.
+/// Kills it and reloads it at once, because automatic restarts are delayed more after each crash.
 fn crash(wire: &mut Wire) -> io::Result<()> {
     let before = pid(wire)?;
     let process = before.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
@@ -79,7 +79,7 @@ fn crash(wire: &mut Wire) -> io::Result<()> {
     }
 }
 
-/// Its process, where it serves.
+/// The process id of the toolbox, if it is running.
 fn pid(wire: &mut Wire) -> io::Result<Option<i64>> {
     let status = answer(wire, &Question::new("ovos.tools.status", &json!({})))?;
     let toolboxes = status["data"]["toolboxes"].as_array();

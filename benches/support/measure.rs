@@ -1,4 +1,4 @@
-//! How fast an answer comes, how many come, and what two contestants' figures say about each other.
+//! Latency and throughput, and the comparison of two variants.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use super::peers::Question;
 use super::wire::{Wire, is};
 
-/// Median of what a contestant reached in each round, and of its ratio to another one of the same round.
+/// For each variant: the median of its figures, and of its ratio to another variant in the same round.
 ///
-/// The machine's mood changes from round to round; both contestants of one round see the same.
+/// Load varies between rounds; all variants of one round see about the same load.
 pub(crate) struct Rounds(Vec<Vec<f64>>);
 
 impl Rounds {
-    /// Lets every contestant play once in each round, in turn.
+    /// Runs every variant once per round.
     pub(crate) fn play(
         rounds: usize,
         contestants: &mut [&mut dyn FnMut() -> io::Result<f64>],
@@ -20,7 +20,7 @@ impl Rounds {
         let mut figures = vec![Vec::new(); contestants.len()];
         for round in 0..rounds {
             for turn in 0..contestants.len() {
-                // Nobody is always the first one.
+                // The order rotates, so that no variant is always first.
                 let who = (turn + round) % contestants.len();
                 figures[who].push(contestants[who]()?);
             }
@@ -32,7 +32,7 @@ impl Rounds {
         median(self.0[who].clone())
     }
 
-    /// Median of how much more one had than another in the same round.
+    /// Median of the difference between two variants in the same round.
     pub(crate) fn difference(&self, who: usize, than: usize) -> f64 {
         median(
             self.0[who]
@@ -54,20 +54,20 @@ impl Rounds {
     }
 }
 
-/// The middle one.
+/// The median.
 pub(crate) fn median(figures: Vec<f64>) -> f64 {
     quantile(figures, 0.5)
 }
 
-/// The smallest figure that this share of all does not exceed.
+/// The smallest figure that is at least as large as this share of all figures.
 pub(crate) fn quantile(mut figures: Vec<f64>, share: f64) -> f64 {
     figures.sort_unstable_by(f64::total_cmp);
     let rank = (figures.len() as f64 * share).ceil() as usize;
     figures.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// Median time of an answer in microseconds, one question at a time, for at most so long: the published service takes
-/// 44 ms an answer, because neither it nor its bus knows `TCP_NODELAY`.
+/// Median latency in microseconds, one question at a time, within a time limit: the published service takes 44 ms per
+/// answer, because neither it nor its bus sets `TCP_NODELAY`.
 pub(crate) fn latency(
     wire: &mut Wire,
     question: &Question,
@@ -85,7 +85,7 @@ pub(crate) fn latency(
     Ok(median(times))
 }
 
-/// Answers a second, with so many questions under way. Each is written by itself, as bus clients do.
+/// Answers per second with this many questions in flight. Each question is a separate write, as in bus clients.
 pub(crate) fn throughput(
     wire: &mut Wire,
     question: &Question,

@@ -1,7 +1,7 @@
-//! The processes a bench talks to: buses, services and a responder that does nothing but answer.
+//! The processes that a bench talks to: buses, services and a responder that only answers.
 //!
-//! A bus and a responder of our own are this program once more, under another role, so that each is a process like the
-//! one it is compared with. All are gone when their values are.
+//! Our own bus and responder are this program in another role, so that each runs in a process like its counterpart.
+//! Dropping a value ends its process.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,23 +15,23 @@ use super::process::{Process, Sandbox, free_port};
 use super::python;
 use super::wire::{Wire, is};
 
-/// First argument of this program when it is a peer.
+/// First argument of this program in a peer role.
 pub(crate) const ROLE: &str = "--role";
 
-/// Which bus.
+/// The bus implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BusKind {
     Embedded,
     Python,
 }
 
-/// A process and the home it runs in.
+/// A process and its home directory.
 pub(crate) struct Peer {
     pub(crate) process: Process,
     _sandbox: Sandbox,
 }
 
-/// A bus on a port of its own.
+/// A bus on its own port.
 pub(crate) struct Bus {
     pub(crate) port: u16,
     _peer: Peer,
@@ -57,7 +57,7 @@ impl Bus {
         Wire::join(self.port).expect("the bus was there a moment ago")
     }
 
-    /// A responder on this bus.
+    /// Starts a responder on this bus.
     pub(crate) fn responder(&self) -> Peer {
         let sandbox = Sandbox::with_bus(self.port);
         let mut process = role("responder", self.port, &sandbox);
@@ -74,7 +74,7 @@ impl Bus {
         }
     }
 
-    /// The published service with the Python twin of testbed, which has `grown` tools more.
+    /// Starts the published service with testbed's Python counterpart, which has `grown` additional tools.
     pub(crate) fn reference(&self, grown: usize) -> Peer {
         let sandbox = Sandbox::with_bus(self.port);
         let mut command = sandbox.command(python::python().expect("was looked for before"));
@@ -91,12 +91,12 @@ impl Bus {
         )
     }
 
-    /// Our service with testbed, under this section of the configuration.
+    /// Starts our service with testbed and this section of the configuration.
     pub(crate) fn service(&self, testbed: &Value) -> Peer {
         self.service_with(&json!({ "testbed": testbed }))
     }
 
-    /// Our service with testbed, under these sections of the configuration.
+    /// Starts our service with testbed and these sections of the configuration.
     pub(crate) fn service_with(&self, sections: &Value) -> Peer {
         let sandbox = Sandbox::new();
         let conf = json!({
@@ -144,14 +144,14 @@ impl Bus {
     }
 }
 
-/// `ovos-tools serve` in a sandbox; where its plugins are is still to be said.
+/// `ovos-tools serve` in a sandbox; the caller adds the plugins.
 pub(crate) fn service_command(sandbox: &Sandbox) -> Command {
     let mut command = sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
     command.arg("serve");
     command
 }
 
-/// A folder of toolboxes, built without debugging in mind.
+/// A folder of toolboxes built with optimisation.
 pub(crate) fn plugins(name: &str) -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
     let target = binary.ancestors().nth(2).unwrap_or(Path::new("target"));
@@ -171,7 +171,7 @@ fn role(name: &str, port: u16, sandbox: &Sandbox) -> Process {
     Process::start(name, sandbox, command)
 }
 
-/// What this process does when it is a peer.
+/// Runs this process in a peer role.
 pub(crate) fn play(role: &str, port: u16) -> io::Result<()> {
     match role {
         "bus" => embedded_bus(port),
@@ -179,7 +179,7 @@ pub(crate) fn play(role: &str, port: u16) -> io::Result<()> {
     }
 }
 
-/// As `ovos-tools bus`.
+/// Like `ovos-tools bus`.
 fn embedded_bus(port: u16) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -214,7 +214,7 @@ impl Question {
     }
 }
 
-/// Asked of the responder, which answers with the bytes our service answers `add` with.
+/// A question to the responder, which answers with the same bytes as our service does for `add`.
 pub(crate) static ECHO: std::sync::LazyLock<Question> = std::sync::LazyLock::new(|| {
     Question::new(
         "bench.tools.echo",
@@ -222,7 +222,7 @@ pub(crate) static ECHO: std::sync::LazyLock<Question> = std::sync::LazyLock::new
     )
 });
 
-/// Asked of the responder, which answers with as many bytes.
+/// A question to the responder, which answers with this many bytes.
 pub(crate) fn blob(bytes: usize) -> Question {
     Question::new("bench.blob", &json!({ "bytes": bytes }))
 }
@@ -254,7 +254,7 @@ fn respond(port: u16) -> io::Result<()> {
                 blobs += 1;
             }
         }
-        // One write an answer, as bus clients do.
+        // One write per answer, as in bus clients.
         for _ in 0..echoes {
             wire.send(answer.as_bytes())?;
         }

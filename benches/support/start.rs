@@ -1,4 +1,4 @@
-//! How long the service takes to be ready, and how much memory it takes.
+//! Start-up time and memory of the service.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -13,15 +13,15 @@ const STARTS: usize = 11;
 
 const MB_A_KIB: f64 = 1024.0 / 1e6;
 
-/// What a start costs.
+/// Costs of a start.
 pub(crate) struct Start {
-    /// Milliseconds from before the process exists until it tells systemd that it is ready.
+    /// Milliseconds from before the process exists until it reports to systemd that it is ready.
     pub(crate) ready: f64,
-    /// MB in memory then.
+    /// Resident MB at that time.
     pub(crate) resident: f64,
-    /// MB of these that are the process's own; the rest are pages of files.
+    /// The part of it that is private to the process; the rest is file pages.
     pub(crate) anonymous: f64,
-    /// MB in memory after ten thousand calls or so.
+    /// Resident MB after about ten thousand calls.
     pub(crate) resident_later: f64,
     pub(crate) threads: usize,
 }
@@ -34,7 +34,7 @@ pub(crate) fn measure() -> io::Result<Start> {
     for round in 0..=STARTS {
         let (service, took) = Service::start(&bus)?;
         let status = service.status()?;
-        // The first one warms the machine's caches.
+        // The first start warms the machine's caches.
         if round > 0 {
             ready.push(took.as_secs_f64() * 1e3);
             resident.push(field(&status, "VmRSS") * MB_A_KIB);
@@ -58,7 +58,7 @@ pub(crate) fn measure() -> io::Result<Start> {
     })
 }
 
-/// A line of `/proc/<pid>/status`: kB, or a plain number.
+/// A field of `/proc/<pid>/status`: kB, or a plain number.
 fn field(status: &str, name: &str) -> f64 {
     let line = status
         .lines()
@@ -100,7 +100,7 @@ impl Service {
         }
     }
 
-    /// It is ready before it is on the bus, which may come later.
+    /// Waits until the service is connected to the bus, which may be after it is ready.
     fn connected(&self) -> io::Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(10) {
@@ -120,7 +120,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,7 +1,7 @@
-//! How long an emergency stop takes while the service and the bus are busy.
+//! Latency of an emergency stop while the service and the bus are busy.
 //!
-//! Three clocks that are one (CLOCK_MONOTONIC): when the client sends, when the service has read the frame (it logs that)
-//! and when the toolbox's `halt` is entered (testbed writes that down).
+//! Three times of one clock (CLOCK_MONOTONIC): when the client sends, when the service has read the frame (from its
+//! log) and when the toolbox's `halt` is entered (testbed records it).
 
 use std::io;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use serde_json::{Value, json};
 use super::peers::{Bus, BusKind, Question};
 use super::wire::{Wire, is};
 
-/// Calls that wait when the stop comes.
+/// Calls in the queue when the stop arrives.
 const QUEUED: usize = 1000;
 
-/// Messages a second on the bus that concern nobody.
+/// Unrelated messages per second on the bus.
 const NOISE: u32 = 1000;
 
-/// Stops at most, and for how long: the 99th percentile wants at least a hundred.
+/// Greatest number of stops and greatest duration; the 99th percentile needs at least a hundred.
 const STOPS: usize = 120;
 const TIME: Duration = Duration::from_secs(45);
 
-/// Past it an answer is lost.
+/// Time after which an answer counts as lost.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Each in milliseconds, one a stop.
+/// Latencies in milliseconds, one per stop.
 pub(crate) struct Stops {
     pub(crate) in_service: Vec<f64>,
     pub(crate) end_to_end: Vec<f64>,
     pub(crate) queued: usize,
-    /// Messages a second that the bus really carried beside the calls.
+    /// Messages per second that the bus carried besides the calls.
     pub(crate) noise: f64,
 }
 
@@ -95,8 +95,8 @@ pub(crate) fn measure() -> io::Result<Stops> {
     Ok(stops)
 }
 
-/// Fills the queue, stops, waits until every call was answered, and resumes. Gives when it was sent, and how many calls
-/// there were.
+/// Fills the queue, stops, waits until every call is answered, and resumes. Returns the time of sending and the number
+/// of calls.
 fn stop(wire: &mut Wire) -> io::Result<(u64, usize)> {
     let call = Question::invoke(
         "assemble",
@@ -126,7 +126,7 @@ fn stop(wire: &mut Wire) -> io::Result<(u64, usize)> {
             }
         }
         if answered < QUEUED || stopped.is_none() {
-            // The noise goes on whatever happens, so no read takes long enough to tell.
+            // The background traffic continues, so no read blocks for long.
             if begun.elapsed() > PATIENCE {
                 let text =
                     format!("{answered} of {QUEUED} calls were answered within {PATIENCE:?} of a stop");
@@ -149,7 +149,7 @@ fn stop(wire: &mut Wire) -> io::Result<(u64, usize)> {
     Ok((sent, queued))
 }
 
-/// A client that talks and one that listens to it.
+/// A client that sends and one that receives.
 struct Noise {
     over: Arc<AtomicBool>,
     talking: thread::JoinHandle<f64>,

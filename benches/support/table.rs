@@ -1,6 +1,6 @@
-//! The table a bench prints: what, how much, the goal, and whether it was met.
+//! The table that a bench prints: name, figure, goal, and whether it was met.
 
-/// One figure.
+/// One row.
 pub(crate) struct Row {
     what: String,
     figure: String,
@@ -8,7 +8,7 @@ pub(crate) struct Row {
     met: Option<bool>,
 }
 
-/// Figures of one run.
+/// The rows of one run.
 #[derive(Default)]
 pub(crate) struct Table {
     rows: Vec<Row>,
@@ -20,7 +20,7 @@ impl Table {
         self.add(what, "", "", None);
     }
 
-    /// A figure without a goal, to read another one by.
+    /// A figure without a goal, for comparison.
     pub(crate) fn note(&mut self, what: impl Into<String>, figure: impl Into<String>) {
         self.add(what, figure, "", None);
     }

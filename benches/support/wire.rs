@@ -1,7 +1,7 @@
-//! The cheapest websocket client there can be: what a bench measures should be the other end.
+//! A websocket client with minimal overhead, so that a bench measures the other end.
 //!
-//! Blocking, on loopback, text frames only, an empty mask, and `TCP_QUICKACK` after every read (without it both Python's
-//! bus and its clients stall for 40 ms a hop). Read [`Wire`].
+//! Blocking, on loopback, text frames only, a zero mask, and `TCP_QUICKACK` after every read (otherwise Python's bus
+//! and its clients stall for 40 ms per hop). Read [`Wire`].
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
-/// Nothing here takes this long; past it a bench ends instead of hanging.
+/// A bench fails after this time instead of hanging.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A connection to a bus.
@@ -19,13 +19,13 @@ pub(crate) struct Wire {
     buffer: Vec<u8>,
     /// Where the next frame starts in `buffer`.
     next: usize,
-    /// What a read goes into: growing `buffer` for each would mean to clear the room first.
+    /// A reusable read buffer; growing `buffer` for each read would zero the memory first.
     room: Box<[u8]>,
     out: Vec<u8>,
 }
 
 impl Wire {
-    /// Connects to the bus at this port of loopback.
+    /// Connects to the bus at this port on loopback.
     pub(crate) fn join(port: u16) -> io::Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
@@ -65,7 +65,7 @@ impl Wire {
         })
     }
 
-    /// Puts a text frame behind what waits to be written.
+    /// Appends a text frame to the output buffer.
     pub(crate) fn put(&mut self, text: &[u8]) {
         self.frame(0x81, text);
     }
@@ -83,12 +83,12 @@ impl Wire {
                 self.out.extend_from_slice(&(size as u64).to_be_bytes());
             }
         }
-        // The mask: all zero, so that the payload can go as it is.
+        // An all-zero mask, so that the payload is sent unchanged.
         self.out.extend_from_slice(&[0; 4]);
         self.out.extend_from_slice(payload);
     }
 
-    /// Writes what was put.
+    /// Writes the output buffer.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         if !self.out.is_empty() {
             self.stream.write_all(&self.out)?;
@@ -103,7 +103,7 @@ impl Wire {
         self.flush()
     }
 
-    /// The next text frame that was read already.
+    /// The next text frame in the buffer, if there is one.
     pub(crate) fn take(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             let Some((opcode, payload)) = self.parse()? else {
@@ -163,7 +163,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Waits for a frame of this type and gives it to `found`; all others are passed over.
+    /// Waits for a frame of this type and passes it to `found`; skips all others.
     pub(crate) fn until<T>(&mut self, kind: &str, found: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         loop {
             while let Some(text) = self.take()? {
@@ -176,7 +176,7 @@ impl Wire {
     }
 }
 
-/// Whether a frame is of this type; every peer here writes the type first.
+/// Whether a frame has this type; every peer here writes the type first.
 pub(crate) fn is(text: &[u8], kind: &str) -> bool {
     let after = |text: &[u8], part: &[u8]| text.strip_prefix(part).map(<[u8]>::len);
     let Some(left) = after(text, b"{\"type\":") else {
