@@ -1,11 +1,12 @@
-//! What the tools cost beside the programs they stand for: one table of ratios, with the goals beside them.
+//! Costs of the tools compared with the programs they replace: one table of ratios, with goals.
 //!
-//! Both take turns, so that a ratio holds on a busy machine; processor time is beside it, which waiting for a processor is no
-//! part of. The programs start anew each time, which is what somebody without this toolbox does; the toolbox is warm.
+//! Both are measured alternately, so that ratios hold on a busy machine; processor time is listed too, because it
+//! excludes waiting. The programs start anew for each call, as they do for a user without this toolbox; the toolbox is
+//! warm.
 //!
-//! Compared is text with text: the toolbox is called through its C table with JSON in and JSON out, of the programs the
-//! output is read; neither is read further. The clock of gst-launch-1.0 stops as soon as it has parsed and says so: it has no
-//! way to do less than start the pipeline then, and is ended.
+//! The comparison is text with text: the toolbox is called through its C table with JSON in and JSON out; the programs'
+//! output is read but not parsed. gst-launch-1.0 is timed until it has parsed the pipeline and says so, and is killed
+//! then, because it cannot parse without starting.
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 #![allow(
     clippy::unwrap_used,
@@ -22,10 +23,10 @@ use gstreamer_toolbox::Gstreamer;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::testing::Harness;
 
-/// Turns of each row.
+/// Rounds per row.
 const ROUNDS: usize = 15;
 
-/// Calls of the toolbox a turn; the program is started once.
+/// Calls of the toolbox per round; the program runs once.
 const CALLS: u32 = 40;
 
 const PIPELINE: &str = "videotestsrc is-live=true ! video/x-raw,width=1280,height=720,framerate=30/1 ! x264enc bitrate=15000 \
@@ -34,7 +35,7 @@ const PIPELINE: &str = "videotestsrc is-live=true ! video/x-raw,width=1280,heigh
 fn main() {
     let state = tempfile::tempdir().unwrap();
     let toolbox = Harness::open::<Gstreamer>(json!({"state_dir": state.path()})).unwrap();
-    // Written once: the harness would list all tools before each call, which no host does.
+    // Prepared once: the harness would list all tools before each call, which no host does.
     let request = |tool: &str, arguments: Value| {
         let call = json!({"call_id": "bench", "toolbox_id": "gstreamer", "tool": tool, "deadline_ms": 10_000, "stop_epoch": 0});
         let action =
@@ -44,7 +45,7 @@ fn main() {
     let call = |request: &str| toolbox.start_text(request).unwrap().wait();
     let validation = request("validate_pipeline", json!({"pipeline": PIPELINE}));
     let question = request("get_gst_element_info", json!({"element": "x264enc"}));
-    // What is answered is looked at once; later answers have to be as long.
+    // The first answer is checked; later ones must have the same length.
     let answered = |request: &str, key: &str, expected: Value| {
         let ended = call(request);
         let found = ended.result().unwrap();
@@ -82,7 +83,7 @@ fn main() {
     }
 }
 
-/// `theirs` says how long it took.
+/// `theirs` returns its duration.
 fn row(what: &str, goal: Option<f64>, ours: impl Fn(), theirs: impl Fn() -> Duration) -> String {
     // The first call loads plugins.
     ours();
@@ -109,10 +110,10 @@ fn row(what: &str, goal: Option<f64>, ours: impl Fn(), theirs: impl Fn() -> Dura
     )
 }
 
-/// Processor time of this process and of those it has waited for, in ticks: fields 14 to 17 of /proc/self/stat.
+/// Processor time of this process and of its awaited children, in ticks: fields 14 to 17 of /proc/self/stat.
 fn processor() -> (f64, f64) {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    // The name before may hold spaces; it ends with the last parenthesis, and the third field follows.
+    // The process name may contain spaces and ends with the last parenthesis; the third field follows.
     let (_, rest) = stat.rsplit_once(") ").unwrap();
     let ticks: Vec<f64> = rest
         .split(' ')
@@ -128,7 +129,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// Until it has parsed and begins to start; it is ended then, which is not counted.
+/// The time until it has parsed and starts the pipeline; killing it afterwards is not counted.
 fn launch() -> Duration {
     let start = Instant::now();
     let mut child = Command::new("gst-launch-1.0")
@@ -147,7 +148,7 @@ fn launch() -> Duration {
     parsed
 }
 
-/// What no validation with GStreamer's own parser can do without.
+/// The minimum for any validation with GStreamer's own parser.
 fn parse() {
     let element = gst::parse::launch(PIPELINE).unwrap();
     assert!(element.is::<gst::Pipeline>());

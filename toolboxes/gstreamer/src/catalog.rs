@@ -1,8 +1,7 @@
-//! What GStreamer's registry says about this machine's elements.
+//! GStreamer's registry: the elements of this machine.
 //!
-//! Owns the reading of factories, properties, pads, encoders and plugins. Knows no element by name: what is said about
-//! one comes from its plugin. Makes elements to read their defaults, and never takes one out of NULL state.
-//! Read [`Catalog`].
+//! Reads factories, properties, pads, encoders and plugins. Knows no element by name: all information comes from its
+//! plugin. Makes elements to read their defaults, and leaves them in NULL state. Read [`Catalog`].
 
 mod element;
 mod encoder;
@@ -23,7 +22,7 @@ pub(crate) use property::{is_deprecated as is_deprecated_property, is_out_of_ran
 pub(crate) use search::{Found, Query, Rank};
 pub(crate) use sheet::Sheet;
 
-/// What was read once. Installed plugins can change while the toolbox runs: what was read before is then forgotten.
+/// A cache of what was read. It is cleared when the installed plugins change.
 #[derive(Default)]
 pub(crate) struct Catalog {
     read: Mutex<Read>,
@@ -31,13 +30,13 @@ pub(crate) struct Catalog {
 
 #[derive(Default)]
 struct Read {
-    /// GStreamer counts the changes of its registry.
+    /// GStreamer's counter of registry changes.
     cookie: u32,
     elements: HashMap<String, Arc<Sheet>>,
     custom: Option<Arc<Vec<String>>>,
 }
 
-/// There is no such element, or it cannot be made.
+/// The element does not exist or cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum CatalogError {
@@ -49,41 +48,41 @@ pub(crate) enum CatalogError {
     Broken {
         /// The factory.
         name: String,
-        /// What GStreamer said.
+        /// GStreamer's message.
         reason: String,
     },
 }
 
 impl Catalog {
-    /// All about an element that was read before.
+    /// The data sheet of an element, if it is in the cache.
     pub(crate) fn known_element(&self, name: &str) -> Option<Arc<Sheet>> {
         self.current().elements.get(name).cloned()
     }
 
-    /// All about an element. Blocks for some milliseconds the first time.
+    /// The data sheet of an element. Blocks for some milliseconds the first time.
     ///
     /// # Errors
-    /// There is none of this name, or it cannot be made.
+    /// No element has this name, or it cannot be made.
     pub(crate) fn element(&self, name: &str) -> Result<Arc<Sheet>, CatalogError> {
         if let Some(known) = self.known_element(name) {
             return Ok(known);
         }
         let before = self.current().cookie;
-        // Not under the lock: loading a plugin may take long.
+        // Without the lock: loading a plugin may take long.
         let sheet = Sheet::of(element::read(name)?).map_err(|error| CatalogError::Broken {
             name: name.to_owned(),
             reason: error.to_string(),
         })?;
         let sheet = Arc::new(sheet);
         let mut read = self.current();
-        // Should the registry have changed meanwhile, it may say something else by now.
+        // If the registry has changed meanwhile, the sheet may be outdated.
         if read.cookie == before {
             read.elements.insert(name.to_owned(), Arc::clone(&sheet));
         }
         Ok(sheet)
     }
 
-    /// The plugins that come neither from GStreamer's own modules nor from the distribution. Blocks.
+    /// The plugins that are neither from GStreamer's own modules nor from the distribution. Blocks.
     pub(crate) fn custom_plugins(&self) -> Arc<Vec<String>> {
         if let Some(known) = &self.current().custom {
             return Arc::clone(known);
@@ -93,13 +92,13 @@ impl Catalog {
         custom
     }
 
-    /// The encoders that fit, the best first. Blocks.
+    /// The encoders that match, best first. Blocks.
     pub(crate) fn encoders(&self, codec: Codec, media: Option<Media>) -> Vec<(String, Encoder)> {
         let custom = self.custom_plugins();
         encoder::factories(codec, media)
             .into_iter()
             .filter_map(|factory| {
-                // One that cannot be made cannot encode.
+                // An encoder that cannot be made cannot encode.
                 let sheet = self.element(&factory.name()).ok()?;
                 let encoder = encoder::describe(&factory, &sheet.info, &custom);
                 Some((sheet.info.element.clone(), encoder))
@@ -107,7 +106,7 @@ impl Catalog {
             .collect()
     }
 
-    /// The names of all, the best first: without making any.
+    /// The names of all encoders, best first, without making any.
     #[expect(clippy::unused_self, reason = "asked of the catalog like the rest")]
     pub(crate) fn encoder_names(&self) -> Vec<String> {
         encoder::factories(Codec::All, None)
@@ -116,10 +115,10 @@ impl Catalog {
             .collect()
     }
 
-    /// The elements that fit a query.
+    /// The elements that match a query.
     ///
     /// # Errors
-    /// The query's caps are none.
+    /// The query's caps are invalid.
     pub(crate) fn search(&self, query: &Query) -> Result<Found, String> {
         search::search(query)
     }

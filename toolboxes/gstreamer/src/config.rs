@@ -1,7 +1,7 @@
-//! What the toolbox may do and where it looks.
+//! The configuration of the toolbox.
 //!
-//! Owns two stages: [`Written`] is what stands in the section `gstreamer`, [`Config`] is what was checked and what the
-//! rest of the toolbox reads. Touches no file and no network. Read [`Written`].
+//! Two stages: [`Written`] is the section `gstreamer` as written, [`Config`] is the checked form that the rest of the
+//! toolbox reads. Touches no file and no network. Read [`Written`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ impl Default for Written {
     }
 }
 
-/// A key of the section says something that cannot be.
+/// An invalid value in the section.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -114,7 +114,7 @@ pub enum ConfigError {
     Relative {
         /// The key.
         key: &'static str,
-        /// What stands there.
+        /// The value found.
         path: PathBuf,
     },
     /// A number out of range.
@@ -122,27 +122,27 @@ pub enum ConfigError {
     Range {
         /// The key.
         key: &'static str,
-        /// What stands there.
+        /// The value found.
         found: u64,
-        /// What may stand there.
+        /// The accepted values.
         expected: &'static str,
     },
-    /// A network target that is none.
+    /// An invalid network target.
     #[error(
         "`network_targets` has {found:?}: expected a host, host:port, [ipv6]:port, network/prefix such as 192.168.1.0/24, or *"
     )]
     Target {
-        /// What stands there.
+        /// The value found.
         found: String,
     },
-    /// Nothing says where the state is kept.
+    /// The state folder cannot be determined.
     #[error(
         "nothing says where the list of pipelines is kept: set `state_dir`, or XDG_STATE_HOME or HOME in `env`"
     )]
     NoState,
 }
 
-/// The section, checked. See [`Written`] for what the fields mean.
+/// The checked section; [`Written`] describes the fields.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Absolute folders.
@@ -163,7 +163,7 @@ pub struct Config {
     pub max_pipeline_length: usize,
     /// Whether stops end pipelines.
     pub stop_ends_pipelines: bool,
-    /// How long the end of a stream may take.
+    /// Time limit of the end of stream.
     pub eos_timeout: Duration,
     /// Absolute folders.
     pub storage_locations: Vec<PathBuf>,
@@ -178,10 +178,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Checks what was written and fills in what was not.
+    /// Checks the section and fills in defaults.
     ///
     /// # Errors
-    /// A value cannot be used; the error names its key.
+    /// A value is invalid; the error names its key.
     pub fn check(written: Written) -> Result<Self, ConfigError> {
         let state_dir = match written.state_dir {
             Some(path) => absolute("state_dir", path)?,
@@ -226,7 +226,7 @@ impl Config {
         })
     }
 
-    /// `path` below the folder that stands for `/`.
+    /// `path` below `sysroot`.
     #[must_use]
     pub fn below_sysroot(&self, path: &str) -> PathBuf {
         self.sysroot.join(path.trim_start_matches('/'))

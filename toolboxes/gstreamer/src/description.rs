@@ -1,33 +1,33 @@
-//! The text of a pipeline, as gst-launch-1.0 reads it.
+//! The text of a pipeline, in the syntax of gst-launch-1.0.
 //!
-//! Owns a reading of the text that keeps positions: which elements, properties and links stand where. It never decides
-//! whether a pipeline is right (the real parser does, see [`crate::parse`]) and creates nothing; it is there to say
-//! where a mistake stands, and to look at a text before anything is made of it. Read [`Description`].
+//! Reads the text with positions: elements, properties and links. It does not decide whether a pipeline is valid (the
+//! real parser does, see [`crate::parse`]) and creates nothing; it locates errors, and allows checks of a text before
+//! anything is made from it. Read [`Description`].
 
 mod read;
 mod shell;
 
 pub(crate) use shell::normalize;
 
-/// What stands in a text.
+/// The contents of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Description {
     /// In order.
     pub(crate) elements: Vec<ElementText>,
     /// In order.
     pub(crate) links: Vec<LinkText>,
-    /// What cannot be right in the first place that cannot.
+    /// The first syntax error.
     pub(crate) problem: Option<Problem>,
 }
 
-/// An element, and what is set on it.
+/// An element and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ElementText {
-    /// The factory; for an address on its own (`file:///x`) the address.
+    /// The factory, or the address of an element given as an address (`file:///x`).
     pub(crate) factory: String,
     /// Whether `factory` is an address.
     pub(crate) is_address: bool,
-    /// Where it starts, in bytes.
+    /// Its start in the text, in bytes.
     pub(crate) at: usize,
     /// In order.
     pub(crate) properties: Vec<PropertyText>,
@@ -36,54 +36,54 @@ pub(crate) struct ElementText {
 /// `name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PropertyText {
-    /// Before the `=`.
+    /// The text before the `=`.
     pub(crate) name: String,
-    /// After it, without quotes and escapes.
+    /// The text after it, without quotes and escapes.
     pub(crate) value: String,
-    /// Where the name starts, in bytes.
+    /// Start of the name, in bytes.
     pub(crate) at: usize,
-    /// Where the value starts, in bytes.
+    /// Start of the value, in bytes.
     pub(crate) value_at: usize,
 }
 
 /// `a ! b`, or `a ! caps ! b`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LinkText {
-    /// What gives.
+    /// The upstream end.
     pub(crate) from: Endpoint,
-    /// What takes.
+    /// The downstream end.
     pub(crate) to: Endpoint,
-    /// What may pass.
+    /// The filter caps.
     pub(crate) caps: Option<String>,
-    /// Where the `!` stands, in bytes.
+    /// Position of the `!`, in bytes.
     pub(crate) at: usize,
 }
 
 /// One end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// An index of [`Description::elements`], and the pad when it is named.
+    /// An index into [`Description::elements`], and the pad if named.
     Element(usize, Option<String>),
     /// `name.` or `name.pad`.
     Reference(String, Option<String>),
 }
 
-/// What cannot be right.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// Where, in bytes.
+    /// Its position, in bytes.
     pub(crate) at: usize,
-    /// What is wrong there.
+    /// The message.
     pub(crate) what: &'static str,
 }
 
 impl Description {
-    /// Reads a text. Always comes to an end; what it cannot understand is in `problem`.
+    /// Reads a text. Always terminates; an error is in `problem`.
     pub(crate) fn read(text: &str) -> Self {
         read::read(text)
     }
 
-    /// The name an element is given with `name=`.
+    /// The name that `name=` gives an element.
     pub(crate) fn given_name(&self, index: usize) -> Option<&str> {
         let element = self.elements.get(index)?;
         let property = element
@@ -93,7 +93,7 @@ impl Description {
         Some(&property.value)
     }
 
-    /// The element that is called `name` with `name=`.
+    /// The element named `name` by `name=`.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
         (0..self.elements.len()).find(|index| self.given_name(*index) == Some(name))
     }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever stands in a text: reading it ends, and every place is one in the text.
+        /// Any text is read to its end, and every position is inside the text.
         #[test]
         fn any_text_is_read(
             pieces in proptest::collection::vec(

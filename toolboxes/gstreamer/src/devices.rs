@@ -1,8 +1,7 @@
 //! Cameras, HDMI inputs, microphones and loudspeakers.
 //!
-//! Owns what this machine has now: every call looks again, so that what is plugged in and out is right. Reads sysfs and
-//! procfs below the folder that stands for `/`, asks video devices what they can do, and keeps a GStreamer device
-//! monitor beside it. Starts no stream. Read [`Devices`].
+//! Lists the present devices: every call looks again, so that hot-plugged devices are included. Reads sysfs and procfs
+//! below `sysroot`, queries video devices, and runs a GStreamer device monitor. Starts no stream. Read [`Devices`].
 
 mod amlogic;
 mod audio;
@@ -17,14 +16,14 @@ pub(crate) use video::VideoDevice;
 use crate::config::Config;
 use v4l2::Inquiry;
 
-/// What finds devices.
+/// The sources of device information.
 pub(crate) struct Devices {
     inquiry: Inquiry,
     monitor: Option<Monitor>,
 }
 
 impl Devices {
-    /// With a monitor only where the folder that stands for `/` is `/`: GStreamer looks at the real machine.
+    /// Uses a monitor only if `sysroot` is `/`, because GStreamer looks at the real machine.
     pub(crate) fn new(monitor: Option<Monitor>) -> Self {
         Self {
             inquiry: Inquiry::new(v4l2::Kernel),
@@ -32,7 +31,7 @@ impl Devices {
         }
     }
 
-    /// What pictures come from. `owner` says which instance holds a device. Blocks.
+    /// Video inputs. `owner` returns the instance that holds a device. Blocks.
     pub(crate) fn video(&self, config: &Config, owner: &dyn Fn(&str) -> Option<String>) -> Vec<VideoDevice> {
         let mut devices = video::list(config, &self.inquiry, owner);
         if let Some(monitor) = &self.monitor {
@@ -41,7 +40,7 @@ impl Devices {
         devices
     }
 
-    /// What sound comes from and goes to. Blocks.
+    /// Audio inputs and outputs. Blocks.
     pub(crate) fn audio(&self, config: &Config, owner: &dyn Fn(&str) -> Option<String>) -> Vec<AudioDevice> {
         let mut devices = audio::list(config, owner);
         if let Some(monitor) = &self.monitor {
@@ -50,7 +49,7 @@ impl Devices {
         devices
     }
 
-    /// Ends the watch for new devices. Blocks.
+    /// Stops the device monitor. Blocks.
     pub(crate) fn close(&self) {
         if let Some(monitor) = &self.monitor {
             monitor.stop();

@@ -1,6 +1,6 @@
-//! Drawings of pipelines.
+//! Graphs of pipelines.
 //!
-//! Owns GStreamer's own DOT dump, without the secrets in it, and its drawing by graphviz. Blocks. Read [`dot`].
+//! Makes GStreamer's DOT dump without secrets, and renders it with graphviz. Blocks. Read [`dot`].
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -23,10 +23,10 @@ pub(crate) enum Detail {
     All,
 }
 
-/// Drawing takes milliseconds; a graph that is too much for graphviz ends here.
+/// Time limit of graphviz; drawing usually takes milliseconds.
 const DRAWING: Duration = Duration::from_secs(15);
 
-/// The graph in the DOT language; passphrases, passwords and the like are left out.
+/// The graph in the DOT language, without passphrases, passwords and similar secrets.
 pub(crate) fn dot(pipeline: &gst::Pipeline, detail: Detail) -> String {
     let details = match detail {
         Detail::States => gst::DebugGraphDetails::STATES,
@@ -45,10 +45,10 @@ pub(crate) fn dot(pipeline: &gst::Pipeline, detail: Detail) -> String {
     text
 }
 
-/// The drawing.
+/// Renders a graph as SVG.
 ///
 /// # Errors
-/// graphviz is not installed, or did not come to an end.
+/// graphviz is not installed or did not finish.
 pub(crate) fn svg(dot: &str) -> Result<String, ToolError> {
     let folder = tempfile::tempdir()?;
     let (text, drawing) = (folder.path().join("graph.dot"), folder.path().join("graph.svg"));
@@ -69,7 +69,7 @@ pub(crate) fn svg(dot: &str) -> Result<String, ToolError> {
             break status;
         }
         if Instant::now() >= until {
-            // Both fail only when it has just ended.
+            // Both fail only if it has just ended.
             _ = child.kill();
             _ = child.wait();
             return Err(ToolError::new(

@@ -1,7 +1,7 @@
-//! The pipelines that run.
+//! The running pipelines.
 //!
-//! Owns the table of instances, who holds which device and file, the list on disk, and what happens on stops and closes.
-//! Each instance has a thread of its own (`worker`); nothing here waits for an element. Read [`Instances`].
+//! Owns the table of instances, the ownership of devices and files, the list on disk, and the behaviour on stop and
+//! close. Each instance has its own thread (`worker`), so that nothing here waits for an element. Read [`Instances`].
 
 mod build;
 mod change;
@@ -43,7 +43,7 @@ pub(crate) struct Instances {
     table: Arc<Table>,
 }
 
-/// What `start_pipeline` is asked for.
+/// The arguments of `start_pipeline`.
 pub(crate) struct Ask {
     pub(crate) pipeline: String,
     pub(crate) name: Option<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Ask {
     pub(crate) autostart: bool,
 }
 
-/// An instance whose call is still under way. Where stops end pipelines it ends with its call, unless [`Begun::keep`] is
+/// An instance whose call is still running. If stops end pipelines, it ends with its call unless [`Begun::keep`] is
 /// called.
 pub(crate) struct Begun {
     instance: Arc<Instance>,
@@ -63,14 +63,14 @@ impl Begun {
         self.instance.id()
     }
 
-    /// It ends with its call, whatever the configuration says.
+    /// Ends it with its call, regardless of the configuration.
     #[must_use]
     pub(crate) fn bound(mut self) -> Self {
         self.ends = true;
         self
     }
 
-    /// The caller knows it now.
+    /// Lets it outlive its call, because the caller knows it now.
     pub(crate) fn keep(mut self) {
         self.ends = false;
     }
@@ -84,12 +84,12 @@ impl Drop for Begun {
     }
 }
 
-/// Beyond the end of the stream: to NULL and out.
+/// Time limit of the change to NULL after the end of stream.
 const TO_NULL: Duration = Duration::from_secs(5);
-/// How long the answer to a question may take before the last known one is given.
+/// Time limit of a query; after it the last known state is returned.
 const REFRESH: Duration = Duration::from_millis(500);
 
-/// The error of a call for a refusal.
+/// Converts a refusal to the call's error.
 pub(crate) fn refused(refusal: Refusal) -> ToolError {
     let data = json!({"element": refusal.element, "property": refusal.property, "key": refusal.key});
     ToolError::new("PermissionError", &refusal).with_data(data)
@@ -105,17 +105,17 @@ impl From<BuildError> for ToolErrorOf {
     }
 }
 
-/// A [`ToolError`], which takes every error with the kind `ToolError` otherwise.
+/// Converts an error to a [`ToolError`] with the kind that fits; `?` alone always gives `ToolError`.
 struct ToolErrorOf(ToolError);
 
 impl Instances {
-    /// Reads the list on disk and starts what belongs to it.
+    /// Reads the list on disk and starts the pipelines that should run.
     ///
     /// # Errors
     /// The list cannot be written.
     ///
     /// # Cancel safety
-    /// Nothing runs when it is dropped before its first await has come back.
+    /// When dropped before its first await has returned, nothing is running.
     pub(crate) async fn open(
         host: Host,
         config: Arc<Config>,
@@ -135,14 +135,14 @@ impl Instances {
         Ok(Self { table })
     }
 
-    /// All instances that are not over, in order of their start.
+    /// All running instances, in order of their start.
     pub(crate) fn summary(&self) -> Vec<Summary> {
         self.table.sweep();
         let live: Vec<Arc<Instance>> = self.table.lock().live.values().cloned().collect();
         live.iter().map(|instance| instance.summary()).collect()
     }
 
-    /// Those that are over, the newest last.
+    /// The ended instances, newest last.
     pub(crate) fn over(&self) -> Vec<Summary> {
         self.table
             .lock()
@@ -163,13 +163,13 @@ impl Instances {
         Some(state.live.get(owner)?.id())
     }
 
-    /// Starts a pipeline. It goes on after the call.
+    /// Starts a pipeline, which outlives the call.
     ///
     /// # Errors
-    /// It is not allowed, not a pipeline, or something it needs is in use.
+    /// The pipeline is not allowed or invalid, or something it needs is in use.
     ///
     /// # Cancel safety
-    /// When it is dropped the instance may have been started; `summary` says so. See [`Begun`] for when it is ended then.
+    /// When dropped, the instance may have been started; `summary` shows it. [`Begun`] says when it ends then.
     pub(crate) async fn start(&self, ask: Ask) -> Result<Begun, ToolError> {
         let table = Arc::clone(&self.table);
         let begin = move || {
@@ -181,7 +181,7 @@ impl Instances {
             .map_err(|error| ToolErrorOf::from(error).0)
     }
 
-    /// Waits until an instance plays or is over, at most this long, and gives its phase.
+    /// Waits at most this long until an instance plays or has ended, and returns its phase.
     ///
     /// # Cancel safety
     /// Safe.
@@ -196,10 +196,10 @@ impl Instances {
         }
     }
 
-    /// Waits until an instance is in a phase or over, at most this long, and gives the phase it is in.
+    /// Waits at most this long until an instance is in a phase or has ended, and returns its phase.
     ///
     /// # Errors
-    /// There is none of this id.
+    /// No instance has this id.
     ///
     /// # Cancel safety
     /// Safe.
@@ -212,20 +212,20 @@ impl Instances {
         let instance = self.find(id)?;
         let mut phase = instance.phase.subscribe();
         let reached = phase.wait_for(|phase| *phase == wanted || phase.is_over());
-        // Not in time is an answer, too: the phase it is in.
+        // After a timeout the present phase is returned.
         _ = tokio::time::timeout(at_most, reached).await.is_ok();
         let now = *instance.phase.borrow();
         Ok(now)
     }
 
-    /// Ends an instance: with an end of stream first, so that files can be played, unless `force`. Gives whether the
-    /// stream was ended properly, also of one that has ended by itself, which does not come back with the toolbox any more.
+    /// Ends an instance, with an end of stream first, so that its files are playable, unless `force`. Returns whether
+    /// the stream was ended properly. An instance that has ended by itself is no longer restarted with the toolbox.
     ///
     /// # Errors
-    /// There is none of this id, or an element holds it up.
+    /// No instance has this id, or an element blocks it.
     ///
     /// # Cancel safety
-    /// The stop goes on when it is dropped.
+    /// When dropped, the stop continues.
     pub(crate) async fn stop(&self, id: &str, force: bool) -> Result<bool, ToolError> {
         let (table, over) = (Arc::clone(&self.table), id.to_owned());
         let struck = tokio::task::spawn_blocking(move || table.strike_off(&over)).await?;
@@ -253,30 +253,30 @@ impl Instances {
             ));
         }
         let table = Arc::clone(&self.table);
-        // Joins its thread, which has said its last word.
+        // Joins its thread, which has finished.
         tokio::task::spawn_blocking(move || table.sweep()).await?;
         let finished = instance.lock().finished.unwrap_or(false);
         Ok(finished)
     }
 
-    /// Holds an instance.
+    /// Pauses an instance.
     ///
     /// # Errors
-    /// There is none of this id, or it cannot be held.
+    /// No instance has this id, or it cannot be paused.
     ///
     /// # Cancel safety
-    /// The change goes on when it is dropped.
+    /// When dropped, the change continues.
     pub(crate) async fn pause(&self, id: &str) -> Result<(), ToolError> {
         self.ask(id, Command::Pause).await?
     }
 
-    /// Lets an instance go on.
+    /// Resumes an instance.
     ///
     /// # Errors
-    /// There is none of this id, or it cannot go on.
+    /// No instance has this id, or it cannot be resumed.
     ///
     /// # Cancel safety
-    /// The change goes on when it is dropped.
+    /// When dropped, the change continues.
     pub(crate) async fn resume(&self, id: &str) -> Result<(), ToolError> {
         self.ask(id, Command::Resume).await?
     }
@@ -284,10 +284,10 @@ impl Instances {
     /// Sets a property of an element of an instance.
     ///
     /// # Errors
-    /// There is none of this name, the value does not fit, or the policy forbids it.
+    /// No element or property has this name, the value does not fit, or the policy forbids it.
     ///
     /// # Cancel safety
-    /// The change goes on when it is dropped.
+    /// When dropped, the change continues.
     pub(crate) async fn set(
         &self,
         id: &str,
@@ -304,10 +304,10 @@ impl Instances {
         self.ask(id, command).await?
     }
 
-    /// Everything about an instance; one that is held up answers with what was known last.
+    /// The full status of an instance; the last known one if an element blocks it.
     ///
     /// # Errors
-    /// There is none of this id.
+    /// No instance has this id.
     ///
     /// # Cancel safety
     /// Safe.
@@ -327,16 +327,16 @@ impl Instances {
                 .try_send(Input::Command(Command::Refresh(reply)))
                 .is_ok()
         {
-            // A thread that hangs answers late; what is known is given instead.
+            // A blocked thread answers late; the last known state is returned then.
             _ = tokio::time::timeout(REFRESH, answer).await;
         }
         Ok(instance.status())
     }
 
-    /// The pipeline of an instance that runs, for a look at it.
+    /// The pipeline of a running instance, for inspection.
     ///
     /// # Errors
-    /// There is none of this id, or it does not run.
+    /// No instance has this id, or it does not run.
     pub(crate) fn pipeline(&self, id: &str) -> Result<gst::Pipeline, ToolError> {
         let instance = self.find(id)?;
         let pipeline = instance
@@ -347,7 +347,7 @@ impl Instances {
         pipeline.ok_or_else(|| ToolError::busy(format!("{id} does not run just now")))
     }
 
-    /// See [`Toolbox::halt`]: at once, without an end of stream.
+    /// Implements [`Toolbox::halt`]: ends instances at once, without an end of stream.
     pub(crate) fn halt(&self, _: &Halt) -> Result<(), ToolError> {
         if self.table.config.stop_ends_pipelines {
             for instance in self.table.lock().live.values() {
@@ -357,7 +357,8 @@ impl Instances {
         Ok(())
     }
 
-    /// The user said "stop": ends every instance as a stop by tool does, where the configuration says so. Returns at once.
+    /// Handles the user's "stop": ends every instance like `stop_pipeline`, if the configuration says so. Returns at
+    /// once.
     pub(crate) fn user_stop(&self) {
         if self.table.config.stop_ends_pipelines {
             for instance in self.table.lock().live.values() {
@@ -366,7 +367,7 @@ impl Instances {
         }
     }
 
-    /// See [`Toolbox::may_close`].
+    /// Implements [`Toolbox::may_close`].
     pub(crate) fn may_close(&self) -> Result<(), ToolError> {
         let live: Vec<Arc<Instance>> = self.table.lock().live.values().cloned().collect();
         let recording: Vec<String> = live
@@ -380,17 +381,18 @@ impl Instances {
         Err(ToolError::busy(format!("recording: {}", recording.join(", "))))
     }
 
-    /// See [`Toolbox::close`]: ends every instance, with an end of stream first.
+    /// Implements [`Toolbox::close`]: ends every instance, with an end of stream first.
     ///
     /// # Cancel safety
-    /// The instances go on ending when it is dropped.
+    /// When dropped, the instances continue to end.
     pub(crate) async fn close(&self) {
         let table = Arc::clone(&self.table);
         table.closing.store(true, Ordering::SeqCst);
         let grace = table.config.eos_timeout.min(CLOSING_GRACE);
         let live: Vec<Arc<Instance>> = table.lock().live.values().cloned().collect();
         let own = Arc::clone(&table);
-        // Before anything ends, and leaves the list: should the process be killed on the way, this was a close and no crash.
+        // Saved before any instance ends and leaves the list: if the process is killed meanwhile, the list shows a
+        // close rather than a crash.
         _ = tokio::task::spawn_blocking(move || own.save_closed()).await;
         for instance in &live {
             table.end(instance, grace);
@@ -408,7 +410,7 @@ impl Instances {
         _ = tokio::task::spawn_blocking(move || table.sweep()).await;
     }
 
-    /// Sends a command that is answered.
+    /// Sends a command and waits for its answer.
     async fn ask<T>(
         &self,
         id: &str,
@@ -430,7 +432,7 @@ impl Instances {
         }
     }
 
-    /// By id, or by name.
+    /// Finds an instance by id or name.
     fn find(&self, id: &str) -> Result<Arc<Instance>, ToolError> {
         let state = self.table.lock();
         let found = state.live.values().find(|instance| instance.id() == id);
@@ -456,14 +458,14 @@ impl Instances {
         Err(ToolError::bad_args(format!("no instance {id}: {ids}")))
     }
 
-    /// The names of the elements of an instance.
+    /// The names of the elements in a pipeline.
     pub(crate) fn element_names(pipeline: &gst::Pipeline) -> Vec<String> {
         names(pipeline)
     }
 }
 
-/// For the end of the stream when the toolbox is closed; with what follows it is below [`Options::close`], and that below
-/// the ten seconds after which a host gives a toolbox up.
+/// Time limits of the end of stream and of the change to NULL at a close; together below [`Options::close`], which is
+/// below the host's limit of ten seconds.
 const CLOSING_GRACE: Duration = Duration::from_millis(6_500);
 const CLOSING_TO_NULL: Duration = Duration::from_secs(2);
 

@@ -1,9 +1,9 @@
 //! Discovers what a board can do with GStreamer, checks pipelines, runs and watches them.
 //!
-//! Truth comes from the machine: elements from GStreamer's registry, devices from the kernel, storage from statvfs;
-//! there is no table of elements in here. Nothing runs that [`policy`] has not let through. Needs isolation `process`:
-//! GObject types are registered once in a process and an element that crashes takes its process with it.
-//! Read [`Gstreamer`], then [`config`].
+//! All information comes from the machine: elements from GStreamer's registry, devices from the kernel, storage from
+//! statvfs; there is no built-in table of elements. Only pipelines that [`policy`] allows are started. Needs isolation
+//! `process`: GObject types are registered once per process, and an element that crashes ends its process. Read
+//! [`Gstreamer`], then [`config`].
 
 mod catalog;
 pub mod config;
@@ -32,7 +32,7 @@ use policy::Policy;
 use suggest::Suggestions;
 use validate::Spares;
 
-/// The toolbox: the machine it looks at and the pipelines it runs.
+/// The toolbox: the machine and its running pipelines.
 pub struct Gstreamer {
     config: Arc<Config>,
     policy: Arc<Policy>,
@@ -40,7 +40,7 @@ pub struct Gstreamer {
     machine: Arc<Machine>,
 }
 
-/// What the tools that look at the machine share; threads that may block hold it, too.
+/// State that the tools share, including their blocking threads.
 pub(crate) struct Machine {
     config: Arc<Config>,
     policy: Arc<Policy>,
@@ -56,9 +56,9 @@ impl Toolbox for Gstreamer {
 
     fn manifest() -> Manifest {
         Manifest {
-            // Running pipelines hold cameras, ports and files: two generations cannot have them at once.
+            // Running pipelines hold cameras, ports and files, which two generations cannot share.
             exclusive: true,
-            // A pipeline goes on after the call that started it, so that no end of a call ends it.
+            // A pipeline outlives the call that started it, so only a message can end it.
             subscribes: vec!["ovos.stop".to_owned(), "mycroft.stop".to_owned()],
             ..manifest!("gstreamer")
         }
@@ -66,14 +66,14 @@ impl Toolbox for Gstreamer {
 
     fn options() -> Options {
         let mut options = Options::default();
-        // Recordings are finished by the close.
+        // The close completes recordings.
         options.close = Duration::from_secs(9);
         options
     }
 
     async fn open(host: Host, written: Written) -> Result<Self, ToolError> {
         let config = Arc::new(Config::check(written)?);
-        // Reads or builds the registry of plugins, which forks and may take seconds the first time.
+        // Reads or builds the plugin registry, which forks and may take seconds the first time.
         tokio::task::spawn_blocking(gst::init).await??;
         let policy = {
             let config = Arc::clone(&config);

@@ -1,28 +1,28 @@
-//! Making a pipeline of a description, with GStreamer's own parser.
+//! Makes a pipeline from a description with GStreamer's own parser.
 //!
-//! Owns the one way by which texts become pipelines, so that what was validated is what is started. What it makes is in
-//! NULL state and stays there. Read [`parse`].
+//! The only way from text to a pipeline, so that validation and start agree. The pipeline stays in NULL state. Read
+//! [`parse`].
 
 use gst::prelude::*;
 
 use crate::description::normalize;
 
-/// Why a description is none.
+/// Why a description is invalid.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct ParseFailure {
-    /// What the parser said.
+    /// The parser's message.
     pub(crate) message: String,
     /// Elements that are not installed.
     pub(crate) missing: Vec<String>,
-    /// The parser's own kind of failure.
+    /// The parser's error code.
     pub(crate) kind: Option<gst::ParseError>,
 }
 
-/// Makes a pipeline, in NULL state. The text is normalized first (see [`normalize`]). Blocks.
+/// Makes a pipeline in NULL state. The text is normalized first (see [`normalize`]). Blocks.
 ///
 /// # Errors
-/// What gst-launch-1.0 would call an erroneous pipeline, too.
+/// gst-launch-1.0 would call it an erroneous pipeline.
 pub(crate) fn parse(description: &str) -> Result<gst::Pipeline, ParseFailure> {
     let text = normalize(description);
     let failure = |message: String, missing, kind| ParseFailure {
@@ -38,7 +38,7 @@ pub(crate) fn parse(description: &str) -> Result<gst::Pipeline, ParseFailure> {
         ));
     }
     let mut context = gst::ParseContext::new();
-    // With FATAL_ERRORS nothing is left over from a pipeline that was made in part.
+    // FATAL_ERRORS frees a partly made pipeline.
     let made = gst::parse::launch_full(&text, Some(&mut context), gst::ParseFlags::FATAL_ERRORS);
     let element = made.map_err(|error| {
         failure(
@@ -49,7 +49,7 @@ pub(crate) fn parse(description: &str) -> Result<gst::Pipeline, ParseFailure> {
     })?;
     match element.downcast::<gst::Pipeline>() {
         Ok(pipeline) => Ok(pipeline),
-        // A single element comes alone.
+        // A single element is returned without a pipeline.
         Err(element) => {
             let pipeline = gst::Pipeline::new();
             match pipeline.add(&element) {

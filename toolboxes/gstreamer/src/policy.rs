@@ -1,9 +1,9 @@
-//! What a pipeline may touch.
+//! The policy: what a pipeline may access.
 //!
-//! Owns the decision whether an element, and each property that names a file, a device, a descriptor or a network
-//! address, is allowed by the configuration. A property is judged by its kind, never by a list of elements: what reaches
-//! out and is not understood is refused. Three times over: the text before anything is made of it, the elements that were
-//! made of it, and what happens in them later ([`watch`]). Never starts anything. Read [`Policy`].
+//! Decides whether the configuration allows an element, and each property that names a file, a device, a descriptor or
+//! a network address. A property is judged by its kind, never by a list of elements: a property that gives access in an
+//! unknown way is refused. The policy is applied three times: to the text, to the elements made from it, and to later
+//! changes ([`watch`]). Starts nothing. Read [`Policy`].
 
 mod address;
 mod devices;
@@ -33,7 +33,7 @@ use network::Targets;
 use paths::{Outside, Roots};
 use reach::Reaches;
 
-/// What the configuration allows pipelines to touch.
+/// The access that the configuration allows.
 #[derive(Debug)]
 pub(crate) struct Policy {
     max_pipeline_length: usize,
@@ -51,27 +51,27 @@ pub(crate) struct Policy {
 pub(crate) struct Refusal {
     /// The element, or `pipeline`.
     pub(crate) element: String,
-    /// The property that is refused, when it is one.
+    /// The refused property, if it is one.
     pub(crate) property: Option<String>,
-    /// What is wrong, without the element's name.
+    /// The reason, without the element's name.
     pub(crate) reason: String,
-    /// The key of the configuration that would have to change.
+    /// The configuration key that would have to change.
     pub(crate) key: &'static str,
 }
 
-/// What an allowed element uses.
+/// The resources of an allowed element.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Uses {
-    /// Devices that only one pipeline can have, by their one true names.
+    /// Devices that only one pipeline can use, by their canonical names.
     pub(crate) devices: BTreeSet<String>,
     /// Files, or patterns of files, that it writes.
     pub(crate) writes: BTreeSet<PathBuf>,
 }
 
-/// A refusal before it is known which element it is about.
+/// A refusal without its element.
 #[derive(Debug)]
 struct Wrong {
-    /// Another element than the one that is looked at: one of a nested description.
+    /// The element, if it is one of a nested description.
     element: Option<String>,
     property: Option<String>,
     reason: String,
@@ -120,14 +120,14 @@ impl From<Outside> for Wrong {
     }
 }
 
-/// Descriptions in descriptions, and bins in bins: nobody writes more by hand.
+/// Greatest nesting of descriptions and bins, far beyond everyday use.
 const MOST_NESTED: usize = 16;
 
 impl Policy {
-    /// Resolves the host names of the configuration, which blocks as long as the system's resolver does.
+    /// Resolves the host names of the configuration; blocks as long as the system's resolver does.
     ///
     /// # Errors
-    /// A key says something that cannot be.
+    /// A key is invalid.
     pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
         Ok(Self {
             max_pipeline_length: config.max_pipeline_length,
@@ -144,7 +144,7 @@ impl Policy {
         })
     }
 
-    /// Checks the text before anything is made of it: its length, and every element and property in it.
+    /// Checks the text before anything is made from it: its length, and every element and property.
     ///
     /// # Errors
     /// It is not allowed.
@@ -163,7 +163,7 @@ impl Policy {
         self.check_text(&normalize(description), 0)
     }
 
-    /// Checks an element with all its properties, and the elements inside when it is a bin.
+    /// Checks an element with all its properties, and the children of a bin.
     ///
     /// # Errors
     /// It is not allowed.
@@ -171,9 +171,9 @@ impl Policy {
         self.examine(element).map(drop)
     }
 
-    /// As [`Policy::check_element`], and says what it uses. A file name that a codec has by default, which would lead to
-    /// the working directory, is changed to one in a folder for that; following redirects, which would lead past the
-    /// targets, is switched off.
+    /// Like [`Policy::check_element`], and returns what it uses. A codec's default file name, which would be in the
+    /// working directory, is changed to one in the scratch folder; following redirects, which could lead to other
+    /// hosts, is switched off.
     ///
     /// # Errors
     /// It is not allowed.
@@ -196,7 +196,7 @@ impl Policy {
         let name = element_name(element);
         let role = role_of(element);
         let Some(spec) = element.find_property(property) else {
-            // The caller finds out what is missing; nothing is set.
+            // The caller reports the missing property; nothing is set.
             return Ok(());
         };
         if reach::says_redirects(&spec, role) && value.get::<bool>().is_ok_and(|follow| follow) {
@@ -215,7 +215,7 @@ impl Policy {
         .map_err(|wrong| wrong.on(&name, Some(property)))
     }
 
-    /// Whether a folder or file may be written by a tool of this toolbox itself; gives the path it leads to.
+    /// Whether a tool of this toolbox itself may write a folder or file; returns the resolved path.
     ///
     /// # Errors
     /// It is outside of `write_roots`.
@@ -225,7 +225,7 @@ impl Policy {
             .map_err(|outside| Wrong::from(outside).on(tool, Some("path")))
     }
 
-    /// Whether a device may be opened; gives its one true name.
+    /// Whether a device may be opened; returns its canonical name.
     ///
     /// # Errors
     /// It is not allowed.
@@ -261,13 +261,13 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks what one property of an element says now.
+    /// Checks the present value of one property of an element.
     ///
     /// # Errors
     /// It is not allowed.
     fn examine_property(&self, element: &gst::Element, property: &glib::ParamSpec) -> Result<(), Refusal> {
         let reach = self.reaches.of_element(element);
-        // By name: of a property that a class has taken over from another, the two specifications differ.
+        // By name: if a class overrides a property, the two specifications differ.
         let known = |known: &&reach::Property| known.spec.name() == property.name();
         let Some(property) = reach.properties.iter().find(known) else {
             return Ok(());
@@ -277,7 +277,7 @@ impl Policy {
     }
 }
 
-/// How the element is called in refusals: its factory, which is what was written.
+/// The name of an element in refusals: its factory, as in the text.
 fn element_name(element: &gst::Element) -> String {
     element.factory().map_or_else(
         || element.name().to_string(),
@@ -314,7 +314,7 @@ fn port_of(element: &gst::Element, property: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// Which key refuses an element as it is made, with nothing set.
+    /// The key that refuses a newly made element, without any property set.
     fn refused(policy: &Policy, name: &str) -> Option<&'static str> {
         let element = gst::ElementFactory::make(name).build().ok()?;
         policy.examine(&element).err().map(|refusal| refusal.key)

@@ -1,7 +1,7 @@
-//! Pictures of what a pipeline shows.
+//! Pictures from running pipelines.
 //!
-//! Owns the search for a place with uncompressed video, the wait for one frame there, and its compression. Takes nothing
-//! out of the pipeline and holds nothing up. Blocks. Read [`take`].
+//! Finds a pad with uncompressed video, waits for one frame and compresses it. Does not remove or delay data. Blocks.
+//! Read [`take`].
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,14 +31,14 @@ pub(crate) struct Shot {
     pub(crate) element: String,
 }
 
-/// How long a frame may take to come by: longer than a still camera of one frame per second needs.
+/// Time limit of waiting for a frame; enough for one frame per second.
 const FRAME: Duration = Duration::from_secs(5);
 const COMPRESS: gst::ClockTime = gst::ClockTime::from_seconds(10);
 
-/// Takes a picture of an element's video, or of any with uncompressed video.
+/// Takes a picture of an element's video, or of any uncompressed video.
 ///
 /// # Errors
-/// There is no such element or no such video, or no frame came by.
+/// The element does not exist, there is no such video, or no frame arrived.
 pub(crate) fn take(
     pipeline: &gst::Pipeline,
     element: Option<&str>,
@@ -95,7 +95,7 @@ pub(crate) fn take(
     })
 }
 
-/// A file name that is not taken yet.
+/// A file name that does not exist yet.
 ///
 /// # Errors
 /// The folder cannot be made.
@@ -147,7 +147,7 @@ fn is_raw(caps: &gst::CapsRef) -> bool {
         .is_some_and(|structure| structure.name() == "video/x-raw")
 }
 
-/// What a sink has shown last: there also while the pipeline is held.
+/// The last frame of a sink, which is available even while the pipeline is paused.
 fn last_sample(element: &gst::Element) -> Option<gst::Sample> {
     let property = element.find_property("last-sample")?;
     if property.value_type() != gst::Sample::static_type() {
@@ -164,7 +164,7 @@ fn raw_pad(element: &gst::Element) -> Option<gst::Pad> {
 }
 
 fn next_sample(pad: &gst::Pad) -> Result<gst::Sample, ToolError> {
-    // The first frame is enough; the probe goes with it.
+    // The first frame suffices; the probe is removed with it.
     let (sender, frames) = sync_channel(1);
     let probe = pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
         let (Some(buffer), Some(caps)) = (info.buffer(), pad.current_caps()) else {

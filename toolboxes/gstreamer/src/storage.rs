@@ -1,7 +1,6 @@
-//! Where files can be kept, and how much room is there.
+//! Storage locations and their free space.
 //!
-//! Owns the reading of the mount table and of statvfs, below the folder that stands for `/`. Writes nothing.
-//! Read [`Place`].
+//! Reads the mount table and statvfs, below `sysroot`. Writes nothing. Read [`Place`].
 
 use std::collections::HashSet;
 use std::fs;
@@ -38,11 +37,11 @@ pub(crate) struct Place {
     pub(crate) source: Option<String>,
 }
 
-/// The places of the configuration, and what else is mounted that holds files.
+/// The configured locations, and other mounted file systems for files.
 pub(crate) fn all(config: &Config) -> Vec<Place> {
     let mounts = mounts(config);
     let mut paths: Vec<PathBuf> = config.storage_locations.clone();
-    // One filesystem can be mounted in many places; one of them will do.
+    // A file system mounted several times is listed once.
     let mut seen: HashSet<u64> = paths.iter().filter_map(|path| device(config, path)).collect();
     let mut others: Vec<&Mount> = mounts.iter().filter(|mount| mount.holds_files()).collect();
     others.sort_by_key(|mount| (mount.path.components().count(), mount.path.clone()));
@@ -57,7 +56,7 @@ pub(crate) fn all(config: &Config) -> Vec<Place> {
     paths.iter().map(|path| read(config, &mounts, path)).collect()
 }
 
-/// One place.
+/// One location.
 pub(crate) fn one(config: &Config, path: &Path) -> Place {
     read(config, &mounts(config), path)
 }
@@ -69,7 +68,7 @@ struct Mount {
 }
 
 impl Mount {
-    /// Whether people keep files there: on a block device or on another machine, not in the kernel.
+    /// Whether it holds users' files: on a block device or on another machine, not a kernel file system.
     fn holds_files(&self) -> bool {
         let kind = self.filesystem.as_str();
         let on_device = self.source.starts_with("/dev/") && kind != "squashfs";
@@ -126,7 +125,7 @@ fn device(config: &Config, path: &Path) -> Option<u64> {
 
 fn read(config: &Config, mounts: &[Mount], path: &Path) -> Place {
     let real = config.below_sysroot(&path.to_string_lossy());
-    // The last one mounted in a place hides the others.
+    // The last mount at a path hides the others.
     let mount = mounts.iter().rfind(|mount| mount.path == path);
     let room = rustix::fs::statvfs(&real).ok();
     let exists = real.is_dir();
@@ -135,7 +134,7 @@ fn read(config: &Config, mounts: &[Mount], path: &Path) -> Place {
         .is_some_and(|room| room.f_flag.contains(StatVfsMountFlags::RDONLY));
     let gigabytes = |blocks: u64, size: u64| {
         let bytes = u128::from(blocks) * u128::from(size);
-        // Hundredths of a GB, which a double holds exactly enough.
+        // Hundredths of a GB, which a double represents well enough.
         #[expect(clippy::cast_precision_loss, reason = "two digits after the point are kept")]
         let hundredths = (bytes / 10_000_000) as f64;
         hundredths / 100.0

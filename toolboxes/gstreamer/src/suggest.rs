@@ -1,7 +1,7 @@
-//! What somebody may have meant.
+//! Suggestions for misspelled or missing names.
 //!
-//! Owns the search for near names and for the Debian package that has a missing element. Its only effect is to ask
-//! apt-cache, within [`ASK`]. Read [`Suggestions`].
+//! Finds similar names and the Debian package of a missing element. Its only side effect is a query of apt-cache,
+//! within [`ASK`]. Read [`Suggestions`].
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use gst::prelude::*;
 
-/// How long apt-cache may take: it reads some 60 MB, in 0.7 s on a machine that has nothing else to do.
+/// Time limit of apt-cache: it reads about 60 MB, in 0.7 s on an idle machine.
 const ASK: Duration = Duration::from_secs(8);
 
-/// What apt knew is asked again after this long: somebody may have run `apt update`.
+/// Lifetime of apt's answer; `apt update` may change it.
 const KEEP: Duration = Duration::from_secs(600);
 
-/// Below this likeness a name is no suggestion. With 0.75 `nvh264enc` still finds `x264enc`.
+/// Least similarity of a suggestion. With 0.75 `nvh264enc` still finds `x264enc`.
 const LIKE: f64 = 0.75;
 
 /// Suggests names and packages.
@@ -27,7 +27,7 @@ pub(crate) struct Suggestions {
 }
 
 impl Suggestions {
-    /// What to do about an element that is not there, as far as is known without asking anybody.
+    /// The suggestion for a missing element, from what is known without a query.
     pub(crate) fn element(&self, name: &str) -> String {
         let near = nearest_element(name).map(|near| format!("Did you mean '{near}'?"));
         let package = self
@@ -40,16 +40,16 @@ impl Suggestions {
         })
     }
 
-    /// Whether it is known which packages there are.
+    /// Whether the list of packages is up to date.
     pub(crate) fn is_fresh(&self) -> bool {
         self.packages()
             .as_ref()
             .is_some_and(|(read, _)| read.elapsed() < KEEP)
     }
 
-    /// Asks which packages there are. Blocks, up to some seconds.
+    /// Queries the list of packages. Blocks for up to some seconds.
     pub(crate) fn refresh(&self) {
-        // Not under the lock: who only wants a near name need not wait.
+        // Without the lock, so that other suggestions need not wait.
         let packages = ask_apt();
         *self.packages() = Some((Instant::now(), packages));
     }
@@ -59,7 +59,7 @@ impl Suggestions {
     }
 }
 
-/// The installed element with the nearest name.
+/// The installed element with the most similar name.
 pub(crate) fn nearest_element(name: &str) -> Option<String> {
     let all = gst::ElementFactory::factories_with_type(gst::ElementFactoryType::ANY, gst::Rank::NONE);
     let names: Vec<(String, i32)> = all
@@ -69,11 +69,11 @@ pub(crate) fn nearest_element(name: &str) -> Option<String> {
     nearest(name, names.iter().map(|(name, _)| name.clone())).or_else(|| same_end(name, names))
 }
 
-/// Letters at the end that make two elements of the same kind: `264enc`, `h265dec`, `overlay`.
+/// Length of a common ending that indicates the same kind of element: `264enc`, `h265dec`, `overlay`.
 const END: usize = 6;
 
-/// Vendors put their own name in front: what `aml_h264enc` does on one board, `x264enc` does on another. Of those that
-/// end alike the one GStreamer would choose.
+/// Vendors prefix their own name: `aml_h264enc` on one board corresponds to `x264enc` on another. Among the elements
+/// with the same ending, the one with the highest rank.
 fn same_end(name: &str, candidates: Vec<(String, i32)>) -> Option<String> {
     let shared = |candidate: &str| {
         let pairs = name.chars().rev().zip(candidate.chars().rev());
@@ -91,7 +91,7 @@ fn same_end(name: &str, candidates: Vec<(String, i32)>) -> Option<String> {
         .map(|(candidate, _)| candidate)
 }
 
-/// The writable property of an element with the nearest name.
+/// The writable property of an element with the most similar name.
 pub(crate) fn nearest_property(element: &gst::Element, name: &str) -> Option<String> {
     let names = element
         .list_properties()
@@ -102,7 +102,7 @@ pub(crate) fn nearest_property(element: &gst::Element, name: &str) -> Option<Str
     nearest(name, names)
 }
 
-/// The candidate that is most like `name`, if one is like it at all.
+/// The most similar candidate, if one is similar enough.
 pub(crate) fn nearest(name: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
     let plain = |text: &str| text.to_lowercase().replace(['_', '-'], "");
     let wanted = plain(name);
@@ -114,8 +114,8 @@ pub(crate) fn nearest(name: &str, candidates: impl IntoIterator<Item = String>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// From 0 to 1. Transposed and missing letters weigh by the length, a common start counts for more, and a name that
-/// holds the whole other one is near.
+/// Similarity from 0 to 1. Transposed and missing letters count relative to the length, a common start raises it, and
+/// so does containing the whole other name.
 fn likeness(wanted: &str, candidate: &str) -> f64 {
     let edits = strsim::normalized_damerau_levenshtein(wanted, candidate);
     let starts = strsim::jaro_winkler(wanted, candidate) * 0.9;
@@ -125,7 +125,7 @@ fn likeness(wanted: &str, candidate: &str) -> f64 {
     edits.max(starts).max(if holds { 0.8 } else { 0.0 })
 }
 
-/// Debian's package lists name the elements of each package. Empty where there is no apt.
+/// Debian's package lists name the elements of each package. Empty without apt.
 fn ask_apt() -> HashMap<String, String> {
     let mut packages = HashMap::new();
     let started = Command::new("apt-cache")
@@ -138,17 +138,17 @@ fn ask_apt() -> HashMap<String, String> {
         return packages;
     };
     if let Some(output) = child.stdout.take() {
-        // One answer at most.
+        // At most one answer.
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let reader = std::thread::spawn(move || {
-            // Nobody listens any more when it took too long.
+            // Fails when the time limit has passed.
             _ = sender.send(read_packages(BufReader::new(output)));
         });
         match receiver.recv_timeout(ASK) {
             Ok(read) => packages = read,
             Err(_) => tracing::debug!("apt-cache takes too long: no names of packages"),
         }
-        // Ends the reader, too. It may have ended by itself.
+        // Also ends the reader. It may have ended already.
         _ = child.kill();
         _ = reader.join();
     }

@@ -1,6 +1,6 @@
-//! The tools, one file a family.
+//! The tools, one file per family.
 //!
-//! Owns their names, arguments and results; the work is done elsewhere. Read [`all`].
+//! Owns their names, arguments and results; other modules do the work. Read [`all`].
 
 mod board;
 mod elements;
@@ -29,10 +29,10 @@ pub(crate) fn all() -> Vec<Tool<Gstreamer>> {
     tools
 }
 
-/// Looks at the machine on a thread that may block.
+/// Runs `look` on a blocking thread.
 ///
 /// # Cancel safety
-/// The look goes on and its result is dropped.
+/// When dropped, `look` continues and its result is discarded.
 async fn look<R, F>(context: &Context<Gstreamer>, look: F) -> Result<R, ToolError>
 where
     R: Send + 'static,
@@ -42,7 +42,7 @@ where
     Ok(tokio::task::spawn_blocking(move || look(&machine)).await?)
 }
 
-/// Looks at the machine at once, for what takes a millisecond: the way to another thread and back takes longer.
+/// Runs a query of about a millisecond in place, because switching threads takes longer.
 fn glance<R>(context: &Context<Gstreamer>, glance: impl FnOnce(&Machine) -> R) -> R {
     tokio::task::block_in_place(|| glance(&context.toolbox().machine))
 }

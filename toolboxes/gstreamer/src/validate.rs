@@ -1,8 +1,8 @@
-//! Whether a description is a pipeline.
+//! Validation of descriptions.
 //!
-//! Owns the answer of `validate_pipeline`: the policy, the real parser, the static caps, and the warnings. What it makes
-//! stays in NULL state and is dropped. Opens no device, no file and no connection; what only running can show is a
-//! warning. Read [`validate`].
+//! Makes the answer of `validate_pipeline`: the policy, the real parser, the static caps, and the warnings. The
+//! pipeline stays in NULL state and is dropped. Opens no device, file or connection; problems that only running shows
+//! are warnings. Read [`validate`].
 
 mod caps;
 mod datagram;
@@ -90,7 +90,7 @@ pub(crate) struct Warning {
     pub(crate) message: String,
 }
 
-/// Checks a description. Blocks: milliseconds, seconds when plugins have to be loaded or a package is looked up.
+/// Checks a description. Blocks for milliseconds, or seconds if plugins have to be loaded or a package is looked up.
 pub(crate) fn validate(machine: &Machine, text: &str) -> Validation {
     let normalized = normalize(text);
     let description = Description::read(&normalized);

@@ -1,4 +1,4 @@
-//! Devices and storage are what the machine has at the moment of the call: here below a folder that stands for `/`.
+//! Devices and storage are those of the machine at the moment of the call; here below a test `sysroot`.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use gstreamer_toolbox::Gstreamer;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::testing::Harness;
 
-/// What `/sys/class/hdmirx/hdmirx0/info` says on Amlogic's kernels.
+/// The contents of `/sys/class/hdmirx/hdmirx0/info` on Amlogic's kernels.
 fn receiver(width: u32, height: u32, rate: u32) -> String {
     format!(
         "HDMI info\n\nColor Space: 3-YUV420\nDvi: 0\nInterlace: 0\nHtotal: 2200\nHactive: {width}\nVtotal: 1125\n\
@@ -116,7 +116,7 @@ fn a_device_that_is_plugged_in_or_out_is_seen_at_the_next_call() {
     };
     assert_eq!(names(), Vec::<String>::new());
 
-    // As sysfs has it: the class holds links into the tree of devices.
+    // As in sysfs: the class has links into the device tree.
     let real = "sys/devices/pci0000:00/usb1/1-2/video4linux/video0";
     machine.write(&format!("{real}/name"), "HD Webcam: HD Webcam\n");
     machine.write("dev/video0", "");
@@ -130,7 +130,7 @@ fn a_device_that_is_plugged_in_or_out_is_seen_at_the_next_call() {
     let device = only(&list["devices"], "device", "/dev/video0");
     assert_eq!(device["name"], json!("HD Webcam: HD Webcam"));
     assert_eq!(device["type"], json!("usb-cam"));
-    // The node is a plain file here, which answers no question.
+    // The node is a plain file here, which answers no ioctl.
     assert_eq!(device["available"], json!(false));
 
     machine.remove("sys/class/video4linux/video0");
@@ -209,7 +209,7 @@ fn storage_is_what_is_mounted_and_what_the_configuration_names() {
     assert_eq!(card["mounted"], json!(true));
     assert_eq!(card["available"], json!(true));
     assert_eq!(card["filesystem"], json!("vfat"));
-    // All folders of the test are on one filesystem: this is its room.
+    // All folders of the test are on this file system.
     let room = rustix::fs::statvfs(machine.root.path()).unwrap();
     let total = (room.f_blocks * room.f_frsize) as f64 / 1e9;
     assert!(
@@ -273,7 +273,7 @@ fn encoders_are_described_by_their_codec_and_limits() {
     let x264 = &h264["x264enc"];
     assert_eq!(x264["codec"], json!("H.264"), "{x264}");
     assert_eq!(x264["hardware"], json!(false));
-    // Its property counts in kbit/s, up to 2048000.
+    // Its property is in kbit/s, up to 2048000.
     assert_eq!(x264["max_bitrate"], json!(2_048_000_000_u64));
     assert_eq!(x264["bitrate_unit"], json!("kbit/s"));
     assert_eq!(x264["properties"]["bitrate"]["max"], json!(2_048_000));
@@ -353,13 +353,13 @@ fn elements_are_found_by_words_class_caps_and_rank() {
     assert!(error.message.contains("Did you mean 'x264enc'?"), "{error}");
 }
 
-/// Encoders of a board's vendor, as elements of this process: the machine of the test has none.
+/// Encoders of a board's vendor as elements of this process, because the test machine has none.
 mod vendor {
     use gst::glib;
     use gst::prelude::*;
     use gst::subclass::prelude::*;
 
-    /// Declares an encoder with its class and what it takes.
+    /// Declares an encoder with its class and its input caps.
     macro_rules! encoder {
         ($module:ident, $name:literal, $class:literal, $takes:literal) => {
             pub(super) mod $module {
@@ -468,7 +468,7 @@ fn an_encoder_of_the_boards_vendor_appears_by_itself() {
             .get("vnd_h264enc")
             .is_none()
     );
-    // As when a plugin is installed while the toolbox runs.
+    // As if a plugin were installed while the toolbox runs.
     vendor::classed::register();
     vendor::dmabuf::register();
     let found = toolbox
@@ -504,7 +504,7 @@ fn an_encoder_of_the_boards_vendor_appears_by_itself() {
             "{encoder}"
         );
     }
-    // What the chip can do comes first.
+    // Hardware encoders come first.
     let board = toolbox.call("get_board_info", json!({})).unwrap();
     let first: Vec<&Value> = board["encoders"].as_array().unwrap().iter().take(2).collect();
     assert_eq!(

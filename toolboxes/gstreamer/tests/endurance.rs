@@ -1,6 +1,6 @@
-//! Many pipelines at once, and many after each other, leave nothing behind.
+//! Many pipelines at once, and many one after another, leak nothing.
 //!
-//! One test in a process of its own: it counts the threads, descriptors and memory of this process.
+//! One test in its own process: it counts the threads, descriptors and memory of this process.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,11 +13,10 @@ mod rig;
 use rig::Rig;
 use serde_json::json;
 
-/// More than the caches of libraries that fill up on the way, less than one pipeline a cycle would leak.
+/// More than the libraries' caches take, less than a leak of one pipeline per cycle.
 const MOST_GROWTH_KIB: u64 = 24 * 1024;
 
-/// Threads, and descriptors of threads, that the pools of tokio and GStreamer may hold just now; a leak in every tenth
-/// cycle is more.
+/// Threads, and their descriptors, that the pools of tokio and GStreamer may hold; a leak in every tenth cycle is more.
 const POOLS: usize = 16;
 
 #[test]

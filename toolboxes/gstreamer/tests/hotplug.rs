@@ -1,5 +1,5 @@
-//! What GStreamer's device monitor finds is in the lists, and what comes and goes is an event. A provider of this process
-//! plays the devices: the machine of the test has none.
+//! The device monitor's devices are in the lists, and changes are events. A provider in this process simulates the
+//! devices, because the test machine has none.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! What `get_gst_element_info` says is what `gst-inspect-1.0` prints: every property with its type, range, default, flags
-//! and values, every pad template with its caps, every pad.
+//! `get_gst_element_info` agrees with `gst-inspect-1.0`: every property with its type, range, default, flags and
+//! values, every pad template with its caps, every pad.
 
 #![allow(
     clippy::unwrap_used,
@@ -73,7 +73,7 @@ fn elements_are_what_gst_inspect_prints() {
     );
 }
 
-/// What gst-inspect-1.0 prints, in its parts.
+/// The parsed output of gst-inspect-1.0.
 #[derive(Debug, Default)]
 struct Printed {
     details: BTreeMap<String, String>,
@@ -88,7 +88,7 @@ struct Printed {
 struct Property {
     blurb: String,
     flags: String,
-    /// The line with type, range and default, and what follows it without enum values.
+    /// The line with type, range and default, and the following lines without enum values.
     lines: Vec<String>,
     /// number -> nick, meaning.
     values: Vec<(i64, String, String)>,
@@ -193,14 +193,14 @@ fn value(line: &str) -> Option<(i64, String, String)> {
     Some((number, nick.trim().to_owned(), name.to_owned()))
 }
 
-/// The printed form puts every field on a line of its own.
+/// Each field is printed on its own line.
 fn caps(block: &[&str]) -> gst::Caps {
     let mut texts: Vec<String> = Vec::new();
     for line in block {
         match line.split_once(": ") {
             Some((field, value)) if line.starts_with("       ") => {
                 let last = texts.last_mut().unwrap();
-                // A string as it is printed has no quotes.
+                // Printed strings have no quotes.
                 *last = format!("{last}, {}={}", field.trim(), quoted(value.trim()));
             }
             _ => texts.push(line.trim().to_owned()),
@@ -371,7 +371,7 @@ fn flags(property: &Value) -> String {
     flags.join(", ")
 }
 
-/// The line of type, range and default; on a difference both.
+/// The line of type, range and default; both versions if they differ.
 fn same_type(ours: &Value, theirs: &Property) -> Result<(), (String, String)> {
     let line = theirs.lines.first().cloned().unwrap_or_default();
     let default = &ours["default"];
@@ -426,7 +426,7 @@ fn same_type(ours: &Value, theirs: &Property) -> Result<(), (String, String)> {
             format!("Flags \"{gtype}\" Default: 0x{bits:08x}, \"{nicks}\"")
         }
         "object" => format!("Object of type \"{gtype}\""),
-        // What it holds is printed below it, in a form for people.
+        // The contents are printed below it, in another form.
         "caps" | "structure" | "boxed" => {
             let holds = theirs
                 .lines
@@ -456,7 +456,7 @@ fn same_type(ours: &Value, theirs: &Property) -> Result<(), (String, String)> {
         "pointer" => "Pointer.".to_owned(),
         other => format!("{other} {gtype}"),
     };
-    // A new one is made every time.
+    // The default is a new random name each time.
     let is_random = |text: &str| text.starts_with("String. Default: \"/tmp/qtmux");
     let line = if ours["readable"] == json!(true) {
         line
@@ -471,7 +471,7 @@ fn same_type(ours: &Value, theirs: &Property) -> Result<(), (String, String)> {
     }
 }
 
-/// They are printed with seven digits.
+/// Floats are printed with seven digits.
 fn same_floats(kind: &str, ours: &Value, line: &str) -> Result<(), (String, String)> {
     let name = if kind == "float" { "Float" } else { "Double" };
     let expected = format!(

@@ -1,5 +1,5 @@
-//! Nobody gets a file, a socket or a device out of the toolbox that its configuration does not allow, and what it allows
-//! is not in the way of everyday pipelines.
+//! The toolbox gives access only to files, sockets and devices that its configuration allows, and everyday pipelines
+//! work.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,14 +17,14 @@ use std::os::unix::fs::symlink;
 use rig::Rig;
 use serde_json::json;
 
-/// What is written into the pipeline of a row: `REC` and `PRIVATE` are folders.
+/// Fills a row's pipeline in: `REC` and `PRIVATE` are folders.
 fn filled(rig: &Rig, text: &str) -> String {
     let folder = |path: std::path::PathBuf| path.display().to_string().trim_end_matches('/').to_owned();
     text.replace("REC", &folder(rig.rec("")))
         .replace("PRIVATE", &folder(rig.private("")))
 }
 
-/// A rig in whose allowed folder there are traps.
+/// A rig whose allowed folder contains links to forbidden files.
 fn trapped() -> Rig {
     rig::faulty();
     let rig = Rig::new();
@@ -175,7 +175,7 @@ const ESCAPES: &[(&str, &str)] = &[
         "allow_elements",
         "videotestsrc ! x264enc option-string=keyint=30:stats=evil.log ! fakesink",
     ),
-    // A number is a name, too, where a file is named.
+    // For a file option a number is a file name, too.
     (
         "allow_elements",
         "videotestsrc num-buffers=9 ! x264enc option-string=dump-yuv=5 ! fakesink",
@@ -188,7 +188,7 @@ const ESCAPES: &[(&str, &str)] = &[
         "allow_elements",
         "videotestsrc num-buffers=9 ! x264enc option-string=keyint=30:dump_yuv=2024/05 ! fakesink",
     ),
-    // Formats that open their files by themselves, where the process stands.
+    // Formats that open their files themselves, in the working directory.
     (
         "allow_elements",
         "videotestsrc num-buffers=90 ! x264enc key-int-max=30 tune=zerolatency ! avmux_hls ! fakesink",
@@ -270,7 +270,7 @@ const ESCAPES: &[(&str, &str)] = &[
         "network_targets",
         "rtspsrc location=rtsp://evil.example/x ! fakesink",
     ),
-    // What a session's description names is where it leads, not the host in front of it.
+    // A session description names its own targets, which differ from the host in the address.
     (
         "network_targets",
         "rtspsrc location=rtsp-sdp://127.0.0.1/#v=0&o=-+0+0+IN+IP4+127.0.0.1&s=x&t=0+0\
@@ -288,7 +288,7 @@ const ESCAPES: &[(&str, &str)] = &[
         "playbin uri=rtsp-sdp://127.0.0.1/#v=0&o=-+0+0+IN+IP4+127.0.0.1&s=x&t=0+0\
          &a=x-gst-clock:GstNetTimeProvider+x+198.51.100.7:9999+0&m=video+9+RTP/AVP+96&a=rtpmap:96+H264/90000",
     ),
-    // More than one address in a text: the first is not the only one.
+    // A text with several addresses: all of them count.
     (
         "network_targets",
         "faultylate gizmo=\"a http://127.0.0.1/ and http://198.51.100.7/\"",
@@ -354,7 +354,7 @@ fn no_pipeline_gets_out() {
             Err(failure) if failure.kind == "PermissionError" => {
                 refused += 1;
                 let named = &failure.data.as_ref().unwrap()["key"];
-                // A folder that is neither may be named by either key.
+                // A folder outside both may be reported with either key.
                 let roots = ["read_roots", "write_roots"];
                 if named != key && !(roots.contains(key) && roots.contains(&named.as_str().unwrap())) {
                     wrong.push(format!("{text}\n    names {named}, not {key}: {failure}"));
@@ -410,12 +410,12 @@ const EVERYDAY: &[&str] = &[
 #[test]
 fn everyday_pipelines_are_let_through() {
     let rig = trapped();
-    // Links to elsewhere are what a pattern must not meet; these pipelines use a folder without.
+    // Patterns must not match links to other folders; these pipelines use a folder without links.
     for text in EVERYDAY {
         let pipeline = filled(&rig, text);
         let started = rig.ok("start_pipeline", json!({"pipeline": pipeline, "wait_ms": 30_000}));
         if started["state"] == "ended" {
-            // It had little to do; anything but its own end would be an error of the call.
+            // It ended early; any other end would be an error of the call.
             continue;
         }
         assert_eq!(started["state"], "playing", "{text}: {started}");
@@ -432,7 +432,7 @@ fn what_bins_make_later_is_judged_too() {
     let (key, plain) = (rig.private("key"), rig.rec("clean/plain.txt"));
     let odd = rig.rec("").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
     let (outside, inside) = (rig.private("stolen"), rig.rec("clean/stolen"));
-    // Texts of which only the element itself knows that they are paths: nobody could tell before.
+    // Texts that only the element itself recognises as paths, so that they cannot be checked before.
     let bin = |kind: &str, from: &std::path::Path, to: &std::path::Path| {
         let hidden =
             |path: &std::path::Path| gst::glib::base64_encode(path.as_os_str().as_bytes()).to_string();
@@ -459,7 +459,7 @@ fn what_bins_make_later_is_judged_too() {
         let stolen = std::fs::read_to_string(&inside).unwrap_or_default();
         assert!(!stolen.contains("secret"), "{pipeline} read outside");
     }
-    // The same bin may do what is allowed.
+    // The same bin may access allowed files.
     let text = bin("faultylate", &plain, &rig.rec("clean/copy"));
     let copied = rig.ok("start_pipeline", json!({"pipeline": text, "wait_for": "started"}));
     let id = copied["instance_id"].as_str().unwrap();
@@ -471,7 +471,7 @@ fn what_bins_make_later_is_judged_too() {
     );
 }
 
-/// The address of a server of HTTP that starts to answer everything and never comes to an end.
+/// The address of an HTTP server that starts an answer and never completes it.
 fn server() -> std::net::SocketAddr {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! What comes back after a restart, what does not, and what is said about it.
+//! Which pipelines are started again after a restart, and what is reported about the others.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 const LIVE: &str = "videotestsrc is-live=true ! fakesink";
 
-/// (name, state) of everything that is live, and (name, reason) of everything that is over.
+/// (name, state) of all running instances, and (name, reason) of all ended ones.
 fn all(rig: &Rig) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
     let listed = rig.ok("get_running_instances", json!({}));
     let pairs = |list: &Value, what: &str| {
@@ -59,7 +59,7 @@ fn after_a_close_what_is_to_start_by_itself_comes_back() {
     assert_eq!(live.keys().collect::<Vec<_>>(), ["always"]);
     assert!(over.is_empty(), "{over:?}");
     rig.status_until("always", "play", |status| status["state"] == "playing");
-    // Once it is stopped it stays away.
+    // A stopped pipeline is not started again.
     rig.ok("stop_pipeline", json!({"instance_id": "always"}));
     rig.reopen();
     assert!(all(&rig).0.is_empty());
@@ -74,14 +74,14 @@ fn what_has_ended_by_itself_comes_back_until_it_is_stopped() {
         rig.ok("start_pipeline", args);
         rig.status_until(name, "end", |status| status["state"] == "ended");
     }
-    // They do not pile up.
+    // They do not accumulate.
     let more = json!({"pipeline": short, "autostart": true, "wait_for": "started"});
     let failure = rig.fails("start_pipeline", more);
     assert!(failure.message.contains("max_instances"), "{failure}");
     rig.ok("stop_pipeline", json!({"instance_id": "other"}));
     for _ in 0..2 {
         rig.reopen();
-        // It plays, or has done so already: both are lives after the start of the toolbox.
+        // It plays or has ended already: both are runs after the start of the toolbox.
         let status = rig.status_until("film", "end", |status| status["state"] == "ended");
         assert_eq!(status["reason"], "end of stream", "{status}");
         let failure = rig.fails("pipeline_status", json!({"instance_id": "other"}));
@@ -101,7 +101,7 @@ fn after_a_crash_what_may_be_restarted_comes_back_and_the_rest_is_reported() {
     let running = std::fs::read(&list).unwrap();
     let id = rig.status("stubborn")["instance_id"].clone();
     rig.close();
-    // What stands on the disk when the process dies.
+    // The list on disk when the process dies.
     std::fs::write(&list, running).unwrap();
     rig.open();
     let (live, over) = all(&rig);
@@ -115,7 +115,7 @@ fn after_a_crash_what_may_be_restarted_comes_back_and_the_rest_is_reported() {
     assert_ne!(json!(new), id);
 }
 
-/// Closes and opens the toolbox as if its process had died, with these on trial when it did, or those that were.
+/// Closes and opens the toolbox as after a crash of its process, with this instance on trial or with those that were.
 fn crash(rig: &mut Rig, on_trial: Option<&str>) {
     let path = rig.dir.path().join("state/instances.json");
     let mut list = read(&path);
@@ -158,7 +158,7 @@ fn suspects_come_back_one_after_another_the_least_suspicious_first() {
         rig.status_until(tried, "play", |status| status["state"] == "playing");
         assert_eq!(rig.status(waits)["state"], "restarting", "{waits}");
     }
-    // What waits can be stopped, and is out of the way then.
+    // A waiting instance can be stopped.
     rig.ok("stop_pipeline", json!({"instance_id": "stubborn"}));
     assert!(!all(&rig).0.contains_key("stubborn"));
 }
@@ -169,11 +169,11 @@ fn what_has_run_for_a_while_does_not_pay_for_what_kills_the_process() {
     let args = json!({"pipeline": LIVE, "name": "cam", "restart": "on_failure", "wait_ms": 30_000});
     rig.ok("start_pipeline", args);
     runs_long_enough(&rig.dir.path().join("state/instances.json"));
-    // It stands for an element that kills the process each time it is started.
+    // It stands for an element that crashes the process at each start.
     let args = json!({"pipeline": LIVE, "name": "killer", "autostart": true, "wait_ms": 30_000});
     rig.ok("start_pipeline", args);
     for crashes in 1..=3 {
-        // From the second time on it had its turn, when the other had run long enough.
+        // From the second time on it was started when the other had passed its trial.
         crash(&mut rig, Some("killer"));
         rig.status_until("cam", "play", |status| status["state"] == "playing");
         let (live, over) = all(&rig);
@@ -183,14 +183,14 @@ fn what_has_run_for_a_while_does_not_pay_for_what_kills_the_process() {
             assert!(over["killer"].contains("died 3 times"), "{over:?}");
         }
     }
-    // It is held back, not forgotten: another crash does not bring it back, a start in order does.
+    // It is held back: another crash does not start it, a proper restart does.
     crash(&mut rig, Some("nobody"));
     assert!(!all(&rig).0.contains_key("killer"));
     rig.reopen();
     rig.status_until("killer", "play", |status| status["state"] == "playing");
 }
 
-/// Where the other process of a test keeps its list.
+/// Environment variable with the state folder for the child process of a test.
 const STATE: &str = "OVOS_TEST_STATE";
 
 #[test]
@@ -199,7 +199,7 @@ fn a_pipeline_that_kills_its_process_waits_and_the_other_plays_on() {
     let died = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_process_that_is_killed", "--ignored"])
         .env(STATE, state.path())
-        // What it leaves behind goes with the test.
+        // Its temporary files are removed with the test.
         .env("TMPDIR", state.path())
         .output()
         .unwrap();
@@ -230,7 +230,7 @@ fn the_process_that_is_killed() {
     rig.ok("start_pipeline", args);
 }
 
-/// Waits until the first pipeline of a list is suspected no more.
+/// Waits until the first pipeline of a list is off trial.
 fn runs_long_enough(list: &Path) {
     let end = Instant::now() + rig::DEADLINE;
     while read(list)["instances"][0]["on_trial"] != false {

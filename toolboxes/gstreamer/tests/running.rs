@@ -1,4 +1,5 @@
-//! What runs can be watched, held, changed, looked at and stopped, and what goes wrong costs nobody else anything.
+//! Running pipelines can be watched, paused, changed, inspected and stopped, and a failing one does not affect the
+//! others.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -279,7 +280,7 @@ fn a_device_a_name_and_a_file_have_one_owner() {
         json!(["/dev/video97"]),
         "{running:#}"
     );
-    // Nothing of what was refused is held.
+    // A refused pipeline holds nothing.
     let other = rig.start("faultydevice device=/dev/video96");
     let failure = rig.fails("start_pipeline", json!({"pipeline": "fakesrc ! fakesink"}));
     assert!(failure.message.contains("max_instances"), "{failure}");
@@ -340,7 +341,7 @@ fn a_failed_pipeline_is_started_again_later_each_time() {
         .collect();
     assert_eq!(waits[..3], [500, 1000, 2000]);
     rig.ok("stop_pipeline", json!({"instance_id": id}));
-    // An end is no failure.
+    // An end of stream is no failure.
     let ended = rig.ok(
         "start_pipeline",
         json!({"pipeline": "videotestsrc num-buffers=2 ! fakesink", "restart": "on_failure", "wait_for": "started"}),
@@ -388,7 +389,7 @@ fn an_element_that_hangs_costs_only_its_own_pipeline() {
     assert_eq!(failure.kind, "TimeoutError", "{failure}");
     let running = rig.status_until("hung", "mark", |status| status["stuck"] == true);
     assert_eq!(running["state"], "starting", "{running}");
-    // Closing leaves it behind, in bounded time.
+    // Closing abandons it within bounded time.
     let began = Instant::now();
     assert!(rig.toolbox().call("get_running_instances", json!({})).is_ok());
     drop(rig);
@@ -422,7 +423,7 @@ fn stops_leave_pipelines_running_unless_the_configuration_says_otherwise() {
     }
 }
 
-/// The user's "stop" comes as a message, since the call that started a pipeline is over by then.
+/// The user's "stop" arrives as a message, because the call that started the pipeline has ended.
 #[test]
 fn the_users_stop_finishes_pipelines_where_the_configuration_says_so() {
     for topic in ["ovos.stop", "mycroft.stop"] {
@@ -440,7 +441,7 @@ fn the_users_stop_finishes_pipelines_where_the_configuration_says_so() {
             let id = rig.start(LIVE);
             rig.toolbox().message(topic, json!({}));
             if runs_on {
-                // Done behind the message, by the thread that would have stopped.
+                // Executed after the message, by the thread that would have stopped.
                 let change =
                     json!({"instance_id": id, "element": "v", "property": "pattern", "value": "ball"});
                 rig.ok("set_pipeline_property", change);
@@ -461,7 +462,7 @@ fn the_users_stop_finishes_pipelines_where_the_configuration_says_so() {
 fn a_start_that_is_cancelled_leaves_its_pipeline_unless_the_configuration_says_otherwise() {
     for (config, runs_on) in [(json!({}), true), (json!({"stop_ends_pipelines": true}), false)] {
         let rig = Rig::with(config);
-        // Nobody gives it anything, so it never plays.
+        // Without input it never plays.
         let ask = json!({"pipeline": "appsrc name=a ! fakesink", "name": "waits", "wait_ms": 60_000});
         let call = rig.toolbox().start("start_pipeline", ask).unwrap();
         let running = |what: &str, count: usize| {
@@ -479,12 +480,12 @@ fn a_start_that_is_cancelled_leaves_its_pipeline_unless_the_configuration_says_o
         call.cancel();
         call.wait().result().expect_err("it was cancelled");
         if runs_on {
-            // Done by the thread that would have stopped.
+            // Executed by the thread that would have stopped.
             let change =
                 json!({"instance_id": "waits", "element": "a", "property": "max-bytes", "value": 1000});
             let end = Instant::now() + DEADLINE;
             while let Err(failure) = rig.call("set_pipeline_property", change.clone()) {
-                // Its thread may not have begun.
+                // Its thread may not have started yet.
                 assert_eq!(failure.kind, "BusyError", "{failure}");
                 assert!(Instant::now() < end, "{failure}");
                 std::thread::park_timeout(Duration::from_millis(20));
@@ -538,7 +539,7 @@ fn a_stop_finishes_the_file_while_a_buffer_fills() {
 #[test]
 fn what_is_being_stopped_is_not_held_again() {
     let rig = Rig::with(json!({"eos_timeout_ms": 30_000}));
-    // No end of a stream comes through a valve that is shut.
+    // A closed valve blocks the end of stream.
     let id = rig.start("videotestsrc is-live=true ! valve drop=true ! fakesink async=false");
     let stop = rig
         .toolbox()
@@ -580,12 +581,12 @@ fn a_start_that_is_still_under_way_does_not_outlive_a_close() {
     appears(&here);
     rig.close();
     std::fs::write(&slow, "").unwrap();
-    // Nobody would stop it: what was made is freed and has not run.
+    // No caller could stop it: it is freed and has not run.
     appears(&gone);
     assert!(!record.exists());
 }
 
-/// How long a film is, by a player of its own.
+/// The duration of a file, read by a separate player.
 fn duration(file: &std::path::Path) -> f64 {
     gst::init().unwrap();
     let discovered = std::process::Command::new("gst-launch-1.0")

@@ -36,7 +36,7 @@ fn committed_tools_are_what_the_toolbox_lists() {
     );
 }
 
-/// Discovery changes nothing, and has the argument names that models were taught.
+/// The discovery tools have effect read, and the argument names that models know.
 #[test]
 fn the_seven_tools_of_discovery_read_and_have_their_arguments() {
     let state = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! "Stream HDMI at 15 Mbps to an SRT listener on port 5000", with a test source in place of HDMI: from tool calls to
-//! decoded frames in somebody else's process, and a recording of the same that plays afterwards.
+//! "Stream HDMI at 15 Mbps to an SRT listener on port 5000", with a test source instead of HDMI: from tool calls to
+//! decoded frames in a separate process, and a recording of the same that can be played.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rig::{DEADLINE, Rig};
 use serde_json::{Value, json};
 
-/// What is asked of the encoder: the story's. Snow of this size needs as much, and costs a fraction of a core.
+/// The encoder's bitrate. Snow of this size needs as much, and takes a fraction of a core.
 const BITRATE: u32 = 15_000_000;
 
 #[test]
@@ -73,7 +73,7 @@ fn a_stream_reaches_a_listener_while_it_is_recorded() {
     );
     println!("asked for {BITRATE} bit/s: encoded {bitrate:.0}, sent {sent:.0}");
 
-    // What the status says of the file is what the file is.
+    // The status reports the file's real size.
     let written = flow("file")["bytes"].as_u64().unwrap();
     let size = std::fs::metadata(&file).unwrap().len();
     assert!(
@@ -114,7 +114,7 @@ fn a_listener_that_goes_away_is_told() {
     assert!(status["last_error"]["debug"].is_string(), "{status:#}");
 }
 
-/// A receiver that is not ours: it decodes, and says each frame.
+/// A separate receiver that decodes and reports each frame.
 struct Listener {
     child: Child,
     said: std::path::PathBuf,
@@ -140,7 +140,7 @@ impl Listener {
             said,
             _dir: dir,
         };
-        // It has bound its port when nobody else can.
+        // It has bound its port when binding it fails here.
         let end = Instant::now() + DEADLINE;
         while UdpSocket::bind(("127.0.0.1", port)).is_ok() {
             assert!(Instant::now() < end, "nobody listens on {port}");
@@ -168,7 +168,7 @@ impl Listener {
         }
     }
 
-    /// Waits until it has noticed that the sender is gone.
+    /// Waits until it has noticed the end of the sender.
     fn ended(&mut self) {
         let end = Instant::now() + DEADLINE;
         while self.child.try_wait().unwrap().is_none() {
@@ -185,7 +185,7 @@ impl Drop for Listener {
     }
 }
 
-/// Plays a file with somebody else's player to its end, and counts the decoded frames.
+/// Plays a file to its end with a separate player, and counts the decoded frames.
 fn played(file: &Path) -> usize {
     let player = Command::new("gst-launch-1.0")
         .args(["-v", "filesrc"])

@@ -1,4 +1,4 @@
-//! Checking pipelines costs no memory and no file descriptors that stay. Alone in its process, so that nothing else grows.
+//! Validation leaks no memory and no file descriptors. In its own process, so that nothing else grows.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ use ovos_toolbox_sdk::testing::Harness;
 
 const ROUNDS: usize = 150;
 
-/// What may be left over of all rounds: allocators keep some. A single leaked pipeline a round is more.
+/// Memory that allocators may keep after all rounds; a leak of one pipeline per round is more.
 const SLACK_KB: u64 = 5_000;
 
 fn resident_kb() -> u64 {
@@ -50,7 +50,7 @@ fn checking_pipelines_leaves_nothing_behind() {
                 .unwrap();
         }
     };
-    // Plugins are loaded, packages looked up, arenas grown.
+    // Warm-up: plugins are loaded, packages looked up, arenas grown.
     (0..ROUNDS / 4).for_each(|_| round());
     let before = (resident_kb(), count("/proc/self/fd"), count("/proc/self/task"));
     (0..ROUNDS).for_each(|_| round());
@@ -67,6 +67,6 @@ fn checking_pipelines_leaves_nothing_behind() {
         before.1,
         after.1
     );
-    // Tokio keeps as many threads for work that blocks as there were of it at once.
+    // Tokio keeps as many blocking threads as were used at once.
     assert!(after.2 <= before.2 + 3, "{} threads became {}", before.2, after.2);
 }

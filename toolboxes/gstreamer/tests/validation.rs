@@ -1,5 +1,5 @@
-//! `validate_pipeline` says what `gst-launch-1.0` says: 20 pipelines of everyday use that both take, 20 and more that
-//! are broken in typical ways and that both refuse for the same reason. What only running shows is a warning.
+//! `validate_pipeline` agrees with `gst-launch-1.0`: both accept 20 everyday pipelines, and both refuse more than 20
+//! typical errors for the same reason. Problems that only running shows are warnings.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,7 +31,7 @@ fn open() -> (Harness, tempfile::TempDir) {
         "read_roots": ["/"],
         "write_roots": ["/"],
         "network_targets": ["*"],
-        // It opens what a playlist names.
+        // It opens the targets of a playlist.
         "allow_elements": ["hlsdemux"],
     });
     (Harness::open::<Gstreamer>(config).unwrap(), state)
@@ -105,12 +105,12 @@ fn an_empty_pipeline_is_none() {
     }
 }
 
-/// gst-launch-1.0 starts these and fails later, or never.
+/// gst-launch-1.0 starts these, and they fail later or never work.
 #[test]
 fn caps_that_can_never_meet_are_found_before_anything_runs() {
     let (toolbox, _state) = open();
     for (pipeline, from, to) in [
-        // One muxer takes byte-stream alone, the other avc alone, and the parser before the tee can give one of them.
+        // One muxer accepts only byte-stream, the other only avc, and the parser before the tee can output one of them.
         (
             "videotestsrc ! x264enc ! h264parse ! tee name=t t. ! queue ! mpegtsmux ! fakesink t. ! queue ! mp4mux ! fakesink",
             "h264parse",
@@ -153,7 +153,7 @@ fn what_will_not_work_as_meant_is_a_warning() {
     }
 }
 
-/// People and models copy command lines.
+/// Users and models copy command lines.
 #[test]
 fn a_whole_command_line_is_understood() {
     let (toolbox, _state) = open();
@@ -175,7 +175,7 @@ fn a_whole_command_line_is_understood() {
     }
 }
 
-/// The policy says no before anything is made, and where.
+/// The policy refuses it before anything is made, with the position.
 #[test]
 fn what_the_configuration_does_not_allow_is_refused_with_its_key() {
     let state = tempfile::tempdir().unwrap();

@@ -74,7 +74,7 @@ pub(crate) struct Pad {
     pub(crate) template: Option<String>,
 }
 
-/// Reads an element. Makes one, in NULL state.
+/// Reads an element's data; makes one element, in NULL state.
 pub(super) fn read(name: &str) -> Result<ElementInfo, CatalogError> {
     let factory = gst::ElementFactory::find(name).ok_or_else(|| CatalogError::Unknown(name.to_owned()))?;
     let element = factory.create().build().map_err(|error| CatalogError::Broken {
@@ -88,7 +88,7 @@ pub(super) fn read(name: &str) -> Result<ElementInfo, CatalogError> {
         .filter_map(|spec| {
             let mut property = property::read(&element, spec);
             if spec.name() == "name" {
-                // A new element is numbered by how many this process has made.
+                // The default name ends in a count of the elements made in this process.
                 let name = element.name();
                 property.default = json!(format!(
                     "{}0",
@@ -144,7 +144,7 @@ pub(super) fn rank_name(rank: gst::Rank) -> String {
         (gst::Rank::MARGINAL, "marginal"),
         (gst::Rank::NONE, "none"),
     ];
-    // As gst-inspect-1.0 does: the nearest named one and the distance from it.
+    // Like gst-inspect-1.0: the nearest named rank and the distance from it.
     let nearest = named
         .iter()
         .min_by_key(|(named, _)| (value - i32::from(*named)).abs());

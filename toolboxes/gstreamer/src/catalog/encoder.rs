@@ -1,4 +1,4 @@
-//! Encoders, and what they can do.
+//! Encoders and their capabilities.
 
 use std::collections::BTreeMap;
 
@@ -91,14 +91,14 @@ pub(crate) struct Setting {
     pub(crate) description: Value,
 }
 
-/// The factories of the encoder class that fit; hardware first, then by rank.
+/// The matching factories of the encoder class: hardware first, then by rank.
 pub(super) fn factories(codec: Codec, media: Option<Media>) -> Vec<gst::ElementFactory> {
     let mut factories: Vec<gst::ElementFactory> =
         gst::ElementFactory::factories_with_type(gst::ElementFactoryType::ENCODER, gst::Rank::NONE)
             .into_iter()
             .filter(|factory| match media {
                 Some(media) => is_media(factory, media),
-                // The class holds encrypters and packers, too.
+                // The class also includes encrypters and packers.
                 None => [Media::Video, Media::Audio, Media::Image]
                     .into_iter()
                     .any(|media| is_media(factory, media)),
@@ -149,7 +149,7 @@ fn class_evidence(factory: &gst::ElementFactory) -> Option<String> {
     hardware.then(|| format!("its class is {}", factory.klass()))
 }
 
-/// Memory that is not the CPU's is a device's.
+/// Memory that is not the CPU's indicates a hardware encoder.
 fn memory_evidence(factory: &gst::ElementFactory) -> Option<String> {
     let caps = pads(factory, gst::PadDirection::Sink).find_map(|caps| {
         (!caps.is_any()).then_some(())?;
@@ -163,7 +163,7 @@ fn memory_evidence(factory: &gst::ElementFactory) -> Option<String> {
     Some(format!("it takes {caps}"))
 }
 
-/// All about an encoder. `custom` are the plugins that came with the board.
+/// Describes an encoder. `custom` are the plugins that came with the board.
 pub(super) fn describe(factory: &gst::ElementFactory, info: &ElementInfo, custom: &[String]) -> Encoder {
     let plugin = info.plugin.as_ref().map(|plugin| plugin.name.clone());
     let evidence = class_evidence(factory)
@@ -175,7 +175,8 @@ pub(super) fn describe(factory: &gst::ElementFactory, info: &ElementInfo, custom
             Some(format!("it has the property {property}"))
         })
         .or_else(|| {
-            // Vendors do not all use the class for hardware; who ships a video encoder of his own has the chip for it.
+            // Not all vendors use the class for hardware; a vendor that ships its own video encoder has the chip for
+            // it.
             let custom = plugin.as_ref().is_some_and(|plugin| custom.contains(plugin));
             (custom && is_media(factory, Media::Video)).then(|| "its plugin came with the board".to_owned())
         });
@@ -201,13 +202,13 @@ pub(super) fn describe(factory: &gst::ElementFactory, info: &ElementInfo, custom
     }
 }
 
-/// `H.264` and the like, in GStreamer's own words where it has them.
+/// The codec's name, such as `H.264`, from GStreamer where it has one.
 fn codec_name(caps: &gst::Caps) -> String {
     let mut fixed = caps.clone();
     fixed.fixate();
     let text = gst_pbutils::pb_utils_get_codec_description(&fixed);
     let text = text.as_str();
-    // It adds the profile that fixating happened to choose: `H.264 (Constrained Baseline Profile)`.
+    // GStreamer adds the profile that fixating happened to choose: `H.264 (Constrained Baseline Profile)`.
     text.split(" (").next().unwrap_or(text).to_owned()
 }
 
@@ -232,7 +233,7 @@ fn max_resolution(factory: &gst::ElementFactory) -> Option<String> {
         .map(|(width, height)| format!("{width}x{height}"))
 }
 
-/// The largest value a field of caps may have.
+/// The largest value of a field in caps.
 fn largest(structure: &gst::StructureRef, field: &str) -> Option<i32> {
     let value = structure.value(field).ok()?;
     if let Ok(one) = value.get::<i32>() {
@@ -261,7 +262,7 @@ fn field_values(all: impl Iterator<Item = gst::Caps>, field: &str) -> Vec<String
     values
 }
 
-/// The property that sets the bitrate, its unit in the words of the plugin, and its limit in bit/s.
+/// The property that sets the bitrate, its unit according to the plugin, and its limit in bit/s.
 fn bitrate(properties: &Map<String, Value>) -> (Option<String>, Option<&'static str>, Option<u64>) {
     let found = ["bitrate", "target-bitrate", "bps"]
         .into_iter()
@@ -286,7 +287,7 @@ fn bitrate(properties: &Map<String, Value>) -> (Option<String>, Option<&'static 
     } else {
         None
     };
-    // The largest number of its type is no limit.
+    // The largest number of the type is no limit.
     let unlimited = [
         u64::from(u32::MAX),
         i32::MAX.unsigned_abs().into(),
@@ -303,7 +304,7 @@ fn bitrate(properties: &Map<String, Value>) -> (Option<String>, Option<&'static 
     (Some(name.to_owned()), unit, max)
 }
 
-/// Without what every element has, and what is not to be used.
+/// The properties other than those of every element and the deprecated ones.
 fn own_properties(info: &ElementInfo) -> BTreeMap<String, Setting> {
     let common = ["GstObject", "GstVideoEncoder", "GstAudioEncoder", "GstElement"];
     let own = info.properties.iter().filter(|(_, property)| {

@@ -1,4 +1,4 @@
-//! Plugins, and where they come from.
+//! Plugins and their origin.
 
 use std::collections::HashSet;
 use std::fs;
@@ -28,7 +28,7 @@ pub(crate) struct PluginInfo {
     pub(crate) origin: String,
 }
 
-/// What a plugin says about itself.
+/// Describes a plugin.
 pub(super) fn describe(plugin: &gst::Plugin) -> PluginInfo {
     PluginInfo {
         name: plugin.plugin_name().to_string(),
@@ -42,7 +42,8 @@ pub(super) fn describe(plugin: &gst::Plugin) -> PluginInfo {
     }
 }
 
-/// The modules GStreamer itself releases (<https://gstreamer.freedesktop.org/modules/>); plugins name theirs.
+/// The modules that GStreamer itself releases (<https://gstreamer.freedesktop.org/modules/>); plugins name their
+/// module.
 const UPSTREAM: &[&str] = &[
     "gstreamer",
     "gst-plugins-base",
@@ -60,12 +61,12 @@ const UPSTREAM: &[&str] = &[
     "gst-plugins-rs",
 ];
 
-/// The names of the plugins that come neither from GStreamer's own modules nor from the distribution, sorted.
+/// The names of the plugins that are neither from GStreamer's own modules nor from the distribution, sorted.
 pub(super) fn custom() -> Vec<String> {
     let foreign: Vec<gst::Plugin> = gst::Registry::get()
         .plugins()
         .into_iter()
-        // Those without a file are part of the core or of this process.
+        // A plugin without a file is part of the core or of this process.
         .filter(|plugin| plugin.filename().is_some() && !UPSTREAM.contains(&plugin.source().as_str()))
         .collect();
     if foreign.is_empty() {
@@ -82,9 +83,9 @@ pub(super) fn custom() -> Vec<String> {
     names
 }
 
-/// What the distribution's own people have packaged, where dpkg is the package manager.
+/// The packages maintained by the distribution, where dpkg is the package manager.
 ///
-/// A board's vendor ships Debian packages, too: so it counts who maintains a package, not that there is one.
+/// A board's vendor ships Debian packages, too, so the maintainer of a package decides.
 struct Distribution {
     root: PathBuf,
     packages: HashSet<String>,
@@ -108,9 +109,9 @@ impl Distribution {
         }
     }
 
-    /// Whether one of its packages has this file.
+    /// Whether one of the packages contains this file.
     fn has(&self, file: &Path) -> bool {
-        // `/lib` is a link to `/usr/lib` today; packages name either.
+        // `/lib` is a link to `/usr/lib` today; packages use either path.
         let real = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
         let short = real.strip_prefix("/usr").map(|rest| Path::new("/").join(rest));
         let wanted: Vec<&Path> = [Some(file), Some(real.as_path()), short.as_deref().ok()]

@@ -1,4 +1,4 @@
-//! Properties, as their specifications say.
+//! Properties, from their specifications.
 
 use gst::glib;
 use gst::prelude::*;
@@ -71,11 +71,11 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Reads one property of an element that has just been made.
+/// Reads one property of a newly made element.
 pub(super) fn read(element: &gst::Element, spec: &glib::ParamSpec) -> Property {
     let flags = spec.flags();
     let readable = flags.contains(glib::ParamFlags::READABLE);
-    // What a new element has is what one gets, and what gst-inspect-1.0 shows; it can differ from the specification's.
+    // The value of a new element counts, as in gst-inspect-1.0; it can differ from the specification's default.
     let default = if readable {
         to_json(&element.property_value(spec.name()))
     } else {
@@ -166,7 +166,7 @@ fn kind(spec: &glib::ParamSpec) -> &'static str {
     "other"
 }
 
-/// The smallest and the largest value, where the specification has them.
+/// The smallest and the largest value, if the specification has them.
 pub(crate) fn range(spec: &glib::ParamSpec) -> Option<(Value, Value)> {
     macro_rules! numeric {
         ($($of:ty),*) => {
@@ -191,7 +191,7 @@ pub(crate) fn range(spec: &glib::ParamSpec) -> Option<(Value, Value)> {
     Some((json!(fraction(spec.minimum())), json!(fraction(spec.maximum()))))
 }
 
-/// The short name of these bits, or those of their parts with `+` between them, the last first: as gst-inspect-1.0 does.
+/// The short name of these bits, or the names of their parts joined with `+`, the last first, like gst-inspect-1.0.
 fn flag_names(class: &glib::FlagsClass, bits: u32) -> String {
     if let Some(whole) = class.values().iter().find(|value| value.value() == bits) {
         return whole.nick().to_owned();
@@ -229,8 +229,8 @@ fn enum_values(of: glib::Type) -> Option<Vec<EnumValue>> {
     Some(class.values().iter().map(value).collect())
 }
 
-/// A value as JSON: numbers, truth and text as themselves, an enumeration by its short name, the rest as GStreamer
-/// writes it; null for what cannot be written.
+/// A value as JSON: numbers, booleans and strings as they are, an enumeration by its short name, everything else in
+/// GStreamer's notation; null if that is not possible.
 pub(super) fn to_json(value: &glib::Value) -> Value {
     macro_rules! plain {
         ($($of:ty),*) => {
@@ -241,7 +241,7 @@ pub(super) fn to_json(value: &glib::Value) -> Value {
     }
     plain!(bool, i32, u32, i64, u64, i8, u8, f64, Option<String>);
     if let Ok(value) = value.get::<f32>() {
-        // Through text, so that 1.4 stays 1.4 and does not become 1.399999976158142.
+        // Through text, so that 1.4 does not become 1.399999976158142.
         return value
             .to_string()
             .parse::<f64>()
@@ -254,7 +254,7 @@ pub(super) fn to_json(value: &glib::Value) -> Value {
         return json!(long.0);
     }
     if let Some((class, value)) = glib::EnumValue::from_value(value) {
-        // Of several names of one number the last, as gst-inspect-1.0 does.
+        // If one number has several names, the last one, like gst-inspect-1.0.
         let last = class
             .values()
             .iter()
@@ -271,7 +271,7 @@ pub(super) fn to_json(value: &glib::Value) -> Value {
     if let Ok(value) = value.get::<gst::Fraction>() {
         return json!(fraction(value));
     }
-    // GStreamer writes these without asking whether there is one.
+    // GStreamer serializes these even when there is no value.
     if matches!(value.get::<Option<gst::Structure>>(), Ok(None))
         || value.type_() == gst::Sample::static_type()
     {
@@ -286,8 +286,8 @@ pub(super) fn to_json(value: &glib::Value) -> Value {
     })
 }
 
-/// Whether a text that the parser accepts is a number outside a property's range. GStreamer then keeps the old value, or,
-/// of an integer with more bits than the property has, the lower bits.
+/// Whether a text that the parser accepts is a number outside a property's range. GStreamer then keeps the old value,
+/// or takes the lower bits of an integer that is too wide for the property.
 pub(crate) fn is_out_of_range(spec: &glib::ParamSpec, text: &str) -> bool {
     let Some((min, max)) = range(spec) else {
         return false;
@@ -296,7 +296,7 @@ pub(crate) fn is_out_of_range(spec: &glib::ParamSpec, text: &str) -> bool {
     let set = || number(&to_json(&glib::Value::deserialize_with_pspec(text, spec).ok()?));
     match (written.or_else(set), number(&min), number(&max)) {
         (Some(value), Some(min), Some(max)) => {
-            // -1 stands for the largest value of a type without sign.
+            // -1 means the largest value of an unsigned type.
             let wrapped = value == -1.0 && min == 0.0 && set().is_some_and(|set| set <= max);
             !(min..=max).contains(&value) && !wrapped
         }
@@ -304,7 +304,7 @@ pub(crate) fn is_out_of_range(spec: &glib::ParamSpec, text: &str) -> bool {
     }
 }
 
-/// Whether a property should not be used any more: not all plugins set the flag, some only say so.
+/// Whether a property is deprecated: some plugins say so only in the description.
 pub(crate) fn is_deprecated(spec: &glib::ParamSpec) -> bool {
     let says = spec
         .blurb()
@@ -314,7 +314,7 @@ pub(crate) fn is_deprecated(spec: &glib::ParamSpec) -> bool {
     says || spec.flags().contains(glib::ParamFlags::DEPRECATED)
 }
 
-/// A number for comparing; 64-bit integers beyond 2^53 are compared as their nearest doubles.
+/// A number for comparisons; 64-bit integers beyond 2^53 are compared as their nearest doubles.
 fn number(value: &Value) -> Option<f64> {
     if let Value::String(text) = value {
         let (numerator, denominator) = text.split_once('/')?;

@@ -1,4 +1,4 @@
-//! Finding elements.
+//! The search for elements.
 
 use std::str::FromStr;
 
@@ -7,20 +7,20 @@ use ovos_toolbox_sdk::prelude::*;
 
 use super::element::{is_deprecated, rank_name};
 
-/// What is looked for: everything that is given has to fit.
+/// A query; all given criteria have to match.
 #[derive(Debug, Default)]
 pub(crate) struct Query {
-    /// Words that stand in its name, long name, description, class or plugin.
+    /// Words in the name, long name, description, class or plugin.
     pub(crate) words: Vec<String>,
-    /// Parts of its class.
+    /// Parts of the class.
     pub(crate) class: Vec<String>,
-    /// What one of its pads can pass.
+    /// Caps that one of its pads can pass.
     pub(crate) caps: Option<String>,
     /// The direction of that pad.
     pub(crate) direction: Option<gst::PadDirection>,
-    /// At least this rank.
+    /// The lowest rank.
     pub(crate) rank: Option<i32>,
-    /// At most so many.
+    /// Greatest number of results.
     pub(crate) limit: usize,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Rank {
 }
 
 impl Rank {
-    /// Its number.
+    /// GStreamer's number of the rank.
     pub(crate) fn value(self) -> i32 {
         match self {
             Self::None => gst::Rank::NONE.into(),
@@ -80,10 +80,10 @@ pub(crate) struct Match {
     pub(crate) deprecated: bool,
 }
 
-/// Looks through the registry.
+/// Searches the registry.
 ///
 /// # Errors
-/// The caps are none.
+/// The caps are invalid.
 pub(super) fn search(query: &Query) -> Result<Found, String> {
     let caps = query
         .caps
@@ -120,7 +120,7 @@ pub(super) fn search(query: &Query) -> Result<Found, String> {
     })
 }
 
-/// 0 for a name that is the words, more the further off they stand, `None` when one is missing.
+/// The distance of a match: 0 if the name equals the words, more for weaker matches, `None` if a word is missing.
 fn closeness(factory: &gst::ElementFactory, words: &[String]) -> Option<u8> {
     let name = factory.name().to_lowercase();
     if words.iter().all(|word| name == *word) {
@@ -136,7 +136,7 @@ fn closeness(factory: &gst::ElementFactory, words: &[String]) -> Option<u8> {
         text.split(|letter: char| !letter.is_alphanumeric())
             .any(|part| part.starts_with(word.as_str()))
     };
-    // "payload" is what a payloader is found by, rather than a depayloader.
+    // "payload" should find a payloader rather than a depayloader.
     if words
         .iter()
         .all(|word| name.contains(word) || starts(&long, word))
@@ -158,7 +158,7 @@ fn closeness(factory: &gst::ElementFactory, words: &[String]) -> Option<u8> {
 fn passes(factory: &gst::ElementFactory, caps: &gst::Caps, direction: Option<gst::PadDirection>) -> bool {
     factory.static_pad_templates().into_iter().any(|template| {
         let own = template.caps();
-        // A pad that takes anything says nothing.
+        // A pad that accepts any caps does not match.
         !own.is_any()
             && direction.is_none_or(|direction| template.direction() == direction)
             && own.can_intersect(caps)

@@ -1,7 +1,7 @@
-//! An element's data sheet: what is known about it, and the same as JSON text.
+//! An element's data sheet, together with its JSON text.
 //!
-//! The text is written once: nothing on the sheet changes until the registry does, and writing it takes longer than
-//! everything else about an answer. Read [`Sheet`].
+//! The text is written once: it changes only with the registry, and writing it takes longer than the rest of an answer.
+//! Read [`Sheet`].
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::element::ElementInfo;
 
-/// All about an element. As JSON it is its [`ElementInfo`].
+/// The data of an element. Its JSON is that of [`ElementInfo`].
 #[derive(Debug)]
 pub(crate) struct Sheet {
     pub(super) info: ElementInfo,
@@ -20,10 +20,10 @@ pub(crate) struct Sheet {
 }
 
 impl Sheet {
-    /// Writes the text.
+    /// Serializes the text.
     ///
     /// # Errors
-    /// What is known cannot be written as JSON.
+    /// The data cannot be written as JSON.
     pub(super) fn of(info: ElementInfo) -> serde_json::Result<Self> {
         let text = to_raw_value(&info)?;
         Ok(Self { info, text })

@@ -1,4 +1,4 @@
-//! The reading itself: one pass over the text.
+//! The reader: one pass over the text.
 
 use super::{Description, ElementText, Endpoint, LinkText, Problem, PropertyText};
 
@@ -22,12 +22,12 @@ struct Reader<'a> {
     chains: Vec<Chain>,
 }
 
-/// Where a chain of elements is.
+/// The state of a chain of elements.
 #[derive(Default)]
 struct Chain {
     last: Option<Endpoint>,
     link: Option<Link>,
-    /// Where the bin was opened.
+    /// Position of the bin's opening.
     opened: usize,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         let rest = self.rest();
         let legal = |letter: char| letter.is_alphanumeric() || "-_%:".contains(letter);
         let mut length = rest.find(|letter| !legal(letter)).unwrap_or(rest.len());
-        // The colon of an address belongs to it, the one of `child::property` to the name.
+        // The colon of an address belongs to the address, the one of `child::property` to the name.
         if rest[length..].starts_with("//") && rest[..length].ends_with(':') {
             length -= 1;
         }
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What is no identifier: an address, caps in the wrong place, or nothing known.
+    /// A word that is no identifier: an address, misplaced caps, or unknown.
     fn odd(&mut self) {
         let at = self.at;
         let word = self.value();
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
     fn property(&mut self, at: usize, name: &str) {
         let value_at = self.at;
         let value = self.value();
-        // A property after `(` belongs to the bin, which is the element before.
+        // A property after `(` belongs to the bin, which is the preceding element.
         let index = match self.chain().last {
             Some(Endpoint::Element(index, _)) => Some(index),
             Some(Endpoint::Reference(..)) => None,
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string: in quotes, or up to the next space; without quotes and escapes.
+    /// A string, quoted or up to the next space; returned without quotes and escapes.
     fn value(&mut self) -> String {
         let start = self.at;
         let mut letters = self.rest().char_indices();
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether it starts with a media type, such as `video/x-raw`.
+/// Whether the text starts with a media type, such as `video/x-raw`.
 fn is_mime(text: &str) -> bool {
     let legal = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     let Some((kind, rest)) = text.split_once('/') else {
@@ -289,7 +289,7 @@ fn is_mime(text: &str) -> bool {
     !kind.is_empty() && kind.chars().all(legal) && rest.starts_with(legal)
 }
 
-/// Where `wanted` stands for the first time without a backslash before it.
+/// Position of the first `wanted` that is not escaped with a backslash.
 fn unescaped(text: &str, wanted: char) -> Option<usize> {
     let mut letters = text.char_indices();
     while let Some((index, letter)) = letters.next() {

@@ -1,14 +1,14 @@
-//! Descriptions that are written as for a shell.
+//! Descriptions in shell syntax.
 //!
-//! People and models copy command lines: `gst-launch-1.0 -e videotestsrc ! "video/x-raw, width=320" ! fakesink`. There
+//! Users and models copy command lines: `gst-launch-1.0 -e videotestsrc ! "video/x-raw, width=320" ! fakesink`. There
 //! the quotes are for the shell, and gst-launch-1.0 escapes the spaces of its arguments before it parses them.
 
 use std::borrow::Cow;
 
-/// The text the parser is to be given.
+/// Converts a text to the parser's syntax.
 ///
-/// A text that starts with `gst-launch-1.0`, or in which a word starts with a quote (which the parser knows after a `=`
-/// alone), is taken as a command line; any other is left as it is.
+/// A text that starts with `gst-launch-1.0`, or that has a quote at the start of a word (which the parser allows only
+/// after a `=`), is read as a command line; any other text is unchanged.
 pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
     let text = text.trim();
     let command = text
@@ -21,7 +21,7 @@ pub(crate) fn normalize(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `-e`, `-v`, `--eos-on-shutdown`: for the program, not for the pipeline.
+/// `-e`, `-v`, `--eos-on-shutdown`: options of the program, not part of the pipeline.
 fn is_option(word: &str) -> bool {
     word.starts_with('-')
 }
@@ -50,7 +50,7 @@ fn has_quoted_word(text: &str) -> bool {
     false
 }
 
-/// The words of a command line: quotes and backslashes as in sh, and nothing else of it.
+/// Splits a command line into words, with the quotes and backslashes of sh but no other shell syntax.
 fn words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut word: Option<String> = None;
@@ -78,7 +78,7 @@ fn words(text: &str) -> Vec<String> {
     found
 }
 
-/// As gst-launch-1.0 puts its arguments together: spaces outside double quotes are escaped.
+/// Joins the words like gst-launch-1.0: spaces outside double quotes are escaped.
 fn join(words: impl IntoIterator<Item = String>) -> String {
     let mut text = String::new();
     for word in words {

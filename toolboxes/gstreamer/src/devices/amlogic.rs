@@ -1,8 +1,8 @@
 //! The HDMI input of Amlogic's chips.
 //!
-//! Their kernels have the devices `/dev/vdin<n>` and say what the receiver sees in `/sys/class/hdmirx/hdmirx0/info`:
-//! one `Name: value` a line, among them `Hactive`, `Vactive`, `Interlace` and `Frame Rate` in hundredths of a picture a
-//! second. Some write `1920x1080p60hz` instead.
+//! Amlogic kernels have the devices `/dev/vdin<n>` and report the received signal in `/sys/class/hdmirx/hdmirx0/info`:
+//! one `Name: value` per line, among them `Hactive`, `Vactive`, `Interlace` and `Frame Rate` in hundredths of a frame
+//! per second. Some write `1920x1080p60hz` instead.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::v4l2::{Incoming, Signal};
 use crate::config::Config;
 
-/// What comes in; `None` on machines without such a receiver.
+/// The received signal; `None` without such a receiver.
 pub(super) fn incoming(config: &Config) -> Option<Incoming> {
     let class = config.below_sysroot("/sys/class/hdmirx");
     let receiver = fs::read_dir(class)
@@ -25,7 +25,7 @@ pub(super) fn incoming(config: &Config) -> Option<Incoming> {
     })
 }
 
-/// The inputs there are, by number.
+/// The inputs, by number.
 pub(super) fn inputs(config: &Config) -> Vec<(String, PathBuf)> {
     let Ok(entries) = fs::read_dir(config.below_sysroot("/dev")) else {
         return Vec::new();
@@ -63,13 +63,13 @@ fn read(info: &str) -> Option<Signal> {
         return None;
     }
     let interlaced = field("Interlace").is_some_and(|interlaced| interlaced != 0);
-    // Of an interlaced picture it counts the lines of one half: 540 of 1080, at most 576.
+    // For an interlaced signal it reports the lines of one field: 540 of 1080, at most 576.
     let height = if interlaced && lines <= 576 {
         lines * 2
     } else {
         lines
     };
-    // Hundredths in the kernels that are around; whole pictures in old ones.
+    // Hundredths in current kernels, whole frames in old ones.
     let rate = if rate > 1000 {
         f64::from(rate) / 100.0
     } else {

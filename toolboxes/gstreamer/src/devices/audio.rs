@@ -1,4 +1,4 @@
-//! Where sound comes from and goes to: ALSA, as procfs shows it.
+//! Audio devices of ALSA, from procfs.
 
 use std::fs;
 use std::io;
@@ -39,7 +39,7 @@ pub(crate) struct AudioDevice {
     pub(crate) caps: Option<String>,
 }
 
-/// What the kernel has, below the folder that stands for `/`.
+/// The kernel's devices, below `sysroot`.
 pub(super) fn list(config: &Config, owner: &dyn Fn(&str) -> Option<String>) -> Vec<AudioDevice> {
     let pcm = fs::read_to_string(config.below_sysroot("/proc/asound/pcm")).unwrap_or_default();
     let cards = fs::read_to_string(config.below_sysroot("/proc/asound/cards")).unwrap_or_default();
@@ -142,7 +142,7 @@ fn card_name(cards: &str, number: u32) -> Option<String> {
     })
 }
 
-/// The status says `closed`, or who has it.
+/// Whether the device is in use; the status is `closed` or names the owner.
 fn busy(status: &std::path::Path) -> Option<String> {
     let status = fs::read_to_string(status).ok()?;
     let owner = status

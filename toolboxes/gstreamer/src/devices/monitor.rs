@@ -1,7 +1,7 @@
-//! GStreamer's own list of devices, kept while the toolbox runs.
+//! GStreamer's device monitor, which runs as long as the toolbox.
 //!
-//! It knows what the kernel's lists do not: cameras of PipeWire, sound servers, network sources that announce
-//! themselves. What comes and goes is sent as events.
+//! It reports devices that the kernel does not: PipeWire cameras, sound servers, network sources that announce
+//! themselves. Added and removed devices are sent as events.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use super::video::VideoDevice;
 /// A device monitor.
 pub(crate) struct Monitor {
     monitor: gst::DeviceMonitor,
-    /// Starting can take long (a sound server that does not answer): it happens in the background, once.
+    /// Starting may take long (a sound server that does not answer), so it happens once, in the background.
     started: std::sync::Arc<Mutex<Started>>,
 }
 
@@ -27,7 +27,7 @@ enum Started {
 }
 
 impl Monitor {
-    /// Starts to watch, in the background.
+    /// Starts the monitor in the background.
     pub(crate) fn start(host: &Host) -> Self {
         let monitor = gst::DeviceMonitor::new();
         for class in ["Video/Source", "Audio/Source", "Audio/Sink"] {
@@ -47,7 +47,7 @@ impl Monitor {
             if done.await.is_err() {
                 return;
             }
-            // What was there from the start is no news; it does not come as a message either.
+            // Devices present at the start are not reported; they do not arrive as messages either.
             while let Some(message) = messages.next().await {
                 report(&events, &message);
             }
@@ -55,7 +55,7 @@ impl Monitor {
         Self { monitor, started }
     }
 
-    /// Ends the watch. Blocks.
+    /// Stops the monitor. Blocks.
     pub(super) fn stop(&self) {
         let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut *started, Started::Stopped) == Started::Yes {
@@ -63,7 +63,7 @@ impl Monitor {
         }
     }
 
-    /// The devices; none while it starts.
+    /// The devices; none until it has started.
     fn devices(&self) -> Vec<gst::Device> {
         match self.started.try_lock() {
             Ok(started) if *started == Started::Yes => self.monitor.devices().into_iter().collect(),
@@ -71,7 +71,7 @@ impl Monitor {
         }
     }
 
-    /// Adds elements and caps to the devices that are known, and those that are not.
+    /// Adds elements and caps to the known devices, and appends the unknown ones.
     pub(super) fn add_video(&self, known: &mut Vec<VideoDevice>, owner: &dyn Fn(&str) -> Option<String>) {
         for device in self
             .devices()
@@ -110,7 +110,7 @@ impl Monitor {
         }
     }
 
-    /// As for video.
+    /// The same for audio devices.
     pub(super) fn add_audio(&self, known: &mut Vec<AudioDevice>, owner: &dyn Fn(&str) -> Option<String>) {
         for device in &self.devices() {
             let direction = if device.has_classes("Audio/Source") {
@@ -152,7 +152,7 @@ impl Monitor {
 /// A device as GStreamer describes it.
 struct Found {
     name: String,
-    /// What its element's `device` is set to.
+    /// The value of its element's property `device`.
     path: Option<String>,
     element: Option<String>,
     caps: Option<String>,

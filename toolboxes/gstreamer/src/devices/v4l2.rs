@@ -1,4 +1,4 @@
-//! What video devices say about themselves, through Video4Linux.
+//! Queries to video devices through Video4Linux.
 
 mod kernel;
 
@@ -11,16 +11,17 @@ use ovos_toolbox_sdk::prelude::*;
 
 pub(super) use kernel::Kernel;
 
-/// Asks one device. Tests answer in the kernel's place.
+/// Queries one device. Tests replace the kernel.
 pub(super) trait Probe: Send + Sync {
-    /// Opens a device and asks what it can do. Does not change it.
+    /// Opens a device and queries its capabilities, without changing it.
     ///
     /// # Errors
     /// It cannot be opened, or is no video device.
     fn ask(&self, path: &Path) -> io::Result<Answer>;
 }
 
-/// Asks devices, but none that streams: some drivers of vendors stop when somebody else opens and closes theirs.
+/// Queries devices except those that stream: some vendors' drivers stop a stream when another process opens and closes
+/// the device.
 pub(super) struct Inquiry {
     probe: Box<dyn Probe>,
     answers: Mutex<HashMap<PathBuf, Answer>>,
@@ -34,7 +35,7 @@ impl Inquiry {
         }
     }
 
-    /// What a device says, or said before one of our pipelines had it (`held`).
+    /// The device's answer, or an earlier answer if one of our pipelines holds the device (`held`).
     ///
     /// # Errors
     /// It cannot be opened, or is no video device.
@@ -47,24 +48,24 @@ impl Inquiry {
                 ..Answer::default()
             }));
         }
-        // Not under the lock: a device may take its time.
+        // Without the lock: a device may answer slowly.
         let answer = self.probe.ask(path)?;
         answers().insert(path.to_owned(), answer.clone());
         Ok(answer)
     }
 }
 
-/// What a device said.
+/// The answer of a device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Answer {
     pub(super) driver: String,
     pub(super) card: String,
     /// Such as `usb-0000:00:14.0-2` or `platform:vdin`.
     pub(super) bus: String,
-    /// Whether pictures can be taken from it.
+    /// Whether it can capture video.
     pub(super) captures: bool,
     pub(super) formats: Vec<Format>,
-    /// What comes in through the cable; `None` where there is no such question to ask.
+    /// The incoming signal; `None` if the device cannot report it.
     pub(super) signal: Option<Incoming>,
 }
 
@@ -110,14 +111,14 @@ pub(crate) struct SizeRange {
     pub(crate) max_height: u32,
 }
 
-/// What comes in through a cable.
+/// The state of a cable input.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Incoming {
-    /// Nothing: no cable, or a source that is off.
+    /// No signal: no cable, or a source that is off.
     Nothing,
-    /// Something the receiver cannot hold on to.
+    /// A signal that the receiver cannot lock onto.
     Unstable,
-    /// Pictures.
+    /// A signal.
     Signal(Signal),
 }
 
@@ -147,7 +148,7 @@ impl Signal {
         format!("{}x{}{scan}@{}", self.width, self.height, self.shown_rate())
     }
 
-    /// 60 for 59.94, too: that is what people call it, and `rate` has the other.
+    /// 59.94 is shown as 60, the usual name; `rate` has the exact value.
     fn shown_rate(&self) -> String {
         format!("{:.0}", self.rate)
     }

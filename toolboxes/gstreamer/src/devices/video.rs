@@ -1,4 +1,4 @@
-//! Where pictures come from.
+//! Video inputs.
 
 use std::fs;
 use std::io;
@@ -51,7 +51,7 @@ pub(crate) struct VideoDevice {
     pub(crate) caps: Option<String>,
 }
 
-/// What the kernel has, below the folder that stands for `/`.
+/// The kernel's devices, below `sysroot`.
 pub(super) fn list(
     config: &Config,
     inquiry: &Inquiry,
@@ -63,7 +63,7 @@ pub(super) fn list(
         devices.push(hdmi_in(&device, &path, inquiry, hdmi.clone(), owner(&device)));
     }
     for node in nodes(config) {
-        // A vdin can have a video node, too: it is in the list.
+        // A vdin that also has a video node is already listed.
         if !devices
             .iter()
             .any(|known: &VideoDevice| known.device == node.device)
@@ -74,11 +74,11 @@ pub(super) fn list(
     devices
 }
 
-/// A node of Video4Linux.
+/// A Video4Linux node.
 struct Node {
     device: String,
     path: PathBuf,
-    /// What sysfs calls it.
+    /// Its name in sysfs.
     name: String,
     on_usb: bool,
 }
@@ -90,7 +90,7 @@ fn nodes(config: &Config) -> Vec<Node> {
     let mut names: Vec<String> = entries
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
-        // Others are radios, teletext and parts of bigger devices.
+        // Others are radios, teletext and parts of larger devices.
         .filter(|name| name.starts_with("video") || name.starts_with("vdin"))
         .collect();
     // video2 before video10.
@@ -126,7 +126,7 @@ fn hdmi_in(
     let mut answer = asked.as_ref().ok().cloned().unwrap_or_default();
     answer.signal = hdmi.or(answer.signal);
     let problem = match asked {
-        // Older kernels give the vdin no Video4Linux; that it can be opened is enough.
+        // Older kernels have no Video4Linux for the vdin; it counts as available if it can be opened.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOTTY.raw_os_error()) => None,
         Err(error) => Some(why(&error, path)),
         Ok(_) => None,
@@ -135,7 +135,7 @@ fn hdmi_in(
     describe(device, name, "hdmi-in", answer, problem, owner)
 }
 
-/// A camera, or another input; `None` for what gives no pictures, such as a decoder.
+/// A camera or another input; `None` for a device that does not capture, such as a decoder.
 fn camera(node: &Node, inquiry: &Inquiry, owner: Option<String>) -> Option<VideoDevice> {
     let (answer, problem) = match inquiry.ask(&node.path, owner.is_some()) {
         Ok(answer) if !answer.captures => return None,
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
     use crate::config::Written;
 
-    /// A kernel that answers what it was told to, and once about `video0`, which then streams.
+    /// A fake kernel with given answers. It answers once about `video0`, which streams afterwards.
     struct Told(HashMap<&'static str, Result<Answer, i32>>, AtomicBool);
 
     impl Probe for Told {

@@ -1,20 +1,19 @@
-//! From a description to a pipeline that may run.
+//! Makes a checked pipeline from a description.
 //!
-//! Owns the order: the text is checked, parsed, and every element checked again. What comes out is in NULL state. Read
-//! [`build`].
+//! Owns the order: check the text, parse it, check every element again. The pipeline is in NULL state. Read [`build`].
 
 use gst::prelude::*;
 
 use crate::parse::{ParseFailure, parse};
 use crate::policy::{Policy, Refusal, Uses};
 
-/// A pipeline that may run, and what it uses.
+/// A checked pipeline, and what it uses.
 pub(crate) struct Built {
     pub(crate) pipeline: gst::Pipeline,
     pub(crate) uses: Uses,
 }
 
-/// Why there is none.
+/// Why there is no pipeline.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum BuildError {
@@ -31,7 +30,7 @@ pub(crate) enum BuildError {
 /// Makes a pipeline. Blocks: plugins may have to be loaded.
 ///
 /// # Errors
-/// It is not allowed, or not a pipeline.
+/// The description is not allowed or invalid.
 pub(crate) fn build(policy: &Policy, description: &str) -> Result<Built, BuildError> {
     policy.check_description(description)?;
     let pipeline = parse(description)?;

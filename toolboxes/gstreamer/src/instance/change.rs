@@ -1,7 +1,7 @@
-//! Properties that are changed while a pipeline runs.
+//! Changes of properties while a pipeline runs.
 //!
-//! Owns the way from JSON to a property's type and back, with its range and the policy in between: what does not fit is
-//! an error here and would be a panic there. Read [`set`].
+//! Converts JSON to a property's type and back, and checks range and policy: a value that does not fit is an error here
+//! and would be a panic in the bindings. Read [`set`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) struct Changed {
 /// Sets a property of a running pipeline, if the policy allows it. Blocks as long as the element does.
 ///
 /// # Errors
-/// There is no such element or property, the value does not fit, or it is not allowed.
+/// The element or property does not exist, the value does not fit, or it is not allowed.
 pub(super) fn set(
     policy: &Policy,
     pipeline: &gst::Pipeline,
@@ -69,7 +69,8 @@ pub(super) fn set(
         }
     };
     let before = read();
-    // What GLib itself would change (a fraction, flags, a character out of range) is a panic before anything is set.
+    // A value that GLib itself would adjust (a fraction, flags, a character out of range) panics before anything is
+    // set.
     let set = catch_unwind(AssertUnwindSafe(|| found.set_property_from_value(property, &new)));
     set.map_err(|_| {
         ToolError::bad_args(format!(
@@ -90,7 +91,7 @@ pub(super) fn names(pipeline: &gst::Pipeline) -> Vec<String> {
     found
 }
 
-/// JSON as a property's type: a text is read as gst-launch-1.0 reads it.
+/// Converts JSON to a property's type; strings use the syntax of gst-launch-1.0.
 fn to_value(spec: &glib::ParamSpec, value: &Value) -> Option<glib::Value> {
     let kind = spec.value_type();
     let text = match value {
@@ -102,17 +103,17 @@ fn to_value(spec: &glib::ParamSpec, value: &Value) -> Option<glib::Value> {
     if kind == glib::Type::STRING {
         return Some(text.to_value());
     }
-    // Elements cannot be exchanged while a pipeline runs.
+    // Elements cannot be replaced while a pipeline runs.
     if kind.is_a(glib::Type::OBJECT) || kind.is_a(glib::Type::POINTER) {
         return None;
     }
     glib::Value::deserialize(&text, kind).ok()
 }
 
-/// The range of a property that a number is outside of.
+/// The range of a property, if a number is outside it.
 fn outside(spec: &glib::ParamSpec, value: &glib::Value) -> Option<String> {
     fn check<T: Copy + PartialOrd + std::fmt::Display>(value: T, least: T, most: T) -> Option<String> {
-        // Not a number is in no range.
+        // NaN is in no range.
         (!(least..=most).contains(&value)).then(|| format!("{least} to {most}"))
     }
     macro_rules! range {
@@ -152,7 +153,7 @@ fn to_json(value: &glib::Value) -> Value {
     if let Ok(truth) = value.get::<bool>() {
         return json!(truth);
     }
-    // Not as a text, which need not be in UTF-8.
+    // Not as a string, because it may not be UTF-8.
     if let Ok(text) = value.get::<Option<PathBuf>>() {
         return json!(text.map(|text| text.to_string_lossy().into_owned()));
     }

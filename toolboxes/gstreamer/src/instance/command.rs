@@ -1,6 +1,6 @@
-//! What the thread of an instance is told, and by whom.
+//! The messages to the thread of an instance.
 //!
-//! Owns the messages between the table, the pipeline's own threads and the instance's thread. Read [`Input`].
+//! They come from the table, from the pipeline's own threads and from callers. Read [`Input`].
 
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::sync::oneshot;
@@ -8,25 +8,25 @@ use ovos_toolbox_sdk::tokio::sync::oneshot;
 use super::change::Changed;
 use crate::policy::Refusal;
 
-/// What the thread is told.
+/// An input of the thread.
 pub(super) enum Input {
-    /// The pipeline said something.
+    /// A message of the pipeline.
     Message(gst::Message),
-    /// An element or a change that is not allowed; it was made harmless.
+    /// A forbidden element or change, which was made harmless already.
     Refused(Refusal),
-    /// Somebody asks for something.
+    /// A caller's command.
     Command(Command),
 }
 
-/// What is asked of the thread. A reply that nobody waits for any more is dropped.
+/// A caller's command. A reply is dropped if the caller no longer waits.
 pub(super) enum Command {
     /// Ends the pipeline, with an end of stream first unless `grace` is zero.
     Stop { grace: Duration },
-    /// Holds the pipeline.
+    /// Pauses the pipeline.
     Pause(oneshot::Sender<Result<(), ToolError>>),
-    /// Goes on.
+    /// Resumes it.
     Resume(oneshot::Sender<Result<(), ToolError>>),
-    /// Asks the elements how far they are.
+    /// Updates the status from the elements.
     Refresh(oneshot::Sender<()>),
     /// Sets a property.
     Set {
@@ -38,7 +38,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Answers whoever waits that it cannot be done.
+    /// Replies that the command cannot be executed.
     pub(super) fn refuse(self, why: &str) {
         let error = || ToolError::busy(format!("not now: {why}"));
         match self {

@@ -1,6 +1,7 @@
-//! One instance, as the table and its thread share it.
+//! One instance, shared between the table and its thread.
 //!
-//! Owns what both of them and the pipeline's own threads touch; nothing here waits for an element. Read [`Instance`].
+//! Owns the state that both of them and the pipeline's own threads use; nothing here waits for an element. Read
+//! [`Instance`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -17,27 +18,27 @@ use super::status::{Status, Summary};
 use super::view::{Phase, Said, View};
 use crate::config::Restart;
 
-/// One instance; its thread has the other end.
+/// One instance; its thread has the receiving end.
 pub(super) struct Instance {
     pub(super) order: u64,
     pub(super) declared: Mutex<Declared>,
     pub(super) view: Mutex<View>,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) inputs: SyncSender<Input>,
-    /// An error, an end or a refusal that found the queue full.
+    /// An error, an end or a refusal that did not fit the queue.
     pub(super) urgent: Mutex<Option<Input>>,
     pub(super) halted: AtomicBool,
-    /// While it is in a state other than NULL.
+    /// Set while it is in a state other than NULL.
     pub(super) pipeline: Mutex<Option<gst::Pipeline>>,
     pub(super) thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Inputs that may wait for a thread: commands are few, and of messages only errors and ends must not be lost, for which
-/// there is a place of its own.
+/// Size of a thread's queue. Commands are few, and of the messages only errors and ends must not be lost, which have a
+/// separate slot.
 const MOST_WAITING: usize = 256;
 
 impl Instance {
-    /// An instance, and what its thread is to listen to.
+    /// Makes an instance, and the receiver for its thread.
     pub(super) fn new(order: u64, declared: Declared, built: Option<&Built>) -> (Arc<Self>, Receiver<Input>) {
         let (inputs, waiting) = sync_channel(MOST_WAITING);
         let mut view = View::new();
@@ -95,7 +96,7 @@ impl Instance {
         self.phase.send_replace(phase);
     }
 
-    /// Ends it as soon as its thread looks; for that thread, which needs no waking.
+    /// Marks it as halted; the thread checks that at its next turn. Does not wake the thread.
     pub(super) fn mark_halted(&self) {
         self.halted.store(true, Ordering::SeqCst);
     }
@@ -103,7 +104,7 @@ impl Instance {
     /// Ends it at once; never blocks.
     pub(super) fn halt(&self) {
         self.mark_halted();
-        // Only to wake the thread; one whose queue is full is awake.
+        // Wakes the thread; if the queue is full, the thread is awake.
         _ = self.inputs.try_send(Input::Command(Command::Stop {
             grace: Duration::ZERO,
         }));
@@ -113,7 +114,7 @@ impl Instance {
         self.halted.load(Ordering::SeqCst)
     }
 
-    /// From a thread of the pipeline: never blocks. What must not be lost waits in a place of its own.
+    /// Posts an input from a thread of the pipeline; never blocks. Inputs that must not be lost have a separate slot.
     pub(super) fn post(&self, input: Input) {
         let input = match self.inputs.try_send(input) {
             Ok(()) | Err(TrySendError::Disconnected(_)) => return,

@@ -1,7 +1,7 @@
-//! One life of a pipeline: from its start to its end, and what happens between.
+//! One run of a pipeline, from its start to its end.
 //!
-//! Owns what the pipeline says and what it is asked for while it runs; whether there is another life is decided by
-//! [`Worker`]. Everything here runs on the instance's thread. Read [`Worker::live`].
+//! Handles the pipeline's messages and the commands while it runs; [`Worker`] decides whether it is started again.
+//! Everything here runs on the instance's thread. Read [`Worker::live`].
 
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -18,11 +18,11 @@ use super::view::Phase;
 use super::worker::{End, Worker};
 use crate::policy;
 
-/// How often the elements are asked how far they are.
+/// Interval of status updates.
 const TICK: Duration = Duration::from_millis(500);
 
 impl Worker {
-    /// Runs a pipeline until it ends, fails or is to end.
+    /// Runs a pipeline until it ends, fails or is stopped.
     pub(super) fn live(&mut self, made: Built) -> End {
         let running = Running(made.pipeline);
         let pipeline = &running.0;
@@ -31,11 +31,11 @@ impl Worker {
             view.devices = made.uses.devices.iter().cloned().collect();
             view.writes = made.uses.writes.iter().cloned().collect();
         }
-        // What the life before had still to say.
+        // Inputs left over from the previous run.
         while self.inputs.try_recv().is_ok_and(|input| match input {
             Input::Command(command) => {
                 if matches!(command, Command::Stop { .. }) {
-                    // Not `halt`, which would put the next command into this queue, for ever.
+                    // Not `halt`, which would put another command into this queue, forever.
                     self.instance.mark_halted();
                 } else {
                     command.refuse("it is being started");
@@ -150,7 +150,7 @@ impl Worker {
         }
     }
 
-    /// What the pipeline says.
+    /// Handles a message of the pipeline.
     fn hear(&mut self, pipeline: &gst::Pipeline, message: &gst::Message, run: &mut Run) -> Option<End> {
         use gst::MessageView;
         let from = message
@@ -161,7 +161,7 @@ impl Worker {
             MessageView::Error(error) => {
                 let text = error.error().to_string();
                 if run.stopping.is_some() {
-                    // Elements complain when their peer goes first; the stop goes on.
+                    // Elements report errors when their peer ends first; the stop continues.
                     self.instance
                         .lock()
                         .say("warning", &from, &text, error.debug().as_deref());
@@ -201,7 +201,7 @@ impl Worker {
             MessageView::Buffering(buffering)
                 if run.stopping.is_none() && run.target == gst::State::Playing =>
             {
-                // As GStreamer's manual asks of applications; a live source never waits.
+                // As GStreamer's manual requires of applications; a live source never pauses.
                 let live = self.instance.lock().clockwork.live == Some(true);
                 if !live {
                     let wanted = if buffering.percent() < 100 {
@@ -212,7 +212,7 @@ impl Worker {
                     self.busy(|| pipeline.set_state(wanted)).ok();
                 }
             }
-            // An end of the stream passes only while it plays.
+            // An end of stream passes only while the pipeline plays.
             MessageView::RequestState(request) if run.stopping.is_none() => {
                 let state = request.requested_state();
                 self.busy(|| pipeline.set_state(state)).ok();
@@ -262,7 +262,7 @@ impl Worker {
         }
     }
 
-    /// What somebody asks for.
+    /// Executes a command.
     fn obey(
         &mut self,
         pipeline: &gst::Pipeline,
@@ -280,7 +280,7 @@ impl Worker {
                 }
                 self.instance.enter(Phase::Stopping);
                 run.stopping = Some(Instant::now() + grace);
-                // A pipeline that is held, or waits for a buffer to fill, does not pass on the end of the stream.
+                // A pipeline that is paused or buffering does not pass on the end of stream.
                 self.busy(|| pipeline.set_state(gst::State::Playing)).ok();
                 self.busy(|| pipeline.send_event(gst::event::Eos::new()));
             }
@@ -322,7 +322,7 @@ impl Worker {
         }
     }
 
-    /// Asks the elements how far they are.
+    /// Updates the status from the elements.
     fn note(&self, pipeline: &gst::Pipeline, meters: &Meters) {
         let seconds = |time: Option<gst::ClockTime>| time.map(|time| time.nseconds() as f64 / 1e9);
         let (position, duration, latency) = self.busy(|| {
@@ -349,7 +349,7 @@ impl Worker {
         clockwork.flows = flows;
     }
 
-    /// Marks the time in which this thread is in the hands of an element.
+    /// Records that this thread is inside an element.
     fn busy<R>(&self, work: impl FnOnce() -> R) -> R {
         self.instance.lock().busy_since = Some(Instant::now());
         let result = work();
@@ -358,8 +358,7 @@ impl Worker {
     }
 }
 
-/// A pipeline that is in NULL before it is let go, also when a panic ends this thread's work: what is dropped in PLAYING is
-/// freed under the feet of its own threads.
+/// Sets a pipeline to NULL when dropped, even after a panic: a pipeline freed in PLAYING would crash its own threads.
 struct Running(gst::Pipeline);
 
 impl Drop for Running {
@@ -372,15 +371,15 @@ impl Drop for Running {
     }
 }
 
-/// What one life aims at.
+/// The state of one run.
 struct Run {
     target: gst::State,
-    /// Until when the end of the stream is waited for.
+    /// Deadline of the end of stream.
     stopping: Option<Instant>,
     finished: bool,
 }
 
-/// Asked of the sources, since sinks that do not keep time say nothing of it. `None` when no source answers.
+/// Asks the sources, because sinks without clock synchronisation do not report it. `None` if no source answers.
 fn has_live_source(pipeline: &gst::Pipeline) -> Option<bool> {
     let mut known = None;
     let mut sources = pipeline.iterate_sources();

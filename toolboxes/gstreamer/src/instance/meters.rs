@@ -1,7 +1,7 @@
-//! What flows through a pipeline.
+//! Counters of a pipeline's data flow.
 //!
-//! Owns the counters: bytes and buffers that reach each sink, frames that leave each video encoder and source. They are
-//! counted by pad probes, in the threads of the pipeline, without locks. Read [`Meters`].
+//! Counts the bytes and buffers that reach each sink, and the frames that leave each video encoder and source. Pad
+//! probes count in the threads of the pipeline, without locks. Read [`Meters`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,33 +59,33 @@ struct Meter {
     past: Mutex<VecDeque<(Instant, u64, u64)>>,
 }
 
-/// Over how long rates are taken.
+/// Period over which rates are computed.
 const WINDOW: Duration = Duration::from_secs(5);
-/// A pipeline with more places than this is counted in part: a mosaic of hundreds of sources, or a mistake.
+/// Greatest number of counters; a larger pipeline is counted in part.
 const MOST_METERS: usize = 512;
 
 impl Meters {
-    /// Counts what the pipeline's elements do, also those that come later.
+    /// Counts in the pipeline's elements, including those added later.
     pub(crate) fn of(pipeline: &gst::Pipeline) -> Arc<Self> {
         let meters = Arc::new(Self::default());
         let mut elements = pipeline.iterate_recurse();
         while let Ok(Some(element)) = elements.next() {
             meters.add(&element);
         }
-        // The pipeline keeps the meters, not the other way around.
+        // The pipeline keeps the meters alive, not the other way around.
         let later = Arc::clone(&meters);
         pipeline.connect_deep_element_added(move |_, _, element| later.add(element));
         meters
     }
 
-    /// Remembers where the counters stand now, for the rates.
+    /// Records the present counts, for the rates.
     pub(crate) fn tick(&self) {
         for meter in self.lock().iter() {
             meter.tick();
         }
     }
 
-    /// The counters as they stand.
+    /// The present counts.
     pub(crate) fn read(&self) -> Vec<Flow> {
         self.lock().iter().map(|meter| meter.flow()).collect()
     }
@@ -175,7 +175,7 @@ impl Meter {
     fn remember(&self, now: Instant, buffers: u64, bytes: u64) {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         past.push_back((now, buffers, bytes));
-        // One from before the window stays, so that the window is never cut short.
+        // One record from before the window stays, so that the window is complete.
         while past
             .get(1)
             .is_some_and(|(at, _, _)| now.duration_since(*at) >= WINDOW)

@@ -1,7 +1,7 @@
 //! The list of pipelines on disk.
 //!
-//! Owns the file that says which pipelines ran, so that after a restart those come back that should and the others are
-//! reported. Written as a whole by write and rename. Never decides who comes back. Read [`Store`].
+//! Owns the file with the running pipelines, so that after a restart some are started again and the others are
+//! reported. Replaced atomically by write and rename. Does not decide which are started. Read [`Store`].
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,30 @@ use ovos_toolbox_sdk::prelude::*;
 
 use crate::config::Restart;
 
-/// A pipeline, as it was asked for.
+/// A pipeline with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Declared {
     pub(crate) instance_id: String,
     pub(crate) name: String,
     pub(crate) pipeline: String,
     pub(crate) restart: Restart,
-    /// Comes back whenever the toolbox is opened.
+    /// Whether it is started with the toolbox.
     pub(crate) autostart: bool,
-    /// How often the process died while it was on trial, without a minute of peace in between.
+    /// Number of process crashes during its trials; reset after a minute without one.
     #[serde(default)]
     pub(crate) crashes: u32,
-    /// Whether it was started only just now: should the process die, this is what is suspected.
+    /// Whether it was started recently: a crash of the process is attributed to it.
     #[serde(default)]
     pub(crate) on_trial: bool,
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct List {
     version: u32,
-    /// Whether the toolbox was closed after it wrote this; otherwise its process died.
+    /// Whether the toolbox was closed after writing this; otherwise its process crashed.
     pub(crate) closed: bool,
-    /// The number of the next instance.
+    /// Number of the next instance.
     #[serde(default)]
     pub(crate) next: u64,
     pub(crate) instances: Vec<Declared>,
@@ -44,12 +44,12 @@ pub(crate) struct List {
 #[derive(Debug)]
 pub(crate) struct Store {
     path: PathBuf,
-    /// One writer at a time, and the last state wins.
+    /// Serializes the writers and holds the last written state.
     written: Mutex<Option<List>>,
 }
 
 impl Store {
-    /// Names the file, and makes its folder.
+    /// Sets the file's path and makes its folder.
     ///
     /// # Errors
     /// The folder cannot be made.
@@ -61,7 +61,7 @@ impl Store {
         })
     }
 
-    /// What was written last. A file that cannot be read is put aside, not deleted.
+    /// Reads the file. An unreadable file is renamed, not deleted.
     pub(crate) fn read(&self) -> List {
         let text = match std::fs::read(&self.path) {
             Ok(text) => text,
@@ -88,8 +88,8 @@ impl Store {
         }
     }
 
-    /// Writes the list that `current` gives, unless it says the same as before or there is none. Asked while nobody else
-    /// writes, so that an older list never comes after a newer one. Blocks.
+    /// Writes the list from `current`, unless it is unchanged or `None`. Called under the writers' lock, so that an
+    /// older list never replaces a newer one. Blocks.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -133,7 +133,7 @@ fn empty() -> List {
     }
 }
 
-/// Makes a folder that nobody else can look into: descriptions may hold passphrases.
+/// Makes a folder that only its owner can read: descriptions may contain passphrases.
 pub(crate) fn make_private(path: &Path) -> Result<(), ToolError> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new()

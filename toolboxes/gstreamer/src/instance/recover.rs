@@ -1,7 +1,7 @@
-//! What comes back after a restart.
+//! Restart of pipelines after a restart of the toolbox.
 //!
-//! Owns the decision, from the list on disk and the configuration, which pipelines are started again and what is said of
-//! the others. Read [`Table::recover`].
+//! Decides, from the list on disk and the configuration, which pipelines are started again, and reports the others.
+//! Read [`Table::recover`].
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use super::trial::{LONG_TRIAL, TRIAL};
 use super::view::{Clockwork, Phase};
 use crate::config::Restart;
 
-/// How often a process may die with an instance before that is left alone. The service gives up at 5 in a minute.
+/// Crashes after which an instance is not started again. The service gives up after 5 in a minute.
 const MOST_CRASHES: u32 = 3;
 
 impl Table {
-    /// Brings back what ran, as far as it is to come back. Blocks.
+    /// Starts the pipelines of the list that should run again. Blocks.
     pub(super) fn recover(self: &Arc<Self>) -> Result<(), ToolError> {
         make_private(&self.config.state_dir.join("scratch"))?;
         for root in &self.config.write_roots {
-            // The folder of the default; others belong to somebody else.
+            // Only the default folder is ours; other folders belong to the user.
             if root.starts_with(&self.config.state_dir) {
                 make_private(root)?;
             }
@@ -34,7 +34,7 @@ impl Table {
         for mut declared in list.instances {
             let configured = self.config.autostart.get(&declared.name);
             if configured.is_some_and(|entry| entry.pipeline != declared.pipeline) {
-                // The configuration says something else by now, and is asked below.
+                // The configuration has changed; the loop below starts what it says now.
                 continue;
             }
             declared.crashes = match (crashed, declared.on_trial) {
@@ -51,7 +51,7 @@ impl Table {
             if wanted && !too_often {
                 returning.push(declared);
             } else if declared.autostart {
-                // Held back; it is tried again when the toolbox was closed in order.
+                // Held back; it is tried again after the toolbox was closed properly.
                 self.lock().kept.push(declared);
             }
         }
@@ -75,7 +75,7 @@ impl Table {
                 on_trial: false,
             });
         }
-        // The least suspicious are tried first.
+        // The least suspect are started first.
         returning.sort_by_key(|declared| declared.crashes);
         let mut enlisted = Vec::new();
         for declared in returning {
@@ -97,7 +97,7 @@ impl Table {
         Ok(())
     }
 
-    /// An instance died with the process and does not come back.
+    /// Records an instance that ended with the process and is not started again.
     pub(super) fn lose(&self, declared: &Declared) {
         let reason = if declared.crashes >= MOST_CRASHES {
             format!(

@@ -1,6 +1,6 @@
-//! What is said of an instance.
+//! The status of an instance.
 //!
-//! Owns the answers of the tools: a line in a list, and everything about one. Read [`Status`].
+//! Owns the tools' answers: a list entry, and the full status. Read [`Status`].
 
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ pub(crate) struct Status {
 }
 
 impl Summary {
-    /// Whether it is called so.
+    /// Whether it has this id or name.
     pub(super) fn is(&self, id: &str) -> bool {
         self.instance_id == id || self.name == id
     }

@@ -1,6 +1,6 @@
 //! The table of instances.
 //!
-//! Owns who is there, who holds which device and file, and the threads; keeps the list on disk in step. Read [`Table`].
+//! Owns the instances, their devices and files, and the threads; keeps the list on disk up to date. Read [`Table`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,13 +22,13 @@ use super::worker::Worker;
 use crate::config::Config;
 use crate::policy::{Policy, Uses};
 
-/// What the threads of the instances share.
+/// State shared by the threads of the instances.
 pub(super) struct Table {
     pub(super) config: Arc<Config>,
     pub(super) policy: Arc<Policy>,
     pub(super) host: Host,
     pub(super) store: Store,
-    /// The thread's logs go where those of the runtime go.
+    /// The tracing subscriber of the runtime, for the threads.
     pub(super) log: tracing::Dispatch,
     pub(super) state: Mutex<State>,
     pub(super) closing: AtomicBool,
@@ -37,28 +37,28 @@ pub(super) struct Table {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) next: u64,
-    /// By order of their start.
+    /// By start order.
     pub(super) live: BTreeMap<u64, Arc<Instance>>,
-    /// Pipelines that are to come back with the toolbox, and do not run: they have ended by themselves, or the process died
-    /// with them too often.
+    /// Pipelines that are started with the toolbox but do not run: they ended by themselves, or were running at too
+    /// many crashes.
     pub(super) kept: Vec<Declared>,
     /// Newest last.
     pub(super) over: VecDeque<Status>,
-    /// Who holds a device or writes a file.
+    /// Owner of each device and written file.
     pub(super) claims: HashMap<String, u64>,
-    /// Threads that have nothing left to do.
+    /// Threads that are about to end.
     pub(super) leaving: Vec<JoinHandle<()>>,
 }
 
-/// An instance without a thread, and what that will listen to.
+/// An instance without a thread, and the receiver for its thread.
 pub(super) struct Enlisted {
     pub(super) instance: Arc<Instance>,
     pub(super) waiting: Receiver<Input>,
 }
 
-/// Why an instance is over that somebody has stopped.
+/// Reason of an instance that was stopped by request.
 pub(super) const STOPPED: &str = "stopped";
-/// How many ended instances are remembered.
+/// Greatest number of remembered ended instances.
 const MOST_OVER: usize = 32;
 
 impl Table {
@@ -66,7 +66,7 @@ impl Table {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An instance that is over and has no successor of this name.
+    /// An ended instance, unless a running one has the same name.
     pub(super) fn over(&self, id: &str) -> Option<Status> {
         let state = self.lock();
         if state
@@ -83,13 +83,13 @@ impl Table {
         self.closing.load(Ordering::SeqCst)
     }
 
-    /// Makes a pipeline and a thread for it. Blocks.
+    /// Makes a pipeline and starts its thread. Blocks.
     pub(super) fn begin(self: &Arc<Self>, ask: Ask) -> Result<Arc<Instance>, BuildError> {
         self.sweep();
         self.check_room(ask.name.as_deref())?;
         let built = build(&self.policy, &ask.pipeline)?;
         let mut state = self.lock();
-        // Again, since building takes its time: what is put into the table now would not be seen by a close.
+        // Checked again, because building takes time: an instance added after a close would not be ended.
         self.check_open()?;
         Self::room(&state, &self.config, ask.name.as_deref())?;
         if ask.autostart && state.live.len() + state.kept.len() >= self.config.max_instances {
@@ -148,7 +148,7 @@ impl Table {
         }
     }
 
-    /// Takes devices and files for an instance, all or nothing.
+    /// Claims devices and files for an instance, all or none.
     pub(super) fn claim(&self, instance: &Instance, uses: &Uses) -> Result<(), BuildError> {
         let mut state = self.lock();
         state.claims.retain(|_, owner| *owner != instance.order);
@@ -180,7 +180,7 @@ impl Table {
         Ok(())
     }
 
-    /// Puts an instance into the table; its thread is started by [`Table::launch`].
+    /// Adds an instance to the table; [`Table::launch`] starts its thread.
     pub(super) fn enlist(
         state: &mut State,
         order: u64,
@@ -193,8 +193,7 @@ impl Table {
         Enlisted { instance, waiting }
     }
 
-    /// Starts the thread of an instance. The list on disk has it by then: should it take the process with it, it is known
-    /// what did.
+    /// Starts the thread of an instance. The list on disk already contains it, so that a crash can be attributed to it.
     pub(super) fn launch(
         self: &Arc<Self>,
         enlisted: Enlisted,
@@ -207,7 +206,7 @@ impl Table {
             inputs: waiting,
         };
         let log = self.log.clone();
-        // Held while it starts: the thread takes it away as its last act.
+        // Held during the start, because the thread takes its handle out when it ends.
         let mut place = instance.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = std::thread::Builder::new()
             .name(format!("gst-{}", instance.order))
@@ -228,7 +227,7 @@ impl Table {
         }
     }
 
-    /// Asks an instance to end; a queue that is full, or no grace, means at once.
+    /// Asks an instance to end; at once if the queue is full or `grace` is zero.
     pub(super) fn end(&self, instance: &Instance, grace: Duration) {
         let command = Input::Command(Command::Stop { grace });
         if grace.is_zero() || instance.inputs.try_send(command).is_err() {
@@ -236,7 +235,7 @@ impl Table {
         }
     }
 
-    /// A pipeline that has ended by itself is not to come back with the toolbox any more. False when there was none. Blocks.
+    /// Removes an ended pipeline from those started with the toolbox. Returns false if there was none. Blocks.
     pub(super) fn strike_off(&self, id: &str) -> bool {
         let struck = {
             let mut state = self.lock();
@@ -252,8 +251,8 @@ impl Table {
         struck
     }
 
-    /// An instance is over: called by its thread, as the last thing. One that nobody has stopped comes back with the toolbox
-    /// where that was asked for.
+    /// Marks an instance as ended; its thread calls this last. Unless it was stopped, it is started again with the
+    /// toolbox if its caller asked for that.
     pub(super) fn retire(&self, instance: &Arc<Instance>, phase: Phase, reason: &str) {
         {
             let mut view = instance.lock();
@@ -297,7 +296,7 @@ impl Table {
         instance.phase.send_replace(phase);
     }
 
-    /// Joins the threads that have ended. Blocks only for what a thread does after its last word.
+    /// Joins the threads that have ended. Blocks only briefly.
     pub(super) fn sweep(&self) {
         let leaving: Vec<JoinHandle<()>> = {
             let mut state = self.lock();
@@ -308,12 +307,12 @@ impl Table {
             done
         };
         for thread in leaving {
-            // Panics were caught inside.
+            // Panics were caught inside the thread.
             _ = thread.join();
         }
     }
 
-    /// An event about an instance.
+    /// Sends an event about an instance.
     pub(super) fn tell(&self, kind: &str, severity: Severity, instance: &Instance, more: Value) {
         self.send(kind, severity, &instance.id(), &instance.name(), more);
     }
@@ -331,7 +330,7 @@ impl Table {
         });
     }
 
-    /// Writes the list of what runs and of what comes back. Blocks. A failure is logged: the pipelines run all the same.
+    /// Writes the list on disk. Blocks. A failure is only logged, and the pipelines continue.
     pub(super) fn save(&self) {
         self.write(false);
     }
@@ -342,7 +341,7 @@ impl Table {
 
     fn write(&self, closed: bool) {
         let current = || {
-            // The last list is the one of the close, which has what ends now.
+            // After a close only the close's own list counts: it includes the instances that are ending now.
             if self.is_closing() && !closed {
                 return None;
             }
@@ -369,7 +368,7 @@ pub(super) fn remember(state: &mut State, status: Status) {
     state.over.push_back(status);
 }
 
-/// A name as part of an id: letters, digits and dashes.
+/// Converts a name to a part of an id: letters, digits and dashes.
 pub(super) fn slug(name: &str) -> String {
     let slug: String = name
         .chars()

@@ -1,28 +1,29 @@
-//! Who is suspected when the process dies.
+//! Attribution of process crashes to instances.
 //!
-//! Owns the trial that an instance is on when it has just been started. The list on disk says who is: only these are
-//! suspected when the process dies, not what ran beside them for hours. After a crash suspects come back one after another,
-//! each when all others have passed. When nobody was on trial all come back at once, on trial for longer: should it be one
-//! of them, the next crash tells. Read [`Table::take_turn`].
+//! A newly started instance is on trial, and the list on disk says so: after a crash only instances on trial are
+//! suspects, not those that had run for hours. Suspects are started one after another, each when all others have passed
+//! their trial. If no instance was on trial, all are started at once, with a longer trial, so that the next crash
+//! identifies the cause. Read [`Table::take_turn`].
 
 use std::time::{Duration, Instant};
 
 use super::entry::Instance;
 use super::table::Table;
 
-/// How long an instance is on trial when it was asked for.
+/// Length of a trial after a start by request.
 pub(super) const TRIAL: Duration = Duration::from_secs(5);
-/// And when it comes back after a crash; then earlier crashes are forgotten.
+/// Length of a trial after a crash; passing it clears earlier crashes.
 pub(super) const LONG_TRIAL: Duration = Duration::from_secs(60);
 
 impl Instance {
-    /// Puts it on trial; the list on disk is to be written before it is started.
+    /// Puts it on trial; the list on disk has to be written before it is started.
     pub(super) fn put_on_trial(&self, time: Duration) {
         self.change_declared(|declared| declared.on_trial = true);
         self.lock().trial_until = Some(Instant::now() + time);
     }
 
-    /// Ends the trial when its time is over, and forgets earlier crashes. False when it goes on or there was none.
+    /// Ends the trial if its time is over, and clears earlier crashes. Returns false while it continues or without a
+    /// trial.
     pub(super) fn pass(&self) -> bool {
         let passed = {
             let mut view = self.lock();
@@ -41,7 +42,7 @@ impl Instance {
         passed
     }
 
-    /// Whether the process died with it, and it was not tried again yet.
+    /// Whether the process crashed during its trial, and it was not started since.
     pub(super) fn is_suspect(&self) -> bool {
         let trial = self.lock().trial_until;
         trial.is_none() && self.declared().crashes > 0
@@ -55,7 +56,7 @@ impl Instance {
 }
 
 impl Table {
-    /// Puts a suspect on trial when it is its turn: nothing else is on trial, and no suspect stands before it.
+    /// Puts a suspect on trial if no other instance is on trial and no suspect is before it.
     pub(super) fn take_turn(&self, suspect: &Instance) -> bool {
         {
             let state = self.lock();

@@ -1,7 +1,6 @@
-//! What is known of an instance from outside of its thread.
+//! The state of an instance as seen from other threads.
 //!
-//! Owns the state that status questions read, so that they are answered while the thread hangs in an element. Read
-//! [`View`].
+//! Status queries read this state, so that they are answered while the thread hangs in an element. Read [`View`].
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -31,7 +30,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Whether its thread is done with it.
+    /// Whether the instance has ended.
     pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Ended | Self::Failed)
     }
@@ -54,7 +53,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// In one line: who said what, and the last line of what it adds, which is where elements put the file's name.
+    /// One line: element, message, and the last line of the debug text, which often has a file's name.
     pub(crate) fn line(&self) -> String {
         let adds = self.debug.as_deref().and_then(|debug| debug.split_once('\n'));
         match adds.map(|(_, adds)| adds.trim()).filter(|adds| !adds.is_empty()) {
@@ -81,33 +80,33 @@ pub(crate) struct Clockwork {
     pub(crate) flows: Vec<Flow>,
 }
 
-/// What is known of an instance.
+/// The known state of an instance.
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) phase: Phase,
     pub(crate) started: Instant,
-    /// When data began to flow this time.
+    /// When data began to flow in the present run.
     pub(crate) playing_since: Option<Instant>,
     pub(crate) restarts: u32,
-    /// Until when it is on trial.
+    /// End of its trial.
     pub(crate) trial_until: Option<Instant>,
-    /// Since when its thread is inside of an element, which may hang.
+    /// Since when its thread is inside an element, which may hang.
     pub(crate) busy_since: Option<Instant>,
     pub(crate) error: Option<Said>,
-    /// Why it is over, in a word or two.
+    /// Why it ended, in a word or two.
     pub(crate) reason: Option<String>,
     /// Newest last.
     pub(crate) said: VecDeque<Said>,
     pub(crate) clockwork: Clockwork,
     pub(crate) devices: Vec<String>,
     pub(crate) writes: Vec<std::path::PathBuf>,
-    /// Whether the last files were finished by an end of stream.
+    /// Whether an end of stream completed the last files.
     pub(crate) finished: Option<bool>,
 }
 
-/// How much of what a pipeline says is kept.
+/// Number of messages kept.
 const MOST_SAID: usize = 20;
-/// From when on an instance that is busy counts as stuck.
+/// Time inside an element after which an instance counts as stuck.
 pub(crate) const STUCK_AFTER: Duration = Duration::from_secs(5);
 
 impl View {
@@ -150,7 +149,7 @@ impl View {
         said
     }
 
-    /// How long its thread is inside of an element that does not answer; `None` while all is well.
+    /// How long its thread has been stuck inside an element; `None` if it is not stuck.
     pub(crate) fn stuck(&self) -> Option<Duration> {
         let busy = self.busy_since?.elapsed();
         (busy >= STUCK_AFTER).then_some(busy)

@@ -1,8 +1,8 @@
 //! The thread of an instance.
 //!
-//! Owns the pipeline: it alone changes its state, sends it events and sets its properties, because any of these may hang
-//! in an element. When that happens this thread hangs and nothing else. What happens while a pipeline runs stands in
-//! `life`; here is decided whether there is another life. Read [`Worker::run`].
+//! Owns the pipeline: only this thread changes its state, sends it events and sets its properties, because each of
+//! these may hang in an element. Then only this thread hangs. `life` handles one run of the pipeline; this module
+//! decides whether there is another one. Read [`Worker::run`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use super::table::{STOPPED, Table};
 use super::view::Phase;
 use crate::config::Restart;
 
-/// How one life of a pipeline ended.
+/// How one run of a pipeline ended.
 pub(super) enum End {
     Stopped { finished: bool },
     Eos,
     Failed,
 }
 
-/// First wait before a failed pipeline is started again; it doubles.
+/// First wait before a failed pipeline is restarted; it doubles each time.
 const BACKOFF: Duration = Duration::from_millis(500);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
-/// What ends sooner than this, again and again, is not shown but wrong.
+/// Repeated runs shorter than this count as failures, even if they end with an end of stream.
 const SHORTEST_LIFE: Duration = Duration::from_secs(1);
-/// After so much peace the next failure counts as the first.
+/// After this long without a failure the wait starts at its first value again.
 const PEACE: Duration = Duration::from_secs(60);
-/// How often a suspect looks whether it is its turn.
+/// Interval at which a suspect checks whether it is its turn.
 const TURN: Duration = Duration::from_millis(250);
 
 pub(super) struct Worker {
@@ -42,12 +42,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Runs the pipeline until it is over for good, and says so.
+    /// Runs the pipeline until it has finally ended, and reports that.
     pub(super) fn run(mut self, first: Option<Built>) {
         let ended = catch_unwind(AssertUnwindSafe(|| self.lives(first)));
         let (phase, reason) = ended.unwrap_or_else(|_| {
             let mut view = self.instance.lock();
-            // It is in nobody's hands any more.
+            // The thread is not inside an element any more.
             view.busy_since = None;
             view.say("error", "toolbox", "the instance's thread panicked", None);
             (Phase::Failed, "the instance's thread panicked".to_owned())
@@ -73,7 +73,7 @@ impl Worker {
                 None => self.make(),
             };
             let end = made.map_or(End::Failed, |made| self.live(made));
-            // A life may be shorter than a tick.
+            // A run may be shorter than a tick.
             self.pass();
             if began.elapsed() >= PEACE {
                 backoff = BACKOFF;
@@ -96,7 +96,7 @@ impl Worker {
                 };
             }
             if matches!(end, End::Eos) && began.elapsed() >= SHORTEST_LIFE {
-                // A film that is shown again and again.
+                // A file that is played repeatedly.
                 wait = Duration::ZERO;
                 backoff = BACKOFF;
             } else {
@@ -123,8 +123,8 @@ impl Worker {
         }
     }
 
-    /// The process died with it: waits until nothing else could be what kills it the next time. False when somebody wants an
-    /// end.
+    /// After a crash during its trial: waits until no other instance could cause the next crash. Returns false if it is
+    /// stopped meanwhile.
     fn wait_for_turn(&mut self) -> bool {
         self.instance.enter(Phase::Restarting);
         let why = "the toolbox's process died when it had just been started: it waits until the others have run for a while";
@@ -137,14 +137,14 @@ impl Worker {
         true
     }
 
-    /// Ends the trial when it is time.
+    /// Ends the trial when its time is over.
     pub(super) fn pass(&self) {
         if self.instance.pass() {
             self.table.save();
         }
     }
 
-    /// Waits before the next life; true when somebody wants an end.
+    /// Waits before the next run; returns true if it is stopped meanwhile.
     fn stopped_within(&mut self, wait: Duration) -> bool {
         let until = Instant::now() + wait;
         loop {
@@ -159,7 +159,7 @@ impl Worker {
                     return true;
                 }
                 Ok(Input::Command(other)) => other.refuse("it waits to be started again"),
-                // Of the life before.
+                // Left over from the previous run.
                 Ok(Input::Message(_) | Input::Refused(_)) => {}
                 Err(RecvTimeoutError::Timeout) => return false,
             }

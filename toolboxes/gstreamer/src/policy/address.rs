@@ -1,31 +1,31 @@
-//! What an address such as `srt://127.0.0.1:5000?mode=listener` leads to.
+//! Parses addresses such as `srt://127.0.0.1:5000?mode=listener`.
 //!
-//! Owns the strict reading of addresses; decides nothing. Pure. Read [`Address`].
+//! Strict; decides nothing. Pure. Read [`Address`].
 
 use super::network::authority;
 
-/// What an address names.
+/// The target of an address.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    /// The data stands in the address itself.
+    /// The address contains the data itself.
     Inline,
     File(String),
     Device(String),
     Remote {
         host: String,
         port: Option<u16>,
-        /// What an element takes from the address as its own properties; empty where the rest belongs to the other side.
+        /// Parameters that the element applies as its own properties; empty if the query belongs to the server.
         query: Vec<(String, String)>,
     },
 }
 
-/// The other side reads what follows the host, not the element.
+/// Schemes whose path and query are read by the server, not by the element.
 const OPAQUE: &[&str] = &[
     "http", "https", "rtsp", "rtsps", "rtspt", "rtspu", "rtsph", "rtmp", "rtmps", "rtmpt", "rtmpe", "ws",
     "wss", "stun", "stuns", "turn", "turns", "ftp", "ftps", "sftp",
 ];
 
-/// Where addresses start in a text.
+/// The positions of addresses in a text.
 pub(super) fn find(text: &str) -> impl Iterator<Item = usize> {
     text.match_indices("://").filter_map(|(colon, _)| {
         let scheme = text[..colon]
@@ -37,7 +37,7 @@ pub(super) fn find(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether a text is meant as an address rather than as a path.
+/// Whether a text is an address rather than a path.
 pub(super) fn is_address(text: &str) -> bool {
     let scheme = |scheme: &str| {
         !scheme.is_empty()
@@ -54,7 +54,7 @@ pub(super) fn is_address(text: &str) -> bool {
     })
 }
 
-/// Reads an address.
+/// Parses an address.
 pub(super) fn read(text: &str) -> Result<Address, String> {
     let unclear = || format!("the address {text:?} is not understood");
     let (scheme, rest) = text.split_once(':').ok_or_else(unclear)?;
@@ -83,7 +83,7 @@ pub(super) fn read(text: &str) -> Result<Address, String> {
         if !path.starts_with('/') {
             return Err(unclear());
         }
-        // Elements differ in whether a ? ends the path: the path must be right either way.
+        // Elements differ in whether a ? ends the path, so neither is allowed.
         if path.contains(['?', '#']) {
             return Err(format!("the address {text:?} has a ? or #; write %3F or %23"));
         }
@@ -112,7 +112,7 @@ pub(super) fn read(text: &str) -> Result<Address, String> {
     let query = if OPAQUE.contains(&scheme.as_str()) {
         Vec::new()
     } else if tail.contains('#') {
-        // Where it is no mere place in a page, nobody knows what an element makes of it.
+        // Elsewhere elements may interpret a fragment in different ways.
         return Err(format!("the address {text:?} has a #; write %23"));
     } else {
         pairs(&tail[path.len()..]).ok_or_else(unclear)?
@@ -120,7 +120,7 @@ pub(super) fn read(text: &str) -> Result<Address, String> {
     Ok(Address::Remote { host, port, query })
 }
 
-/// The one option of RTMP addresses that is in everyday use.
+/// Removes ` live=1`, the one RTMP option in common use.
 fn without_live<'a>(scheme: &str, rest: &'a str) -> &'a str {
     if !scheme.starts_with("rtmp") {
         return rest;
@@ -140,7 +140,7 @@ fn pairs(text: &str) -> Option<Vec<(String, String)>> {
         .collect()
 }
 
-/// Undoes percent-encoding; `None` when it is wrong or hides a zero byte.
+/// Decodes percent-encoding; `None` if it is invalid or encodes a zero byte.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,11 +1,11 @@
-//! Which devices a pipeline may open.
+//! The devices that a pipeline may open.
 //!
-//! Owns the patterns of the configuration. A path is judged by what it leads to; a name is what a sound system gets, and
-//! some of those take files and programs in their names, so that only plain names pass. Read [`Devices`].
+//! Owns the configured patterns. A path is judged by what it resolves to; a name is passed to a sound system, some of
+//! which accept files and programs in names, so that only plain names are allowed. Read [`Devices`].
 
 use std::path::Path;
 
-/// The patterns of the configuration.
+/// The configured patterns.
 #[derive(Debug)]
 pub(super) struct Devices(Vec<String>);
 
@@ -14,7 +14,7 @@ impl Devices {
         Self(patterns.to_vec())
     }
 
-    /// Whether a device may be opened; gives its one true name.
+    /// Whether a device may be opened; returns its canonical name.
     pub(super) fn check(&self, device: &str) -> Result<String, String> {
         let name = canonical(device)?;
         if self.0.iter().any(|pattern| matches(pattern, &name)) {
@@ -36,7 +36,7 @@ impl Devices {
     }
 }
 
-/// The name under which a device is compared: links followed, `plughw:0` as `hw:0,0`.
+/// The canonical name of a device: links resolved, `plughw:0` as `hw:0,0`.
 pub(crate) fn canonical(device: &str) -> Result<String, String> {
     if device.starts_with('/') {
         let path = Path::new(device);
@@ -74,7 +74,7 @@ pub(crate) fn canonical(device: &str) -> Result<String, String> {
     })
 }
 
-/// `*` stands for any number of characters but `/`.
+/// `*` matches any characters except `/`.
 fn matches(pattern: &str, text: &str) -> bool {
     let pattern = canonical_pattern(pattern);
     let mut parts = pattern.split('*');

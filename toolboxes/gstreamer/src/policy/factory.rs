@@ -1,15 +1,14 @@
-//! What an element may be, whatever its properties say.
+//! Checks of a factory, independent of property values.
 //!
-//! Owns the judgement of a factory by its name, by what it says it does, and by the kinds of its properties. Read
-//! [`Policy::check_factory_and_kind`].
+//! Judges a factory by its name, its metadata and the kinds of its properties. Read [`Policy::check_factory_and_kind`].
 
 use gst::prelude::*;
 
 use super::{Policy, Wrong};
 
 impl Policy {
-    /// Checks a factory by its name and class, and by the kinds of its properties: an element with one that reaches out
-    /// in a way that is not understood is refused whether it is set or not.
+    /// Checks a factory by its name and class, and by the kinds of its properties: an element with a property that
+    /// gives access in an unknown way is refused whether it is set or not.
     pub(super) fn check_factory_and_kind(&self, factory: &gst::ElementFactory) -> Result<(), Wrong> {
         self.check_factory(factory)?;
         if self.allowed.contains(factory.name().as_str()) {
@@ -52,9 +51,9 @@ impl Policy {
     }
 }
 
-/// Whether a muxer makes a format of many files or of a session: it opens by itself what it writes to, and what comes out
-/// of its pad is nothing. GStreamer has no caps for such a format and calls it by its name in FFmpeg; of the many others
-/// without caps, which are mere data, it differs by what it says it is.
+/// Whether a muxer writes a format of many files or of a session: it opens its outputs itself, and its pad carries
+/// nothing. GStreamer has no caps for such a format and uses FFmpeg's name; its long name distinguishes it from other
+/// formats without caps, which are plain data.
 fn writes_by_itself(factory: &gst::ElementFactory) -> bool {
     let says = factory.metadata("long-name").unwrap_or_default().to_lowercase();
     let named = says
@@ -70,7 +69,7 @@ fn writes_by_itself(factory: &gst::ElementFactory) -> bool {
         })
 }
 
-/// What a muxer is called that writes many files, or speaks to a server.
+/// Words in the long names of muxers that write many files or connect to a server.
 const MANY_FILES: &[&str] = &[
     "streaming",
     "dash",

@@ -1,8 +1,8 @@
-//! What happens in a pipeline after it was checked.
+//! Watches a pipeline after it was checked.
 //!
-//! Owns the watch over elements that bins create later and over properties that change later. What is not allowed is made
-//! harmless in the thread that did it, before that thread goes on, and is reported once; ending the pipeline is the
-//! business of whoever is told. Read [`watch`].
+//! Watches elements that bins create later, and properties that change later. A forbidden element or change is made
+//! harmless in the thread that caused it, before that thread continues, and is reported once; the receiver of the
+//! report ends the pipeline. Read [`watch`].
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use gst::prelude::*;
 use super::kind::{Kind, Role, of_property};
 use super::{Policy, Refusal};
 
-/// Watches a pipeline that is in NULL state and was checked, until it is finalized. `told` must not block: it is called
-/// by threads of the pipeline.
+/// Watches a checked pipeline in NULL state until it is finalized. The pipeline's threads call `told`, which must not
+/// block.
 pub(crate) fn watch(
     pipeline: &gst::Pipeline,
     policy: &Arc<Policy>,
@@ -39,7 +39,7 @@ pub(crate) fn watch(
     });
 }
 
-/// Takes an element everything it could do: its addresses, and the data that flows through it.
+/// Makes an element harmless: clears its addresses and blocks its data.
 fn disarm(element: &gst::Element) {
     let role = element.factory().as_ref().map_or(Role::Other, Role::of);
     for property in element.list_properties() {
@@ -54,14 +54,15 @@ fn disarm(element: &gst::Element) {
     element.connect_pad_added(move |_, pad| stop(pad));
 }
 
-/// Lets no data through a pad. Events pass: an element that gets its end and no data is done.
+/// Blocks the data of a pad. Events pass: an element that gets an end of stream and no data is finished.
 fn stop(pad: &gst::Pad) {
     use gst::PadProbeType as What;
-    // Not `Drop` for what is pushed: the bindings have freed the data by then, and GStreamer before 1.24.12 misses it.
+    // Not `Drop` for pushed data: the bindings have freed it by then, and GStreamer before 1.24.12 does not handle
+    // that.
     pad.add_probe(What::PUSH | What::BUFFER | What::BUFFER_LIST, |_, _| {
         gst::PadProbeReturn::Handled
     });
-    // What is pulled is refused before there is any.
+    // Pulled data is refused before it is read.
     pad.add_probe(What::PULL | What::BLOCK, |_, _| gst::PadProbeReturn::Drop);
 }
 
@@ -74,7 +75,7 @@ fn blank(element: &gst::Element, property: &glib::ParamSpec) {
     if kind == glib::Type::STRING {
         element.set_property(property.name(), None::<&str>);
     } else if kind == glib::Type::I32 {
-        // Where it is a descriptor there is none of this number; elsewhere the range decides.
+        // For a descriptor -1 is none; for other properties the range decides.
         let least = property
             .downcast_ref::<glib::ParamSpecInt>()
             .map_or(0, glib::ParamSpecInt::minimum);
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// What GLib complains of in this thread while `work` is done.
+    /// The critical messages of GLib in this thread during `work`.
     fn criticals(work: impl FnOnce()) -> Vec<String> {
         let said = Arc::new(Mutex::new(Vec::new()));
         let (heard, own) = (Arc::clone(&said), std::thread::current().id());
@@ -104,7 +105,7 @@ mod tests {
         said.lock().unwrap().clone()
     }
 
-    /// A source's and a sink's pad that are linked; data that comes through a push is an error.
+    /// A linked source and sink pad; pushed data that arrives is an error.
     fn pads() -> (gst::Pad, gst::Pad) {
         let source = gst::Pad::builder(gst::PadDirection::Src)
             .getrange_function(|_, _, _, _, _| Ok(gst::PadGetRangeSuccess::NewBuffer(gst::Buffer::new())))

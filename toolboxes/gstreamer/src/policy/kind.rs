@@ -1,29 +1,29 @@
-//! What kind of thing a property names, judged by its type, its name and what its element is for.
+//! The kind of access that a property gives, judged by its type, its name and the role of its element.
 //!
-//! Owns the words by which a property gives itself away. Knows no element by name, so that an element nobody has heard
-//! of is judged like any other. Pure. Read [`Kind`].
+//! Owns the words that identify such properties. Knows no element by name, so that unknown elements are judged like all
+//! others. Pure. Read [`Kind`].
 
 use gst::glib;
 use gst::prelude::*;
 
-/// What may be done with a file.
+/// Access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
     Write,
-    /// It cannot be told which: both must be allowed.
+    /// Unknown: both must be allowed.
     Both,
-    /// Not known yet, because there is no element yet: one must be allowed, the element is checked again.
+    /// Unknown until there is an element: one must be allowed, and the element is checked again.
     Either,
 }
 
-/// What a property's value can reach.
+/// What a property's value gives access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Nothing outside the pipeline.
     Harmless,
     Path(Access),
-    /// Where a `file:` address leads is used like this.
+    /// An address; a `file:` address is used with this access.
     Uri(Access),
     Host,
     /// `host:port,host:port`.
@@ -37,22 +37,22 @@ pub(super) enum Kind {
     Element,
     /// The name of an element to be made.
     Factory,
-    /// `key=value` pairs for somebody else: a structure, an encoding profile.
+    /// `key=value` pairs for another component: a structure, an encoding profile.
     Composite,
-    /// Options of a library, of which nobody here knows which ones name files.
+    /// Options of a library, any of which may name a file.
     Options,
-    /// Any text; judged by what it looks like.
+    /// Any text, judged by its form.
     Text,
-    /// Something that reaches out in a way nobody here understands.
+    /// Access of an unknown kind.
     Unknown,
 }
 
-/// Where an element stands in a pipeline.
+/// The role of an element in a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Source,
     Sink,
-    /// Plays or decodes what an address names.
+    /// Plays or decodes an address.
     Player,
     Other,
 }
@@ -169,7 +169,7 @@ const PATH: &[&str] = &[
     "image",
     "socket",
 ];
-/// What descriptions of properties call a path.
+/// Words for a path in descriptions of properties.
 const PATH_TOLD: &[&str] = &[
     "file",
     "files",
@@ -290,7 +290,7 @@ const READS: &[&str] = &[
     "font",
 ];
 
-/// What a property of an element can reach.
+/// The kind of a property of an element.
 pub(super) fn of_property(property: &glib::ParamSpec, role: Role) -> Kind {
     if !property.flags().contains(glib::ParamFlags::WRITABLE) {
         return Kind::Harmless;
@@ -309,14 +309,13 @@ pub(super) fn of_property(property: &glib::ParamSpec, role: Role) -> Kind {
     match kind.name() {
         "GstStructure" | "GstEncodingProfile" | "GstValueArray" | "GstValueList" => Kind::Composite,
         "GBytes" | "GstBuffer" if any(&words, CODE) => Kind::Unknown,
-        // Other objects and pointers cannot be written as text; an element that sets them itself is judged by the
-        // address it was given.
+        // Other objects and pointers cannot be written as text; if an element sets them itself, the address it was
+        // given is judged.
         _ => Kind::Harmless,
     }
 }
 
-/// What something of this name can reach when nothing else is known of it: a field of a structure, a property of an
-/// element that does not exist yet.
+/// The kind judged by the name alone: for a field of a structure, or a property of an element that does not exist yet.
 pub(super) fn of_name(name: &str, role: Role) -> Kind {
     let words = words(name);
     if any(&words, DESCRIPTOR) {
@@ -333,7 +332,7 @@ fn of_integer(words: &[String], role: Role) -> Kind {
     if any(words, DESCRIPTOR) {
         return Kind::Descriptor;
     }
-    // A codec's or filter's device is the processor it computes on.
+    // The device of a codec or filter is the processor that it runs on.
     if any(words, DEVICE) && matches!(role, Role::Source | Role::Sink | Role::Player) {
         return Kind::DeviceNumber;
     }
@@ -373,7 +372,7 @@ fn of_text(words: &[String], role: Role, blurb: &str) -> Kind {
     }
 }
 
-/// Whether an option of a library names a file, so that even a number is one's name.
+/// Whether an option of a library names a file, so that even a number counts as a file name.
 pub(super) fn is_file_option(name: &str) -> bool {
     let words = words(name);
     any(&words, FILE_OPTION) || ends_with_file(&words)
@@ -384,7 +383,7 @@ fn ends_with_file(words: &[String]) -> bool {
     words.iter().any(|word| word.ends_with("file"))
 }
 
-/// Whether a description of a property speaks of a path.
+/// Whether the description of a property mentions a path.
 fn says_path(blurb: &str) -> bool {
     let told = blurb.to_lowercase();
     told.split(|c: char| !c.is_ascii_alphanumeric())

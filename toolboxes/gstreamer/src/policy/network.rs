@@ -1,13 +1,13 @@
-//! Which addresses a pipeline may talk to and listen on.
+//! The network addresses that a pipeline may use.
 //!
-//! Owns the targets of the configuration, their host names resolved once, and the strict reading of addresses: what two
-//! programs could read in two ways is refused. Sends nothing. Read [`Targets`].
+//! Owns the configured targets, with their host names resolved once, and the strict parsing of addresses: an ambiguous
+//! address is refused. Sends nothing. Read [`Targets`].
 
 use std::net::{IpAddr, ToSocketAddrs};
 
 use crate::config::ConfigError;
 
-/// The addresses of the configuration.
+/// The configured targets.
 #[derive(Debug)]
 pub(super) struct Targets(Vec<Target>);
 
@@ -25,7 +25,7 @@ enum Host {
 }
 
 impl Targets {
-    /// Resolves host names, which may take as long as the system's resolver does.
+    /// Resolves host names; blocks as long as the system's resolver does.
     pub(super) fn resolve(written: &[String]) -> Result<Self, ConfigError> {
         written
             .iter()
@@ -34,7 +34,7 @@ impl Targets {
             .map(Self)
     }
 
-    /// Whether a host, and its port where it is known, may be talked to. An empty host stands for every interface.
+    /// Whether a host, and its port if known, is allowed. An empty host means every interface.
     pub(super) fn check(&self, host: &str, port: Option<u16>) -> Result<(), String> {
         let shown = match port {
             Some(port) => format!("{host}:{port}"),
@@ -97,7 +97,7 @@ impl Target {
         let host = match &self.host {
             Host::Any => true,
             Host::Name { name, .. } => name.eq_ignore_ascii_case(wanted),
-            // The one name that no name server can lend to somebody else.
+            // `localhost` is the one name that no name server can redirect.
             Host::Network { address, prefix } => {
                 wanted.eq_ignore_ascii_case("localhost")
                     && covers(*address, *prefix, IpAddr::from([127, 0, 0, 1]))
@@ -106,7 +106,7 @@ impl Target {
         host && self.covers_port(port)
     }
 
-    /// A port that is not known yet is checked again when there is an element.
+    /// An unknown port is checked again when there is an element.
     fn covers_port(&self, port: Option<u16>) -> bool {
         match (self.port, port) {
             (Some(allowed), Some(port)) => allowed == port,
@@ -213,7 +213,7 @@ fn is_name(text: &str) -> bool {
         && text.bytes().any(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// `host`, `host:port` or `[ipv6]:port`; a login before `@` is left out. The host may be empty.
+/// Parses `host`, `host:port` or `[ipv6]:port`, without a login before `@`. The host may be empty.
 pub(super) fn authority(text: &str) -> Option<(String, Option<u16>)> {
     let mut parts = text.split('@');
     let (first, second, third) = (parts.next()?, parts.next(), parts.next());

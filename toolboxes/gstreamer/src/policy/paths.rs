@@ -1,29 +1,29 @@
-//! Which files a pipeline may touch.
+//! The files that a pipeline may access.
 //!
-//! Owns the roots and the resolution of a path to what it leads to: symlinks and `..` are followed before anything is
-//! compared. Reads the file system, changes nothing. Read [`Roots`].
+//! Owns the allowed folders and the resolution of paths: symlinks and `..` are followed before a path is compared.
+//! Reads the file system, changes nothing. Read [`Roots`].
 
 use std::path::{Component, Path, PathBuf};
 
 use super::kind::Access;
 
-/// Folders below which files may be read and written.
+/// The folders below which files may be read and written.
 #[derive(Debug)]
 pub(super) struct Roots {
     read: Vec<PathBuf>,
     write: Vec<PathBuf>,
-    /// Where codecs put their scratch files; neither named by people nor shown to them.
+    /// Folder for codecs' scratch files; users neither name nor see it.
     scratch: PathBuf,
 }
 
-/// Why a path may not be used.
+/// Why a path is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outside {
     pub(super) reason: String,
     pub(super) key: &'static str,
 }
 
-/// Entries of a folder that are looked at when a pattern names several files.
+/// Greatest number of folder entries checked for a pattern.
 const MOST_ENTRIES: usize = 20_000;
 
 impl Roots {
@@ -39,7 +39,7 @@ impl Roots {
         &self.scratch
     }
 
-    /// Whether `text` may be used like this.
+    /// Whether `text` may be accessed in this way.
     pub(super) fn check(&self, text: &str, access: Access) -> Result<PathBuf, Outside> {
         let refuse = |reason: String| Outside {
             reason,
@@ -75,7 +75,7 @@ impl Roots {
         Ok(path)
     }
 
-    /// A pattern names more than one file, and some of those may be links to elsewhere.
+    /// Checks a pattern, which may match links to other folders.
     fn check_pattern(&self, path: &Path, access: Access) -> Result<(), Outside> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if !name.contains(['%', '*', '?', '[']) {
@@ -129,13 +129,13 @@ fn key(access: Access) -> &'static str {
 }
 
 fn covers(root: &Path, path: &Path) -> bool {
-    // A root may be a link itself, or appear after the service has started.
+    // A root may be a link itself, or be created after the service has started.
     root.to_str()
         .and_then(|root| resolve(root).ok())
         .is_some_and(|root| path.starts_with(root))
 }
 
-/// Where a path leads: links and `..` followed as far as it exists, the rest taken literally.
+/// Resolves a path: links and `..` as far as it exists, the rest literally.
 fn resolve(text: &str) -> Result<PathBuf, &'static str> {
     if text.contains('\0') {
         return Err("has a zero byte");
@@ -150,7 +150,7 @@ fn resolve(text: &str) -> Result<PathBuf, &'static str> {
         if std::fs::symlink_metadata(&next).is_err() {
             return literally(known, part, rest.as_slice());
         }
-        // Also `..`: the parent of what the link before it leads to.
+        // Includes `..`: the parent of the resolved path.
         known = next
             .canonicalize()
             .map_err(|_| "goes through a link that leads nowhere, or a folder that cannot be read")?;
@@ -174,7 +174,7 @@ fn literally(known: PathBuf, first: &Component<'_>, rest: &[Component<'_>]) -> R
     Ok(path)
 }
 
-/// Elements hand such names to printf: anything but one number is a way to crash it or to read its memory.
+/// Elements pass such names to printf: anything but one number could crash them or read their memory.
 fn check_conversions(text: &str) -> Result<(), &'static str> {
     let mut numbers = 0;
     let mut rest = text;
@@ -228,7 +228,7 @@ mod tests {
             (format!("{rec}/dangling"), false),
             (format!("{rec}ord/a.ts"), false),
             (format!("{rec}/%s.ts"), false),
-            // The folder has links to elsewhere, which a pattern would follow.
+            // The folder contains links to other folders, which a pattern would follow.
             (format!("{rec}/%05d.ts"), false),
             (format!("{rec}/sub/%05d.ts"), true),
             (format!("{rec}/*/a.ts"), false),

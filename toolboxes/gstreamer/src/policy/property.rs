@@ -1,6 +1,6 @@
-//! The value of one property, judged by its kind.
+//! Checks of property values by their kind.
 //!
-//! Owns the way from a value of any type to texts, and from texts to the roots, targets and devices. Read
+//! Converts values of any type to texts, and checks texts against folders, targets and devices. Read
 //! [`Policy::check_value`].
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::reach::Property;
 use super::{Address, MOST_NESTED, Policy, Uses, Wrong, address, port_of};
 
 impl Policy {
-    /// Checks what one property says now.
+    /// Checks the present value of one property.
     pub(super) fn examine_one(
         &self,
         element: &gst::Element,
@@ -57,7 +57,7 @@ impl Policy {
         let port = port_of(element, property.name());
         self.check_value(kind, role, &value, port, depth, uses)?;
         if kind == Kind::Device && role == Role::Sink {
-            // A sound card plays and records at the same time, for two.
+            // A sound card can play and record at the same time, for two pipelines.
             uses.devices = std::mem::take(&mut uses.devices)
                 .into_iter()
                 .map(|device| {
@@ -72,7 +72,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks a value, and notes what it uses.
+    /// Checks a value and records what it uses.
     pub(super) fn check_value(
         &self,
         kind: Kind,
@@ -94,7 +94,7 @@ impl Policy {
                 None => Ok(()),
             };
         }
-        // Not as a text: elements may have what is none from their data, and reading that as a text panics.
+        // Not as a string: elements may hold data that is not UTF-8, which panics.
         if let Ok(text) = value.get::<Option<PathBuf>>() {
             return text.map_or(Ok(()), |text| match text.to_str() {
                 Some(text) => self.check_words(kind, role, text, port, depth, uses),
@@ -136,7 +136,7 @@ impl Policy {
         }
     }
 
-    /// Checks a text as the kind of thing it is to name.
+    /// Checks a text according to its kind.
     pub(super) fn check_words(
         &self,
         kind: Kind,
@@ -146,7 +146,7 @@ impl Policy {
         depth: usize,
         uses: &mut Uses,
     ) -> Result<(), Wrong> {
-        // Where something is sent or received no address means every interface; elsewhere it means none.
+        // For a network source or sink an empty address means every interface; elsewhere it means none.
         let everywhere = kind == Kind::Host && matches!(role, Role::Source | Role::Sink);
         if text.is_empty() && !everywhere {
             return Ok(());
@@ -249,7 +249,7 @@ impl Policy {
     ) -> Result<(), Wrong> {
         for (name, value) in structure {
             let kind = match kind::of_name(name, role) {
-                // A word for a codec here, not a file.
+                // Here it is a codec's profile, not a file.
                 Kind::Path(_) if name == "profile" => Kind::Text,
                 kind => kind,
             };
@@ -294,7 +294,7 @@ impl Policy {
     }
 }
 
-/// Whether listing an element in `allow_elements` is enough for a property of this kind.
+/// Whether listing an element in `allow_elements` suffices for a property of this kind.
 pub(super) fn trusts(kind: Kind) -> bool {
     matches!(
         kind,
@@ -302,26 +302,26 @@ pub(super) fn trusts(kind: Kind) -> bool {
     )
 }
 
-/// A redirect leads where the target's server wants.
+/// Switches redirects off, because the server decides where they lead.
 fn harden(element: &gst::Element, redirects: &glib::ParamSpec) {
     if element.property::<bool>(redirects.name()) {
         element.set_property(redirects.name(), false);
     }
 }
 
-/// A codec's own file name without a folder, which nobody has written.
+/// Whether it is a codec's default file name without a folder.
 fn is_default_scratch(property: &glib::ParamSpec, value: &glib::Value, kind: Kind, role: Role) -> bool {
     let Kind::Path(_) = kind else { return false };
     let path = |value: &glib::Value| value.get::<Option<PathBuf>>().ok().flatten();
     let now = path(value).unwrap_or_default();
     let default = path(property.default_value()).unwrap_or_default();
     let own = now == default && !now.to_string_lossy().contains('/');
-    // What somebody wrote was checked as text; this is a name that the element has made up.
+    // A name in the description was checked as text; this one is from the element itself.
     let temporary = now.parent() == Some(&std::env::temp_dir()) && default.as_os_str().is_empty();
     matches!(role, Role::Other) && !now.as_os_str().is_empty() && (own || temporary)
 }
 
-/// Whether two pipelines cannot share it.
+/// Whether only one pipeline can use it.
 fn is_exclusive(device: &str) -> bool {
     let shared = ["/dev/dri/", "/dev/fb"];
     (device.starts_with("/dev/") && !shared.iter().any(|prefix| device.starts_with(prefix)))
@@ -342,7 +342,7 @@ fn number(value: &glib::Value) -> Option<i64> {
         .ok()
 }
 
-/// Whether a boxed value or an object is there at all.
+/// Whether a boxed value or an object is set.
 fn is_set(value: &glib::Value) -> bool {
     let kind = value.type_();
     if kind.is_a(glib::Type::OBJECT) {

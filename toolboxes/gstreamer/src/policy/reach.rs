@@ -1,8 +1,8 @@
-//! What the elements of a factory can reach, worked out once.
+//! Cache of what the elements of a factory can access.
 //!
-//! Owns the memory of it: the properties of a class, their kinds and what an element is for never change while its plugin
-//! is loaded, and there are hundreds in a pipeline. What a property says is never kept. Forgotten when GStreamer's
-//! registry changes. Read [`Reaches::of`].
+//! The properties of a class, their kinds and an element's role do not change while its plugin is loaded, and a
+//! pipeline has hundreds of properties. Values are not cached. Cleared when GStreamer's registry changes. Read
+//! [`Reaches::of`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,27 +12,27 @@ use gst::prelude::*;
 
 use super::kind::{self, Kind, Role};
 
-/// What the elements of one factory can reach.
+/// What the elements of one factory can access.
 #[derive(Debug)]
 pub(super) struct Reach {
     pub(super) role: Role,
-    /// The first property that reaches out whatever it is set to, in a way that is not understood.
+    /// The first property that gives access in an unknown way, whatever its value.
     pub(super) always: Option<String>,
-    /// The properties that have to be looked at, in the order of the class.
+    /// The properties to check, in the order of the class.
     pub(super) properties: Vec<Property>,
 }
 
-/// A property that has to be looked at.
+/// A property to check.
 #[derive(Debug)]
 pub(super) struct Property {
     pub(super) spec: glib::ParamSpec,
     pub(super) kind: Kind,
-    /// Whether it says that redirects are followed.
+    /// Whether it enables redirects.
     pub(super) redirects: bool,
 }
 
 impl Reach {
-    /// Reads the class of an element; one that is not loaded has nothing.
+    /// Reads the class of an element; a class that is not loaded has no properties.
     pub(super) fn read(class: glib::Type, role: Role) -> Self {
         let specs = glib::Class::<glib::Object>::from_type(class)
             .map_or_else(Vec::new, |class| class.list_properties().to_vec());
@@ -56,7 +56,7 @@ impl Reach {
 fn reaches_always(spec: &glib::ParamSpec, role: Role) -> bool {
     match kind::of_property(spec, role) {
         Kind::Unknown => true,
-        // Without a number for `none` there is always one, whatever the element says its value is.
+        // Without a number for "none" a descriptor is always set.
         Kind::Descriptor => spec
             .downcast_ref::<glib::ParamSpecInt>()
             .is_some_and(|spec| spec.minimum() >= 0),
@@ -64,7 +64,7 @@ fn reaches_always(spec: &glib::ParamSpec, role: Role) -> bool {
     }
 }
 
-/// Whether a property says that redirects are followed.
+/// Whether a property enables redirects.
 pub(super) fn says_redirects(spec: &glib::ParamSpec, role: Role) -> bool {
     role == Role::Source
         && spec.name().contains("redirect")
@@ -72,7 +72,7 @@ pub(super) fn says_redirects(spec: &glib::ParamSpec, role: Role) -> bool {
         && spec.flags().contains(glib::ParamFlags::READWRITE)
 }
 
-/// What was worked out so far.
+/// The cached results.
 #[derive(Debug, Default)]
 pub(super) struct Reaches {
     known: RwLock<Known>,
@@ -80,13 +80,13 @@ pub(super) struct Reaches {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// GStreamer counts the changes of its registry.
+    /// GStreamer's counter of registry changes.
     cookie: u32,
     of: HashMap<(glib::Type, glib::GString), Arc<Reach>>,
 }
 
 impl Reaches {
-    /// What the elements of a factory can reach that have this class.
+    /// What the elements of a factory with this class can access.
     pub(super) fn of(&self, factory: &gst::ElementFactory, class: glib::Type) -> Arc<Reach> {
         let cookie = gst::Registry::get().feature_list_cookie();
         let key = (class, factory.name());
@@ -110,11 +110,11 @@ impl Reaches {
         reach
     }
 
-    /// What an element can reach.
+    /// What an element can access.
     pub(super) fn of_element(&self, element: &gst::Element) -> Arc<Reach> {
         match element.factory() {
             Some(factory) => self.of(&factory, element.type_()),
-            // Parts of other elements; they are few.
+            // Parts of other elements; there are few.
             None => Arc::new(Reach::read(element.type_(), Role::Other)),
         }
     }

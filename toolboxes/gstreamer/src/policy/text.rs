@@ -1,8 +1,7 @@
-//! Texts that were not made into elements yet, and texts inside of values.
+//! Checks of texts before they become elements, and of texts inside values.
 //!
-//! Owns the look at a description before it is parsed, since some elements open a file as soon as a property is set, and
-//! the search for paths, addresses and descriptions in values that are handed to somebody else. Creates nothing. Read
-//! [`Policy::check_text`].
+//! Checks a description before it is parsed, because some elements open a file as soon as a property is set, and finds
+//! paths, addresses and descriptions in values for other components. Creates nothing. Read [`Policy::check_text`].
 
 use gst::glib;
 use gst::prelude::*;
@@ -13,7 +12,7 @@ use super::{MOST_NESTED, Policy, Refusal, Uses, Wrong, address};
 use crate::description::{Description, ElementText};
 
 impl Policy {
-    /// Checks a description by its text alone.
+    /// Checks the text of a description.
     pub(super) fn check_text(&self, text: &str, depth: usize) -> Result<(), Refusal> {
         if depth > MOST_NESTED {
             let why = format!("descriptions are nested more than {MOST_NESTED} deep");
@@ -77,7 +76,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks `key=value` pairs for somebody else, such as an encoding profile or the options of a library.
+    /// Checks `key=value` pairs for another component, such as an encoding profile or the options of a library.
     pub(super) fn check_composite(
         &self,
         text: &str,
@@ -90,7 +89,7 @@ impl Policy {
         }
         for (key, value) in pairs(text) {
             let kind = match kind::of_name(&key, role) {
-                // A codec's profile is a word; a file has a dot or a slash.
+                // A codec's profile is a word; a file name has a dot or a slash.
                 Kind::Path(_) if key.contains("profile") => Kind::Text,
                 Kind::Harmless | Kind::DeviceNumber => Kind::Text,
                 kind => kind,
@@ -107,7 +106,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Checks a text of which nothing is known: whatever it could be must be allowed.
+    /// Checks a text of unknown kind: every possible interpretation must be allowed.
     pub(super) fn check_free(&self, text: &str, depth: usize, uses: &mut Uses) -> Result<(), Wrong> {
         let text = text.trim().trim_matches(['"', '\'']);
         if address::is_address(text) {
@@ -131,8 +130,8 @@ impl Policy {
         Ok(())
     }
 
-    /// Options of a library: numbers and switches are harmless, unless they stand where a file is named; any word could be a
-    /// file's name.
+    /// Checks options of a library: numbers and switches are harmless, except as file names; any word could be a file
+    /// name.
     pub(super) fn check_options(&self, text: &str) -> Result<(), Wrong> {
         let simple = |value: &str| {
             value
@@ -153,7 +152,7 @@ impl Policy {
     }
 }
 
-/// `key=value` wherever it stands: values in quotes without them, a type in parentheses left out.
+/// The `key=value` pairs in a text: quotes removed, types in parentheses ignored.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -172,7 +171,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
             value = after.trim_start();
         }
         let (read, after) = value_of(value);
-        // What stands in quotes may be pairs again.
+        // A quoted value may contain further pairs.
         if read.contains('=') {
             found.extend(pairs(&read));
         }
@@ -184,7 +183,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The value at the start of a text, and what follows it.
+/// The value at the start of a text, and the rest.
 fn value_of(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text

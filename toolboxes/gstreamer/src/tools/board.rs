@@ -1,4 +1,4 @@
-//! What the board has: devices, storage, and all of it together.
+//! The board: devices, storage, and a summary.
 
 use std::path::PathBuf;
 

@@ -93,7 +93,7 @@ async fn start_pipeline(context: Context<Gstreamer>, args: StartPipeline) -> Res
         WaitFor::Started => Duration::ZERO,
     };
     let phase = instances.wait_playing(&instance_id, wait).await;
-    // One that is over already has left the table; its last words say why.
+    // An instance that has ended is not in the table; its last message gives the reason.
     let status = instances.status(&instance_id).await?;
     if status.summary.state == Phase::Failed {
         let error = status.last_error.as_ref();

@@ -1,4 +1,4 @@
-//! Looking at pipelines that run.
+//! Inspection of running pipelines.
 
 use std::path::PathBuf;
 
@@ -109,7 +109,7 @@ async fn take_snapshot(context: Context<Gstreamer>, args: TakeSnapshot) -> Resul
     })
 }
 
-/// A short pipeline of its own, with all that an instance has: it owns the device, and may hang without harm.
+/// Starts a short pipeline as an instance, which owns the device and may hang without harm.
 async fn of_device(toolbox: &Gstreamer, device: &str, format: Format) -> Result<snapshot::Shot, ToolError> {
     let name = toolbox
         .policy

@@ -1,41 +1,41 @@
-//! Caps that can never meet.
+//! Finds incompatible caps.
 //!
-//! The parser compares caps when it links pads that exist. It cannot for pads that come later (a demuxer's), and what a
-//! later link narrows it does not look at again.
+//! The parser compares caps when it links existing pads. It does not compare pads that appear later (a demuxer's), nor
+//! check an earlier link again after a later one has narrowed its caps.
 
 use gst::prelude::*;
 
 use super::graph::Graph;
 use crate::description::LinkText;
 
-/// Two elements that can never agree.
+/// Two linked elements without common caps.
 pub(super) struct Never {
     pub(super) from: gst::Element,
     pub(super) to: gst::Element,
     pub(super) gives: gst::Caps,
     pub(super) takes: gst::Caps,
-    /// Where the link stands in the text.
+    /// Position of the link in the text.
     pub(super) at: Option<usize>,
 }
 
-/// The first two elements that can never agree.
+/// The first two linked elements without common caps.
 pub(super) fn never(graph: &Graph<'_>) -> Option<Never> {
     linked(graph).or_else(|| graph.description.links.iter().find_map(|link| later(graph, link)))
 }
 
-/// Links that were made.
+/// Checks the existing links.
 fn linked(graph: &Graph<'_>) -> Option<Never> {
     graph.elements.iter().find_map(|from| {
         from.src_pads().into_iter().find_map(|pad| {
             let peer = pad.peer()?;
             let to = peer.parent_element()?;
             let takes = peer.query_caps(None);
-            // Whatever comes: a source need not be asked, which asks everything before it.
+            // Accepts anything: the source need not be queried, which would query everything before it.
             if takes.is_any() {
                 return None;
             }
             let gives = pad.query_caps(None);
-            // A pad that says it can do nothing says so because it does not know yet.
+            // A pad with empty caps does not know them yet.
             let known = !gives.is_empty() && !takes.is_empty();
             (known && !gives.can_intersect(&takes)).then(|| Never {
                 at: position(graph, from, &to),
@@ -69,7 +69,7 @@ fn position(graph: &Graph<'_>, from: &gst::Element, to: &gst::Element) -> Option
     both.or_else(either).map(|link| link.at)
 }
 
-/// Links that are made when the pad appears.
+/// Checks links that are made when the pad appears.
 fn later(graph: &Graph<'_>, link: &LinkText) -> Option<Never> {
     let (from, pad) = graph.endpoint(&link.from)?;
     let (to, _) = graph.endpoint(&link.to)?;
@@ -103,7 +103,7 @@ fn later(graph: &Graph<'_>, link: &LinkText) -> Option<Never> {
     })
 }
 
-/// Whether a pad is linked to an element, directly or through the filter that caps stand for.
+/// Whether a pad is linked to an element, directly or through a caps filter.
 fn leads_to(pad: &gst::Pad, to: &gst::Element) -> bool {
     let Some(next) = pad.peer().and_then(|peer| peer.parent_element()) else {
         return false;
@@ -116,7 +116,7 @@ fn leads_to(pad: &gst::Pad, to: &gst::Element) -> bool {
             .any(|peer| peer.parent_element().as_ref() == Some(to))
 }
 
-/// Whether a pad of a template `video_%u` can be called `video_0`.
+/// Whether a pad of the template `video_%u` can have the name `video_0`.
 fn could_be(template: &str, pad: &str) -> bool {
     match template.split_once('%') {
         Some((start, _)) => pad.starts_with(start),
@@ -124,7 +124,7 @@ fn could_be(template: &str, pad: &str) -> bool {
     }
 }
 
-/// What an element takes: on pads that are free, with what stands behind them, and on pads it can make.
+/// The caps that an element accepts, on free pads with what is behind them, and on pads it can add.
 fn sinks(element: &gst::Element) -> gst::Caps {
     let mut takes = gst::Caps::new_empty();
     for pad in element.sink_pads().iter().filter(|pad| !pad.is_linked()) {

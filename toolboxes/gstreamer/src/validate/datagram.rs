@@ -1,28 +1,28 @@
-//! Transport streams in datagrams.
+//! Transport streams over datagrams.
 //!
-//! A transport stream is a row of packets of 188 bytes. Who sends it in datagrams has to say how many go into one: seven,
-//! which is 1316 bytes and what SRT takes as the payload of a live stream. Read [`unfitting`].
+//! A transport stream consists of packets of 188 bytes. A sender of datagrams has to set how many packets go into one:
+//! seven, or 1316 bytes, which is SRT's payload of a live stream. Read [`unfitting`].
 
 use gst::prelude::*;
 
 use super::graph::factory_name;
 
-/// Packets of 188 bytes that fit into a datagram of an Ethernet, and into an SRT payload of 1316 bytes.
+/// Packets of 188 bytes in a datagram on Ethernet, and in an SRT payload of 1316 bytes.
 pub(super) const MOST_PACKETS: i64 = 7;
 
-/// Bytes of a packet.
+/// Bytes per packet.
 pub(super) const PACKET: i64 = 188;
 
-/// A transport stream whose buffers are no datagrams.
+/// A transport stream whose buffers do not fit datagrams.
 pub(super) struct Unfitting {
-    /// What sends them.
+    /// The sink that sends them.
     pub(super) sink: gst::Element,
-    /// How many packets go into one; `None` when it is not said, and each may go alone.
+    /// Packets per buffer; `None` if it is not set, and each packet may be sent alone.
     pub(super) packets: Option<i64>,
 }
 
-/// Whether an element makes a transport stream for a sink of datagrams, and was not told, or wrongly, how many packets
-/// belong together.
+/// Whether an element makes a transport stream for a datagram sink with a missing or wrong number of packets per
+/// buffer.
 pub(super) fn unfitting(element: &gst::Element) -> Option<Unfitting> {
     let makes_transport = |template: &gst::PadTemplate| {
         template.direction() == gst::PadDirection::Src
@@ -41,7 +41,7 @@ pub(super) fn unfitting(element: &gst::Element) -> Option<Unfitting> {
     })
 }
 
-/// How many packets go into one buffer; 0 or less when it is not said.
+/// Packets per buffer; 0 or less if it is not set.
 fn alignment(element: &gst::Element) -> Option<i64> {
     element.find_property("alignment")?;
     let value = element.property_value("alignment");
@@ -49,10 +49,10 @@ fn alignment(element: &gst::Element) -> Option<i64> {
     signed.or_else(|| value.get::<u32>().ok().map(i64::from))
 }
 
-/// The first sink of datagrams that gets the buffers as they are.
+/// The first datagram sink that gets the buffers unchanged.
 fn sends(from: &gst::Element) -> Option<gst::Element> {
     let mut waiting = vec![from.clone()];
-    // No pipeline is as long as this; a loop of elements would be.
+    // A limit for loops; no real pipeline is this long.
     for _ in 0..256 {
         let element = waiting.pop()?;
         for next in element
@@ -71,7 +71,7 @@ fn sends(from: &gst::Element) -> Option<gst::Element> {
     None
 }
 
-/// GStreamer's own elements that give the buffers they take.
+/// Whether an element passes its buffers on unchanged: some of GStreamer's own do.
 fn passes_on(element: &gst::Element) -> bool {
     let plain = [
         "GstQueue",
@@ -85,7 +85,7 @@ fn passes_on(element: &gst::Element) -> bool {
     plain.contains(&element.type_().name()) || factory_name(element) == "capsfilter"
 }
 
-/// What sends a buffer as a datagram, or as several: by the addresses it takes.
+/// Whether a sink sends buffers as datagrams, judged by the schemes of its addresses.
 fn is_datagram_sink(element: &gst::Element) -> bool {
     let Some(factory) = element.factory() else {
         return false;

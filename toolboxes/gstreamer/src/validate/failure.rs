@@ -1,4 +1,4 @@
-//! What is said about a description that is no pipeline.
+//! Answers for invalid descriptions.
 
 use gst::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::parse::ParseFailure;
 use crate::policy::Refusal;
 use crate::suggest::{Suggestions, nearest, nearest_property};
 
-/// The policy's.
+/// For a refusal by the policy.
 pub(super) fn refused(
     refusal: &Refusal,
     text: &str,
@@ -42,7 +42,7 @@ pub(super) fn refused(
     }
 }
 
-/// The parser's.
+/// For an error of the parser.
 pub(super) fn parser(
     error: &ParseFailure,
     text: &str,
@@ -88,7 +88,7 @@ pub(super) fn parser(
     }
 }
 
-/// Caps that never meet.
+/// For incompatible caps.
 pub(super) fn caps(never: &Never, text: &str, normalized: &str, graph: &Graph<'_>) -> Validation {
     let name = |element: &gst::Element| {
         graph
@@ -111,7 +111,7 @@ pub(super) fn caps(never: &Never, text: &str, normalized: &str, graph: &Graph<'_
 
 fn kind(error: &ParseFailure) -> Kind {
     if error.message.contains("-element named") {
-        // The parser has one kind for an element that is not installed and for a name that nobody has.
+        // The parser has one error code for an element that is not installed and for an unknown name.
         return Kind::Link;
     }
     match error.kind {
@@ -169,7 +169,7 @@ fn bad_value(quoted: &[&str], description: &Description) -> (Option<usize>, Opti
     (at, suggestion)
 }
 
-/// What a property takes.
+/// The values that a property accepts.
 fn expected(spec: &gst::glib::ParamSpec, value: &str) -> Option<String> {
     let of = spec.value_type();
     let nicks: Option<Vec<String>> = gst::glib::EnumClass::with_type(of)
@@ -276,7 +276,7 @@ fn link(message: &str, quoted: &[&str], description: &Description) -> (Option<us
     (Some(link.at), suggestion)
 }
 
-/// A reference to a name nobody has.
+/// A reference to an unknown name.
 fn unknown_name(name: &str, description: &Description) -> (Option<usize>, Option<String>) {
     let refers =
         |endpoint: &Endpoint| matches!(endpoint, Endpoint::Reference(referred, _) if referred == name);
@@ -295,13 +295,13 @@ fn unknown_name(name: &str, description: &Description) -> (Option<usize>, Option
     (link.map(|link| link.at), Some(suggestion))
 }
 
-/// `x264enc0` is what a nameless `x264enc` is called.
+/// Whether it is the default name of an element, such as `x264enc0`.
 fn is_default_name(factory: &str, name: &str) -> bool {
     name.strip_prefix(factory)
         .is_some_and(|number| !number.is_empty() && number.chars().all(|digit| digit.is_ascii_digit()))
 }
 
-/// The element of the text that the parser calls by its factory, its name or a default name.
+/// The element in the text that the parser refers to by its factory, its name or a default name.
 fn find(description: &Description, called: &str) -> Option<usize> {
     (0..description.elements.len()).find(|index| {
         let factory = &description.elements[*index].factory;
@@ -315,7 +315,7 @@ fn make(factory: &str) -> Option<gst::Element> {
     gst::ElementFactory::make(factory).build().ok()
 }
 
-/// Everything that the pads of one direction may pass; `None` when there are no such pads.
+/// The caps of all pads of one direction; `None` if there are no such pads.
 fn template_caps(factory: &str, direction: gst::PadDirection) -> Option<gst::Caps> {
     let factory = gst::ElementFactory::find(factory)?;
     let mut all: Option<gst::Caps> = None;
@@ -328,7 +328,7 @@ fn template_caps(factory: &str, direction: gst::PadDirection) -> Option<gst::Cap
     all
 }
 
-/// An element that takes the one and gives the other, when there is one.
+/// An element that accepts the one and outputs the other, if there is one.
 fn between(gives: &gst::Caps, takes: &gst::Caps) -> Option<String> {
     let order = |class: &str| {
         [
@@ -373,7 +373,7 @@ fn between(gives: &gst::Caps, takes: &gst::Caps) -> Option<String> {
     }
 }
 
-/// The media types of caps, without their fields where there are many.
+/// The media types of caps, without their fields if there are many.
 fn brief(caps: &gst::Caps) -> String {
     if caps.is_any() {
         return "anything".to_owned();
@@ -396,11 +396,11 @@ fn brief(caps: &gst::Caps) -> String {
     names.join(", ")
 }
 
-/// A place in the text the caller wrote, of one in the text the parser was given.
+/// Converts a position in the normalized text to one in the caller's text.
 fn position(text: &str, normalized: &str, at: usize) -> Option<Position> {
     let rest = normalized.get(at..)?;
     let near: String = rest.chars().take(24).collect();
-    // Where the two differ, what stands there is looked for word by word.
+    // Where the two differ, the position is found by its word.
     let word = rest.split_whitespace().next().unwrap_or(rest);
     let start = if text.get(at..).is_some_and(|same| same.starts_with(word)) {
         at
@@ -413,7 +413,7 @@ fn position(text: &str, normalized: &str, at: usize) -> Option<Position> {
     })
 }
 
-/// What an element is called in messages.
+/// The name of an element in messages.
 pub(super) fn called(element: &gst::Element) -> String {
     let factory = factory_name(element);
     let name = element.name();

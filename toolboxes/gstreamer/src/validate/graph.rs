@@ -1,15 +1,15 @@
-//! The pipeline the parser made, beside the text it was made of.
+//! The parsed pipeline together with its text.
 
 use gst::prelude::*;
 
 use crate::description::{Description, ElementText, Endpoint};
 
-/// The elements of a pipeline in the order of the text.
+/// The elements of a pipeline, in the order of the text.
 pub(super) struct Graph<'a> {
     pub(super) description: &'a Description,
-    /// Every element that is no plain bin; those that caps stand for, too.
+    /// Every element except plain bins; includes caps filters.
     pub(super) elements: Vec<gst::Element>,
-    /// For each element of the text that is no bin, its index in `elements`; empty when they could not be matched.
+    /// For each element of the text except bins, its index in `elements`; empty if they could not be matched.
     matched: Vec<(usize, usize)>,
 }
 
@@ -19,7 +19,7 @@ impl<'a> Graph<'a> {
         if factory_name(pipeline.upcast_ref()) == "pipeline" {
             collect(pipeline.upcast_ref(), &mut elements);
         } else {
-            // playbin is a pipeline, too; what is inside is its own.
+            // playbin is a pipeline itself, with its own children.
             elements.push(pipeline.clone().upcast());
         }
         let matched = match_up(&elements, description);
@@ -30,7 +30,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The factories of the elements that are written, in order.
+    /// The factories of the elements in the text, in order.
     pub(super) fn factories(&self) -> Vec<String> {
         let written = |index: usize| {
             factory_name(&self.elements[index]) != "capsfilter"
@@ -51,7 +51,7 @@ impl<'a> Graph<'a> {
         self.description.elements.get(*text)
     }
 
-    /// The element at an end of a link, and the pad when it is named.
+    /// The element at an end of a link, and the pad if named.
     pub(super) fn endpoint(&self, endpoint: &'a Endpoint) -> Option<(&gst::Element, Option<&'a str>)> {
         let (element, pad) = match endpoint {
             Endpoint::Element(text, pad) => {
@@ -70,7 +70,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The parser puts new elements in front of a bin's list.
+/// Collects elements; the parser puts new ones at the front of a bin's list.
 fn collect(bin: &gst::Bin, elements: &mut Vec<gst::Element>) {
     for child in bin.children().into_iter().rev() {
         match child.downcast::<gst::Bin>() {
@@ -81,7 +81,7 @@ fn collect(bin: &gst::Bin, elements: &mut Vec<gst::Element>) {
     }
 }
 
-/// Names of factories are what a text has; the rest is a name the parser gave.
+/// The factory's name, which is what the text contains; empty if there is none.
 pub(super) fn factory_name(element: &gst::Element) -> String {
     element
         .factory()
@@ -95,7 +95,8 @@ pub(super) fn class(element: &gst::Element) -> String {
         .map_or_else(String::new, |factory| factory.klass().to_owned())
 }
 
-/// Both are in the order of the text, but the parser has added elements for caps; and a bin's stand with the bin.
+/// Matches two lists in the order of the text; the parser has added caps filters, and a bin's elements are listed with
+/// the bin.
 fn match_up(elements: &[gst::Element], description: &Description) -> Vec<(usize, usize)> {
     let mut matched: Vec<(usize, usize)> = Vec::new();
     for (text_index, text) in description.elements.iter().enumerate() {
@@ -113,7 +114,7 @@ fn match_up(elements: &[gst::Element], description: &Description) -> Vec<(usize,
                 }
         };
         let Some(index) = (0..elements.len()).find(fits) else {
-            // Half a match would point at the wrong element.
+            // A partial match would point at the wrong element.
             return Vec::new();
         };
         matched.push((text_index, index));

@@ -1,7 +1,7 @@
-//! Elements that keep the libraries of network protocols started.
+//! Keeps the libraries of network protocols initialised.
 //!
-//! The first element of such a library starts it and the last one ends it (SRT: with a thread of its own), which takes
-//! longer than to make the element. Owns one plain element of each such factory that was part of a valid pipeline: in NULL
+//! The first element of such a library initialises it and the last one ends it (SRT: with a thread), which takes longer
+//! than making the element. This keeps one element of each such factory that was part of a valid pipeline, in NULL
 //! state, with nothing set. Read [`Spares::keep`].
 
 use std::collections::HashMap;
@@ -15,11 +15,11 @@ pub(crate) struct Spares {
     kept: Mutex<HashMap<String, gst::Element>>,
 }
 
-/// There are hardly more factories for the network; each element kept costs some kilobytes.
+/// Greatest number of kept elements: there are hardly more network factories, and each element takes some kilobytes.
 const MOST: usize = 32;
 
 impl Spares {
-    /// Keeps a spare of those elements that speak to the network.
+    /// Keeps one element of each network factory.
     pub(super) fn keep(&self, elements: &[gst::Element]) {
         let network = |element: &&gst::Element| class(element).split('/').any(|part| part == "Network");
         for element in elements.iter().filter(network) {

@@ -1,4 +1,4 @@
-//! What will probably not work as meant, though it parses.
+//! Warnings about pipelines that parse but probably do not work as intended.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn deprecated(element: &gst::Element, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Values that GStreamer drops without an error, and properties that should not be used any more.
+/// Values that GStreamer ignores without an error, and deprecated properties.
 fn properties(graph: &Graph<'_>, element: &gst::Element, warnings: &mut Vec<Warning>) {
     let Some(text) = graph.text(element) else {
         return;
@@ -78,12 +78,12 @@ fn properties(graph: &Graph<'_>, element: &gst::Element, warnings: &mut Vec<Warn
     }
 }
 
-/// The elements a pad's stream goes to.
+/// The element after a pad.
 fn next(pad: &gst::Pad) -> Option<gst::Element> {
     pad.peer()?.parent_element()
 }
 
-/// The elements a stream comes from.
+/// The elements before an element.
 fn before(element: &gst::Element) -> Vec<gst::Element> {
     element.sink_pads().iter().filter_map(next).collect()
 }
@@ -92,12 +92,12 @@ fn after(element: &gst::Element) -> Vec<gst::Element> {
     element.src_pads().iter().filter_map(next).collect()
 }
 
-/// GStreamer's queues are the elements that put a thread between: `queue`, `queue2`, `multiqueue`.
+/// Whether an element is a queue of GStreamer, which starts a thread: `queue`, `queue2`, `multiqueue`.
 fn is_queue(element: &gst::Element) -> bool {
     ["GstQueue", "GstQueue2", "GstMultiQueue"].contains(&element.type_().name())
 }
 
-/// Branches of a tee without a queue run in one thread: the first that waits stops the others.
+/// Branches of a tee without a queue share one thread, so that one blocked branch blocks the others.
 fn tee(element: &gst::Element, warnings: &mut Vec<Warning>) {
     if element.type_().name() != "GstTee" {
         return;
@@ -116,10 +116,10 @@ fn tee(element: &gst::Element, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Whether a queue stands in a branch, before it ends or meets others.
+/// Whether a branch has a queue before it ends or joins others.
 fn decoupled(start: &gst::Element) -> bool {
     let mut element = start.clone();
-    // No pipeline is as long as this; a loop of elements would be.
+    // A limit for loops; no real pipeline is this long.
     for _ in 0..256 {
         if is_queue(&element) || class(&element).split('/').any(|part| part == "Bin") {
             return true;
@@ -159,7 +159,7 @@ fn encoder(element: &gst::Element, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// The muxer an encoder feeds without a parser, and the parser this machine has for it.
+/// The muxer that an encoder feeds without a parser, and the parser that this machine has for it.
 fn unparsed(encoder: &gst::Element) -> Option<(gst::Element, String)> {
     let mut element = encoder.clone();
     for _ in 0..256 {
@@ -190,7 +190,7 @@ fn unparsed(encoder: &gst::Element) -> Option<(gst::Element, String)> {
     None
 }
 
-/// The source of raw pictures whose size and rate nothing fixes before they reach an encoder.
+/// The source of raw video whose size and rate are not fixed before an encoder.
 fn uncapped(encoder: &gst::Element) -> Option<gst::Element> {
     let mut element = encoder.clone();
     for _ in 0..256 {
@@ -212,7 +212,7 @@ fn uncapped(encoder: &gst::Element) -> Option<gst::Element> {
         if is("Source") {
             return is("Video").then(|| only.clone());
         }
-        // What decodes, mixes or receives knows what it gives.
+        // An element that decodes, mixes or receives determines its own output.
         if [
             "Decoder",
             "Demuxer",
@@ -232,7 +232,7 @@ fn uncapped(encoder: &gst::Element) -> Option<gst::Element> {
     None
 }
 
-/// A live source cannot wait; a file can make it wait.
+/// A live source cannot wait, but a file sink or source can make it wait.
 fn live(element: &gst::Element, warnings: &mut Vec<Warning>) {
     let live = element
         .downcast_ref::<gst_base::BaseSrc>()
@@ -263,7 +263,7 @@ fn live(element: &gst::Element, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// A transport stream whose packets are not put together as its datagrams need them.
+/// A transport stream whose packets are not grouped as its datagrams need.
 fn datagrams(element: &gst::Element, warnings: &mut Vec<Warning>) {
     let Some(datagram::Unfitting { sink, packets }) = datagram::unfitting(element) else {
         return;
@@ -287,7 +287,7 @@ fn datagrams(element: &gst::Element, warnings: &mut Vec<Warning>) {
     warn(warnings, "unaligned_datagrams", element, message);
 }
 
-/// What only running can show: files, devices and peers.
+/// Problems that only running can show: files, devices and peers.
 fn outside(element: &gst::Element, machine: &Machine, warnings: &mut Vec<Warning>) {
     let kind = class(element);
     let is = |word: &str| kind.split('/').any(|part| part == word);
@@ -326,7 +326,7 @@ fn outside(element: &gst::Element, machine: &Machine, warnings: &mut Vec<Warning
 }
 
 fn file(element: &gst::Element, path: &str, warnings: &mut Vec<Warning>) {
-    // A pattern such as frame%05d.png stands for many.
+    // A pattern such as frame%05d.png stands for many files.
     let pattern = path.contains('%') || path.contains('*');
     let reads = !element.src_pads().is_empty() || class(element).contains("Source");
     let wanted = if reads && !pattern {
@@ -344,7 +344,7 @@ fn file(element: &gst::Element, path: &str, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Whether somebody has to answer: a client of a protocol with connections, not a listener and not UDP.
+/// Whether a peer has to answer: true for a client of a connection-oriented protocol, not for a listener or UDP.
 fn waits_for_peer(element: &gst::Element, address: &str) -> bool {
     let Ok(url) = url::Url::parse(address) else {
         return false;
@@ -364,7 +364,7 @@ fn waits_for_peer(element: &gst::Element, address: &str) -> bool {
     url.host_str().is_some_and(|host| !host.is_empty()) && !listens && !named("mode")
 }
 
-/// An address without the password and the stream key it may hold.
+/// An address without its password and stream key.
 fn without_secrets(address: &str) -> String {
     match url::Url::parse(address) {
         Ok(url) => format!(

@@ -1,4 +1,4 @@
-//! A toolbox with folders of its own, and what tests do with it.
+//! A toolbox with temporary folders, and helpers for tests.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use ovos_toolbox_sdk::wire::Failure;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long anything may take; it only matters when something is broken.
+/// Time limit of every wait; only a defect reaches it.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A toolbox, a folder it may use (`rec`) and one it may not (`private`).
+/// A toolbox, a folder it may use (`rec`) and one it may not use (`private`).
 pub struct Rig {
     pub dir: TempDir,
     toolbox: Option<Harness>,
@@ -27,7 +27,7 @@ impl Rig {
         Self::with(json!({}))
     }
 
-    /// With keys beside or instead of those of a rig.
+    /// A rig with additional or changed configuration keys.
     pub fn with(keys: Value) -> Self {
         gst::init().unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -84,7 +84,7 @@ impl Rig {
         }
     }
 
-    /// Starts a pipeline that is to play, and gives its id.
+    /// Starts a pipeline that has to play, and returns its id.
     #[track_caller]
     pub fn start(&self, pipeline: &str) -> String {
         let started = self.ok("start_pipeline", json!({"pipeline": pipeline, "wait_ms": 30_000}));
@@ -97,7 +97,7 @@ impl Rig {
         self.ok("pipeline_status", json!({"instance_id": id}))
     }
 
-    /// Asks for the status until it is as it should be.
+    /// Polls the status until it fits.
     #[track_caller]
     pub fn status_until(&self, id: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + DEADLINE;
@@ -122,7 +122,7 @@ impl Rig {
         assert!(closed.is_clean(), "{closed:?}");
     }
 
-    /// Opens the toolbox that `close` has closed.
+    /// Opens the toolbox after `close`.
     pub fn open(&mut self) {
         self.toolbox = Some(open(&self.config));
     }
@@ -134,7 +134,7 @@ fn open(config: &Value) -> Harness {
         .with_deadline(DEADLINE)
 }
 
-/// Builds the elements that misbehave, once in a process, and makes them known.
+/// Builds and registers the misbehaving elements, once per process.
 pub fn faulty() {
     static LOADED: OnceLock<()> = OnceLock::new();
     LOADED.get_or_init(|| {

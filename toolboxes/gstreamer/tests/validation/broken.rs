@@ -1,6 +1,6 @@
-//! Pipelines that are broken in typical ways.
+//! Pipelines with typical errors.
 
-/// A pipeline, the kind of its error, what stands where the error is, and a part of the suggestion.
+/// A pipeline, the kind of its error, the text at the error's position, and a part of the suggestion.
 pub(crate) type Bad = (&'static str, &'static str, &'static str, &'static str);
 
 pub(crate) const BAD: &[Bad] = &[

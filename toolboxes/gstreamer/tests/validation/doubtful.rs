@@ -1,6 +1,6 @@
-//! Pipelines that parse and will not work as meant.
+//! Pipelines that parse but do not work as intended.
 
-/// A pipeline, the kind of a warning about it, and a part of what that says.
+/// A pipeline, the kind of its warning, and a part of the message.
 pub(crate) type Doubtful = (&'static str, &'static str, &'static str);
 
 pub(crate) const DOUBTFUL: &[Doubtful] = &[

@@ -1,4 +1,4 @@
-//! Pipelines of everyday use.
+//! Everyday pipelines.
 
 /// A pipeline, its elements, and the kinds of its warnings.
 pub(crate) type Good = (&'static str, &'static [&'static str], &'static [&'static str]);

@@ -1,16 +1,15 @@
-//! What gst-launch-1.0 says about a pipeline.
+//! gst-launch-1.0's verdict on a pipeline.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long gst-launch-1.0 may take to load plugins and parse.
+/// Time limit of gst-launch-1.0 for loading plugins and parsing.
 const LAUNCH: Duration = Duration::from_secs(20);
 
-/// What gst-launch-1.0 says about a command line: `Ok` when it begins to start the pipeline (it is ended then), or its
-/// error.
+/// Runs gst-launch-1.0 on a command line: `Ok` when it begins to start the pipeline (it is killed then), or its error.
 pub(crate) fn launch(pipeline: &str) -> Result<(), String> {
-    // The shell takes the quotes away, as it does for people. Parentheses are its own.
+    // The shell removes quotes; parentheses have a meaning of their own in it.
     let line = if pipeline.contains(['"', '\'']) {
         pipeline.to_owned()
     } else {
@@ -58,7 +57,7 @@ pub(crate) fn launch(pipeline: &str) -> Result<(), String> {
     panic!("gst-launch-1.0 {pipeline}: {text}");
 }
 
-/// Quotes are written in two ways, and elements without a name are numbered by how many a process has made.
+/// Normalises quotes and the numbers in default names.
 pub(crate) fn comparable(error: &str) -> String {
     let error = error.replace('"', "'");
     let words: Vec<&str> = error

@@ -1,8 +1,8 @@
-//! The questions to the kernel. All unsafe code of this toolbox.
+//! The ioctls of Video4Linux. Contains all unsafe code of this toolbox.
 //!
-//! The safe crates do not fit: `v4l` and `v4l2r` make their bindings with libclang while they are built, `linuxvideo` asks for write
-//! access, panics on names that vendors' drivers do not end with a NUL, and knows no DV timings. The layout of every
-//! structure is in the number of its request, which a test compares with those of <linux/videodev2.h>.
+//! The existing crates do not fit: `v4l` and `v4l2r` need libclang at build time; `linuxvideo` asks for write access,
+//! panics on names that vendors' drivers do not terminate with a NUL, and has no DV timings. Each request number
+//! contains the size of its structure; a test compares the numbers with <linux/videodev2.h>.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,7 +14,7 @@ use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 use super::{Answer, Format, Incoming, Probe, Signal, Size, SizeRange};
 
-/// A driver that repeats itself for ever must not keep us.
+/// Limit of an enumeration, for a driver that repeats itself forever.
 const MOST: u32 = 128;
 
 const CAN_CAPTURE: u32 = 0x0000_0001;
@@ -27,7 +27,7 @@ const COMPRESSED: u32 = 1;
 const DISCRETE: u32 = 1;
 /// `V4L2_IN_CAP_DV_TIMINGS`.
 const HAS_TIMINGS: u32 = 2;
-/// `V4L2_DV_FL_REDUCED_FPS`: 59.94 where the clock says 60.
+/// `V4L2_DV_FL_REDUCED_FPS`: 59.94 although the pixel clock gives 60.
 const REDUCED: u32 = 2;
 
 const QUERYCAP: Opcode = opcode::read::<Capability>(b'V', 0);
@@ -82,7 +82,7 @@ struct FrameSize {
     index: u32,
     fourcc: [u8; 4],
     kind: u32,
-    /// Discrete: width, height. Otherwise: smallest, largest and step of the width, then of the height.
+    /// Discrete: width, height. Otherwise: minimum, maximum and step of the width, then of the height.
     sizes: [u32; 6],
     reserved: [u32; 2],
 }
@@ -95,7 +95,7 @@ struct FrameInterval {
     width: u32,
     height: u32,
     kind: u32,
-    /// Discrete: numerator and denominator. Otherwise: those of the smallest, the largest and the step.
+    /// Discrete: numerator and denominator. Otherwise: those of the minimum, the maximum and the step.
     intervals: [u32; 6],
     reserved: [u32; 2],
 }
@@ -110,19 +110,19 @@ struct Timings {
     interlaced: u32,
     polarities: u32,
     pixelclock: u64,
-    /// Front porch, sync and back porch: of a line, of a picture, of the second field.
+    /// Front porch, sync and back porch: horizontal, vertical, and of the second field.
     blanking: [u32; 9],
     standards: u32,
     flags: u32,
     rest: [u8; 60],
 }
 
-/// Numbers alone: every pattern of bits is one of them, and none points anywhere.
+/// Plain integers: every bit pattern is valid, and none is a pointer.
 ///
 /// # Safety
 /// The type has no padding, no references and no invalid values.
 unsafe trait Plain: Copy {
-    /// All bytes zero.
+    /// A value with all bytes zero.
     fn zero() -> Self {
         // SAFETY: by the contract of the trait every pattern of bits is valid.
         unsafe { std::mem::zeroed() }
@@ -143,7 +143,7 @@ unsafe impl Plain for Timings {}
 // SAFETY: an integer.
 unsafe impl Plain for u32 {}
 
-/// Asks a question that only reads the device; the kernel fills in the value.
+/// Sends a request that only reads from the device; the kernel fills in the value.
 fn ask<const REQUEST: Opcode, T: Plain>(device: &File, mut value: T) -> Result<T, Errno> {
     // SAFETY: REQUEST is made of the size of T, so the kernel writes no more than T holds, and T takes any bits.
     let question = unsafe { Updater::<REQUEST, T>::new(&mut value) };
@@ -153,7 +153,7 @@ fn ask<const REQUEST: Opcode, T: Plain>(device: &File, mut value: T) -> Result<T
     Ok(value)
 }
 
-/// Asks the real kernel.
+/// Queries the real kernel.
 pub(in crate::devices) struct Kernel;
 
 impl Probe for Kernel {
@@ -190,7 +190,7 @@ impl Probe for Kernel {
     }
 }
 
-/// Up to the NUL, or all where a driver left it out.
+/// The text up to the NUL, or all of it if a driver omitted that.
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
@@ -250,7 +250,7 @@ fn sizes(device: &File, fourcc: [u8; 4]) -> (Vec<Size>, Option<SizeRange>) {
     (sizes, None)
 }
 
-/// Pictures a second: the intervals turned over.
+/// Frames per second, from the frame intervals.
 fn rates(device: &File, fourcc: [u8; 4], width: u32, height: u32) -> Vec<String> {
     (0..MOST)
         .map_while(|index| {
@@ -267,7 +267,7 @@ fn rates(device: &File, fourcc: [u8; 4], width: u32, height: u32) -> Vec<String>
         .collect()
 }
 
-/// What comes in, where the selected input has timings at all.
+/// The incoming signal, if the selected input has timings.
 fn signal(device: &File) -> Option<Incoming> {
     let index = ask::<G_INPUT, _>(device, 0_u32).ok()?;
     let question = Input {
@@ -285,7 +285,7 @@ fn signal(device: &File) -> Option<Incoming> {
     })
 }
 
-/// The rate is the pixel clock by the pixels of a picture, blanking included.
+/// The rate is the pixel clock divided by the pixels of a frame, including blanking.
 fn read_timings(timings: &Timings) -> Option<Signal> {
     let Timings {
         width,
@@ -328,8 +328,8 @@ fn read_timings(timings: &Timings) -> Option<Signal> {
 mod tests {
     use super::*;
 
-    /// The size of a structure is part of the number of its request: as in <linux/videodev2.h> on 64-bit machines, and, but for
-    /// `VIDIOC_ENUMINPUT` with its 64-bit field, on all.
+    /// The size of a structure is part of its request number: as in <linux/videodev2.h> on 64-bit machines, and on all
+    /// others except for `VIDIOC_ENUMINPUT` with its 64-bit field.
     #[test]
     fn requests_are_those_of_the_kernel() {
         for (ours, kernels) in [
