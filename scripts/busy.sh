@@ -1,10 +1,10 @@
 #!/bin/sh
 # busy.sh [-n TIMES] drone|robot|service | COMMAND...: runs a command TIMES (3) beside four busy loops and says how each
-# run ended. What depends on the speed of the machine fails here.
+# run ended. Tests that depend on the speed of the machine fail here.
 #
-# A COMMAND is built before, because a build beside busy loops takes long: `make testbed && cargo nextest run --no-run`.
-# A group is a suite with timers; what of it is not built yet is built before the loops begin. With nextest it is a part of
-# what `make test` has built.
+# Build for a COMMAND first, because a build beside busy loops takes long: `make testbed && cargo nextest run --no-run`.
+# A group is a suite with timers; it is built before the loops begin. With nextest it is a part of what `make test`
+# builds.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -31,7 +31,7 @@ service)
 esac
 if [ -n "$tests" ]; then
     if command -v cargo-nextest >/dev/null; then
-        # It refuses both the number of tests at once and --no-fail-fast where it only builds.
+        # With --no-run nextest accepts neither a number of test threads nor --no-fail-fast.
         env -u NEXTEST_TEST_THREADS cargo nextest run --locked --no-run
         set -- cargo nextest run --locked --no-fail-fast -E "$filter"
     else
@@ -42,7 +42,7 @@ if [ -n "$tests" ]; then
     fi
 fi
 
-# A loop looks often whether this script is still there, so that it ends with it, however that ends.
+# A loop checks frequently whether this script is still running, so that it ends with it in any case.
 loop() {
     while kill -0 $$ 2>/dev/null; do
         turns=0

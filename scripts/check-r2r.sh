@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compiles toolboxes/robot-r2r without a ROS 2 installation: r2r's feature doc-only brings its own bindings, which can be
-# checked and not linked. CI runs it; it takes minutes the first time, so `make check` does not.
+# Checks toolboxes/robot-r2r without a ROS 2 installation: r2r's feature doc-only provides bindings that compile but do
+# not link. CI runs it; it takes minutes the first time, so `make check` does not.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/setup.sh --with-libclang

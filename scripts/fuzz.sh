@@ -1,7 +1,7 @@
 #!/bin/sh
-# fuzz.sh [RUNS] [TARGET...]: libFuzzer with AddressSanitizer on each target of fuzz/, one after the other, RUNS (10000000)
-# inputs each. New inputs go to fuzz/found/, findings to fuzz/artifacts/. Needs a nightly toolchain and cargo-fuzz
-# (cargo install cargo-fuzz). The stored corpus is replayed and mutated by `cargo test --lib fuzz` on stable, too.
+# fuzz.sh [RUNS] [TARGET...]: libFuzzer with AddressSanitizer on each target of fuzz/, one after the other, RUNS
+# (10000000) inputs each. New inputs go to fuzz/found/, findings to fuzz/artifacts/. Needs a nightly toolchain and
+# cargo-fuzz (cargo install cargo-fuzz). `cargo test --lib fuzz` replays and mutates the stored corpus on stable, too.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# install.sh DESTDIR PREFIX: puts what `make install` has built where it belongs.
+# install.sh DESTDIR PREFIX: installs what `make install` has built.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,7 +8,7 @@ lib=$prefix/lib/ovos-tools/plugins
 doc=$prefix/share/doc/ovos-tools
 target=${CARGO_TARGET_DIR:-target}
 
-# The build is the user's, who has cargo; the place is often root's, who has not.
+# The user builds, because root often has no cargo; root often owns the destination.
 if ! mkdir -p "$prefix" 2>/dev/null || [ ! -w "$prefix" ]; then
     echo "built, but no rights to write to $prefix. Run:" >&2
     echo "    sudo env CARGO_TARGET_DIR='$target' $PWD/scripts/install.sh '$1' '$2'" >&2
@@ -19,7 +19,7 @@ install -D -m 755 "$target/release/ovos-tools" "$prefix/bin/ovos-tools"
 install -d -m 755 "$lib"
 for plugin in plugins/*; do
     [ -x "$plugin" ] || continue
-    # Renamed into place, so that a running service keeps the file it has mapped.
+    # Renamed into place, so that a running service keeps its mapped file.
     install -m 755 "$plugin" "$lib/.$(basename "$plugin").new"
     mv -f "$lib/.$(basename "$plugin").new" "$lib/$(basename "$plugin")"
 done
@@ -32,7 +32,7 @@ for toolbox in robot drone gstreamer; do
     install -m 644 "toolboxes/$toolbox/README.md" "$doc/$toolbox.md"
 done
 
-# A user unit; it names the binary by its final path, which DESTDIR is no part of.
+# A user unit; it names the binary by its final path, without DESTDIR.
 install -d -m 755 "$prefix/lib/systemd/user"
 sed "s|/usr/local|$2|g" packaging/ovos-tools.service >"$prefix/lib/systemd/user/ovos-tools.service"
 chmod 644 "$prefix/lib/systemd/user/ovos-tools.service"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# needs.sh TOOLBOX_DIR: whether the system libraries a toolbox is built with are here; prints what is not, and fails then.
+# needs.sh TOOLBOX_DIR: checks for the system libraries that a toolbox is built with; prints the missing ones and fails.
 #
-# A toolbox names them in its Cargo.toml, as pkg-config takes them:
+# A toolbox lists them in its Cargo.toml, in the syntax of pkg-config:
 #     [package.metadata.toolbox]
 #     pkg-config = "gstreamer-1.0 >= 1.20"
 set -eu
@@ -15,7 +15,7 @@ if ! command -v pkg-config >/dev/null; then
     echo "pkg-config is not installed"
     exit 1
 fi
-# One line a library that is missing.
+# One line per missing library.
 pkg-config --print-errors --exists "$wanted" 2>/dev/null && exit 0
 echo "pkg-config finds no $wanted"
 exit 1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# optional.sh COMMAND TOOLBOX_DIR... [-- ARGUMENT...]: runs `COMMAND --manifest-path DIR/Cargo.toml ARGUMENT...` for each toolbox
-# whose system libraries are here, and says which it skipped.
+# optional.sh COMMAND TOOLBOX_DIR... [-- ARGUMENT...]: runs `COMMAND --manifest-path DIR/Cargo.toml ARGUMENT...` for
+# each toolbox whose system libraries are installed, and names those that it skipped.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # plugins.sh PROFILE DESTINATION TOOLBOX_DIR...: builds toolboxes and puts NAME.so into DESTINATION.
 #
-# Written beside and renamed: a service that has the old file mapped keeps it whole (copying over a mapped file
-# crashes its reader). A directory with a .c file of its own name is built with cc, any other with cargo. A toolbox whose
-# system libraries are not here is skipped, and says so; what was built of it before stays.
+# Written to a temporary name and renamed, so that a service that has the old file mapped keeps it (copying over a
+# mapped file crashes its reader). A directory with a .c file of its own name is built with cc, any other with cargo. A
+# toolbox whose system libraries are missing is skipped with a message; its earlier build stays.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,7 +15,7 @@ case $profile in release) flag=--release built=$target/release ;; *) flag= built
 mkdir -p "$destination"
 chmod go-w "$destination"
 
-# The name of the copy is this run's own: two may fill one folder at once.
+# The temporary name is unique to this run, because two runs may fill one folder.
 put() {
     install -m 755 "$1" "$destination/.$2.$$"
     mv -f "$destination/.$2.$$" "$destination/$2"
@@ -33,11 +33,11 @@ for dir in "$@"; do
         ${CC:-cc} -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -Itoolboxes/abi "$dir/$name.c" -o "$built/lib$name.so"
     else
         cargo build --quiet --locked $flag --manifest-path "$dir/Cargo.toml"
-        # A [lib] may have a name of its own.
+        # A [lib] may have a different name.
         own=$(sed -n '/^\[lib\]/,/^\[/s/^name = "\(.*\)"/\1/p' "$dir/Cargo.toml")
         library=${own:-$name}
     fi
-    # Programs that go with it: `programs = ["../NAME"]` under [package.metadata.ovos-tools].
+    # Programs installed with it: `programs = ["../NAME"]` under [package.metadata.ovos-tools].
     for program in $(sed -n 's/^programs = \[\(.*\)\]$/\1/p' "$dir/Cargo.toml" 2>/dev/null | tr -d '",'); do
         cargo build --quiet --locked $flag --manifest-path "$dir/$program/Cargo.toml"
         put "$built/$(basename "$program")" "$(basename "$program")"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes sure of what a build needs from the system: a C compiler, GStreamer for the toolbox of that name, with
-# --with-python what the interop tests need, with --with-libclang what robot-r2r needs. Installs what is missing where it
-# may; otherwise prints the apt line and lets the rest go on.
+# Checks what a build needs from the system: a C compiler, GStreamer for the toolbox of that name, with --with-python
+# what the interop tests need, with --with-libclang what robot-r2r needs. Installs missing packages if permitted;
+# otherwise prints the apt command and continues.
 set -eu
 
 if ! command -v cargo >/dev/null; then
@@ -9,7 +9,7 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
-# install PACKAGE...: true when they are there afterwards.
+# install PACKAGE...: succeeds if the packages are installed afterwards.
 install() {
     line="apt-get install -y --no-install-recommends $*"
     if ! command -v apt-get >/dev/null; then
@@ -25,7 +25,7 @@ install() {
     return 1
 }
 
-# has ELEMENT. (`gst-inspect-1.0 --exists` compares the versions of plugins from elsewhere with GStreamer's own.)
+# has ELEMENT: not `gst-inspect-1.0 --exists`, which compares the versions of third-party plugins with GStreamer's own.
 has() { gst-inspect-1.0 "$1" >/dev/null 2>&1; }
 
 missing=
@@ -43,14 +43,14 @@ if [ -n "$missing" ] && ! install $missing; then
     echo "skipped until then: what needs$missing" >&2
 fi
 
-# The toolbox gstreamer is left out where these are missing. WITHOUT_GSTREAMER=1 does not even ask.
+# Without these the toolbox gstreamer is left out. WITHOUT_GSTREAMER=1 skips the check.
 if [ -z "${WITHOUT_GSTREAMER:-}" ]; then
     gstreamer=
     (cd "$(dirname "$0")/.." && scripts/needs.sh toolboxes/gstreamer >/dev/null) ||
         gstreamer="pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev"
     command -v gst-inspect-1.0 >/dev/null || gstreamer="$gstreamer gstreamer1.0-tools"
     if command -v gst-inspect-1.0 >/dev/null; then
-        # One element of each package stands for it; Debian builds x264enc where the licence allows it.
+        # One element stands for each package; Debian builds x264enc where the licence allows it.
         for pair in videotestsrc:base rtph264pay:good srtsink:bad x264enc:ugly; do
             has "${pair%%:*}" || gstreamer="$gstreamer gstreamer1.0-plugins-${pair##*:}"
         done
@@ -66,6 +66,6 @@ if [ -z "${WITHOUT_GSTREAMER:-}" ]; then
     if [ -n "$gstreamer" ] && ! install $gstreamer; then
         echo "skipped until then: the toolbox gstreamer, or its tests" >&2
     fi
-    # Only `pipeline_graph` uses it, and says so itself.
+    # Only `pipeline_graph` uses it, and reports its absence itself.
     command -v dot >/dev/null || echo "optional: graphviz, for pipeline_graph as SVG" >&2
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
-# skip.sh NAME REASON: says that what needs NAME is skipped. Fails in CI (CI=true), unless tests/may_skip.txt lists NAME.
-# tests/skip is the same for tests.
+# skip.sh NAME REASON: reports that tests which need NAME are skipped. Fails in CI (CI=true), unless tests/may_skip.txt
+# lists NAME. tests/skip does the same for tests.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# smoke.sh: `make run` as a newcomer types it, in a home of its own, until the service has answered a call and, where
-# mavsdk_server could be had, the simulated drone says how it is.
+# smoke.sh: runs `make run` like a new user, in a temporary home, until the service has answered a call and, if
+# mavsdk_server is available, the simulated drone has reported its health.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -9,7 +9,7 @@ toolchain=${CARGO_HOME:-$HOME/.cargo}
 rustup=${RUSTUP_HOME:-$HOME/.rustup}
 setsid env HOME="$home" CARGO_HOME="$toolchain" RUSTUP_HOME="$rustup" make run >"$home/log" 2>&1 &
 service=$!
-# The toolboxes write down what they run while they close: the home goes when they have ended.
+# The toolboxes write their state while they close, so the home is removed after they have ended.
 end() {
     kill -- -$service 2>/dev/null || true
     tries=0
@@ -21,10 +21,10 @@ end() {
     rm -rf "$home"
 }
 trap end EXIT
-# Without this a signal ends the script and leaves the service.
+# Otherwise a signal would end the script and leave the service running.
 trap 'exit 1' HUP INT TERM
 
-# The build decides how long this takes; the service itself is up in a moment.
+# The build takes most of this time; the service itself starts quickly.
 tries=0
 until grep -q '^Try: ' "$home/log"; do
     kill -0 $service 2>/dev/null && [ $tries -lt 1800 ] || { cat "$home/log"; echo "make run did not come up" >&2; exit 1; }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# soak.sh [MINUTES] [SEED]: calls, reloads, crashes, bus restarts and stops, mixed at random, for MINUTES (20). Prints what the
-# service and its children hold at the start and at the end, and fails on a leak or a call that is not answered once.
+# soak.sh [MINUTES] [SEED]: random calls, reloads, crashes, bus restarts and stops for MINUTES (20). Prints the
+# resources of the service and its children at the start and at the end, and fails on a leak or on a call that is not
+# answered exactly once.
 set -eu
 cd "$(dirname "$0")/.."
 

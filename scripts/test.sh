@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs every test. A suite that fails does not keep the next one from running; what was skipped is named at the end.
+# Runs every test. All suites run even if one fails; skipped tests are listed at the end.
 set -eu
 cd "$(dirname "$0")/.."
 
 failed=
-# suite COMMAND...: runs it and remembers a failure.
+# suite COMMAND...: runs the command and records a failure.
 suite() {
     "$@" || failed="$failed\n  $*"
 }
@@ -13,13 +13,13 @@ OVOS_TOOLS_SKIPPED=$(mktemp)
 export OVOS_TOOLS_SKIPPED
 trap 'rm -f "$OVOS_TOOLS_SKIPPED"' EXIT
 
-# Most tests wait for timers more than they compute.
+# Most tests spend more time waiting for timers than computing.
 : "${NEXTEST_TEST_THREADS:=$(($(nproc) * 2))}"
 export NEXTEST_TEST_THREADS
 
 if [ ! -e .venv/.ready ]; then export OVOS_TOOLS_SKIP_PYTHON=1; fi
 
-# The service's tests load the toolboxes that need system libraries, too, where they can be built.
+# The service's tests also load the toolboxes that need system libraries, if those can be built.
 for dir in toolboxes/gstreamer; do
     if scripts/needs.sh "$dir" >/dev/null; then suite cargo build --quiet --locked --manifest-path "$dir/Cargo.toml"; fi
 done
@@ -31,7 +31,7 @@ else
     suite cargo test --locked --no-fail-fast "$@"
 fi
 
-# Crates outside of default-members: each needs system libraries. Arguments choose among the tests above.
+# Crates outside of default-members, each of which needs system libraries. Arguments select among the tests above.
 for dir in toolboxes/gstreamer; do
     if [ $# -gt 0 ]; then
         continue

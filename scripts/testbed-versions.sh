@@ -1,7 +1,7 @@
 #!/bin/sh
-# testbed-versions.sh COUNT DESTINATION: builds of testbed that say version build-1, build-2, ... for the reload test.
+# testbed-versions.sh COUNT DESTINATION: builds testbed with the versions build-1, build-2, ... for the reload test.
 #
-# Stripped: they are copied and hashed a hundred times.
+# Stripped, because they are copied and hashed a hundred times.
 set -eu
 count=$1 destination=$2
 cd "$(dirname "$0")/.."

@@ -1,14 +1,15 @@
 #!/bin/sh
-# venv.sh [mavsdk]: fills .venv with the Python packages the interop tests talk to, .venv-vendors with the vendors' types
-# that exports are held against, .venv-mavsdk with mavsdk_server and .venv-robots with the clients of robots' vendors
-# (apart, because their dependencies need not agree); with `mavsdk`, .venv-mavsdk alone. Runs in no time when nothing
-# changed.
+# venv.sh [mavsdk]: fills .venv with the Python packages that the interop tests use, .venv-vendors with the vendors'
+# types that exports are compared with, .venv-mavsdk with mavsdk_server and .venv-robots with the clients of robots'
+# vendors (separately, because their dependencies may conflict); with `mavsdk` only .venv-mavsdk. Does nothing if
+# nothing changed.
 set -eu
 cd "$(dirname "$0")/.."
 
 python=${PYTHON:-python3}
 
-# fill VENV FILE...: a fresh venv when one of the files changed; pip's arguments come on standard input, a call a line.
+# fill VENV FILE...: makes a new venv if one of the files changed; reads pip's arguments from standard input, one call
+# per line.
 fill() {
     venv=$1
     shift
@@ -28,7 +29,7 @@ if ! $python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10
     exit 0
 fi
 
-# Two checkouts' tests may start this at once; the second waits and then finds the work done.
+# Two checkouts' tests may start this at once; the second one waits and then has nothing to do.
 mkdir -p .cache
 exec 9>.cache/venv.lock
 if command -v flock >/dev/null; then flock 9; fi
