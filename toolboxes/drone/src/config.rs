@@ -53,7 +53,7 @@ pub enum BatteryAction {
 pub struct Config {
     /// What the toolbox drives.
     pub backend: Backend,
-    /// A real vehicle may be commanded, which the backend `vehicle` needs. The other backends command only what they
+    /// Allows commands to a real vehicle; the backend `vehicle` needs it. The other backends command only what they
     /// recognise as a simulator.
     pub allow_real_vehicle: bool,
     /// Path of mavsdk_server. Looked for in PATH and in .venv-mavsdk when it is not given.
@@ -64,20 +64,20 @@ pub struct Config {
     pub vehicles: Vec<VehicleConfig>,
     /// How px4-sim is started.
     pub simulator: Simulator,
-    /// Where the vehicle may be.
+    /// The area in which the vehicle may fly.
     pub fence: Fence,
-    /// The fence is also sent to the vehicle, while it stands on the ground. Ours is checked either way.
+    /// Whether the fence is also sent to the vehicle, while it stands on the ground. The toolbox checks its own fence
+    /// either way.
     pub upload_fence: Option<bool>,
-    /// The numbers of the guards.
+    /// The limits of the guards.
     pub flight_limits: Limits,
-    /// How old what was seen may be.
+    /// Limits on the age of perception data.
     pub perception: Perception,
     /// What an emergency stop does in the air.
     pub estop: Estop,
-    /// What the toolbox does by itself, once in a flight of its own, when the battery falls below
-    /// `flight_limits.min_battery_pct` in the air.
+    /// The toolbox's own call when the battery falls below `flight_limits.min_battery_pct` in the air, once per flight.
     pub battery_action: BatteryAction,
-    /// Folder of the run log, a JSONL file a run; none is written when it is not given.
+    /// Folder of the run log, one JSONL file per run; none is written when it is not given.
     pub run_log: Option<PathBuf>,
     /// How long a call waits for the first connection, in milliseconds.
     pub connect_timeout_ms: Option<u64>,
@@ -105,9 +105,10 @@ pub struct VehicleConfig {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Simulator {
-    /// Simulated seconds in a real one, 0.1 to 20; for `sitl` what PX4 was started with (`PX4_SIM_SPEED_FACTOR`).
+    /// Simulated seconds per real second, 0.1 to 20; for `sitl` the value that PX4 was started with
+    /// (`PX4_SIM_SPEED_FACTOR`).
     pub speed: f64,
-    /// Which awkward behaviour of PX4 it has: `all`, `none`, or names with commas.
+    /// The quirks of PX4 that it simulates: `all`, `none`, or names with commas.
     pub quirks: String,
     /// Latitude, longitude in degrees and altitude in metres of the place it stands on.
     pub home: [f64; 3],
@@ -126,13 +127,13 @@ impl Default for Simulator {
     }
 }
 
-/// How old what was seen may be, and what of it is used at all.
+/// Limits on the age of perception data, and the data to ignore.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Perception {
-    /// Detections, in milliseconds.
+    /// Greatest age of detections, milliseconds.
     pub detection_max_age_ms: u64,
-    /// Obstacle distances, in milliseconds.
+    /// Greatest age of obstacle distances, milliseconds.
     pub obstacle_max_age_ms: u64,
     /// Ablation: without depth no distance of an object is known, and an approach refuses.
     pub use_depth: bool,

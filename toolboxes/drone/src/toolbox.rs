@@ -356,7 +356,7 @@ fn stopped(toolbox: &Drone, entry: &Entry) -> Value {
         (true, false) => Reply::failed(
             "pilot_override",
             format!(
-                "somebody else flies, and it does not hold: {}",
+                "another party flies, and the vehicle does not hold: {}",
                 foreign.join("; ")
             ),
         ),

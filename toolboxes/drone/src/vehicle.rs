@@ -429,7 +429,7 @@ impl Vehicle {
         tracing::warn!(
             vehicle = self.id,
             how,
-            "somebody else flies now; nothing more is sent"
+            "another party has taken over; nothing more is sent"
         );
         self.log
             .write("pilot_override", || json!({"vehicle": self.id, "how": how}));

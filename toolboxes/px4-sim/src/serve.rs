@@ -215,7 +215,7 @@ impl Simulator {
                     self.advance(passed * self.options.speed).await;
                     self.write_scene(now)?;
                     if self.idle() {
-                        tracing::info!("nobody talks to the vehicle on the ground: it ends");
+                        tracing::info!("no MAVLink message arrives on the ground: the simulator ends");
                         return Ok(());
                     }
                 }

@@ -5,11 +5,11 @@ use ovos_toolbox_sdk::prelude::*;
 use super::{Home, Limits, Refusal, refuse};
 use crate::geo::Ned;
 
-/// Where the vehicle may be: a circle around home, or a polygon that contains it.
+/// The area in which the vehicle may fly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fence {
-    /// Metres around the place where the vehicle stood when it was first heard.
+    /// Radius in metres around the place where the vehicle was first heard.
     RadiusM(f64),
     /// Corners as `[latitude, longitude]` in degrees, at least three.
     Polygon(Vec<[f64; 2]>),

@@ -12,9 +12,9 @@ pub struct Limits {
     pub min_alt_m: f64,
     /// Greatest height above home, metres, at most 120.
     pub max_alt_m: f64,
-    /// Turning between take-off or replan and the next, degrees.
+    /// Greatest turning between take-off or replan and the next, degrees.
     pub max_rotation_deg: f64,
-    /// Moving forward between take-off or replan and the next, metres.
+    /// Greatest forward distance between take-off or replan and the next, metres.
     pub max_forward_m: f64,
     /// No motion below this charge, percent.
     pub min_battery_pct: f64,
@@ -22,28 +22,29 @@ pub struct Limits {
     pub fence_margin_m: f64,
     /// Longest leg of goto_gps and follow_path, metres.
     pub max_leg_m: f64,
-    /// goto_local stays within this of home, metres.
+    /// Greatest distance of a goto_local target from home, metres.
     pub local_radius_m: f64,
     /// Most waypoints of a path.
     pub max_waypoints: usize,
     /// Least distance between waypoints, metres.
     pub min_spacing_m: f64,
-    /// How many times a flight may be replanned (each gives new turning and forward budgets).
+    /// How many times a flight may be replanned; each replan resets turning and forward distance.
     pub max_replans: u32,
-    /// Turning in one flight, replans included, degrees; four times `max_rotation_deg` when it is missing.
+    /// Greatest turning in one flight, replans included, degrees; four times `max_rotation_deg` when it is missing.
     pub max_flight_rotation_deg: Option<f64>,
-    /// Moving forward in one flight, replans included, metres; four times `max_forward_m` when it is missing.
+    /// Greatest forward distance in one flight, replans included, metres; four times `max_forward_m` when it is
+    /// missing.
     pub max_flight_forward_m: Option<f64>,
-    /// Flight time with a full battery, seconds: for the way home.
+    /// Flight time with a full battery, seconds; used for the way home.
     pub endurance_s: f64,
-    /// Speed the way home is reckoned with, metres per second.
+    /// Speed assumed for the way home, metres per second.
     pub cruise_mps: f64,
     /// Speed of small moves, metres per second, 0.2 to 3.
     pub step_mps: f64,
-    /// How a vehicle comes to rest: where a stop sends it, and the room that the guards keep for it.
+    /// How a vehicle comes to rest: the target of a stop, and the room that the guards keep for it.
     pub braking: Braking,
-    /// Within so many metres of its target a move has arrived, 0.2 to 3. When it is missing: twice the scatter (RMS) with
-    /// which the vehicle has hovered for the last 10 s, at least 0.5 m and at most 1.0 m.
+    /// A move has arrived within this distance of its target, metres, 0.2 to 3. When it is missing: twice the scatter
+    /// (RMS) of the last 10 s of hovering, at least 0.5 m and at most 1.0 m.
     pub arrive_m: Option<f64>,
 }
 

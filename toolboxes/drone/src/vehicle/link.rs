@@ -198,7 +198,7 @@ fn start_server(vehicle: &Arc<Vehicle>, url: &str) -> Result<(String, Child), Br
     vehicle.port_warned.call_once(|| {
         tracing::warn!(
             vehicle = vehicle.id,
-            "mavsdk_server listens on every interface, without a password: whoever reaches its port can fly the vehicle"
+            "mavsdk_server listens on every interface, without a password: any program that reaches its port can fly the vehicle"
         );
     });
     let child =

@@ -50,7 +50,7 @@ pub(crate) struct Sim {
     pub(crate) tells_health: bool,
     /// Whether the link is down in both directions.
     pub(crate) silent: bool,
-    /// Error of the vehicle's height estimate, metres. PX4 sets home anew at take-off, so this shows as a height above
+    /// Error of the vehicle's height estimate, metres. PX4 resets home at take-off, so this shows as a height above
     /// home on the ground but not in the air.
     pub(crate) height_error_m: f64,
     /// Reported batteries instead of the vehicle's own: id and percent. `None`: none of any.
