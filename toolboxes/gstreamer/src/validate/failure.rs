@@ -35,7 +35,7 @@ pub(super) fn refused(
         error_kind: Some(Kind::Policy),
         position: at.and_then(|at| position(text, normalized, at)),
         suggestion: Some(format!(
-            "Whoever runs this machine can allow it with `{}`",
+            "The operator of this machine can allow it with `{}`",
             refusal.key
         )),
         ..Validation::default()
