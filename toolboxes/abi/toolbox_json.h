@@ -1,7 +1,7 @@
-/* toolbox_json.h: what a small toolbox in C needs of JSON. Optional. SPDX-License-Identifier: Apache-2.0
+/* toolbox_json.h: JSON helpers for a small toolbox in C. Optional. SPDX-License-Identifier: Apache-2.0
  *
- * Reads values out of the JSON that the host sends, without copying, and hands JSON over. It trusts no input: it reads
- * nothing beyond the length it was given. It does not check that the text is JSON; the host has done that.
+ * Reads values from the host's JSON without copying, and makes JSON for the host. Never reads beyond the given length.
+ * Does not check that the text is JSON; the host has done that.
  */
 #ifndef OVOS_TOOLBOX_JSON_H
 #define OVOS_TOOLBOX_JSON_H
@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether a value was written exactly like this: tb_is(name, "\"hello\""). */
+/* Whether a value has exactly this text: tb_is(name, "\"hello\""). */
 static inline int tb_is(tb_str value, const char *json) {
     return value.len == strlen(json) && memcmp(value.ptr, json, value.len) == 0;
 }
 
-/* The value of a key of an object, as it was written; empty when there is none. Keys with escapes are not found. */
+/* The text of the value of an object's key; empty if there is none. Keys with escapes are not found. */
 static inline tb_str tb_get(tb_str object, const char *key) {
     size_t i, depth = 0, value = 0, from, wanted = strlen(key);
     int found = 0;
@@ -49,7 +49,7 @@ static inline tb_str tb_get(tb_str object, const char *key) {
     return result;
 }
 
-/* A string value without its quotes, escapes as they are; ptr is NULL when the value is no string. */
+/* A string value without its quotes, escapes unchanged; ptr is NULL if the value is no string. */
 static inline tb_str tb_string(tb_str value) {
     tb_str none = {NULL, 0};
     if (value.len < 2 || value.ptr[0] != '"' || value.ptr[value.len - 1] != '"') return none;
@@ -63,7 +63,7 @@ static inline void tb_free(void *owner, const char *ptr, size_t len) {
     free(owner);
 }
 
-/* Hands over a constant. */
+/* A tb_bytes of a constant. */
 static inline tb_bytes tb_constant(const char *json) {
     tb_bytes bytes = {NULL, 0, NULL, NULL};
     bytes.ptr = json;
@@ -71,7 +71,7 @@ static inline tb_bytes tb_constant(const char *json) {
     return bytes;
 }
 
-/* Hands over what printf would print; a tb_str is "%.*s" with (int)text.len, text.ptr. */
+/* A tb_bytes of printf's output; a tb_str is "%.*s" with (int)text.len, text.ptr. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
@@ -95,7 +95,7 @@ static inline tb_bytes tb_print(const char *format, ...) {
     return bytes;
 }
 
-/* Says why, for `return tb_refuse(error, TB_BAD_ARGS, "{\"kind\":..., \"message\":...}")`. */
+/* Sets the error and returns the status: `return tb_refuse(error, TB_BAD_ARGS, "{\"kind\":..., \"message\":...}")`. */
 static inline tb_status tb_refuse(tb_bytes *error, tb_status status, const char *json) {
     if (error != NULL) *error = tb_constant(json);
     return status;
