@@ -214,7 +214,7 @@ impl Course<'_> {
         }
     }
 
-    /// Takes one picture and updates the object's position.
+    /// Looks at the next picture and updates the object's position.
     async fn glance(&mut self) -> Result<Option<Sight>, Refusal> {
         let (call, object) = (self.call, self.object);
         let flying = Flying::new(call);

@@ -39,8 +39,8 @@ pub(super) struct State {
     pub(super) next: u64,
     /// By start order.
     pub(super) live: BTreeMap<u64, Arc<Instance>>,
-    /// Pipelines that are started with the toolbox but do not run: they ended by themselves, or were running at too
-    /// many crashes.
+    /// Pipelines that are started with the toolbox but do not run: they ended by themselves, or crashed the
+    /// process too often.
     pub(super) kept: Vec<Declared>,
     /// Newest last.
     pub(super) over: VecDeque<Status>,
