@@ -11,21 +11,22 @@ pub struct Action {
     /// Unique in its plan. Where it is missing the service uses `name`, or `name:subsystem` when the name repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What is done.
+    /// What to do; selects the action's handler.
     pub name: String,
-    /// What it is done with. Two actions that share one never overlap; `all` and `<unit>/all` conflict with every one.
+    /// What it uses, such as `left_arm`. Two actions that share a subsystem never overlap; `all` and `<unit>/all`
+    /// conflict with every subsystem.
     #[serde(default)]
     pub subsystems: Vec<String>,
-    /// Handed to `start` unchanged.
+    /// Passed to `start` unchanged.
     #[serde(default)]
     pub params: Object,
-    /// Ids or names of the actions that come first; a name means every action that bears it.
+    /// Ids or names of the actions that come first; a name stands for every action of that name.
     #[serde(default)]
     pub dependencies: Vec<String>,
-    /// How long it may take, in milliseconds.
+    /// Longest duration, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Its own effect; the tool's where it is missing.
+    /// Its own effect; the tool's if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
 }
@@ -48,35 +49,36 @@ pub struct Plan {
     pub actions: Vec<Action>,
 }
 
-/// Who calls, as an action sees it.
+/// The call, as an action sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallIdentity {
-    /// Names the call on the bus and in the logs.
+    /// Identifies the call on the bus and in the logs.
     pub call_id: String,
     /// The toolbox that runs it.
     pub toolbox_id: String,
     /// The tool that was called.
     pub tool: String,
-    /// Session of the message that asked, when it named one.
+    /// Session of the request, if it named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// Language of that session, such as `en-US`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lang: Option<String>,
-    /// `context.source` of that message.
+    /// `context.source` of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Milliseconds this action may take, from now.
+    /// Milliseconds that this action may take, from now.
     #[serde(default)]
     pub deadline_ms: u64,
-    /// The stop epoch the call was planned under; a start with an older one than the latest stop is dropped.
+    /// The stop epoch at planning; a start with an epoch older than the latest stop is dropped.
     #[serde(default)]
     pub stop_epoch: u64,
-    /// Whether the toolbox is in emergency stop: only what may run then gets here, and whatever of it moves must not. A
-    /// toolbox whose process began after the stop has no other way to know.
+    /// Whether the toolbox is in emergency stop. Only actions that may run during one are started then, and they must
+    /// not move anything. A toolbox whose process started after the stop learns of it only here.
     #[serde(default)]
     pub latched: bool,
-    /// Whether an operator asks (the service runs with `operator_tools`): in some states a `safe` tool is for them alone.
+    /// Whether the caller is an operator (the service runs with `operator_tools`); in some states a `safe` tool is
+    /// reserved for operators.
     #[serde(default)]
     pub operator: bool,
 }
@@ -86,26 +88,26 @@ pub struct CallIdentity {
 pub struct ActionIdentity {
     /// Unique in its plan.
     pub id: String,
-    /// What is done.
+    /// What to do; selects the action's handler.
     pub name: String,
-    /// What it is done with.
+    /// What it uses.
     #[serde(default)]
     pub subsystems: Vec<String>,
-    /// From the plan; the tool's prepared arguments where the toolbox has no plan for the tool.
+    /// From the plan, or the tool's prepared arguments if the toolbox has no plan for the tool.
     #[serde(default)]
     pub params: Object,
-    /// What it does to the world.
+    /// Its effect on the world.
     pub effect: Effect,
 }
 
 /// What `start()` receives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Start {
-    /// Who calls.
+    /// The call.
     pub call: CallIdentity,
-    /// What to do.
+    /// The action.
     pub action: ActionIdentity,
-    /// What the actions it depends on returned, by their id.
+    /// Outputs of the actions that it depends on, by their id.
     #[serde(default)]
     pub inputs: Object,
 }

@@ -1,9 +1,8 @@
 //! The JSON that crosses the toolbox boundary, as Rust types.
 //!
-//! Owns the shapes (one JSON Schema each in `schemas/abi/`), and nothing else: no IO, no threads, no
-//! policy. The service and the SDK both speak these types, so neither can drift from the other. Unknown keys are
-//! ignored and a missing optional key means its default, so either side may be older than the other.
-//! Read [`Action`] and [`Report`] first.
+//! Owns only the shapes (one JSON Schema each in `schemas/abi/`): no IO, no threads, no policy. The service and the SDK
+//! share these types, so that they cannot diverge. Unknown keys are ignored and a missing optional key means its
+//! default, so either side may be older than the other. Read [`Action`] and [`Report`] first.
 
 mod action;
 mod manifest;
@@ -17,8 +16,8 @@ pub use outcome::{Completion, Conclusion, Event, Failure, Progress, Severity};
 pub use report::{ActionReport, CallOutcome, Outcome, Report};
 pub use tool::{Effect, ToolDefinition, ToolList};
 
-/// A JSON object, in the order it was written.
+/// A JSON object that keeps the order of its keys.
 pub type Object = serde_json::Map<String, serde_json::Value>;
 
-/// The exported symbol of a toolbox; the major version of the boundary is part of its name.
+/// The exported symbol of a toolbox; its name contains the major version of the boundary.
 pub const ENTRY_SYMBOL: &str = "toolbox_entry_v1";

@@ -1,4 +1,4 @@
-//! What a toolbox says about itself before it is opened.
+//! What a toolbox declares before it is opened.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Manifest {
     /// The toolbox's id: `[a-z0-9_-]+`; `service` and `all` are reserved.
     pub id: String,
-    /// Its version, for people.
+    /// Its version, for display.
     #[serde(default)]
     pub version: String,
     /// What it is for.
@@ -18,32 +18,31 @@ pub struct Manifest {
     /// SPDX expression.
     #[serde(default)]
     pub licence: String,
-    /// It holds hardware that opens once: on a reload the old generation closes before the new one opens.
+    /// It holds hardware that can be opened only once: on a reload the old generation closes before the new one opens.
     #[serde(default)]
     pub exclusive: bool,
-    /// JSON Schema of its section in the configuration; anything goes where it is missing.
+    /// JSON Schema of its section in the configuration; any section is valid if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
-    /// Bus topics whose messages it receives; `ovos.stop` and `mycroft.stop`, by which the user says "stop", may be among
-    /// them.
+    /// Bus topics whose messages it receives. `ovos.stop` and `mycroft.stop`, the user's "stop", are allowed.
     #[serde(default)]
     pub subscribes: Vec<String>,
-    /// Bus topics it may ask with `host.request`.
+    /// Bus topics that it may send requests to with `host.request`.
     #[serde(default)]
     pub requests: Vec<String>,
 }
 
-/// Whether `id` can name a toolbox.
+/// Whether `id` is a valid toolbox id.
 #[must_use]
 pub fn is_toolbox_id(id: &str) -> bool {
     let legal = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-';
     !id.is_empty() && id.len() <= 64 && id.bytes().all(legal) && id != "service" && id != "all"
 }
 
-/// Whether a toolbox may ask `topic`.
+/// Whether a toolbox may send requests to `topic`.
 ///
-/// The tools API, the configuration and the stop topics stay with the service: a toolbox that could emit or swallow
-/// them could widen what the configuration allows.
+/// The tools API, the configuration and the stop topics are reserved: a toolbox that could send or intercept them could
+/// bypass the configuration.
 #[must_use]
 pub fn is_requestable(topic: &str) -> bool {
     is_open(topic) && !is_user_stop(topic)
@@ -51,8 +50,9 @@ pub fn is_requestable(topic: &str) -> bool {
 
 /// Whether a toolbox may subscribe to `topic`.
 ///
-/// As [`is_requestable`], and the user's "stop": what goes on after its call has ended can be ended by that alone. It is a
-/// copy, which like any message is dropped when the toolbox does not keep up; the service acts on the message itself.
+/// Like [`is_requestable`], plus the user's "stop", which is the only way to end what a call has left running. The
+/// toolbox receives a copy, which is dropped like any message when the toolbox is too slow; the service acts on the
+/// message itself.
 #[must_use]
 pub fn is_subscribable(topic: &str) -> bool {
     is_open(topic)

@@ -1,13 +1,13 @@
-//! What comes back from a toolbox: completions, conclusions, progress and events.
+//! What a toolbox sends back: completions, conclusions, progress and events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why something did not work, in a form a caller can act on.
+/// Why something failed, in a form that a caller can act on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// One word for the cause, such as `ValueError`; it becomes the part of the error before the colon.
+    /// The cause in one word, such as `ValueError`; it precedes the colon in the error's text.
     pub kind: String,
     /// Names the thing, what was expected and what to do.
     pub message: String,
@@ -40,32 +40,32 @@ impl std::error::Error for Failure {}
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// It was done, and this came out.
+    /// Done, with this output.
     Output(Value),
-    /// It was not done.
+    /// Not done.
     Error(Failure),
 }
 
-/// What `conclude()` makes of a report. Exactly one of the two keys is present.
+/// The answer that `conclude()` makes from a report. Exactly one of the two keys is present.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
-    /// The tool's result, also when it says `success: false`.
+    /// The tool's result, even if it says `success: false`.
     Output(Value),
     /// The call failed.
     Error(Failure),
 }
 
-/// How far an action is: the payload of `host.progress`.
+/// Progress of an action: the payload of `host.progress`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// 0.0 to 1.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
-    /// For a person to read.
+    /// Text for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// For a program to read.
+    /// Details for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -74,19 +74,19 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// For information.
     #[default]
     Info,
-    /// Somebody should look.
+    /// Needs attention.
     Warning,
     /// Something does not work.
     Error,
 }
 
-/// What a toolbox reports by itself: the payload of `host.event`.
+/// A notification from a toolbox: the payload of `host.event`.
 ///
-/// The kinds `backend` (`{state, reason}`), `latched` (`{reason}`) and `tools_changed` are acted on; all kinds go to
-/// the bus.
+/// The service acts on the kinds `backend` (`{state, reason}`), `latched` (`{reason}`) and `tools_changed`; all kinds
+/// are published on the bus.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// What happened, in one word.
@@ -94,7 +94,7 @@ pub struct Event {
     /// How urgent it is.
     #[serde(default)]
     pub severity: Severity,
-    /// Whatever belongs to it.
+    /// Details of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }

@@ -14,13 +14,14 @@ pub enum Outcome {
     Completed,
     /// The toolbox reported an error, refused the start, or died.
     Failed,
-    /// Its time was up; the toolbox confirmed that it ended.
+    /// Its time was up, and the toolbox confirmed that it ended.
     TimedOut,
-    /// The call was cancelled, stopped or pre-empted; the toolbox confirmed that it ended, or it never started.
+    /// The call was cancelled, stopped or pre-empted, and the toolbox confirmed that the action ended or it never
+    /// started.
     Cancelled,
-    /// Not started, because something before it did not complete.
+    /// Not started, because an earlier action did not complete.
     Skipped,
-    /// Its time was up or it was cancelled, and the toolbox did not confirm within the grace.
+    /// Its time was up or it was cancelled, and the toolbox did not confirm that within the grace period.
     Abandoned,
 }
 
@@ -39,7 +40,7 @@ impl Outcome {
     }
 }
 
-/// How a call ended as a whole: the worst of its actions, named by what the caller can do about it.
+/// How a call ended as a whole: the worst of its actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
@@ -47,9 +48,9 @@ pub enum CallOutcome {
     Completed,
     /// An action failed.
     Failed,
-    /// An action's time or the call's time was up.
+    /// The time of an action or of the call was up.
     TimedOut,
-    /// Somebody cancelled the call, or something safer took its place.
+    /// A cancel request ended the call, or a safe call took its place.
     Cancelled,
     /// An emergency stop ended the call.
     Stopped,
@@ -60,17 +61,17 @@ pub enum CallOutcome {
 pub struct ActionReport {
     /// Unique in its plan.
     pub id: String,
-    /// What was to be done.
+    /// What to do.
     pub name: String,
-    /// What it was to be done with.
+    /// What it uses.
     pub subsystems: Vec<String>,
     /// Its wave, counted from 1.
     pub wave: usize,
     /// How it ended.
     pub outcome: Outcome,
-    /// From start to end, measured on a monotonic clock; 0 when it never started.
+    /// From start to end, on a monotonic clock; 0 if it never started.
     pub duration_ms: u64,
-    /// What came out of it.
+    /// Its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// Why it did not complete.
@@ -78,13 +79,13 @@ pub struct ActionReport {
     pub error: Option<Failure>,
 }
 
-/// What happened to a call: exactly one line for each action of its plan, in the plan's order.
+/// What happened to a call: exactly one entry for each action of its plan, in the plan's order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// How the call ended.
     pub outcome: CallOutcome,
-    /// From the first wave's start to the last one's end.
+    /// From the start of the first wave to the end of the last.
     pub duration_ms: u64,
-    /// One line an action.
+    /// One entry for each action.
     pub actions: Vec<ActionReport>,
 }

@@ -1,11 +1,12 @@
-//! What a toolbox says about its tools.
+//! The tools of a toolbox.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a tool or an action does to the world. It decides reservation, cancellation and the emergency stop.
-// No default: a forgotten effect would be taken for a harmless one.
+/// The effect of a tool or an action on the world. It determines reservation, cancellation and behaviour in an
+/// emergency stop.
+// No default: an omitted effect would count as a harmless one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
@@ -34,7 +35,7 @@ impl Effect {
         Self::Resume,
     ];
 
-    /// Whether a tool of this effect is about something that moves, which its toolbox must be able to halt.
+    /// Whether the toolbox has to be able to halt tools of this effect, because they concern motion.
     #[must_use]
     pub fn needs_halt(self) -> bool {
         match self {
@@ -66,17 +67,17 @@ impl std::fmt::Display for Effect {
 /// One tool, as `tools()` returns it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolDefinition {
-    /// What callers use: `[a-zA-Z_][a-zA-Z0-9_-]*`, at most 64 characters, unique in its toolbox.
+    /// The name for callers: `[a-zA-Z_][a-zA-Z0-9_-]*`, at most 64 characters, unique in its toolbox.
     pub name: String,
-    /// What the tool is for, written for a model to choose by.
+    /// What the tool is for; models choose tools by it.
     #[serde(default)]
     pub description: String,
     /// A heading to group tools under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// What the tool does to the world.
+    /// The tool's effect on the world.
     pub effect: Effect,
-    /// How long each of its actions may take, in milliseconds, where the action does not say so itself.
+    /// Default duration limit of its actions, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// JSON Schema (2020-12) of the arguments; its root is an object.
@@ -88,6 +89,6 @@ pub struct ToolDefinition {
 /// What `tools()` returns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolList {
-    /// Every tool of the instance; can depend on what its backend can do.
+    /// Every tool of the instance; may depend on what its backend supports.
     pub tools: Vec<ToolDefinition>,
 }
