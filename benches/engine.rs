@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::{
+    CallEnd, CallRequest, Defaults, Ended, Engine, Halt, Limits, Plan, ProgressSink, RunId, Toolbox,
+    Unanswered,
+};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use ovos_toolbox_wire::{
     Action, CallOutcome, Completion, Conclusion, Effect, Failure, Object, Report, Start,
-};
-use ovos_tools::engine::{
-    CallEnd, CallRequest, Defaults, Ended, Engine, Halt, Limits, Plan, ProgressSink, RunId, Toolbox,
-    Unanswered,
 };
 
 /// Figures are the median of this many runs.

@@ -30,9 +30,9 @@ use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
 
-use crate::bus::{Message, OWN_KEY};
-use crate::engine::Engine;
 use crate::registry::Registry;
+use bus::{Message, OWN_KEY};
+use engine::Engine;
 
 pub use call_record::CallRecord;
 pub use cancel::CancelResponse;

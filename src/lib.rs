@@ -2,32 +2,24 @@
 //!
 //! # The story of a call
 //!
-//! 1. A frame comes from the bus. [`bus::BusClient`] reads it; the service's router looks at its type only and hands it
+//! 1. A frame comes from the bus. `bus::BusClient` reads it; the service's router looks at its type only and hands it
 //!    to a task. A stop goes to a task of its own instead and waits behind nothing.
 //! 2. [`api::Api::handle`] parses the request, finds the tool in the [`registry`]'s snapshot, and prepares the arguments
-//!    with the tool's [`schema`]: coerced, defaults filled in, validated.
-//! 3. [`engine::Engine::call`] asks the toolbox for a plan, checks its graph ([`engine::Plan`]), takes the call's
-//!    subsystems ([`engine::Reservations`]) and runs wave after wave against [`engine::Toolbox`].
-//! 4. [`plugin::InProcess`] is that toolbox: it turns the engine's calls into calls of a C table in a library that the
-//!    [`plugin::Manager`] staged, probed and loaded.
+//!    with the tool's `schema`: coerced, defaults filled in, validated.
+//! 3. `engine::Engine::call` asks the toolbox for a plan, checks its graph (`engine::Plan`), takes the call's
+//!    subsystems (`engine::Reservations`) and runs wave after wave against `engine::Toolbox`.
+//! 4. `host::ChildToolbox` is that toolbox: it sends the engine's orders to the toolbox's own process, where
+//!    `host::InProcess` turns them into calls of a C table in a library that the `host::Manager` staged and probed. With
+//!    `"isolation": "in_process"` the engine drives `host::InProcess` itself.
 //! 5. The report goes back through the toolbox's `conclude` and the output schema into one answer, in the context of the
-//!    request, and [`bus::BusClient`] keeps it until it has arrived.
+//!    request, and `bus::BusClient` keeps it until it has arrived.
 //!
 //! Each arrow is a type, and each type has tests that need nothing to the left of it. `ARCHITECTURE.md` is the map.
 #![deny(unsafe_code)]
 
 pub mod api;
-pub mod bus;
 pub mod cli;
-pub mod config;
-pub mod engine;
 pub mod export;
-#[cfg(any(test, fuzzing))]
-#[doc(hidden)]
-pub mod fuzz;
 pub mod logs;
-pub mod plugin;
 pub mod registry;
-pub mod schema;
 pub mod service;
-pub mod tool;

@@ -19,7 +19,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, reload};
 
-use crate::config::{LogConfig, LogLevel, SERVICE_NAME};
+use config::{LogConfig, LogLevel, SERVICE_NAME};
 
 pub use format::OvosFormat;
 pub use rotate::RotatingFile;

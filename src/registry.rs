@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use crate::export::portable_name;
-use crate::tool::CompiledTool;
+use schema::CompiledTool;
 
 /// Between a toolbox id and a tool's name, where the name alone would be ambiguous.
 pub const ALIAS_SEPARATOR: &str = "__";

@@ -26,11 +26,11 @@ use tokio_util::task::TaskTracker;
 use url::Url;
 
 use crate::api::{Api, BusStatus, Settings, StatusResponse};
-use crate::bus::{BindError, BusClient, ClientConfig};
-use crate::config::{Config, ConfigErrors, OnBusLoss, Overrides};
-use crate::engine::{Engine, MotionWatch, StopTarget};
 use crate::logs::Logs;
 use crate::registry::Registry;
+use bus::{BindError, BusClient, ClientConfig};
+use config::{Config, ConfigErrors, OnBusLoss, Overrides};
+use engine::{Engine, MotionWatch, StopTarget};
 
 use bus_outbox::BusOutbox;
 use call_log::CallLog;
@@ -174,7 +174,7 @@ impl Running {
         let (folder, latched) = read.await.map_err(|error| ServiceError::State(error.into()))?;
         let engine = Arc::new(Engine::new(config.service.max_calls, latched));
         let (state, writing) = StateWriter::new();
-        engine.watch_motion(Box::new(state.clone()));
+        engine.watch_motion(state.clone());
         let registry = Arc::new(Registry::default());
         let outbox = Arc::new(BusOutbox::default());
         let bridge = Bridge::start(toolboxes::Parts {

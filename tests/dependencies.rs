@@ -8,59 +8,101 @@
 
 use std::path::{Path, PathBuf};
 
-/// The modules of a folder's files may not name these.
+/// The crates of this workspace that each crate may depend on. Cargo keeps circles out; this keeps arrows out.
+const EDGES: &[(&str, &[&str])] = &[
+    ("bus", &[]),
+    ("schema", &["ovos-toolbox-wire"]),
+    ("config", &["ovos-toolbox-wire"]),
+    ("engine", &["ovos-toolbox-wire"]),
+    (
+        "host",
+        &["engine", "ovos-toolbox-abi", "ovos-toolbox-wire", "schema"],
+    ),
+];
+
+/// What the modules of the service, and the folders of the host, may not name.
 const RULES: &[(&str, &[&str], &str)] = &[
     (
-        "src/engine",
-        &["bus", "plugin", "api", "service", "registry", "config", "cli"],
-        "the engine runs against its Toolbox trait",
+        "crates/host/src/contract",
+        &[
+            "crate::ffi",
+            "crate::process",
+            "crate::artifact",
+            "crate::transport",
+            "crate::lifecycle",
+        ],
+        "the contract is pure",
     ),
     (
-        "src/bus",
+        "crates/host/src/process",
         &[
-            "api", "engine", "plugin", "registry", "schema", "service", "config", "cli",
+            "crate::contract",
+            "crate::ffi",
+            "crate::artifact",
+            "crate::transport",
+            "crate::lifecycle",
         ],
-        "the bus knows no tool",
+        "a process is started without knowing what for",
     ),
     (
-        "src/schema",
+        "crates/host/src/ffi",
         &[
-            "api", "bus", "engine", "plugin", "registry", "service", "config", "cli",
+            "crate::process",
+            "crate::artifact",
+            "crate::transport",
+            "crate::lifecycle",
         ],
-        "schemas are pure",
+        "the C table knows no process",
+    ),
+    (
+        "crates/host/src/artifact",
+        &["crate::transport", "crate::lifecycle"],
+        "a file is judged before anything runs from it",
+    ),
+    (
+        "crates/host/src/transport",
+        &["crate::lifecycle"],
+        "which copies live is decided above",
     ),
     (
         "src/export",
         &[
-            "api", "bus", "engine", "plugin", "registry", "service", "config", "cli",
+            "crate::api",
+            "crate::registry",
+            "crate::service",
+            "crate::cli",
+            "bus",
+            "engine",
+            "host",
+            "config",
         ],
         "exports are pure",
     ),
     (
         "src/registry.rs",
-        &["api", "bus", "engine", "plugin", "service", "config", "cli"],
+        &[
+            "crate::api",
+            "crate::service",
+            "crate::cli",
+            "bus",
+            "engine",
+            "host",
+            "config",
+        ],
         "the registry is a snapshot",
     ),
     (
-        "src/plugin",
-        &["api", "bus", "service", "registry", "config", "cli"],
-        "plugins know neither calls nor the bus",
-    ),
-    (
         "src/api",
-        &["plugin", "service", "config", "cli"],
+        &["crate::service", "crate::cli", "host", "config"],
         "the API loads no library and runs no task of the service",
-    ),
-    (
-        "src/config",
-        &["api", "bus", "engine", "plugin", "service", "registry", "cli"],
-        "the configuration says, others do",
     ),
 ];
 
 /// Where unsafe code may be.
 const UNSAFE: &[&str] = &[
-    "src/plugin",
+    "crates/host/src/ffi",
+    // It closes descriptors that the process inherited.
+    "crates/host/src/transport/serve",
     "toolboxes/abi",
     "toolboxes/sdk",
     // The questions to video devices.
@@ -110,18 +152,48 @@ fn code(path: &Path) -> String {
 }
 
 #[test]
-fn modules_know_only_whom_they_may() {
+fn crates_depend_only_on_what_they_may() {
+    for (name, allowed) in EDGES {
+        let manifest = root().join("crates").join(name).join("Cargo.toml");
+        let manifest = std::fs::read_to_string(&manifest).expect("a manifest");
+        let (_, dependencies) = manifest.split_once("[dependencies]").expect("dependencies");
+        let (dependencies, _) = dependencies
+            .split_once("[dev-dependencies]")
+            .expect("dev-dependencies");
+        let ours = |line: &&str| {
+            line.starts_with("ovos-")
+                || EDGES
+                    .iter()
+                    .any(|(other, _)| line.starts_with(&format!("{other}.")))
+        };
+        let of_ours: Vec<&str> = dependencies
+            .lines()
+            .filter(ours)
+            .filter_map(|line| line.split_once('.').map(|(name, _)| name))
+            .collect();
+        assert_eq!(of_ours, *allowed, "crates/{name}");
+    }
+}
+
+#[test]
+fn modules_of_the_service_name_only_what_they_may() {
     let mut broken = Vec::new();
     for (place, strangers, because) in RULES {
         for file in files(place) {
             let code = code(&file);
             for stranger in *strangers {
                 let named = [
-                    format!("crate::{stranger}::"),
-                    format!("crate::{stranger};"),
-                    format!("crate::{{{stranger}"),
+                    format!("{stranger}::"),
+                    format!("use {stranger};"),
+                    format!("{stranger}::{{"),
                 ];
-                if named.iter().any(|path| code.contains(path)) {
+                let names = |path: &String| {
+                    code.match_indices(path.as_str()).any(|(at, _)| {
+                        !code[..at]
+                            .ends_with(|before: char| before.is_alphanumeric() || "_:".contains(before))
+                    })
+                };
+                if named.iter().any(names) {
                     broken.push(format!("{} names `{stranger}`: {because}", file.display()));
                 }
             }
@@ -134,7 +206,7 @@ fn modules_know_only_whom_they_may() {
 fn unsafe_code_stays_at_the_boundary() {
     let allowed: Vec<PathBuf> = UNSAFE.iter().flat_map(|place| files(place)).collect();
     let mut broken = Vec::new();
-    for place in ["src", "toolboxes", "tests", "benches"] {
+    for place in ["src", "crates", "toolboxes", "tests", "benches"] {
         let mut found = Vec::new();
         collect(&root().join(place), &mut found);
         for file in found.into_iter().filter(|file| !allowed.contains(file)) {
@@ -216,18 +288,19 @@ fn the_sdk_is_not_built_with_panic_abort() {
 fn libraries_are_loaded_in_one_place_and_one_way() {
     let mut found = Vec::new();
     collect(&root().join("src"), &mut found);
+    collect(&root().join("crates"), &mut found);
     for file in found {
         let code = code(&file);
         for banned in ["dlmopen", "RTLD_GLOBAL", "RTLD_LAZY", "dlclose"] {
             assert!(!code.contains(banned), "{} uses {banned}", file.display());
         }
         assert!(
-            !code.contains("libloading") || file.ends_with("src/plugin/load.rs"),
+            !code.contains("libloading") || file.ends_with("crates/host/src/ffi/load.rs"),
             "{} loads libraries",
             file.display()
         );
     }
-    let load = code(&root().join("src/plugin/load.rs"));
+    let load = code(&root().join("crates/host/src/ffi/load.rs"));
     assert!(load.contains("RTLD_NOW") && load.contains("RTLD_LOCAL") && load.contains("ManuallyDrop"));
 }
 

@@ -31,7 +31,7 @@ use client::Client;
 use fixture::Workshop;
 use process::{DEADLINE, Process, Sandbox, free_port};
 
-const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::Process;
+const ISOLATION: host::Isolation = host::Isolation::Process;
 
 const LIVE: &str = "videotestsrc is-live=true ! fakesink";
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use ovos_tools::config::{LogConfig, LogLevel};
+use config::{LogConfig, LogLevel};
 use ovos_tools::logs::{LogOptions, Logs, RotatingFile, prepare};
 use serde_json::{Value, json};
 

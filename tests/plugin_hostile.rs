@@ -14,15 +14,15 @@ mod misbehaviour;
 #[path = "support/rig.rs"]
 mod rig;
 
-const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::InProcess;
+const ISOLATION: host::Isolation = host::Isolation::InProcess;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::{Ended, Toolbox};
 use fixture::{DEADLINE, Recorder, Workshop, all, opening, start, within};
-use ovos_tools::engine::{Ended, Toolbox};
-use ovos_tools::plugin::{InProcess, Library, Limits, Probe};
+use host::{InProcess, Library, Limits, Probe};
 
 #[tokio::test]
 async fn a_halt_that_is_not_confirmed_is_a_failure() {
@@ -117,7 +117,7 @@ async fn an_author_is_told_everything_at_once() {
         ("constructor_crashes", &["SIGSEGV"], &[]),
     ] {
         let path = shop.build(fixture, &[]);
-        let found = within(ovos_tools::plugin::inspect(&path, &program)).await;
+        let found = within(host::inspect(&path, &program)).await;
         for (found, expected) in [(&found.errors, errors), (&found.warnings, warnings)] {
             assert_eq!(found.len(), expected.len(), "{fixture}: {found:?}");
             for (found, expected) in found.iter().zip(expected) {
@@ -128,7 +128,7 @@ async fn an_author_is_told_everything_at_once() {
             }
         }
     }
-    let found = within(ovos_tools::plugin::inspect(Path::new("/no/such.so"), &program)).await;
+    let found = within(host::inspect(Path::new("/no/such.so"), &program)).await;
     assert!(found.errors[0].contains("No such file"), "{found:?}");
 }
 

@@ -14,12 +14,12 @@ mod rig;
 
 use std::sync::{Arc, Mutex};
 
+use host::{Manager, Probe, Settings};
 use lifecycle::check;
-use ovos_tools::plugin::{Manager, Probe, Settings};
 use rig::Rig;
 use serde_json::json;
 
-const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::InProcess;
+const ISOLATION: host::Isolation = host::Isolation::InProcess;
 
 #[tokio::test]
 async fn generations_are_limited_and_the_limit_counts_libraries() {

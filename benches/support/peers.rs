@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ovos_tools::bus::{EmbeddedBus, ServerConfig};
+use bus::{EmbeddedBus, ServerConfig};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

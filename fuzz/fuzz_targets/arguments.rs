@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ovos_tools::fuzz::feed("arguments", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| schema::fuzz::prepare(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ovos_tools::fuzz::feed("graph", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| engine::fuzz::plan(data));

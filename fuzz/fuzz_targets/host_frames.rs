@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ovos_tools::fuzz::feed("host_frames", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| host::fuzz::frames(data));

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::request::required_text;
 use super::{Api, Request};
-use crate::engine::{Cause, Known};
+use engine::{Cause, Known};
 
 /// The answer to `ovos.tools.cancel`.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::engine::{PlanError, Refusal, Verdict};
-use crate::schema::{Problem, python_type_name};
+use engine::{PlanError, Refusal, Verdict};
+use schema::{Problem, python_type_name};
 
 /// The kinds of error that the service itself reports, and what a caller can do about each. A toolbox may report others.
 pub const KINDS: &[(&str, &str)] = &[
@@ -234,8 +234,8 @@ impl WireError {
     }
 }
 
-fn ended_kind(cause: &crate::engine::Cause) -> &'static str {
-    use crate::engine::Cause;
+fn ended_kind(cause: &engine::Cause) -> &'static str {
+    use engine::Cause;
     match cause {
         Cause::EmergencyStop { .. } => "EmergencyStop",
         Cause::TimedOut { .. } => "TimeoutError",

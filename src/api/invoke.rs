@@ -16,9 +16,9 @@ use super::progress::Progress;
 use super::request::{CallOptions, call_id};
 use super::resolve::{Name, RELOAD_PATIENCE, python_text, unavailable};
 use super::{Api, Request};
-use crate::engine::{CallEnd, Lease, Place, Refusal};
 use crate::registry::{Found, Tool};
-use crate::schema::Unknown;
+use engine::{CallEnd, Lease, Place, Refusal};
+use schema::Unknown;
 
 /// The answer to `ovos.tools.invoke`: exactly one of `result` and `error`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -209,7 +209,7 @@ impl Api {
             .then(|| Progress::new(self.outbox.clone(), request, &tool, &call_id));
         let end = loop {
             let (args, id, generation) = (args.clone(), call_id.clone(), lease.generation());
-            let call = crate::engine::CallRequest {
+            let call = engine::CallRequest {
                 operator: self.settings.operator_tools,
                 ..engine_request(request, &tool, generation, args, id, &options, progress.as_ref())
             };
@@ -316,10 +316,10 @@ pub(super) fn engine_request(
     call_id: String,
     options: &CallOptions,
     progress: Option<&Progress>,
-) -> crate::engine::CallRequest {
+) -> engine::CallRequest {
     let text = |value: Option<&Value>| Some(value?.as_str()?.to_owned());
     let session = request.head.context.get("session");
-    crate::engine::CallRequest {
+    engine::CallRequest {
         call_id,
         toolbox_id: tool.toolbox_id.clone(),
         generation,

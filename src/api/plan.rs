@@ -13,7 +13,7 @@ use super::invoke::{engine_request, prepare};
 use super::request::CallOptions;
 use super::resolve::Name;
 use super::{Api, Request};
-use crate::engine::{Plan, PlannedAction};
+use engine::{Plan, PlannedAction};
 
 /// How long a plan waits for a toolbox that is being replaced. Unlike a call it has no timeout of its own, and its
 /// client can ask again.

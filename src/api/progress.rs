@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Outbox, Request, frame};
-use crate::bus::Message;
-use crate::engine::{CallObserver, CallProgress};
 use crate::registry::Tool;
+use bus::Message;
+use engine::{CallObserver, CallProgress};
 
 const TOPIC: &str = "ovos.tools.invoke.progress";
 

@@ -14,7 +14,7 @@ use super::request::call_id;
 use super::resolve::Name;
 use super::stop::{StopResponse, StoppedToolbox};
 use super::{Api, Request, Topic};
-use crate::bus::Message;
+use bus::Message;
 
 /// A key of an answer that is longer than this is not repeated in the error that takes the answer's place, in bytes.
 const LONGEST_ECHO: usize = 1024;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::error::WireError;
-use crate::schema::shorten;
+use schema::shorten;
 
 /// `ovos.tools.invoke`.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use super::error::WireError;
 use super::request::text;
 use super::{Api, Request};
-use crate::engine::Lease;
 use crate::registry::{Found, Tool, ToolboxState};
-use crate::schema::{python_type_name, shorten};
+use engine::Lease;
+use schema::{python_type_name, shorten};
 
 /// How long a call waits for a toolbox that is being replaced: its old copy may drain and close first.
 pub(super) const RELOAD_PATIENCE: Duration = Duration::from_secs(30);

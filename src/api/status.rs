@@ -178,7 +178,7 @@ impl Api {
     }
 
     fn call_statuses(&self) -> Vec<CallStatus> {
-        let status = |call: &std::sync::Arc<crate::engine::CallControl>| CallStatus {
+        let status = |call: &std::sync::Arc<engine::CallControl>| CallStatus {
             call_id: call.call_id.clone(),
             name: call.tool.clone(),
             toolbox_id: call.toolbox_id.clone(),

@@ -15,9 +15,9 @@ use super::error::WireError;
 use super::request::required_text;
 use super::resolve::{python_text, unavailable};
 use super::{Api, Request, Topic, Urgent};
-use crate::bus::{Envelope, Message};
-use crate::engine::{ResumeError, StopTarget, Stopped, Verdict};
 use crate::registry::{Found, Tool};
+use bus::{Envelope, Message};
+use engine::{ResumeError, StopTarget, Stopped, Verdict};
 
 /// A stop request above this, in bytes, stops everything before it is read: reading megabytes takes longer than stopping.
 const LARGEST: usize = 64 << 10;

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::context::Address;
 use super::error::CliError;
-use crate::bus::{Caller, Message};
+use bus::{Caller, Message};
 
 /// The data of a message.
 pub(super) type Data = Map<String, Value>;

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::context::Context;
 use super::error::CliError;
 use super::serve::shut_down_on_signal;
-use crate::bus::{EmbeddedBus, ServerConfig};
 use crate::logs::LogOptions;
+use bus::{EmbeddedBus, ServerConfig};
 
 /// Arguments of `bus`.
 #[derive(Debug, Args)]

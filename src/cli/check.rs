@@ -9,7 +9,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line, plain};
 use super::schema;
-use crate::plugin::{Inspection, Probe, inspect, section_of};
+use host::{Inspection, Probe, inspect, section_of};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, plain};
-use crate::config::{Config, LayerKind, LayerState, Setting};
+use config::{Config, LayerKind, LayerState, Setting};
 
 /// Shown in the place of a secret.
 const HIDDEN: &str = "(hidden)";

@@ -10,9 +10,9 @@ use super::Options;
 use super::asker::{Asker, Data, accepted};
 use super::error::CliError;
 use super::output::Output;
-use crate::config::{Config, LogLevel, Overrides, ProcessEnvironment};
 use crate::logs::{self, LogOptions, Logs};
 use crate::service::Started;
+use config::{Config, LogLevel, Overrides, ProcessEnvironment};
 
 /// How long most requests wait for an answer, and all of them for the bus.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);

@@ -4,10 +4,10 @@ use std::io;
 use std::time::Duration;
 
 use super::pid_file::PidFileError;
-use crate::bus::{BindError, CallError};
-use crate::config::ConfigErrors;
 use crate::logs::LogError;
 use crate::service::ServiceError;
+use bus::{BindError, CallError};
+use config::ConfigErrors;
 
 /// Done.
 pub const EXIT_OK: u8 = 0;

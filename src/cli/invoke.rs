@@ -17,7 +17,7 @@ use super::error::CliError;
 use super::paint::{Paint, Tone, milliseconds};
 use super::progress::{self, View};
 use super::{cancel, paint};
-use crate::bus::Message;
+use bus::Message;
 
 const TOPIC: &str = "ovos.tools.invoke";
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Options;
 use super::error::CliError;
 use super::paint::{Paint, Tone, plain};
-use crate::config::{Environment, ProcessEnvironment};
+use config::{Environment, ProcessEnvironment};
 
 /// The two streams, and how to write to them.
 pub struct Output<'a> {

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::error::CliError;
 use super::pid_file::PidFile;
-use crate::config::{Config, EmbeddedBus, Overrides, ProcessEnvironment};
 use crate::logs::LogOptions;
 use crate::service::Start;
+use config::{Config, EmbeddedBus, Overrides, ProcessEnvironment};
 
 /// Arguments of `serve`.
 #[derive(Debug, Default, Args)]

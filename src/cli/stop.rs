@@ -17,7 +17,7 @@ use super::error::CliError;
 use super::paint::{Cell, Paint, Tone};
 use super::pid_file::RunningService;
 use crate::api::{StopResponse, StoppedToolbox};
-use crate::config::{ProcessEnvironment, Xdg};
+use config::{ProcessEnvironment, Xdg};
 
 const TOPIC: &str = "ovos.tools.stop";
 

@@ -45,13 +45,13 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     } = &arguments.task;
     let confine = arguments.confine.as_deref();
     if let Some(file) = probe {
-        crate::plugin::probe::child_main(file)
+        host::probe::child_main(file)
     } else if let Some(file) = inspect {
-        crate::plugin::inspect::child_main(file)
+        host::inspect::child_main(file)
     } else if let Some(file) = serve {
-        crate::plugin::serve::child_main(file, confine)
+        host::serve::child_main(file, confine)
     } else if let Some(file) = safe_stop {
-        crate::plugin::serve::safe_stop_main(file, confine)
+        host::serve::safe_stop_main(file, confine)
     } else {
         // clap's group asks for one of them.
         ExitCode::FAILURE

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::bus::{BusClient, Connection};
-use crate::engine::Engine;
+use bus::{BusClient, Connection};
+use engine::Engine;
 
 /// A bus that is there and busy may be silent for this long.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use futures_util::future::BoxFuture;
 
 use crate::api::Outbox;
-use crate::bus::BusClient;
+use bus::BusClient;
 
 /// Hands frames to the bus client, which starts after the API because its reader needs the API.
 #[derive(Default)]

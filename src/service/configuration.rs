@@ -6,9 +6,9 @@ use ovos_toolbox_wire::Object;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::bus::Message;
-use crate::config::{Config, Overrides, Patch, ProcessEnvironment};
 use crate::logs::Logs;
+use bus::Message;
+use config::{Config, Overrides, Patch, ProcessEnvironment};
 
 /// Holds what was configured.
 pub(super) struct Configuration {

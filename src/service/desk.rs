@@ -16,7 +16,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::router::Deliveries;
 use crate::api::{Api, Request, Topic};
-use crate::bus::{Envelope, Message, Utf8Bytes};
+use bus::{Envelope, Message, Utf8Bytes};
 
 /// Frames above this are taken apart on a blocking thread: parsing them would hold up the tasks beside them.
 pub(super) const LARGE: usize = 64 << 10;

@@ -24,11 +24,11 @@ use super::router::{Deliveries, Router};
 use crate::api::{
     Api, BusStatus, FailedFile, Outbox, ReloadOutcome, ServiceStatus, Settings, ToolboxStatus, Toolboxes,
 };
-use crate::bus::{BusHandler, Message};
-use crate::engine::{Ended, Engine, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswered};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
-use crate::schema::{ArgumentSchema, OutputSchema};
-use crate::tool::CompiledTool;
+use bus::{BusHandler, Message};
+use engine::{Ended, Engine, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswered};
+use schema::CompiledTool;
+use schema::{ArgumentSchema, OutputSchema};
 
 /// The plugin side: has a bug wherever it is asked, but for the latches.
 struct Broken {

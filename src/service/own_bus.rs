@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::bus::{BindError, EmbeddedBus, ServerConfig, reachable};
-use crate::config::{Config, EmbeddedBus as Mode};
+use bus::{BindError, EmbeddedBus, ServerConfig, reachable};
+use config::{Config, EmbeddedBus as Mode};
 
 /// How long it may take to part with its clients.
 const FAREWELL: Duration = Duration::from_secs(1);

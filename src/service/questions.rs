@@ -9,8 +9,8 @@ use ovos_toolbox_wire::Object;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::bus::Message;
-use crate::plugin::Origin;
+use bus::Message;
+use host::Origin;
 
 /// One question under way.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::bus::Utf8Bytes;
 use arc_swap::ArcSwap;
+use bus::Utf8Bytes;
 use futures_util::FutureExt;
 use ovos_toolbox_wire::Object;
 use tokio::sync::{Notify, Semaphore, mpsc};
@@ -19,8 +19,8 @@ use tokio_util::task::TaskTracker;
 
 use super::desk::{Arrived, Desk, LARGE, Parsed, parse, serve_requests, turn_away};
 use crate::api::{self, Api, Request, Topic, Urgent};
-use crate::bus::{BusHandler, Envelope, Message};
-use crate::engine::StopTarget;
+use bus::{BusHandler, Envelope, Message};
+use engine::StopTarget;
 
 /// Stops that may wait to be served. Each takes microseconds to serve; when a flood outruns that, one stop of everything
 /// stands for all that did not fit.

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::state_writer::Store;
-use crate::engine::StopRecord;
+use engine::StopRecord;
 
 /// Which toolboxes are in emergency stop. Replaced by write and rename, and on the disk before that is answered.
 const LATCHES: &str = "latches.json";

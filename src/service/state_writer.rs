@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use crate::engine::{Engine, MotionWatch, StopRecord};
+use engine::{Engine, MotionWatch, StopRecord};
 
 /// How long an answer to a stop waits to hear that the stop is remembered: as long as for the toolboxes' own word.
 pub(super) const ANSWER: Duration = Duration::from_millis(200);
@@ -162,7 +162,7 @@ impl StateWriter {
     }
 }
 
-impl MotionWatch for Arc<StateWriter> {
+impl MotionWatch for StateWriter {
     fn changed(&self, moving: &[&str]) {
         {
             let mut wanted = lock(&self.wanted);
@@ -228,7 +228,7 @@ mod tests {
     use std::sync::mpsc as std_mpsc;
 
     use super::*;
-    use crate::engine::StopTarget;
+    use engine::StopTarget;
 
     /// Writes down what it is handed, and does so only when it is let.
     struct Gate {

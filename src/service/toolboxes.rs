@@ -23,14 +23,12 @@ use super::{ServiceError, bus_status};
 use crate::api::{
     BusStatus, EventMessage, FailedFile, Outbox, ReloadOutcome, ServiceStatus, ToolboxStatus, Toolboxes,
 };
-use crate::bus::Message;
-use crate::config::{self, CallLimits, Config};
-use crate::engine::{Engine, Limits, StepTool, StepTools};
-use crate::plugin::{
-    self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State,
-};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
-use crate::tool::CompiledTool;
+use bus::Message;
+use config::{self, CallLimits, Config};
+use engine::{Engine, Limits, StepTool, StepTools};
+use host::{self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State};
+use schema::CompiledTool;
 
 /// What the bridge is made of.
 pub(super) struct Parts {
@@ -210,7 +208,7 @@ impl Bridge {
         message
             .context
             .insert("source".to_owned(), Value::from("ovos_tools"));
-        let session = serde_json::json!({ "session_id": crate::bus::DEFAULT_SESSION_ID });
+        let session = serde_json::json!({ "session_id": bus::DEFAULT_SESSION_ID });
         message.context.insert("session".to_owned(), session);
         self.parts.outbox.notify(message.to_text());
     }
@@ -440,22 +438,22 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
             None => (fallback.clone(), 0),
         };
         let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
-        Ok(plugin::ToolboxConfig {
+        Ok(host::ToolboxConfig {
             enabled: section.enabled,
             section: section.own.clone(),
             allow_sha256: section.allow_sha256.clone(),
-            limits: plugin::Limits {
+            limits: host::Limits {
                 max_result_bytes,
                 open: section.open,
                 close: section.close,
-                ..plugin::Limits::default()
+                ..host::Limits::default()
             },
             isolation: match section.isolation {
-                config::Isolation::Process => plugin::Isolation::Process,
-                config::Isolation::InProcess => plugin::Isolation::InProcess,
+                config::Isolation::Process => host::Isolation::Process,
+                config::Isolation::InProcess => host::Isolation::InProcess,
             },
             memory_mb: section.memory_mb,
-            confine: section.confine.clone().map(|confine| plugin::Confine {
+            confine: section.confine.clone().map(|confine| host::Confine {
                 paths_rw: confine.paths_rw,
                 paths_ro: confine.paths_ro,
                 network: confine.network,
@@ -548,7 +546,7 @@ fn topics(live: &Live) -> HashSet<String> {
     live.toolboxes.iter().flat_map(of_toolbox).collect()
 }
 
-fn failed_file(failed: &plugin::FailedFile) -> FailedFile {
+fn failed_file(failed: &host::FailedFile) -> FailedFile {
     FailedFile {
         path: failed.path.display().to_string(),
         toolbox_id: failed.toolbox_id.clone(),

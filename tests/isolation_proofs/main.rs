@@ -31,7 +31,7 @@ mod service;
 #[path = "../support/status.rs"]
 mod status;
 
-const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::Process;
+const ISOLATION: host::Isolation = host::Isolation::Process;
 
 /// The seed of everything that is drawn.
 const SEED: u64 = 0x000b_0550_0106;

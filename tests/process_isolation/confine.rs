@@ -4,10 +4,10 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
+use engine::{Ended, Toolbox};
+use host::{ChildToolbox, Confine, Hosted};
 use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
 use ovos_toolbox_wire::Completion;
-use ovos_tools::engine::{Ended, Toolbox};
-use ovos_tools::plugin::{ChildToolbox, Confine, Hosted};
 use serde_json::json;
 
 use crate::fixture::{Recorder, Workshop, opening, process_of, run, within};

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::{Ended, RunId, Toolbox};
+use host::{ChildToolbox, Hosted, Limits};
 use ovos_toolbox_wire::Completion;
-use ovos_tools::engine::{Ended, RunId, Toolbox};
-use ovos_tools::plugin::{ChildToolbox, Hosted, Limits};
 
 use crate::fixture::{Recorder, Workshop, all, opening, output, process_of, run, start, within};
 use crate::motion::motion;

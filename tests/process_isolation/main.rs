@@ -22,7 +22,7 @@ mod restarts;
 mod rig;
 mod service;
 
-const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::Process;
+const ISOLATION: host::Isolation = host::Isolation::Process;
 
 /// How often a test breaks something: `CRASHES=200 MOMENTS=50` for the long version.
 fn repeated(variable: &str, usually: u64) -> u64 {

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::{Ended, RunId, Toolbox};
+use host::{ChildToolbox, Hosted, Limits, LiveToolbox};
 use ovos_toolbox_wire::{Effect, Start};
-use ovos_tools::engine::{Ended, RunId, Toolbox};
-use ovos_tools::plugin::{ChildToolbox, Hosted, Limits, LiveToolbox};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use ovos_tools::engine::{Ended, RunId};
-use ovos_tools::plugin::{Limits, State, ToolboxConfig};
+use engine::{Ended, RunId};
+use host::{Limits, State, ToolboxConfig};
 use rustix::process::Signal;
 use serde_json::json;
 

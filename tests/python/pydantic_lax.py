@@ -1,7 +1,7 @@
-"""Writes what pydantic's lax mode makes of odd inputs: tests/data/pydantic_lax.json, read by tests/coercion.rs.
+"""Writes what pydantic's lax mode makes of odd inputs: crates/schema/tests/data/pydantic_lax.json, read by crates/schema/tests/coercion.rs.
 
     python -m venv lax && lax/bin/pip install --pre ovos-plugin-manager==3.1.0a1
-    lax/bin/python tests/python/pydantic_lax.py > tests/data/pydantic_lax.json
+    lax/bin/python tests/python/pydantic_lax.py > crates/schema/tests/data/pydantic_lax.json
 
 Inputs are JSON texts and go through json.loads, as a bus message does: 1e3 is a float, -0 is the int 0.
 An output of null means "refused"; otherwise it is the text of model_dump(mode="json") of the whole model.

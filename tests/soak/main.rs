@@ -43,7 +43,7 @@ use callers::{CALLERS, Pace, Seen, caller};
 use figures::Figures;
 use mix::Stage;
 
-const ISOLATION: ovos_tools::plugin::Isolation = ovos_tools::plugin::Isolation::Process;
+const ISOLATION: host::Isolation = host::Isolation::Process;
 
 fn number(variable: &str, usually: u64) -> u64 {
     std::env::var(variable).map_or(usually, |number| number.parse().unwrap())

@@ -12,15 +12,15 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 use futures_util::future::BoxFuture;
+use host::{
+    ChildToolbox, HostServices, Hosted, InProcess, Isolation, Library, Limits, Open, Origin, PluginFile,
+    Probe, ProcessSettings, Request,
+};
 use ovos_toolbox_wire::{
     Action, ActionIdentity, CallIdentity, Completion, Conclusion, Effect, Event, Failure, Manifest, Object,
     Report, Start,
-};
-use ovos_tools::engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
-use ovos_tools::plugin::{
-    ChildToolbox, HostServices, Hosted, InProcess, Isolation, Library, Limits, Open, Origin, PluginFile,
-    Probe, ProcessSettings, Request,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;

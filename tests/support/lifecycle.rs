@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use crate::fixture::{DEADLINE, Workshop, action, all, error, output, run, start, within};
 use crate::rig::{Rig, changes};
+use engine::{Ended, RunId, StopTarget, Toolbox};
+use host::{ReloadReport, State, ToolboxConfig};
 use ovos_toolbox_wire::{CallOutcome, Completion, Conclusion, Object, Report};
-use ovos_tools::engine::{Ended, RunId, StopTarget, Toolbox};
-use ovos_tools::plugin::{ReloadReport, State, ToolboxConfig};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn lists_plans_runs_and_concludes() {
         within(toolbox.conclude("work", &args, &report)).await.unwrap(),
         None
     );
-    assert_eq!(toolbox.counts(), ovos_tools::plugin::Counts::default());
+    assert_eq!(toolbox.counts(), host::Counts::default());
 }
 
 #[tokio::test]

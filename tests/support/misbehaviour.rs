@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use engine::{Ended, RunId, Toolbox};
+use host::{Isolation, Limits};
 use ovos_toolbox_wire::{Completion, Object};
-use ovos_tools::engine::{Ended, RunId, Toolbox};
-use ovos_tools::plugin::{Isolation, Limits};
 use serde_json::{Value, json};
 
 use crate::ISOLATION;

@@ -11,12 +11,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use engine::{self, Engine};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use ovos_tools::engine::{self, Engine};
-use ovos_tools::plugin::{
-    Drain, Limits, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, State, ToolboxConfig,
-};
+use host::{Drain, Limits, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, State, ToolboxConfig};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 

@@ -1,0 +1,242 @@
+//! One attempt to reach the bus: TCP, TLS for `wss`, websocket handshake.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use url::{Host, Url};
+
+use crate::websocket::handshake::{self, HandshakeError};
+use crate::websocket::socket::{Duplex, QuickAck};
+
+/// Longest time for all of it: a bus on the same machine takes a millisecond.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest time for TCP to connect to one address. A machine that is away loses the first packet, and the kernel sends
+/// another one after a second and the third after three: a new attempt finds a machine that is back sooner.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(2500);
+
+/// How long the bus may leave what was sent without an acknowledgement: as long as it takes to notice an idle peer is gone.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(16);
+
+/// An open websocket.
+pub(super) struct Line {
+    pub(super) stream: Box<dyn Duplex>,
+    /// What came along with the handshake.
+    pub(super) read: BytesMut,
+}
+
+/// Why the bus was not reached.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// The URL cannot be a bus.
+    #[error("bus address {0} is not ws://host:port/route or wss://host:port/route")]
+    Address(Url),
+    /// Nothing listens there, or it cannot be reached.
+    #[error("no bus at {url}: {source}")]
+    Unreachable {
+        /// The bus.
+        url: Url,
+        /// Why.
+        source: io::Error,
+    },
+    /// It took longer than ten seconds.
+    #[error("no bus at {0}: no answer within {DIAL_TIMEOUT:?}")]
+    TimedOut(Url),
+    /// The extra CA file cannot be used.
+    #[error("certificate file {path}: {cause}: expected certificates in PEM format")]
+    ExtraCa {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// There is nothing to verify the bus's certificate with.
+    #[error(
+        "no trusted certificates on this machine to verify {0} with: install ca-certificates or name a CA file"
+    )]
+    NoTrust(Url),
+    /// The TLS handshake failed.
+    #[error("TLS with {url}: {source}")]
+    Tls {
+        /// The bus.
+        url: Url,
+        /// Why; an untrusted certificate is said here.
+        source: io::Error,
+    },
+    /// Something listens there, but it is not a bus.
+    #[error("no bus at {url}: {cause}")]
+    NotABus {
+        /// The address.
+        url: Url,
+        /// What it did instead.
+        cause: String,
+    },
+}
+
+/// Where connections come from.
+pub(super) trait Dial: Send + 'static {
+    /// Opens one.
+    ///
+    /// # Cancel safety
+    /// Safe: a dropped attempt leaves nothing behind.
+    fn dial(&mut self) -> impl Future<Output = Result<Line, DialError>> + Send;
+}
+
+impl Dial for Dialer {
+    async fn dial(&mut self) -> Result<Line, DialError> {
+        match timeout(DIAL_TIMEOUT, self.attempt()).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(DialError::TimedOut(self.url.clone())),
+        }
+    }
+}
+
+/// Opens websockets to one address; keeps what TLS needs between attempts.
+pub(super) struct Dialer {
+    url: Url,
+    extra_ca: Option<PathBuf>,
+    /// Read from the machine's certificates when first used, and only for `wss`.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Dialer {
+    pub(super) fn new(url: Url, extra_ca: Option<PathBuf>) -> Self {
+        Self {
+            url,
+            extra_ca,
+            tls: None,
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<Line, DialError> {
+        let url = self.url.clone();
+        let secure = match url.scheme() {
+            "ws" => false,
+            "wss" => true,
+            _ => return Err(DialError::Address(url)),
+        };
+        let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
+            return Err(DialError::Address(url));
+        };
+        let name = match host {
+            Host::Domain(name) => name.to_owned(),
+            Host::Ipv4(address) => address.to_string(),
+            Host::Ipv6(address) => address.to_string(),
+        };
+        let socket = connect(&name, port)
+            .await
+            .map_err(|source| DialError::Unreachable {
+                url: url.clone(),
+                source,
+            })?;
+        // Without it a peer that is gone is noticed after a quarter of an hour, while there is something to send.
+        #[cfg(target_os = "linux")]
+        let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+        let socket = QuickAck::new(socket);
+        let mut stream: Box<dyn Duplex> = if secure {
+            let server = ServerName::try_from(name).map_err(|_| DialError::Address(url.clone()))?;
+            let connector = TlsConnector::from(self.tls().await?);
+            let secured = connector.connect(server, socket).await;
+            Box::new(secured.map_err(|source| DialError::Tls {
+                url: url.clone(),
+                source,
+            })?)
+        } else {
+            Box::new(socket)
+        };
+        let authority = match url.port() {
+            Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
+            None => url.host_str().unwrap_or_default().to_owned(),
+        };
+        let path = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        match handshake::ask(stream.as_mut(), &authority, &path).await {
+            Ok(read) => Ok(Line { stream, read }),
+            Err(HandshakeError::Io(source)) => Err(DialError::Unreachable { url, source }),
+            Err(error) => Err(DialError::NotABus {
+                url,
+                cause: error.to_string(),
+            }),
+        }
+    }
+
+    async fn tls(&mut self) -> Result<Arc<ClientConfig>, DialError> {
+        if let Some(tls) = &self.tls {
+            return Ok(Arc::clone(tls));
+        }
+        let roots = self.roots()?;
+        // Named and not the process's default: another library may have installed one, or none.
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| DialError::Tls {
+                url: self.url.clone(),
+                source: io::Error::other(error),
+            })?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Arc::clone(self.tls.insert(Arc::new(config))))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, DialError> {
+        let mut roots = RootCertStore::empty();
+        let native = rustls_native_certs::load_native_certs();
+        for error in &native.errors {
+            tracing::warn!(%error, "a certificate of this machine cannot be read");
+        }
+        roots.add_parsable_certificates(native.certs);
+        if let Some(path) = &self.extra_ca {
+            add_file(&mut roots, path).map_err(|cause| DialError::ExtraCa {
+                path: path.clone(),
+                cause,
+            })?;
+        }
+        if roots.is_empty() {
+            Err(DialError::NoTrust(self.url.clone()))
+        } else {
+            Ok(roots)
+        }
+    }
+}
+
+/// Connects to the first address of a name that answers.
+async fn connect(name: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in tokio::net::lookup_host((name, port)).await? {
+        match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
+            Ok(Ok(socket)) => return Ok(socket),
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::ErrorKind::TimedOut.into(),
+        }
+    }
+    Err(last)
+}
+
+fn add_file(roots: &mut RootCertStore, path: &Path) -> Result<(), String> {
+    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| error.to_string())?;
+    let mut added = 0;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+        added += 1;
+    }
+    if added == 0 {
+        Err("no certificate in it".to_owned())
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,304 @@
+//! One connection: a reader and a writer, each a task of its own, until either of them ends.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tungstenite::Utf8Bytes;
+
+use super::delivery::{Delivery, Unproven};
+use super::dial::Line;
+use super::{BusHandler, Outgoing, OutgoingKind, Shared, resend};
+use crate::websocket::frame::{self, End, Event, FrameReader, Opcode};
+use crate::websocket::socket::Duplex;
+
+/// Bytes gathered into one write.
+const BATCH: usize = 256 * 1024;
+
+/// How long the bus may take to say goodbye, or to take what is written at the shutdown.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// How long what comes from the bus waits for the answers that are sent again. They are with the kernel in a millisecond;
+/// a bus that does not take them must not keep a stop waiting.
+const AGAIN_FIRST: Duration = Duration::from_millis(100);
+
+/// How a connection ended.
+pub(super) struct Ended {
+    pub(super) reason: String,
+    /// Answers whose write did not end; they are owed still.
+    pub(super) unwritten: usize,
+}
+
+/// Runs a connection to its end. What was being written is in the delivery then.
+pub(super) async fn hold(
+    shared: &Arc<Shared>,
+    handler: &Arc<dyn BusHandler>,
+    line: Line,
+    outgoing: &mut mpsc::Receiver<Outgoing>,
+    again: &mut VecDeque<Unproven>,
+    tracker: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> Ended {
+    let (reading, writing) = tokio::io::split(line.stream);
+    let (over, sent_again) = (CancellationToken::new(), CancellationToken::new());
+    // Pongs owed: when the writer is stuck, more of them do not help.
+    let (pongs, pongs_owed) = mpsc::channel(8);
+    let reader = Reader {
+        shared: Arc::clone(shared),
+        handler: Arc::clone(handler),
+        frames: FrameReader::new(End::Client, shared.config.message_limit, line.read),
+        pongs,
+    };
+    let reader = {
+        let (over, sent_again) = (over.clone(), sent_again.clone());
+        tracker.spawn(async move {
+            let _over = over.clone().drop_guard();
+            let _ = timeout(AGAIN_FIRST, sent_again.cancelled()).await;
+            reader.run(reading, over).await
+        })
+    };
+    let mut writer = Writer {
+        shared,
+        handler: handler.as_ref(),
+        stream: writing,
+        connection: shared.connections.load(Ordering::Acquire),
+        out: Vec::new(),
+        answers: 0,
+    };
+    let written = tokio::select! {
+        biased;
+        () = over.cancelled() => Ok(()),
+        written = writer.run(outgoing, again, &sent_again, pongs_owed, shutdown) => written,
+        // A bus that takes nothing must not hold up the shutdown.
+        () = overdue(shutdown) => Err(io::ErrorKind::TimedOut.into()),
+    };
+    let unwritten = writer.answers;
+    let read = if written.is_ok() && shutdown.is_cancelled() {
+        // The goodbye is said: wait for the bus's, so that it is not cut off.
+        let over = over.clone();
+        tokio::select! { () = over.cancelled() => {} () = sleep(FAREWELL) => {} }
+        over.cancel();
+        reader.await
+    } else {
+        over.cancel();
+        reader.await
+    };
+    let reason = match (written, read) {
+        (Err(error), _) => format!("writing failed: {error}"),
+        (Ok(()), Ok(reason)) => reason,
+        (Ok(()), Err(error)) => format!("the reader ended: {error}"),
+    };
+    Ended { reason, unwritten }
+}
+
+async fn overdue(shutdown: &CancellationToken) {
+    shutdown.cancelled().await;
+    sleep(2 * FAREWELL).await;
+}
+
+struct Reader {
+    shared: Arc<Shared>,
+    handler: Arc<dyn BusHandler>,
+    frames: FrameReader,
+    pongs: mpsc::Sender<Bytes>,
+}
+
+impl Reader {
+    async fn run(mut self, mut stream: ReadHalf<Box<dyn Duplex>>, over: CancellationToken) -> String {
+        loop {
+            loop {
+                match self.frames.next() {
+                    Ok(Some(event)) => {
+                        if let Some(reason) = self.handle(event) {
+                            return reason;
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(error) => return error.to_string(),
+                }
+            }
+            let read = tokio::select! {
+                read = stream.read_buf(self.frames.space()) => read,
+                () = over.cancelled() => return "closed by this side".to_owned(),
+            };
+            match read {
+                Ok(0) => return "the bus closed the connection".to_owned(),
+                Ok(_) => *self.shared.heard() = Instant::now(),
+                Err(error) => return format!("reading failed: {error}"),
+            }
+        }
+    }
+
+    /// Gives the reason if this was the last one.
+    fn handle(&self, event: Event) -> Option<String> {
+        match event {
+            Event::Text(text) => self.text(text),
+            // Some buses relay binary frames as they are; Python clients read them as text, too.
+            Event::Binary(data) => match Utf8Bytes::try_from(data) {
+                Ok(text) => self.text(text),
+                Err(error) => self.dropped(&error.to_string()),
+            },
+            Event::NotUtf8(size) => self.dropped(&format!("{size} bytes that are not UTF-8")),
+            Event::Ping(payload) => drop(self.pongs.try_send(payload)),
+            Event::Pong => {}
+            Event::Close(Some(code)) => return Some(format!("the bus closed the connection, code {code}")),
+            Event::Close(None) => return Some("the bus closed the connection".to_owned()),
+        }
+        None
+    }
+
+    fn text(&self, text: Utf8Bytes) {
+        let (size, limit) = (text.len(), self.shared.config.drop_above);
+        if size > limit {
+            return self.dropped(&format!("{size} bytes, {limit} are accepted"));
+        }
+        self.shared.delivery(|delivery| delivery.echoed(&text));
+        self.handler.frame(text);
+    }
+
+    fn dropped(&self, cause: &str) {
+        self.shared.frames_dropped.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(cause, "dropped a frame from the bus");
+    }
+}
+
+struct Writer<'a> {
+    shared: &'a Shared,
+    handler: &'a dyn BusHandler,
+    stream: WriteHalf<Box<dyn Duplex>>,
+    /// The number of this connection.
+    connection: u64,
+    out: Vec<u8>,
+    /// Answers in `out`.
+    answers: usize,
+}
+
+impl Writer<'_> {
+    /// Writes until the shutdown, then says goodbye.
+    async fn run(
+        &mut self,
+        outgoing: &mut mpsc::Receiver<Outgoing>,
+        again: &mut VecDeque<Unproven>,
+        sent_again: &CancellationToken,
+        mut pongs: mpsc::Receiver<Bytes>,
+        shutdown: &CancellationToken,
+    ) -> io::Result<()> {
+        let sent = self.send_again(again).await;
+        sent_again.cancel();
+        sent?;
+        loop {
+            tokio::select! {
+                biased;
+                Some(payload) = pongs.recv() => {
+                    frame::encode(&mut self.out, Opcode::Pong, &payload, frame::draw_mask());
+                }
+                () = self.shared.ping.notified() => {
+                    frame::encode(&mut self.out, Opcode::Ping, &[], frame::draw_mask());
+                }
+                Some(message) = outgoing.recv() => self.put(message),
+                () = shutdown.cancelled() => break,
+            }
+            while self.out.len() < BATCH {
+                let Ok(message) = outgoing.try_recv() else { break };
+                self.put(message);
+            }
+            self.write().await?;
+        }
+        frame::encode_close(&mut self.out, 1000, "", frame::draw_mask());
+        match timeout(FAREWELL, self.write()).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+
+    async fn send_again(&mut self, again: &mut VecDeque<Unproven>) -> io::Result<()> {
+        if !again.is_empty() {
+            tracing::warn!(
+                answers = again.len(),
+                "sending answers again that may not have arrived"
+            );
+        }
+        while let Some(answer) = again.pop_front() {
+            let was_error = answer.is_error;
+            let next = resend::next(answer, self.handler, self.shared.config.drop_above);
+            if !was_error && next.as_ref().is_none_or(|next| next.is_error) {
+                self.shared.answers_given_up.fetch_add(1, Ordering::Relaxed);
+            }
+            match next {
+                Some(answer) => {
+                    self.shared.answers_resent.fetch_add(1, Ordering::Relaxed);
+                    self.put_answer(answer);
+                }
+                None => self.shared.settle(1),
+            }
+            if self.out.len() >= BATCH || again.is_empty() {
+                self.write().await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, message: Outgoing) {
+        match message.kind {
+            OutgoingKind::Answer => self.put_answer(Unproven {
+                text: message.text,
+                writes: 0,
+                is_error: false,
+            }),
+            OutgoingKind::Notice { connection } if connection == self.connection => {
+                frame::encode(
+                    &mut self.out,
+                    Opcode::Text,
+                    message.text.as_ref(),
+                    frame::draw_mask(),
+                );
+            }
+            OutgoingKind::Notice { .. } => {
+                self.shared.notices_dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn put_answer(&mut self, answer: Unproven) {
+        frame::encode(
+            &mut self.out,
+            Opcode::Text,
+            answer.text.as_ref(),
+            frame::draw_mask(),
+        );
+        self.answers += 1;
+        let given_up = self.shared.delivery(|delivery| delivery.writing(answer));
+        if given_up > 0 {
+            let total = self
+                .shared
+                .answers_given_up
+                .fetch_add(given_up, Ordering::Relaxed)
+                + given_up;
+            tracing::error!(
+                given_up,
+                total,
+                "an answer is given up: too many are on their way to a bus that relays none"
+            );
+        }
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        self.stream.write_all(&self.out).await?;
+        self.stream.flush().await?;
+        self.shared.delivery(Delivery::written);
+        self.shared.settle(std::mem::take(&mut self.answers));
+        self.out.clear();
+        if self.out.capacity() > 4 * BATCH {
+            self.out = Vec::new();
+        }
+        Ok(())
+    }
+}

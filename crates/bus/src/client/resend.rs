@@ -1,0 +1,90 @@
+//! What is written when an answer may not have arrived: the answer once more with a mark, or an error in its place.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tungstenite::Utf8Bytes;
+
+use super::BusHandler;
+use super::delivery::{MAX_WRITES, Unproven};
+use crate::envelope::Envelope;
+use crate::message::OWN_KEY;
+
+/// What to write for an answer that was lost `answer.writes` times, or none when it is given up. No frame is longer than
+/// `longest`: the bus would hang up.
+pub(super) fn next(answer: Unproven, handler: &dyn BusHandler, longest: usize) -> Option<Unproven> {
+    let fits = |text: &String| text.len() <= longest;
+    let writes = answer.writes;
+    let most = if answer.is_error {
+        2 * MAX_WRITES
+    } else {
+        MAX_WRITES
+    };
+    if writes < most
+        && let Some(text) = marked(&answer.text, writes).filter(fits)
+    {
+        return Some(Unproven {
+            text: text.into(),
+            ..answer
+        });
+    }
+    if answer.is_error {
+        tracing::error!(
+            frame = start(&answer.text),
+            writes,
+            "an answer is given up: the bus was lost each time"
+        );
+        return None;
+    }
+    let reason = format!("the bus was lost {writes} times while the answer was sent");
+    let error = handler.instead(&answer.text, &reason);
+    let error = error.and_then(|error| marked(&error, writes)).filter(fits);
+    tracing::error!(
+        frame = start(&answer.text),
+        reason,
+        sent = error.is_some(),
+        "an answer is given up for an error"
+    );
+    Some(Unproven {
+        text: error?.into(),
+        writes,
+        is_error: true,
+    })
+}
+
+/// The same message with `ovos_tools: {"call_id", "resent"}` in its context; its data stays to the letter. The call_id is
+/// there where the data has one.
+fn marked(text: &str, resent: u8) -> Option<String> {
+    #[derive(Deserialize)]
+    struct OfCall {
+        call_id: String,
+    }
+    #[derive(Serialize)]
+    struct Frame<'a> {
+        r#type: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        data: Option<&'a RawValue>,
+        context: Map<String, Value>,
+    }
+    let envelope = Envelope::parse(text).ok()?;
+    let mut context = envelope.context_map().ok()?;
+    let mut mark = json!({ "resent": resent });
+    if let Some(data) = envelope.data
+        && let Ok(OfCall { call_id }) = serde_json::from_str(data.get())
+    {
+        mark = json!({ "call_id": call_id, "resent": resent });
+    }
+    context.insert(OWN_KEY.to_owned(), mark);
+    let frame = Frame {
+        r#type: &envelope.kind,
+        data: envelope.data,
+        context,
+    };
+    serde_json::to_string(&frame).ok()
+}
+
+/// Enough of a frame to know it by in the log.
+fn start(text: &Utf8Bytes) -> &str {
+    let text = text.as_str();
+    &text[..text.floor_char_boundary(200)]
+}

@@ -1,0 +1,99 @@
+//! What has to hold for any bytes that come over the socket of the bus. Built for tests and fuzzing only.
+#![allow(clippy::unwrap_used, reason = "a finding panics")]
+
+use bytes::BytesMut;
+
+use super::server::gate::{Verdict, judge};
+use super::websocket::frame::{End, Event, FrameError, FrameReader, Opcode, encode};
+use super::{Envelope, Message};
+
+/// Where the bytes of a connection are cut does not matter, nothing longer than the limit comes out, and what came out
+/// can be sent and read again. The first byte says which end reads, how much it accepts and how the bytes are cut.
+pub fn frames(data: &[u8]) {
+    let Some((&how, bytes)) = data.split_first() else {
+        return;
+    };
+    let end = if how & 1 == 0 { End::Client } else { End::Server };
+    let limit = if how & 2 == 0 { 200 } else { 70_000 };
+    let piece = [1, 2, 3, 7, 13, 64, 125, 1000][usize::from(how >> 2) % 8];
+    let whole = read(end, limit, bytes, usize::MAX);
+    assert_eq!(whole, read(end, limit, bytes, piece), "in pieces of {piece}");
+    for event in whole.0 {
+        let (opcode, payload) = match &event {
+            Event::Text(text) => (Opcode::Text, text.as_bytes()),
+            Event::Binary(payload) => (Opcode::Binary, &payload[..]),
+            Event::Ping(payload) => (Opcode::Ping, &payload[..]),
+            Event::NotUtf8(length) => {
+                assert!(*length <= limit);
+                continue;
+            }
+            Event::Pong | Event::Close(_) => continue,
+        };
+        assert!(payload.len() <= limit);
+        let mut sent = Vec::new();
+        encode(
+            &mut sent,
+            opcode,
+            payload,
+            (end == End::Server).then_some([how, 1, 0, 255]),
+        );
+        assert_eq!(read(end, limit, &sent, usize::MAX), (vec![event], None));
+    }
+}
+
+/// Everything that comes of these bytes, and what ended it.
+fn read(end: End, limit: usize, bytes: &[u8], piece: usize) -> (Vec<Event>, Option<FrameError>) {
+    let mut reader = FrameReader::new(end, limit, BytesMut::new());
+    let mut events = Vec::new();
+    for piece in bytes.chunks(piece.min(bytes.len()).max(1)) {
+        reader.space().extend_from_slice(piece);
+        loop {
+            match reader.next() {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => break,
+                Err(error) => return (events, Some(error)),
+            }
+        }
+    }
+    (events, None)
+}
+
+/// What the bus tells all instead of a frame is a frame that it relays.
+fn gate(text: &str) {
+    if let Verdict::Reject(told) = judge(text) {
+        assert_eq!(judge(&told), Verdict::Relay, "{told}");
+    }
+}
+
+/// A frame of the bus: what can be read survives being written, and so does what is derived from it.
+pub fn envelope(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    gate(&text);
+    let peeked = Envelope::kind_of(&text);
+    let Ok(envelope) = Envelope::parse(&text) else {
+        return;
+    };
+    assert!(peeked.is_some() && !envelope.kind.is_empty());
+    let Ok(message) = envelope.message() else {
+        // Only the data may be at fault; then there is a request to answer.
+        assert!(envelope.head().is_ok() || envelope.context_map().is_err());
+        return;
+    };
+    assert_eq!(Message::parse(&message.to_text()).unwrap(), message);
+    let answer = message.response(message.data.clone());
+    assert_eq!(Message::parse(&answer.to_text()).unwrap(), answer);
+    assert_eq!(answer.session_id(), message.session_id());
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bus_frames() {
+        replay::check("bus_frames", super::frames);
+    }
+
+    #[test]
+    fn envelope() {
+        replay::check("envelope", super::envelope);
+    }
+}

@@ -1,0 +1,24 @@
+//! The messagebus: messages, the client that stays connected, and a small bus of our own.
+//!
+//! Owns everything between a TCP socket and a [`Message`]; knows no tool and no other part of the service.
+//! A frame comes in as text, is looked at as an [`Envelope`] and read into a [`Message`] only by what
+//! wants to answer it.
+
+mod client;
+mod envelope;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzz;
+mod message;
+mod server;
+mod websocket;
+
+pub use client::{
+    AnswerError, BusClient, BusHandler, CallError, Caller, ClientConfig, ClientCounters, Connection,
+    DialError,
+};
+pub use envelope::{Envelope, MAX_DEPTH, MessageError, Part};
+
+pub use message::{DEFAULT_SESSION_ID, Message, OWN_KEY};
+pub use server::{BindError, EmbeddedBus, ServerConfig, reachable};
+pub use tungstenite::Utf8Bytes;

@@ -1,0 +1,226 @@
+//! One client of the embedded bus: a reader that relays, and a writer of its own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tungstenite::Utf8Bytes;
+
+use super::gate::{self, Verdict};
+use super::hub::{Batch, Hub, Outbox};
+use crate::websocket::frame::{self, End, Event, FrameError, FrameReader, Opcode};
+use crate::websocket::handshake;
+use crate::websocket::socket::QuickAck;
+
+/// What a new client hears first, byte for byte as the Python bus says it.
+const GREETING: &str =
+    r#"{"type": "connected", "data": {}, "context": {"session": {"session_id": "default"}}}"#;
+
+/// Longest time for the opening handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How long a client may take to read what is left for it after its goodbye.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Bytes gathered into one write.
+const GATHER: usize = 256 * 1024;
+
+/// Serves one client until it goes, is too slow, or the bus ends.
+pub(super) async fn serve(
+    hub: Arc<Hub>,
+    socket: TcpStream,
+    from: SocketAddr,
+    shutdown: CancellationToken,
+    tracker: TaskTracker,
+) {
+    let mut stream = QuickAck::new(socket);
+    let read = tokio::select! {
+        () = shutdown.cancelled() => return,
+        read = timeout(HANDSHAKE, handshake::answer(&mut stream, &hub.config().route)) => match read {
+            Ok(Ok(read)) => read,
+            Ok(Err(error)) => return tracing::debug!(client = %from, %error, "no websocket"),
+            Err(_) => return tracing::debug!(client = %from, "no handshake within {HANDSHAKE:?}"),
+        },
+    };
+    let (reading, writing) = tokio::io::split(stream);
+    let outbox = Arc::new(Outbox::new(from, CancellationToken::new()));
+    let mut greeting = Vec::new();
+    frame::encode(&mut greeting, Opcode::Text, GREETING.as_bytes(), None);
+    // Before it joins: the greeting is the first thing it is sent.
+    outbox.push(
+        &Batch {
+            bytes: greeting.into(),
+            messages: 1,
+        },
+        hub.config(),
+    );
+    hub.join(Arc::clone(&outbox));
+    tracing::debug!(client = %from, "joined the bus");
+
+    let writer = tracker.spawn(write(writing, Arc::clone(&outbox)));
+    let mut reader = Reader {
+        frames: FrameReader::new(End::Server, hub.config().max_message, read),
+        hub: &hub,
+        outbox: &outbox,
+        from,
+    };
+    let last = tokio::select! {
+        () = outbox.gone.cancelled() => None,
+        () = shutdown.cancelled() => Some(close(1001, "the bus ends")),
+        last = reader.run(reading) => last,
+    };
+    hub.leave(&outbox);
+    match last {
+        Some(last) => outbox.close(last),
+        None => outbox.gone.cancel(),
+    }
+    if timeout(FAREWELL, writer).await.is_err() {
+        outbox.gone.cancel();
+    }
+    tracing::debug!(client = %from, "left the bus");
+}
+
+struct Reader<'a> {
+    frames: FrameReader,
+    hub: &'a Hub,
+    outbox: &'a Outbox,
+    from: SocketAddr,
+}
+
+impl Reader<'_> {
+    /// Relays until the client goes; gives the last frame it is to get, none when it is gone already.
+    async fn run(&mut self, mut stream: ReadHalf<QuickAck>) -> Option<Vec<u8>> {
+        loop {
+            let last = self.relay();
+            if last.is_some() {
+                return last;
+            }
+            match stream.read_buf(self.frames.space()).await {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::debug!(client = %self.from, %error, "reading failed");
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Relays everything that has come, in one batch.
+    fn relay(&mut self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut messages = 0;
+        let last = loop {
+            let text = match self.frames.next() {
+                Ok(None) => break None,
+                Ok(Some(Event::Text(text))) => text,
+                Ok(Some(Event::Binary(data))) => match Utf8Bytes::try_from(data) {
+                    Ok(text) => text,
+                    Err(error) => {
+                        tracing::warn!(client = %self.from, %error, "dropped a binary frame that is no text");
+                        continue;
+                    }
+                },
+                Ok(Some(Event::Ping(payload))) => {
+                    self.pong(&payload);
+                    continue;
+                }
+                Ok(Some(Event::Pong)) => continue,
+                Ok(Some(Event::Close(code))) => break Some(close(code.unwrap_or(1000), "")),
+                Ok(Some(Event::NotUtf8(_))) => {
+                    tracing::warn!(client = %self.from, "disconnected a client that sent text that is not UTF-8");
+                    break Some(close(1007, "not UTF-8"));
+                }
+                Err(error) => {
+                    tracing::warn!(client = %self.from, %error, "disconnected a client");
+                    let code = if matches!(error, FrameError::TooBig { .. }) {
+                        1009
+                    } else {
+                        1002
+                    };
+                    break Some(close(code, if code == 1009 { "message too big" } else { "" }));
+                }
+            };
+            match gate::judge(&text) {
+                Verdict::Relay => frame::encode(&mut out, Opcode::Text, text.as_ref(), None),
+                Verdict::Reject(notice) => {
+                    tracing::warn!(client = %self.from, "dropped a message with a malformed session");
+                    frame::encode(&mut out, Opcode::Text, notice.as_bytes(), None);
+                }
+                Verdict::TooDeep(depth) => {
+                    tracing::warn!(client = %self.from, depth, "dropped a message that is nested too deep");
+                    continue;
+                }
+            }
+            messages += 1;
+        };
+        if messages > 0 {
+            self.hub.relay(&Batch {
+                bytes: out.into(),
+                messages,
+            });
+        }
+        last
+    }
+
+    fn pong(&self, payload: &[u8]) {
+        let mut out = Vec::new();
+        frame::encode(&mut out, Opcode::Pong, payload, None);
+        // A client that does not read its pongs fills its queue and goes the way of all slow ones.
+        if !self.outbox.push(
+            &Batch {
+                bytes: out.into(),
+                messages: 1,
+            },
+            self.hub.config(),
+        ) {
+            self.outbox.gone.cancel();
+        }
+    }
+}
+
+fn close(code: u16, reason: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame::encode_close(&mut out, code, reason, None);
+    out
+}
+
+/// Writes what waits until the outbox is closed or the client is gone.
+async fn write(mut stream: WriteHalf<QuickAck>, outbox: Arc<Outbox>) {
+    let outcome = tokio::select! {
+        () = outbox.gone.cancelled() => Ok(()),
+        outcome = write_all(&mut stream, &outbox) => outcome,
+    };
+    if outcome.is_err() {
+        outbox.gone.cancel();
+    }
+}
+
+async fn write_all(stream: &mut WriteHalf<QuickAck>, outbox: &Outbox) -> io::Result<()> {
+    let mut batches = Vec::new();
+    let mut out = BytesMut::new();
+    while outbox.take(&mut batches).await {
+        if let [batch] = batches.as_slice() {
+            stream.write_all(batch).await?;
+        } else {
+            for batch in &batches {
+                out.extend_from_slice(batch);
+                if out.len() >= GATHER {
+                    stream.write_all(&out).await?;
+                    out.clear();
+                }
+            }
+            stream.write_all(&out).await?;
+            out.clear();
+        }
+        batches.clear();
+    }
+    stream.shutdown().await
+}

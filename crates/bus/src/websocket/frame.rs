@@ -1,0 +1,417 @@
+//! RFC 6455 frames: bytes in, messages out, and back. Pure, no IO.
+//!
+//! [`FrameReader`] is fed with bytes as they come and gives whole messages; [`encode`] writes a frame.
+//! No extension is ever negotiated, so reserved bits are an error.
+
+use bytes::{Buf, Bytes, BytesMut};
+use tungstenite::Utf8Bytes;
+
+/// Largest payload of a ping, a pong or a close frame.
+const CONTROL_LIMIT: usize = 125;
+
+/// Room asked for before each read: a kilobyte-sized message rarely needs a second one, and many small ones
+/// come together.
+const READ_SIZE: usize = 64 * 1024;
+
+/// Which end of the connection reads. The client masks what it sends, the server does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Client,
+    Server,
+}
+
+/// What a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opcode {
+    Continuation,
+    Text,
+    Binary,
+    Close,
+    Ping,
+    Pong,
+}
+
+/// What the other end sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Text(Utf8Bytes),
+    /// A text message that is not UTF-8; dropped, with its length in bytes.
+    NotUtf8(usize),
+    Binary(Bytes),
+    Ping(Bytes),
+    Pong,
+    /// The other end says goodbye, with its status code if it gave one.
+    Close(Option<u16>),
+}
+
+/// What ends a connection.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrameError {
+    #[error("message of {size} bytes or more, {limit} are accepted")]
+    TooBig { size: usize, limit: usize },
+    #[error("websocket protocol violated: {0}")]
+    Protocol(&'static str),
+}
+
+/// Turns bytes into messages. After an error it is of no further use.
+pub(crate) struct FrameReader {
+    end: End,
+    limit: usize,
+    buffer: BytesMut,
+    partial: Option<Partial>,
+}
+
+/// A message of which not all fragments have come.
+struct Partial {
+    opcode: Opcode,
+    data: BytesMut,
+}
+
+struct Header {
+    is_final: bool,
+    opcode: Opcode,
+    mask: Option<[u8; 4]>,
+    /// Bytes of the header itself.
+    size: usize,
+    /// Bytes of the payload.
+    length: usize,
+}
+
+impl FrameReader {
+    /// Reads messages of up to `limit` bytes; `read` is what came along with the handshake.
+    pub(crate) fn new(end: End, limit: usize, read: BytesMut) -> Self {
+        Self {
+            end,
+            limit,
+            buffer: read,
+            partial: None,
+        }
+    }
+
+    /// Where the next bytes go.
+    pub(crate) fn space(&mut self) -> &mut BytesMut {
+        self.buffer.reserve(READ_SIZE);
+        &mut self.buffer
+    }
+
+    /// The next message, or none until more bytes have come.
+    pub(crate) fn next(&mut self) -> Result<Option<Event>, FrameError> {
+        loop {
+            let Some(header) = self.header()? else {
+                return Ok(None);
+            };
+            if self.buffer.len() < header.size + header.length {
+                return Ok(None);
+            }
+            self.buffer.advance(header.size);
+            let mut payload = self.buffer.split_to(header.length);
+            if let Some(mask) = header.mask {
+                apply_mask(&mut payload, mask);
+            }
+            if let Some(event) = self.accept(&header, payload)? {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    fn accept(&mut self, header: &Header, payload: BytesMut) -> Result<Option<Event>, FrameError> {
+        let (opcode, data) = match (header.opcode, self.partial.take()) {
+            (Opcode::Ping | Opcode::Pong | Opcode::Close, partial) => {
+                self.partial = partial;
+                return control(header.opcode, payload.freeze()).map(Some);
+            }
+            (Opcode::Continuation, None) => {
+                return Err(FrameError::Protocol("continuation of nothing"));
+            }
+            (Opcode::Continuation, Some(mut partial)) => {
+                partial.data.extend_from_slice(&payload);
+                (partial.opcode, partial.data)
+            }
+            (_, Some(_)) => return Err(FrameError::Protocol("new message inside a fragmented one")),
+            (opcode, None) => (opcode, payload),
+        };
+        if !header.is_final {
+            self.partial = Some(Partial { opcode, data });
+            return Ok(None);
+        }
+        let data = data.freeze();
+        Ok(Some(match opcode {
+            Opcode::Text => {
+                let size = data.len();
+                Utf8Bytes::try_from(data).map_or(Event::NotUtf8(size), Event::Text)
+            }
+            _ => Event::Binary(data),
+        }))
+    }
+
+    /// Reads the header of the frame that starts the buffer, and checks it before its payload is waited for.
+    fn header(&self) -> Result<Option<Header>, FrameError> {
+        let bytes = &self.buffer[..];
+        let (Some(&first), Some(&second)) = (bytes.first(), bytes.get(1)) else {
+            return Ok(None);
+        };
+        if first & 0x70 != 0 {
+            return Err(FrameError::Protocol("reserved bits are set"));
+        }
+        let is_final = first & 0x80 != 0;
+        let opcode = match first & 0x0f {
+            0x0 => Opcode::Continuation,
+            0x1 => Opcode::Text,
+            0x2 => Opcode::Binary,
+            0x8 => Opcode::Close,
+            0x9 => Opcode::Ping,
+            0xa => Opcode::Pong,
+            _ => return Err(FrameError::Protocol("unknown opcode")),
+        };
+        let (length, mut size) = match second & 0x7f {
+            126 => match bytes.get(2..4).and_then(|b| b.try_into().ok()) {
+                Some(length) => (u64::from(u16::from_be_bytes(length)), 4),
+                None => return Ok(None),
+            },
+            127 => match bytes.get(2..10).and_then(|b| b.try_into().ok()) {
+                Some(length) => (u64::from_be_bytes(length), 10),
+                None => return Ok(None),
+            },
+            length => (u64::from(length), 2),
+        };
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if matches!(opcode, Opcode::Close | Opcode::Ping | Opcode::Pong)
+            && (!is_final || length > CONTROL_LIMIT)
+        {
+            return Err(FrameError::Protocol("control frame is fragmented or too long"));
+        }
+        let so_far = self.partial.as_ref().map_or(0, |partial| partial.data.len());
+        let whole = length.saturating_add(so_far);
+        if whole > self.limit {
+            return Err(FrameError::TooBig {
+                size: whole,
+                limit: self.limit,
+            });
+        }
+        let masked = second & 0x80 != 0;
+        if masked != (self.end == End::Server) {
+            return Err(FrameError::Protocol("masked by the server, or not by the client"));
+        }
+        let mask = if masked {
+            let Some(mask) = bytes.get(size..size + 4).and_then(|b| b.try_into().ok()) else {
+                return Ok(None);
+            };
+            size += 4;
+            Some(mask)
+        } else {
+            None
+        };
+        Ok(Some(Header {
+            is_final,
+            opcode,
+            mask,
+            size,
+            length,
+        }))
+    }
+}
+
+/// Appends one whole frame. A client passes the mask it drew for this frame, a server none.
+pub(crate) fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Option<[u8; 4]>) {
+    let opcode = match opcode {
+        Opcode::Continuation => 0x0,
+        Opcode::Text => 0x1,
+        Opcode::Binary => 0x2,
+        Opcode::Close => 0x8,
+        Opcode::Ping => 0x9,
+        Opcode::Pong => 0xa,
+    };
+    out.reserve(payload.len() + 14);
+    out.push(0x80 | opcode);
+    let masked = if mask.is_some() { 0x80 } else { 0 };
+    match payload.len() {
+        length @ 0..=125 => out.push(masked | length as u8),
+        length @ 126..=0xffff => {
+            out.push(masked | 126);
+            out.extend_from_slice(&(length as u16).to_be_bytes());
+        }
+        length => {
+            out.push(masked | 127);
+            out.extend_from_slice(&(length as u64).to_be_bytes());
+        }
+    }
+    match mask {
+        None => out.extend_from_slice(payload),
+        Some(mask) => {
+            out.extend_from_slice(&mask);
+            let start = out.len();
+            out.extend_from_slice(payload);
+            apply_mask(&mut out[start..], mask);
+        }
+    }
+}
+
+/// Appends a close frame.
+pub(crate) fn encode_close(out: &mut Vec<u8>, code: u16, reason: &str, mask: Option<[u8; 4]>) {
+    let mut payload = code.to_be_bytes().to_vec();
+    payload.extend(reason.bytes().take(CONTROL_LIMIT - 2));
+    encode(out, Opcode::Close, &payload, mask);
+}
+
+/// A mask for a frame of ours. Masks keep scripts in browsers from steering proxies; what is sent here comes
+/// from no script, so a fast generator does.
+pub(crate) fn draw_mask() -> Option<[u8; 4]> {
+    Some(fastrand::u32(..).to_ne_bytes())
+}
+
+fn control(opcode: Opcode, payload: Bytes) -> Result<Event, FrameError> {
+    match opcode {
+        Opcode::Ping => Ok(Event::Ping(payload)),
+        Opcode::Pong => Ok(Event::Pong),
+        _ => match payload.len() {
+            0 => Ok(Event::Close(None)),
+            1 => Err(FrameError::Protocol("close frame with half a code")),
+            _ => Ok(Event::Close(Some(u16::from_be_bytes([payload[0], payload[1]])))),
+        },
+    }
+}
+
+fn apply_mask(data: &mut [u8], mask: [u8; 4]) {
+    let [a, b, c, d] = mask;
+    let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
+    let (words, rest) = data.as_chunks_mut::<8>();
+    for word in words {
+        *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
+    }
+    for (byte, key) in rest.iter_mut().zip(mask.iter().cycle()) {
+        *byte ^= key;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 200_000;
+
+    fn frame(first: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
+        let mut out = Vec::new();
+        encode(&mut out, Opcode::Continuation, payload, mask);
+        out[0] = first;
+        out
+    }
+
+    fn text(text: &str) -> Event {
+        Event::Text(Utf8Bytes::from(text))
+    }
+
+    /// Reads the bytes in pieces of every given size: where they are cut must not matter.
+    fn check(end: End, bytes: &[u8], expected: Result<Vec<Event>, FrameError>) {
+        for size in [1, 2, 3, 7, 1000, bytes.len().max(1)] {
+            let mut reader = FrameReader::new(end, LIMIT, BytesMut::new());
+            let mut events = Vec::new();
+            let mut outcome = Ok(());
+            'bytes: for piece in bytes.chunks(size) {
+                reader.space().extend_from_slice(piece);
+                loop {
+                    match reader.next() {
+                        Ok(Some(event)) => events.push(event),
+                        Ok(None) => break,
+                        Err(error) => {
+                            outcome = Err(error);
+                            break 'bytes;
+                        }
+                    }
+                }
+            }
+            assert_eq!(&outcome.map(|()| events), &expected, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn messages_survive_the_wire_at_every_length() {
+        for length in [0, 1, 7, 8, 9, 125, 126, 127, 65_535, 65_536, 70_001] {
+            let payload: String = "zażółć🤖".chars().cycle().take(length / 2).collect();
+            for (end, mask) in [(End::Server, Some([1, 2, 3, 250])), (End::Client, None)] {
+                let mut bytes = Vec::new();
+                encode(&mut bytes, Opcode::Text, payload.as_bytes(), mask);
+                encode(&mut bytes, Opcode::Binary, &[0xff; 3], mask);
+                check(
+                    end,
+                    &bytes,
+                    Ok(vec![
+                        text(&payload),
+                        Event::Binary(Bytes::from_static(&[0xff; 3])),
+                    ]),
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn fragments_and_control_frames_mix() {
+        let bytes = [
+            frame(0x01, &"a ż".as_bytes()[..3], None),
+            frame(0x89, b"ping", None),
+            frame(0x00, &"a ż".as_bytes()[3..], None),
+            frame(0x8a, b"", None),
+            frame(0x80, b" b", None),
+            frame(0x81, b"\xff\xfe", None),
+            frame(0x01, b"\xff", None),
+            frame(0x80, b"x", None),
+            frame(0x81, b"next", None),
+            frame(0x88, &1001_u16.to_be_bytes(), None),
+        ];
+        check(
+            End::Client,
+            &bytes.concat(),
+            Ok(vec![
+                Event::Ping(Bytes::from_static(b"ping")),
+                Event::Pong,
+                text("a ż b"),
+                Event::NotUtf8(2),
+                Event::NotUtf8(2),
+                text("next"),
+                Event::Close(Some(1001)),
+            ]),
+        );
+    }
+
+    #[test]
+    fn violations_end_the_connection() {
+        let big = FrameError::TooBig {
+            size: LIMIT + 1,
+            limit: LIMIT,
+        };
+        let mut header = vec![0x81, 127];
+        header.extend_from_slice(&(LIMIT as u64 + 1).to_be_bytes());
+        check(End::Client, &header, Err(big));
+
+        let huge = [&[0x01, 1, b'x'][..], &[0x80, 127], &u64::MAX.to_be_bytes()].concat();
+        let size = usize::MAX;
+        check(End::Client, &huge, Err(FrameError::TooBig { size, limit: LIMIT }));
+
+        for (end, bytes) in [
+            (End::Client, frame(0xc1, b"x", None)),
+            (End::Client, frame(0x83, b"x", None)),
+            (End::Client, frame(0x8b, b"x", None)),
+            (End::Client, frame(0x80, b"x", None)),
+            (
+                End::Client,
+                [frame(0x01, b"x", None), frame(0x81, b"y", None)].concat(),
+            ),
+            (End::Client, frame(0x09, b"x", None)),
+            (End::Client, frame(0x89, &[0; 126], None)),
+            (End::Client, frame(0x88, b"x", None)),
+            (End::Client, frame(0x81, b"x", Some([1, 2, 3, 4]))),
+            (End::Server, frame(0x81, b"x", None)),
+        ] {
+            let mut reader = FrameReader::new(end, LIMIT, BytesMut::from(&bytes[..]));
+            let outcome = loop {
+                match reader.next() {
+                    Ok(Some(_)) => {}
+                    last => break last,
+                }
+            };
+            assert!(
+                matches!(outcome, Err(FrameError::Protocol(_))),
+                "{bytes:x?}: {outcome:?}"
+            );
+        }
+    }
+}

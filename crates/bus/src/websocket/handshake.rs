@@ -1,0 +1,132 @@
+//! The opening handshake, for both ends.
+//!
+//! What the other end sends right behind the handshake is kept and handed on: the bus greets at once.
+
+use std::io;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tungstenite::handshake::client::{Response, generate_key};
+use tungstenite::handshake::derive_accept_key;
+use tungstenite::handshake::machine::TryParse;
+use tungstenite::handshake::server::{Request, create_response, write_response};
+
+/// Longest head of a request or an answer, in bytes.
+const HEAD_LIMIT: usize = 16 * 1024;
+
+/// Why there is no websocket.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HandshakeError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("connection closed during the websocket handshake")]
+    Closed,
+    #[error("not a websocket: {0}")]
+    NotWebsocket(String),
+    #[error("answered {status}: is the route {path} right?")]
+    Refused { status: String, path: String },
+}
+
+/// Asks for a websocket at `path`; gives what was read beyond the answer.
+pub(crate) async fn ask<S>(stream: &mut S, host: &str, path: &str) -> Result<BytesMut, HandshakeError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + ?Sized,
+{
+    let key = generate_key();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\nUser-Agent: ovos-tools/{}\r\n\r\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    stream.write_all(request.as_bytes()).await?;
+    stream.flush().await?;
+    let (response, rest) = read_head::<Response, _>(stream).await?;
+    if response.status() != 101 {
+        return Err(HandshakeError::Refused {
+            status: response.status().to_string(),
+            path: path.to_owned(),
+        });
+    }
+    let accepted = response.headers().get("Sec-WebSocket-Accept");
+    if accepted.is_none_or(|value| value.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes()) {
+        return Err(HandshakeError::NotWebsocket(
+            "the key in the answer is wrong".to_owned(),
+        ));
+    }
+    Ok(rest)
+}
+
+/// Answers a request for a websocket at `route`; gives what was read beyond the request. Any other request
+/// gets what tornado, the Python bus's server, answers.
+pub(crate) async fn answer<S>(stream: &mut S, route: &str) -> Result<BytesMut, HandshakeError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + ?Sized,
+{
+    let (request, rest) = match read_head::<Request, _>(stream).await {
+        Ok(head) => head,
+        Err(HandshakeError::NotWebsocket(cause)) => {
+            refuse(stream, "400 Bad Request", "").await?;
+            return Err(HandshakeError::NotWebsocket(cause));
+        }
+        Err(error) => return Err(error),
+    };
+    let path = request.uri().path();
+    if path != route {
+        let status = "404 Not Found";
+        let body = "<html><title>404: Not Found</title><body>404: Not Found</body></html>";
+        refuse(stream, status, body).await?;
+        return Err(HandshakeError::Refused {
+            status: status.to_owned(),
+            path: path.to_owned(),
+        });
+    }
+    let response = match create_response(&request) {
+        Ok(response) => response,
+        Err(error) => {
+            refuse(
+                stream,
+                "400 Bad Request",
+                "Can \"Upgrade\" only to \"WebSocket\".",
+            )
+            .await?;
+            return Err(HandshakeError::NotWebsocket(error.to_string()));
+        }
+    };
+    let mut head = Vec::new();
+    write_response(&mut head, &response).map_err(|error| HandshakeError::NotWebsocket(error.to_string()))?;
+    stream.write_all(&head).await?;
+    Ok(rest)
+}
+
+async fn read_head<H, S>(stream: &mut S) -> Result<(H, BytesMut), HandshakeError>
+where
+    H: TryParse,
+    S: AsyncRead + Unpin + ?Sized,
+{
+    let mut buffer = BytesMut::with_capacity(4096);
+    loop {
+        if stream.read_buf(&mut buffer).await? == 0 {
+            return Err(HandshakeError::Closed);
+        }
+        let parsed =
+            H::try_parse(&buffer).map_err(|error| HandshakeError::NotWebsocket(error.to_string()))?;
+        if let Some((size, head)) = parsed {
+            return Ok((head, buffer.split_off(size)));
+        }
+        if buffer.len() > HEAD_LIMIT {
+            return Err(HandshakeError::NotWebsocket(format!(
+                "head longer than {HEAD_LIMIT} bytes"
+            )));
+        }
+    }
+}
+
+async fn refuse<S: AsyncWrite + Unpin + ?Sized>(stream: &mut S, status: &str, body: &str) -> io::Result<()> {
+    let response = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=UTF-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(response.as_bytes()).await?;
+    stream.shutdown().await
+}

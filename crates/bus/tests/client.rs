@@ -1,0 +1,421 @@
+//! The bus client comes back whatever happens, keeps what it owes, and is disturbed by no frame.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/bus.rs"]
+mod support;
+
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use ovos_tools_bus::{AnswerError, BusClient, CallError, Caller, ClientConfig, Message, ServerConfig};
+use serde_json::{Map, Value, json};
+use support::{Bus, DEADLINE, GREETING, Heard, Hearing, Peer, Recorder, any_port, soon};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{Frame as RawFrame, FrameHeader};
+use tokio_tungstenite::{WebSocketStream, accept_async};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A client under test and what it hears; shut down by [`Under::stop`].
+struct Under {
+    client: BusClient,
+    hearing: Hearing,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+}
+
+impl Under {
+    fn start(url: &str, change: impl FnOnce(&mut ClientConfig)) -> Under {
+        let mut config = ClientConfig::new(url.parse().unwrap());
+        config.first_retry = Duration::from_millis(10);
+        config.max_retry = Duration::from_millis(50);
+        change(&mut config);
+        let (recorder, hearing) = Recorder::new();
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let client = BusClient::start(config, recorder, &tasks, shutdown.clone());
+        Under {
+            client,
+            hearing,
+            tasks,
+            shutdown,
+        }
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        self.tasks.close();
+        soon("the client ends", self.tasks.wait()).await;
+    }
+}
+
+fn message(kind: &str) -> Message {
+    Message::new(kind, Map::new())
+}
+
+/// A bus that does what the test says.
+struct Script(TcpListener);
+
+impl Script {
+    async fn start() -> (Script, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}/core", listener.local_addr().unwrap());
+        (Script(listener), url)
+    }
+
+    async fn accept(&self) -> WebSocketStream<TcpStream> {
+        let (stream, _) = soon("a client", self.0.accept()).await.unwrap();
+        soon("the handshake", accept_async(stream)).await.unwrap()
+    }
+}
+
+async fn kind(stream: &mut WebSocketStream<TcpStream>) -> (String, Frame) {
+    loop {
+        let frame = soon("a frame", stream.next()).await.unwrap().unwrap();
+        if let Frame::Text(text) = &frame {
+            return (Message::parse(text).unwrap().kind, frame);
+        }
+    }
+}
+
+#[tokio::test]
+async fn messages_go_out_and_come_back_unchanged() {
+    let bus = Bus::start(any_port()).await;
+    let mut peer = Peer::join(&bus.url).await;
+    let mut under = Under::start(&bus.url, |_| {});
+    assert_eq!(under.hearing.next().await, Heard::Connected);
+    assert_eq!(under.hearing.next().await, Heard::Frame(GREETING.to_owned()));
+    let text = r#"{"type":"t","data":{"n":123456789012345678901234567890,"s":"zażółć 🤖"},"context":{}}"#;
+    under.client.answer(&Message::parse(text).unwrap()).await.unwrap();
+    assert_eq!(peer.text().await, text);
+    assert_eq!(under.hearing.frame().await, text, "the sender hears itself");
+    assert!(under.client.notify(&message("progress")));
+    assert_eq!(Message::parse(&peer.text().await).unwrap().kind, "progress");
+    under.stop().await;
+    peer.send(Frame::text("after")).await;
+    assert_eq!(peer.text().await, "after");
+}
+
+#[tokio::test]
+async fn answers_wait_for_the_bus_and_keep_their_order() {
+    let bus = Bus::start(any_port()).await;
+    let (port, url) = (bus.address.port(), bus.url.clone());
+    let mut under = Under::start(&url, |_| {});
+    under.hearing.until(Heard::Connected).await;
+    bus.stop().await;
+    under.hearing.until(Heard::Disconnected).await;
+    assert!(!under.client.connection_now().is_up());
+    assert!(
+        !under.client.notify(&message("progress")),
+        "progress does not wait"
+    );
+    for i in 0..100 {
+        under
+            .client
+            .answer(&message(&format!("answer{i}")))
+            .await
+            .unwrap();
+    }
+    let soon_after = Instant::now() + Duration::from_millis(20);
+    assert!(
+        !under.client.flush(soon_after).await,
+        "nothing can be written yet"
+    );
+
+    let _bus = Bus::start(ServerConfig { port, ..any_port() }).await;
+    under.hearing.until(Heard::Connected).await;
+    for i in 0..100 {
+        let text = under.hearing.frame().await;
+        assert_eq!(Message::parse(&text).unwrap().kind, format!("answer{i}"));
+    }
+    assert!(under.client.flush(Instant::now() + DEADLINE).await);
+    let counters = under.client.counters();
+    assert_eq!((counters.connections, counters.notices_dropped), (2, 1));
+    under.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_without_an_echo_is_sent_again() {
+    let (script, url) = Script::start().await;
+    let mut under = Under::start(&url, |_| {});
+    let mut first = script.accept().await;
+    under.hearing.until(Heard::Connected).await;
+    for name in ["echoed", "swallowed", "swallowed_too"] {
+        under.client.answer(&message(name)).await.unwrap();
+    }
+    assert!(under.client.flush(Instant::now() + DEADLINE).await);
+    let (name, frame) = kind(&mut first).await;
+    assert_eq!(name, "echoed");
+    soon("echo", first.send(frame)).await.unwrap();
+    assert_eq!(
+        Message::parse(&under.hearing.frame().await).unwrap().kind,
+        "echoed"
+    );
+    drop(first);
+    under.hearing.until(Heard::Disconnected).await;
+    under.client.answer(&message("later")).await.unwrap();
+
+    let mut second = script.accept().await;
+    for (name, mark) in [
+        ("swallowed", Some(json!({"resent": 1}))),
+        ("swallowed_too", Some(json!({"resent": 1}))),
+        ("later", None),
+    ] {
+        let (kind, frame) = kind(&mut second).await;
+        assert_eq!(kind, name);
+        let text = frame.to_text().unwrap().to_owned();
+        assert_eq!(
+            Message::parse(&text).unwrap().context.get("ovos_tools"),
+            mark.as_ref()
+        );
+        soon("echo", second.send(frame)).await.unwrap();
+        under.hearing.until(Heard::Frame(text)).await;
+    }
+    drop(second);
+    let mut third = script.accept().await;
+    under.client.answer(&message("only")).await.unwrap();
+    assert_eq!(
+        kind(&mut third).await.0,
+        "only",
+        "what was echoed is not sent again"
+    );
+    assert_eq!(under.client.counters().answers_resent, 2);
+    under.stop().await;
+}
+
+#[tokio::test]
+async fn no_frame_disturbs_the_connection() {
+    let (script, url) = Script::start().await;
+    let mut under = Under::start(&url, |config| config.drop_above = 1000);
+    let mut bus = script.accept().await;
+    under.hearing.until(Heard::Connected).await;
+    let raw = |opcode, is_final, payload: &'static [u8]| {
+        let header = FrameHeader {
+            opcode: OpCode::Data(opcode),
+            is_final,
+            ..FrameHeader::default()
+        };
+        Frame::Frame(RawFrame::from_payload(header, payload.into()))
+    };
+    let deep = "[".repeat(900);
+    let rows: Vec<(Frame, Option<&str>)> = vec![
+        (Frame::text(""), Some("")),
+        (Frame::text("not json"), Some("not json")),
+        (Frame::text(deep.as_str()), Some(deep.as_str())),
+        (Frame::binary(&b"{}"[..]), Some("{}")),
+        (Frame::binary(&b"\xff"[..]), None),
+        (raw(Data::Text, true, b"\xff\xfe"), None),
+        (raw(Data::Text, false, b"\xff"), None),
+        (raw(Data::Continue, true, b"x"), None),
+        (raw(Data::Text, false, b"two "), None),
+        (Frame::Ping("between".into()), None),
+        (raw(Data::Continue, true, b"halves"), Some("two halves")),
+        (Frame::Pong("unasked".into()), None),
+        (Frame::text("x".repeat(1001)), None),
+        (Frame::text("last"), Some("last")),
+    ];
+    let expected: Vec<String> = rows
+        .iter()
+        .filter_map(|(_, text)| text.map(str::to_owned))
+        .collect();
+    for (frame, _) in rows {
+        soon("send", bus.send(frame)).await.unwrap();
+    }
+    for text in expected {
+        assert_eq!(under.hearing.next().await, Heard::Frame(text));
+    }
+    assert_eq!(
+        soon("pong", bus.next()).await.unwrap().unwrap(),
+        Frame::Pong("between".into())
+    );
+    let counters = under.client.counters();
+    assert_eq!((counters.frames_dropped, counters.connections), (4, 1));
+    under.stop().await;
+}
+
+#[tokio::test]
+async fn a_frame_past_the_limit_costs_the_connection_and_no_more() {
+    let (script, url) = Script::start().await;
+    let mut under = Under::start(&url, |config| {
+        (config.drop_above, config.message_limit) = (1000, 2000)
+    });
+    let mut bus = script.accept().await;
+    soon("send", bus.send(Frame::text("x".repeat(2001))))
+        .await
+        .unwrap();
+    under.hearing.until(Heard::Disconnected).await;
+    let mut bus = script.accept().await;
+    under.hearing.until(Heard::Connected).await;
+    soon("send", bus.send(Frame::text("well"))).await.unwrap();
+    assert_eq!(under.hearing.frame().await, "well");
+
+    let mut big = message("t");
+    big.data.insert("x".into(), Value::from("x".repeat(1000)));
+    let refused = under.client.answer(&big).await;
+    assert!(
+        matches!(refused, Err(AnswerError::TooBig { limit: 1000, .. })),
+        "{refused:?}"
+    );
+    assert!(!under.client.notify(&big));
+    under.stop().await;
+}
+
+#[tokio::test]
+async fn the_queue_of_answers_is_bounded() {
+    let (script, url) = Script::start().await;
+    let mut under = Under::start(&url, |config| config.answer_queue = 4);
+    let bus = script.accept().await;
+    under.hearing.until(Heard::Connected).await;
+    drop(bus);
+    under.hearing.until(Heard::Disconnected).await;
+    drop(script);
+    for i in 0..4 {
+        under.client.answer(&message(&format!("a{i}"))).await.unwrap();
+    }
+    let fifth = message("a4");
+    let waiting = under.client.answer(&fifth);
+    assert!(
+        tokio::time::timeout(Duration::from_millis(30), waiting)
+            .await
+            .is_err(),
+        "there is room for a fifth"
+    );
+    let Under {
+        client,
+        tasks,
+        shutdown,
+        ..
+    } = under;
+    shutdown.cancel();
+    tasks.close();
+    soon("the client ends", tasks.wait()).await;
+    assert_eq!(client.answer(&fifth).await, Err(AnswerError::Closed));
+}
+
+#[tokio::test]
+async fn the_shutdown_writes_what_was_flushed_and_says_goodbye() {
+    let (script, url) = Script::start().await;
+    let mut under = Under::start(&url, |_| {});
+    let mut bus = script.accept().await;
+    under.hearing.until(Heard::Connected).await;
+    under.client.answer(&message("last")).await.unwrap();
+    assert!(under.client.flush(Instant::now() + DEADLINE).await);
+    let stop = under.stop();
+    let heard = async {
+        assert_eq!(kind(&mut bus).await.0, "last");
+        let Some(Ok(Frame::Close(Some(close)))) = soon("goodbye", bus.next()).await else {
+            panic!("no goodbye");
+        };
+        assert_eq!(u16::from(close.code), 1000);
+        let _ = bus.next().await;
+    };
+    tokio::join!(stop, heard);
+}
+
+#[tokio::test]
+async fn a_caller_gets_the_answer_in_its_own_session() {
+    let bus = Bus::start(any_port()).await;
+    let mut service = Peer::join(&bus.url).await;
+    let mut caller = Caller::connect(bus.url.parse().unwrap(), None, DEADLINE)
+        .await
+        .unwrap();
+    let mut progress = Vec::new();
+    let data = Map::from_iter([("x".to_owned(), json!(1))]);
+    let asked = caller.request("ovos.tools.invoke", data, DEADLINE, |message| {
+        progress.push(message.kind)
+    });
+    let serve = async {
+        let request = Message::parse(&service.text().await).unwrap();
+        assert_eq!(request.data["x"], json!(1));
+        let mut foreign = request.clone();
+        foreign
+            .context
+            .insert("session".into(), json!({"session_id": "kitchen"}));
+        let answer = |result: u32| Map::from_iter([("result".to_owned(), json!(result))]);
+        service.send(Frame::text("noise")).await;
+        service
+            .send(Frame::text(foreign.response(answer(1)).to_text()))
+            .await;
+        service
+            .send(Frame::text(
+                foreign.reply("ovos.tools.invoke.progress", Map::new()).to_text(),
+            ))
+            .await;
+        service
+            .send(Frame::text(
+                request.reply("ovos.tools.invoke.progress", Map::new()).to_text(),
+            ))
+            .await;
+        service
+            .send(Frame::text(request.response(answer(2)).to_text()))
+            .await;
+    };
+    let (answered, ()) = tokio::join!(asked, serve);
+    assert_eq!(answered.unwrap().data["result"], json!(2));
+    assert_eq!(progress, ["ovos.tools.invoke.progress"]);
+
+    let unanswered = caller
+        .request("ovos.tools.list", Map::new(), Duration::from_millis(30), |_| {})
+        .await
+        .unwrap_err();
+    assert!(matches!(unanswered, CallError::NoAnswer { .. }), "{unanswered}");
+    assert!(unanswered.to_string().contains(&bus.url), "{unanswered}");
+
+    bus.stop().await;
+    let lost = caller
+        .request("ovos.tools.list", Map::new(), DEADLINE, |_| {})
+        .await
+        .unwrap_err();
+    assert!(matches!(lost, CallError::Lost { .. }), "{lost}");
+}
+
+#[tokio::test]
+async fn a_caller_without_a_bus_says_what_to_do() {
+    let closed = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let bus = Bus::start(any_port()).await;
+    for (url, said, advice) in [
+        (format!("ws://{closed}/core"), "refused", "`ovos-tools bus`"),
+        (bus.url.replace("/core", "/other"), "404", "`ovos-tools bus`"),
+        (
+            bus.url.replace("ws:", "http:"),
+            "is not ws://",
+            "wss://host:port/route",
+        ),
+        (bus.url.replace("ws:", "wss:"), "TLS", "extra CA file"),
+    ] {
+        let url: url::Url = url.parse().unwrap();
+        let Err(error) = Caller::connect(url.clone(), None, DEADLINE).await else {
+            panic!("{url} is a bus")
+        };
+        let error = error.to_string();
+        for part in [said, url.as_str(), advice] {
+            assert!(error.contains(part), "{error:?} does not say {part:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_bus_that_takes_nothing_does_not_hold_up_the_shutdown() {
+    let (script, url) = Script::start().await;
+    let mut under = Under::start(&url, |_| {});
+    let _bus = script.accept().await;
+    under.hearing.until(Heard::Connected).await;
+    let mut big = message("t");
+    big.data.insert("x".into(), Value::from("x".repeat(20 << 20)));
+    under.client.answer(&big).await.unwrap();
+    assert!(
+        !under
+            .client
+            .flush(Instant::now() + Duration::from_millis(50))
+            .await,
+        "the kernel took 20 MB"
+    );
+    under.stop().await;
+}

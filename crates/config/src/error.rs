@@ -1,0 +1,143 @@
+//! What can be wrong with a configuration, in words that name the file, the key, what stands there and what is
+//! accepted. [`ConfigErrors`] is what a failed load returns: all findings at once, so that a file need not be
+//! fixed one error at a time.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::origin::Origin;
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A key that is not known, where only known keys are accepted.
+    #[error("{origin}: {key}: unknown key{}; accepted: {}", did_you_mean(suggestion.as_deref()), accepted.join(", "))]
+    UnknownKey {
+        /// Where it was written.
+        origin: Origin,
+        /// The dotted key.
+        key: String,
+        /// The accepted key that looks most like it, if one does.
+        suggestion: Option<String>,
+        /// Every accepted key, sorted.
+        accepted: Vec<String>,
+    },
+    /// A value of the wrong type or outside its range.
+    #[error("{origin}: {key}: found {found}, expected {accepted}")]
+    WrongValue {
+        /// Where it was written.
+        origin: Origin,
+        /// The dotted key, or the command line option.
+        key: String,
+        /// What stands there, shortened.
+        found: String,
+        /// What may stand there, with unit and range.
+        accepted: String,
+    },
+    /// The section of a toolbox bears a name no toolbox can have.
+    #[error("{origin}: {key}: {name:?} cannot be a toolbox_id: {reason}")]
+    ToolboxId {
+        /// Where it was written.
+        origin: Origin,
+        /// The dotted key.
+        key: String,
+        /// The name.
+        name: String,
+        /// The rule it breaks.
+        reason: &'static str,
+    },
+    /// The bus is configured for the deprecated frame encryption, which this service does not speak.
+    #[error(
+        "{origin}: websocket.secret_key: encrypted bus frames are deprecated and not supported; remove the key \
+         here and from the other services, and use websocket.ssl for a bus that leaves this machine"
+    )]
+    Encrypted {
+        /// Where it was written.
+        origin: Origin,
+    },
+    /// A bus of the service's own is asked for where the bus is to speak TLS, which ours does not.
+    #[error(
+        "{origin}: embedded_bus: {mode:?} opens a bus without TLS, and {url} asks for one with it; set embedded_bus to \
+         \"never\" and run a bus that speaks TLS, or set websocket.ssl to false (--bus to a ws:// address)"
+    )]
+    EmbeddedTls {
+        /// Where the embedded bus was asked for.
+        origin: Origin,
+        /// The value of `embedded_bus`.
+        mode: &'static str,
+        /// The address of the bus.
+        url: String,
+    },
+    /// The file given with `--config` cannot be used. (Files that are looked for by default are skipped instead.)
+    #[error("--config {}: {reason}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+fn did_you_mean(suggestion: Option<&str>) -> String {
+    suggestion
+        .map(|name| format!(" (did you mean {name:?}?)"))
+        .unwrap_or_default()
+}
+
+/// Everything that is wrong, in the order in which it was found; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigErrors(Vec<ConfigError>);
+
+impl ConfigErrors {
+    /// `Err` with the findings, or `Ok(value)` when there are none.
+    pub(super) fn check<T>(value: T, findings: Vec<ConfigError>) -> Result<T, Self> {
+        if findings.is_empty() {
+            Ok(value)
+        } else {
+            Err(Self(findings))
+        }
+    }
+
+    /// The findings.
+    pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
+        self.0.iter()
+    }
+}
+
+impl From<ConfigError> for ConfigErrors {
+    fn from(error: ConfigError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                out.write_str("\n")?;
+            }
+            write!(out, "{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// Something worth telling the operator that does not stop the service. Log it once logging has started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Notice {
+    /// A layer could not be read or parsed.
+    #[error("{}: {reason}; {}", path.display(), if *kept { "its last good content stays in force" } else { "this file is skipped" })]
+    BrokenLayer {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+        /// Whether content from an earlier read is used instead.
+        kept: bool,
+    },
+    /// A value in a section that belongs to all of OVOS is wrong; its default is used.
+    #[error("{0}; the default is used")]
+    Defaulted(ConfigError),
+}

@@ -1,0 +1,192 @@
+//! The sections of toolboxes.
+
+use std::time::Duration;
+
+use ovos_tools_config::{Isolation, ToolFilter};
+use serde_json::{Value, json};
+
+use crate::machine::Machine;
+
+#[test]
+fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
+    let at = "home/.config/mycroft/mycroft.conf: PHAL.\"ovos-phal-plugin-tools\"";
+    let rows = [
+        (
+            "box",
+            json!({"enabled": "no"}),
+            ".box.enabled: found \"no\", expected true or false",
+        ),
+        (
+            "box",
+            json!({"isolation": "jail"}),
+            ".box.isolation: found \"jail\", expected one of",
+        ),
+        (
+            "box",
+            json!({"limits": {"grace": 1}}),
+            ".box.limits.grace: unknown key (did you mean \"grace_ms\"?); accepted: close_ms, default_timeout_ms",
+        ),
+        (
+            "box",
+            json!({"limits": {"close_ms": 1}}),
+            ".box.limits.close_ms: found 1, expected a whole number of milliseconds from 100",
+        ),
+        (
+            "box",
+            json!({"limits": {"memory_mb": 1}}),
+            ".box.limits.memory_mb: found 1, expected a whole number of MiB from 16",
+        ),
+        (
+            "box",
+            json!({"limits": 5}),
+            ".box.limits: found 5, expected an object",
+        ),
+        (
+            "box",
+            json!({"tools": {"allow": "add"}}),
+            ".box.tools.allow: found \"add\", expected a list of tool names",
+        ),
+        (
+            "box",
+            json!({"tools": {"only": []}}),
+            ".box.tools.only: unknown key; accepted: allow, deny",
+        ),
+        (
+            "box",
+            json!({"isolation": "process", "confine": {"paths": []}}),
+            ".box.confine.paths: unknown key (did you mean \"paths_ro\"?)",
+        ),
+        (
+            "box",
+            json!({"allow_sha256": ["12"]}),
+            ".box.allow_sha256: found a list, expected a list of SHA-256 hashes",
+        ),
+        (
+            "box",
+            json!({"env": {"A": 1}}),
+            ".box.env: found an object, expected an object of variable names and texts",
+        ),
+        ("box", json!({"env": {"A=B": "1"}}), ".box.env: found an object"),
+        (
+            "box",
+            json!({"confine": {}, "isolation": "in_process"}),
+            ".box.confine: found an object, expected nothing unless isolation is",
+        ),
+        (
+            "box",
+            json!({"env": {"A": "1"}, "isolation": "in_process"}),
+            ".box.env: found an object, expected nothing unless isolation is",
+        ),
+        (
+            "box",
+            json!({"limits": {"memory_mb": 99}, "isolation": "in_process"}),
+            ".box.limits.memory_mb: found 99, expected nothing unless isolation is",
+        ),
+        ("box", json!("on"), ".box: found \"on\", expected an object"),
+        (
+            "My.Box",
+            json!({}),
+            ": \"My.Box\" cannot be a toolbox_id: it may hold lower-case letters, digits, _ and - only",
+        ),
+        ("", json!({}), ": \"\" cannot be a toolbox_id: it may hold"),
+        (
+            "all",
+            json!({}),
+            ": \"all\" cannot be a toolbox_id: the name is reserved",
+        ),
+    ];
+    for (id, section, expected) in rows {
+        let machine =
+            Machine::with_section(json!({id: section, "good": {"x": 1}, "service": {"max_calls": 3}}));
+        let config = machine.load().unwrap();
+        assert_eq!(config.service.max_calls, 3);
+        assert!(config.toolboxes["good"].is_ok());
+        let errors = config.toolboxes[id].as_ref().expect_err(expected);
+        assert_eq!(config.toolbox(id).as_ref(), Err(errors));
+        let told = machine.plain(errors);
+        assert!(told.starts_with(&format!("{at}{expected}")), "{told}");
+        assert_eq!(errors.iter().count(), 1, "{told}");
+    }
+    let machine = Machine::with_section(json!({"enabled": "the plugin's own", "box": null}));
+    assert!(machine.load().unwrap().toolboxes.is_empty());
+    assert!(machine.load().unwrap().toolbox("service").is_err());
+}
+
+#[test]
+fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
+    let machine = Machine::with_section(json!({
+        "service": {"grace_ms": 77, "settle_ms": 88},
+        "arm-7_x": {
+            "enabled": false, "isolation": "process", "limits": {"grace_ms": 5, "memory_mb": 64, "open_ms": 60000},
+            "confine": {"paths_rw": ["~/data"]}, "tools": {"allow": ["pick_*", "home"], "deny": ["*_fast"]},
+            "allow_sha256": ["A".repeat(64)], "env": {"ROS_DOMAIN_ID": "4"},
+            "backend": "sim", "service": {"kept": [1, null]}, "port": 123456789012345678u64,
+        },
+    }));
+    let config = machine.load().unwrap();
+    let toolbox = config.toolbox("arm-7_x").unwrap();
+    assert!(!toolbox.enabled);
+    assert_eq!(toolbox.isolation, Isolation::Process);
+    assert_eq!(
+        (toolbox.limits.grace, toolbox.limits.settle),
+        (Duration::from_millis(5), Duration::from_millis(88))
+    );
+    assert_eq!(toolbox.memory_mb, Some(64));
+    assert_eq!(
+        (toolbox.open, toolbox.close),
+        (Duration::from_secs(60), Duration::from_secs(10))
+    );
+    let confine = toolbox.confine.as_ref().unwrap();
+    assert_eq!(
+        (confine.paths_rw.as_slice(), confine.network),
+        ([machine.path("home/data")].as_slice(), false)
+    );
+    assert_eq!(toolbox.allow_sha256, ["a".repeat(64)]);
+    assert_eq!(toolbox.env["ROS_DOMAIN_ID"], "4");
+    let own = json!({"backend": "sim", "service": {"kept": [1, null]}, "port": 123456789012345678u64});
+    assert_eq!(Value::Object(toolbox.own.clone()), own);
+    for (tool, permitted) in [
+        ("pick_up", true),
+        ("pick_fast", false),
+        ("home", true),
+        ("homes", false),
+        ("wave", false),
+    ] {
+        assert_eq!(toolbox.tools.permits(tool), permitted, "{tool}");
+    }
+    // A toolbox without a section has what the service says.
+    let other = config.toolbox("other").unwrap();
+    assert_eq!(
+        (other.enabled, other.isolation, other.limits.grace),
+        (true, Isolation::Process, Duration::from_millis(77))
+    );
+    assert!(other.own.is_empty() && other.confine.is_none() && other.tools.permits("anything"));
+}
+
+#[test]
+fn tool_patterns_match_whole_names() {
+    let rows = [
+        ("add", "add", true),
+        ("add", "adds", false),
+        ("*", "", true),
+        ("*", "x", true),
+        ("a*", "a", true),
+        ("a*", "ba", false),
+        ("*a", "ba", true),
+        ("a*c", "abc", true),
+        ("a*c", "ac", true),
+        ("a*a", "a", false),
+        ("a*b*c", "axbxc", true),
+        ("a*b*c", "axc", false),
+        ("**", "x", true),
+        ("", "", true),
+        ("", "x", false),
+    ];
+    for (pattern, name, expected) in rows {
+        let filter = ToolFilter {
+            allow: Some(vec![pattern.to_owned()]),
+            deny: Vec::new(),
+        };
+        assert_eq!(filter.permits(name), expected, "{pattern:?} {name:?}");
+    }
+}

@@ -1,0 +1,210 @@
+//! What has to hold for the plan of any graph of actions, drawn from bytes or read as JSON. Built for tests and fuzzing only.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a finding panics")]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ovos_toolbox_wire::{Action, Effect};
+
+use crate::{Claim, Defaults, Plan, PlanError};
+
+/// Bytes to draw from; zeros when they are used up.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else {
+            return 0;
+        };
+        self.0 = rest;
+        first
+    }
+}
+
+const NAMES: [&str; 7] = ["lift", "turn", "a", "b", "a:left", "lift:left", ""];
+const SUBSYSTEMS: [&str; 9] = [
+    "left", "right", "all", "k1/arm", "k1/base", "k1/all", "g1/arm", "g1/all", "all/arm",
+];
+const EFFECTS: [Effect; 6] = [
+    Effect::Read,
+    Effect::Write,
+    Effect::Motion,
+    Effect::Safe,
+    Effect::Stop,
+    Effect::Resume,
+];
+
+/// More are not compared pair by pair.
+const MOST: usize = 48;
+
+/// The same actions give the same plan; an action waits for what it depends on and for nothing else, and the actions of
+/// a wave that share something run in the order in which they were declared. What is refused is refused rightly.
+pub fn plan(data: &[u8]) {
+    let Some((&how, rest)) = data.split_first() else {
+        return;
+    };
+    let defaults = Defaults {
+        effect: EFFECTS[usize::from(how >> 1) % EFFECTS.len()],
+        timeout: Duration::from_secs(10),
+    };
+    let actions = if how & 1 == 0 {
+        drawn(&mut Bytes(rest))
+    } else {
+        let Ok(plan) = serde_json::from_slice::<ovos_toolbox_wire::Plan>(rest) else {
+            return;
+        };
+        plan.actions
+    };
+    let planned = Plan::new(actions.clone(), defaults);
+    assert_eq!(planned, Plan::new(actions.clone(), defaults), "made twice");
+    if actions.len() > MOST {
+        return;
+    }
+    match planned {
+        Ok(plan) => check(&plan, &actions),
+        Err(error) => refused_rightly(&error, &actions),
+    }
+}
+
+fn drawn(bytes: &mut Bytes<'_>) -> Vec<Action> {
+    let count = bytes.next() % 25;
+    let some = |bytes: &mut Bytes<'_>, of: &[&str]| -> Vec<String> {
+        (0..bytes.next() % 4)
+            .map(|_| of[usize::from(bytes.next()) % of.len()].to_owned())
+            .collect()
+    };
+    let action = |index: u8, bytes: &mut Bytes<'_>| {
+        let how = bytes.next();
+        let near = [index.saturating_sub(how & 7), index.wrapping_add(1)].map(|n| format!("n{n}"));
+        let words = [
+            NAMES[0], NAMES[1], NAMES[2], NAMES[3], &near[0], &near[0], &near[1],
+        ];
+        let id = match how % 4 {
+            0 => None,
+            1 => Some(NAMES[usize::from(bytes.next()) % NAMES.len()].to_owned()),
+            _ => Some(format!("n{index}")),
+        };
+        Action {
+            id,
+            subsystems: some(bytes, &SUBSYSTEMS),
+            dependencies: some(bytes, &words),
+            timeout_ms: match how >> 6 {
+                0 => None,
+                1 => Some(u64::MAX),
+                _ => Some(u64::from(how)),
+            },
+            effect: (how & 0x20 != 0).then(|| EFFECTS[usize::from(bytes.next()) % EFFECTS.len()]),
+            ..Action::named(NAMES[usize::from(bytes.next()) % NAMES.len()])
+        }
+    };
+    (0..count).map(|index| action(index, bytes)).collect()
+}
+
+fn check(plan: &Plan, actions: &[Action]) {
+    assert_eq!(plan.actions.len(), actions.len());
+    let ids: BTreeSet<&str> = plan.actions.iter().map(|action| action.id.as_str()).collect();
+    assert_eq!(ids.len(), actions.len(), "ids are unique");
+    let mut places: Vec<usize> = plan.waves.concat();
+    assert!(plan.waves.iter().all(|wave| !wave.is_empty() && wave.is_sorted()));
+    places.sort_unstable();
+    assert!(
+        places.into_iter().eq(0..actions.len()),
+        "each action is in one wave"
+    );
+
+    for (index, action) in plan.actions.iter().enumerate() {
+        let declared = &actions[index].dependencies;
+        let bears = |word: &String, n: usize| *word == plan.actions[n].id || *word == plan.actions[n].name;
+        let expected: Vec<usize> = (0..actions.len())
+            .filter(|&n| declared.iter().any(|word| bears(word, n)))
+            .collect();
+        assert_eq!(action.dependencies, expected, "dependencies of {}", action.id);
+        let last = expected.iter().map(|&n| plan.actions[n].wave).max().unwrap_or(0);
+        assert_eq!(action.wave, last + 1, "wave of {}", action.id);
+        assert!(plan.waves[last].contains(&index));
+        assert!(
+            action
+                .after
+                .iter()
+                .all(|&n| n < index && plan.actions[n].wave == action.wave)
+        );
+    }
+    for wave in &plan.waves {
+        check_order(plan, wave);
+    }
+    let bound = plan.bound();
+    assert!(plan.actions.iter().all(|action| action.timeout <= bound));
+    assert_eq!(
+        plan.claim().is_empty(),
+        actions.iter().all(|action| action.subsystems.is_empty())
+    );
+}
+
+/// Who shares a subsystem waits, directly or through others; who waits directly shares one.
+fn check_order(plan: &Plan, wave: &[usize]) {
+    let claims: Vec<Claim> = plan
+        .actions
+        .iter()
+        .map(|action| action.subsystems.iter().cloned().collect())
+        .collect();
+    // A unit without a name is taken for the unit of names without a unit, which only makes actions wait.
+    let named = |n: usize| {
+        plan.actions[n]
+            .subsystems
+            .iter()
+            .all(|name| !name.starts_with('/'))
+    };
+    let mut reached: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); plan.actions.len()];
+    for &index in wave {
+        for &before in &plan.actions[index].after {
+            assert!(
+                claims[index].conflicts(&claims[before]) || !named(index) || !named(before),
+                "{index} waits for {before} without need"
+            );
+            let through = reached[before].clone();
+            reached[index].extend(through);
+            reached[index].insert(before);
+        }
+        for &earlier in wave.iter().take_while(|&&earlier| earlier < index) {
+            assert!(
+                !claims[index].conflicts(&claims[earlier]) || reached[index].contains(&earlier),
+                "{index} does not wait for {earlier}, with which it shares something"
+            );
+        }
+    }
+}
+
+fn refused_rightly(error: &PlanError, actions: &[Action]) {
+    let text = error.to_string();
+    assert!(!text.is_empty());
+    match error {
+        PlanError::Empty => assert!(actions.is_empty()),
+        PlanError::Unnamed { index } => {
+            let action = &actions[*index];
+            assert!(action.id.as_ref().unwrap_or(&action.name).is_empty());
+        }
+        PlanError::DuplicateId { first, second, .. } => assert!(first < second && *second < actions.len()),
+        PlanError::UnknownDependency { dependency, .. } => {
+            let bears =
+                |action: &Action| action.name == *dependency || action.id.as_ref() == Some(dependency);
+            assert!(!actions.iter().any(bears), "{dependency} is there");
+        }
+        PlanError::Cycle { path } => {
+            assert!(path.len() >= 2 && path.first() == path.last(), "{path:?}");
+            let inner: BTreeSet<&String> = path.iter().collect();
+            assert_eq!(inner.len() + 1, path.len(), "no action twice: {path:?}");
+        }
+        PlanError::Effect { effect, tool, .. } => assert_ne!(effect, tool),
+        PlanError::TooLarge { .. } => panic!("{} actions are not too many", actions.len()),
+        #[allow(unreachable_patterns, reason = "a new cause is checked nowhere yet")]
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn graph() {
+        replay::check("graph", super::plan);
+    }
+}

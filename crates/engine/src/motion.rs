@@ -1,0 +1,139 @@
+//! Which toolboxes have calls under way that move something.
+//!
+//! Counts them, and has the [`MotionWatch`] record it before the first of them starts: the record outlives the service.
+//! Holds no clock and no file. Read [`MotionWatch`].
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::call::Refusal;
+
+/// How long a call that moves something waits for the record of it.
+const RECORD: Duration = Duration::from_secs(1);
+
+/// Is told when a toolbox begins to move, and when it has come to rest.
+pub trait MotionWatch: Send + Sync {
+    /// The toolboxes that move, whenever these change: before the first start of a call that moves, and after its end.
+    /// Changes come one at a time and in order. Called where calls run: has to return at once.
+    fn changed(&self, moving: &[&str]);
+
+    /// Resolves when what was told last, or something newer, is remembered; the error says why it is not.
+    fn recorded(&self) -> BoxFuture<'static, Result<(), String>>;
+}
+
+/// Counts the calls that move something.
+#[derive(Default)]
+pub(crate) struct Motion {
+    watch: OnceLock<Arc<dyn MotionWatch>>,
+    moving: Mutex<BTreeMap<String, usize>>,
+    any: watch::Sender<bool>,
+}
+
+impl Motion {
+    /// The first watch stays.
+    pub(crate) fn watch(&self, watch: Arc<dyn MotionWatch>) {
+        _ = self.watch.set(watch);
+    }
+
+    /// Whether anything moves, and every change of it.
+    pub(crate) fn any(&self) -> watch::Receiver<bool> {
+        self.any.subscribe()
+    }
+
+    /// A call of this toolbox is about to move something, until the result is dropped.
+    pub(crate) fn begin(&self, toolbox_id: &str) -> Moving<'_> {
+        self.count(toolbox_id, |calls| calls + 1);
+        Moving {
+            motion: self,
+            toolbox_id: toolbox_id.to_owned(),
+        }
+    }
+
+    /// Waits until what moves is remembered.
+    ///
+    /// # Errors
+    /// It is not: then nothing may move, for after the end of the service nothing would say that it did.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn recorded(&self) -> Result<(), Refusal> {
+        let Some(watch) = self.watch.get() else {
+            return Ok(());
+        };
+        match timeout(RECORD, watch.recorded()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(why)) => Err(Refusal::NotRecorded { why }),
+            Err(_) => Err(Refusal::RecordTooLong { limit: RECORD }),
+        }
+    }
+
+    fn count(&self, toolbox_id: &str, next: impl Fn(usize) -> usize) {
+        let mut moving = self.moving.lock();
+        let before = moving.get(toolbox_id).copied().unwrap_or(0);
+        let now = next(before);
+        if now == 0 {
+            moving.remove(toolbox_id);
+        } else {
+            moving.insert(toolbox_id.to_owned(), now);
+        }
+        let changed = (before == 0) != (now == 0);
+        if changed {
+            self.any.send_replace(!moving.is_empty());
+        }
+        if changed && let Some(watch) = self.watch.get() {
+            let ids: Vec<&str> = moving.keys().map(String::as_str).collect();
+            watch.changed(&ids);
+        }
+    }
+}
+
+/// A call that moves something.
+pub(crate) struct Moving<'a> {
+    motion: &'a Motion,
+    toolbox_id: String,
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.motion
+            .count(&self.toolbox_id, |calls| calls.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    struct Told(Arc<Mutex<Vec<String>>>);
+
+    impl MotionWatch for Told {
+        fn changed(&self, moving: &[&str]) {
+            self.0.lock().push(moving.join(" "));
+        }
+        fn recorded(&self) -> BoxFuture<'static, Result<(), String>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+    }
+
+    #[test]
+    fn only_the_first_and_the_last_call_of_a_toolbox_are_told() {
+        let told = Arc::default();
+        let motion = Motion::default();
+        motion.watch(Arc::new(Told(Arc::clone(&told))));
+        let first = motion.begin("arm");
+        let second = motion.begin("arm");
+        drop(first);
+        let other = motion.begin("base");
+        drop(second);
+        drop(other);
+        assert_eq!(*told.lock(), ["arm", "arm base", "base", ""]);
+    }
+}

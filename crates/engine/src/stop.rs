@@ -1,0 +1,331 @@
+//! The emergency stop, and what lifts it.
+//!
+//! Everything that must not wait happens before the first await: latch, epoch, cancellation and the halt are on their
+//! way when [`Engine::stop`] returns its future. Read [`Engine::stop`].
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, join_all};
+use ovos_toolbox_wire::Failure;
+use tokio::time::timeout;
+
+use super::call::Cause;
+use super::latch::{LiftError, StopRecord};
+use super::station::Station;
+use super::subsystem::ALL;
+use super::toolbox::Halt;
+use super::{Engine, Limits};
+
+/// Which toolboxes to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopTarget {
+    /// Every one that is installed.
+    All,
+    /// These; none, or one that is not installed, means every one, because a stop is never refused.
+    Toolboxes(Vec<String>),
+}
+
+/// What became of one toolbox in a stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Which.
+    pub toolbox_id: String,
+    /// The stop that holds it now.
+    pub stop_id: String,
+    /// Why its halt could not be confirmed. It is latched all the same.
+    pub unreached: Option<String>,
+}
+
+/// What became of one toolbox in a resume of everything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resumed {
+    /// Which.
+    pub toolbox_id: String,
+    /// Why it stays latched.
+    pub refused: Option<ResumeError>,
+}
+
+/// Why a toolbox was not resumed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ResumeError {
+    /// No such toolbox.
+    #[error("unknown toolbox `{0}`; `ovos.tools.status` lists them")]
+    UnknownToolbox(String),
+    /// The latch does not match.
+    #[error("toolbox `{toolbox_id}`: {source}")]
+    Latch {
+        /// Which.
+        toolbox_id: String,
+        /// Why.
+        source: LiftError,
+    },
+    /// The toolbox is not there to be asked.
+    #[error("toolbox `{0}` is not running; reload it first")]
+    NotRunning(String),
+    /// The toolbox was removed.
+    #[error("toolbox `{0}` is not installed; resume `all` with this stop_id to forget its latch")]
+    NotInstalled(String),
+    /// One stop holds everything.
+    #[error("toolbox `{toolbox_id}` is held like everything else; resume `all` with stop_id `{stop_id}`")]
+    EverythingHeld {
+        /// Which was to be resumed.
+        toolbox_id: String,
+        /// The stop that holds everything.
+        stop_id: String,
+    },
+    /// No latch names this stop.
+    #[error("stop `{0}` holds nothing; `ovos.tools.status` names the stops that hold something")]
+    HoldsNothing(String),
+    /// The toolbox said no.
+    #[error("toolbox `{toolbox_id}` refuses: {reason}")]
+    Refused {
+        /// Which.
+        toolbox_id: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Engine {
+    /// Stops toolboxes. By the time this returns, the toolboxes are latched, their calls are being cancelled and their
+    /// halts are on the way; the future brings the toolboxes' confirmation. May be called from any thread, also outside
+    /// the runtime.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up the confirmation and nothing else.
+    pub fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
+        let record = StopRecord::new(reason);
+        let (mut stations, absent): (Vec<_>, Vec<_>) =
+            self.stations().into_iter().partition(|s| s.is_installed());
+        let is_every = match target {
+            StopTarget::All => true,
+            StopTarget::Toolboxes(ids) => {
+                ids.is_empty() || ids.iter().any(|id| !stations.iter().any(|s| s.toolbox_id == *id))
+            }
+        };
+        if is_every {
+            if let Some(everything) = &mut self.stations.write().everything {
+                everything.clone_from(&record);
+            }
+            // What is not there cannot be halted, and has no place in the answer; what holds it is the newest stop.
+            for station in absent.iter().filter(|s| s.latch.holder().is_some()) {
+                station.latch.stop(record.clone());
+            }
+        } else if let StopTarget::Toolboxes(ids) = target {
+            stations.retain(|s| ids.contains(&s.toolbox_id));
+        }
+        self.stop_stations(&stations, &record)
+    }
+
+    /// A toolbox stopped by itself. As [`Self::stop`], but never of another one, also where this one is not live yet: it
+    /// is latched when it comes. Nothing happens to one that is stopped already (it may say so because of that very stop,
+    /// from its halt), unless a resume is about to lift that.
+    ///
+    /// # Cancel safety
+    /// As [`Self::stop`].
+    pub fn stop_itself(&self, toolbox_id: &str, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
+        let station = self.stations.write().of(toolbox_id, Limits::default());
+        if station.latch.holder().is_some() && !station.is_resuming() {
+            tracing::debug!(toolbox = toolbox_id, reason, "it is in emergency stop already");
+            return Box::pin(std::future::ready(Vec::new()));
+        }
+        self.stop_stations(&[station], &StopRecord::new(reason))
+    }
+
+    fn stop_stations(
+        &self,
+        stations: &[Arc<Station>],
+        record: &StopRecord,
+    ) -> BoxFuture<'static, Vec<Stopped>> {
+        let StopRecord { stop_id, reason } = record;
+        // Every latch, then every halt, then the calls: cancelling wakes tasks, which would compete with the halts of
+        // the toolboxes that come later for the processor.
+        let epochs: Vec<u64> = stations.iter().map(|s| s.latch.stop(record.clone())).collect();
+        let halts: Vec<_> = stations
+            .iter()
+            .zip(epochs)
+            .map(|(station, epoch)| halt(station, epoch, stop_id))
+            .collect();
+        for call in self.calls() {
+            if stations.iter().any(|s| s.toolbox_id == call.toolbox_id) {
+                call.end(Cause::EmergencyStop {
+                    stop_id: stop_id.clone(),
+                    reason: reason.clone(),
+                });
+            }
+        }
+        self.latches_changed();
+        for station in stations {
+            tracing::warn!(toolbox = %station.toolbox_id, stop_id, reason, "emergency stop");
+        }
+        Box::pin(join_all(halts))
+    }
+
+    /// Lifts the stop `stop_id` of a toolbox, if the toolbox agrees.
+    ///
+    /// # Errors
+    /// See [`ResumeError`]. The toolbox stays latched.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, the toolbox stays latched.
+    pub async fn resume(&self, toolbox_id: &str, stop_id: &str) -> Result<(), ResumeError> {
+        let (station, everything) = {
+            let stations = self.stations.read();
+            (
+                stations.by_id.get(toolbox_id).cloned(),
+                stations.everything.clone(),
+            )
+        };
+        let station = station.ok_or_else(|| ResumeError::UnknownToolbox(toolbox_id.to_owned()))?;
+        if let Some(everything) = everything {
+            return Err(ResumeError::EverythingHeld {
+                toolbox_id: toolbox_id.to_owned(),
+                stop_id: everything.stop_id,
+            });
+        }
+        self.resume_station(&station, stop_id).await?;
+        self.latches_changed();
+        Ok(())
+    }
+
+    /// Lifts the stop `stop_id` wherever it holds: from everything, from each installed toolbox that agrees, and from
+    /// those that are not installed. Says for each installed one how it went.
+    ///
+    /// # Errors
+    /// Another stop holds everything, or this one holds nothing.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, toolboxes that were asked stay latched by this stop.
+    pub async fn resume_all(&self, stop_id: &str) -> Result<Vec<Resumed>, ResumeError> {
+        let held = {
+            let mut stations = self.stations.write();
+            let held = stations.by_id.values().filter(|s| s.latch.check(stop_id).is_ok());
+            let held: Vec<_> = held.cloned().collect();
+            match &stations.everything {
+                Some(everything) if everything.stop_id == stop_id => stations.everything = None,
+                Some(everything) => {
+                    return Err(ResumeError::Latch {
+                        toolbox_id: ALL.to_owned(),
+                        source: LiftError::OtherStop {
+                            given: stop_id.to_owned(),
+                            current: everything.stop_id.clone(),
+                        },
+                    });
+                }
+                None if held.is_empty() => return Err(ResumeError::HoldsNothing(stop_id.to_owned())),
+                None => {}
+            }
+            held
+        };
+        let (installed, absent): (Vec<_>, Vec<_>) = held.into_iter().partition(|s| s.is_installed());
+        for station in absent {
+            // A newer stop came in between; it holds.
+            _ = station.latch.lift(stop_id);
+        }
+        let asked = installed.iter().map(|station| async move {
+            Resumed {
+                toolbox_id: station.toolbox_id.clone(),
+                refused: self.resume_station(station, stop_id).await.err(),
+            }
+        });
+        let resumed = join_all(asked).await;
+        self.latches_changed();
+        Ok(resumed)
+    }
+
+    async fn resume_station(&self, station: &Station, stop_id: &str) -> Result<(), ResumeError> {
+        let toolbox_id = station.toolbox_id.clone();
+        let latch_error = |source| ResumeError::Latch {
+            toolbox_id: toolbox_id.clone(),
+            source,
+        };
+        // Before anything is looked at: what the toolbox says from now on is newer than the stop that is lifted.
+        let _resuming = station.resuming();
+        station.latch.check(stop_id).map_err(latch_error)?;
+        if !station.is_installed() {
+            return Err(ResumeError::NotInstalled(toolbox_id));
+        }
+        let toolboxes = station.live();
+        if toolboxes.is_empty() {
+            return Err(ResumeError::NotRunning(toolbox_id));
+        }
+        let refused = |reason| ResumeError::Refused {
+            toolbox_id: toolbox_id.clone(),
+            reason,
+        };
+        let limit = station.limits().plan;
+        let words = toolboxes.iter().map(|copy| timeout(limit, copy.resume()));
+        for (copy, word) in join_all(words).await.into_iter().enumerate() {
+            match word {
+                Ok(Ok(())) => {}
+                // An older copy that is drained drives the same machine, so it has its say until it is gone.
+                Ok(Err(failure)) if copy > 0 && is_gone(&failure) => {}
+                Ok(Err(failure)) => return Err(refused(failure.message)),
+                Err(_) => return Err(refused("it did not answer".to_owned())),
+            }
+        }
+        // A stop that came while the toolbox was asked has another id, so this does not lift it.
+        station.latch.lift(stop_id).map_err(latch_error)?;
+        tracing::warn!(toolbox = toolbox_id, stop_id, "emergency stop lifted");
+        Ok(())
+    }
+
+    /// The stop that holds a toolbox, also one that is not loaded at the moment; that of everything under `all`.
+    #[must_use]
+    pub fn latch(&self, toolbox_id: &str) -> Option<StopRecord> {
+        let stations = self.stations.read();
+        if toolbox_id == ALL {
+            return stations.everything.clone();
+        }
+        stations.by_id.get(toolbox_id)?.latch.holder()
+    }
+}
+
+impl StopRecord {
+    /// A stop of its own.
+    #[must_use]
+    pub fn new(reason: &str) -> Self {
+        Self {
+            stop_id: format!("stop-{}", uuid::Uuid::now_v7()),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+fn is_gone(failure: &Failure) -> bool {
+    matches!(failure.kind.as_str(), "ToolboxClosed" | "ToolboxCrashed")
+}
+
+/// Halts every live generation of a toolbox; the halts are on their way when this returns.
+fn halt(station: &Station, stop_epoch: u64, stop_id: &str) -> impl Future<Output = Stopped> + Send + use<> {
+    let halt = Halt {
+        subsystems: vec![ALL.to_owned()],
+        emergency: true,
+        stop_epoch,
+    };
+    let limit = station.limits().halt;
+    let halts: Vec<_> = station.live().iter().map(|t| t.halt(halt.clone())).collect();
+    let (toolbox_id, stop_id) = (station.toolbox_id.clone(), stop_id.to_owned());
+    async move {
+        let mut unreached = halts.is_empty().then(|| "it is not running".to_owned());
+        // The clock is touched only here: a stop may come from a thread that has none.
+        let halts = halts.into_iter().map(|halt| timeout(limit, halt));
+        for (copy, halt) in join_all(halts).await.into_iter().enumerate() {
+            unreached = match halt {
+                Ok(Ok(())) => unreached,
+                // An older copy is brought to rest before it is closed, and a newer one drives the machine.
+                Ok(Err(failure)) if copy > 0 && failure.kind == "ToolboxClosed" => unreached,
+                Ok(Err(failure)) => Some(failure.to_string()),
+                Err(_) => Some(format!(
+                    "its halt was not answered within {} ms",
+                    limit.as_millis()
+                )),
+            };
+        }
+        Stopped {
+            toolbox_id,
+            stop_id,
+            unreached,
+        }
+    }
+}

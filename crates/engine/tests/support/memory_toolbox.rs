@@ -1,0 +1,724 @@
+//! A toolbox in memory, scripted per action, that keeps a log of everything it is asked to do.
+//!
+//! It stands in for the plugin side of `engine::Toolbox` and keeps that side's promises: one end a run, and no start of
+//! an epoch older than the last emergency halt. Read [`MemoryToolbox`] and [`Script`]; [`Rig`] puts it into an engine.
+#![allow(dead_code, reason = "each test file uses its own part of the support")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use ovos_toolbox_wire::{
+    Action, ActionReport, Completion, Conclusion, Effect, Failure, Object, Outcome, Progress, Report, Start,
+};
+use ovos_tools_engine::{
+    CallEnd, CallObserver, CallRequest, Ended, Engine, Halt, Known, Lease, Limits, ProgressSink, RunId,
+    Toolbox, Unanswered,
+};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// How long a test waits for something that must happen, in the runtime's time.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(3600);
+
+/// What an action does.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    /// How long it takes; `None` never ends by itself.
+    pub(crate) takes: Option<Duration>,
+    pub(crate) then: Then,
+    pub(crate) on_cancel: OnCancel,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Then {
+    Complete(Value),
+    Fail,
+    Crash,
+    /// Ends the run as cancelled, although it was not asked to.
+    Ends,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OnCancel {
+    /// Ends, and says so, after this time.
+    Ends(Duration),
+    /// Reports an error of its own after this time.
+    Fails(Duration),
+    /// Gets its work done all the same.
+    Completes(Duration),
+    /// Goes on as if it had not been asked to.
+    Ignores,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self {
+            takes: Some(Duration::from_millis(100)),
+            then: Then::Complete(json!({})),
+            on_cancel: OnCancel::Ends(Duration::from_millis(10)),
+        }
+    }
+}
+
+impl Script {
+    pub(crate) fn takes(ms: u64) -> Self {
+        Self {
+            takes: Some(Duration::from_millis(ms)),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn hangs() -> Self {
+        Self {
+            takes: None,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn fails(ms: u64) -> Self {
+        Self {
+            then: Then::Fail,
+            ..Self::takes(ms)
+        }
+    }
+
+    pub(crate) fn on_cancel(self, on_cancel: OnCancel) -> Self {
+        Self { on_cancel, ..self }
+    }
+
+    pub(crate) fn returns_if_it_completes(self, output: Value) -> Self {
+        match self.then {
+            Then::Complete(_) => self.returns(output),
+            _ => self,
+        }
+    }
+
+    pub(crate) fn returns(self, output: Value) -> Self {
+        Self {
+            then: Then::Complete(output),
+            ..self
+        }
+    }
+}
+
+/// What the toolbox was asked to do and what came of it; its place in the log is its time.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Event {
+    Planned(String),
+    Started {
+        call: String,
+        action: String,
+    },
+    /// A start that came with an epoch older than the last emergency halt.
+    Dropped {
+        action: String,
+    },
+    Cancelled {
+        action: String,
+    },
+    /// Reported its end.
+    Ended {
+        action: String,
+    },
+    /// The engine stopped waiting for it.
+    GivenUp {
+        action: String,
+    },
+    Halted {
+        subsystems: Vec<String>,
+        emergency: bool,
+    },
+    Concluded(String),
+    Resumed,
+}
+
+/// What a halt or a resume answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Answer {
+    #[default]
+    Yes,
+    No,
+    Never,
+    /// It is being closed.
+    Closed,
+}
+
+/// How a plan or a conclusion is given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tool {
+    pub(crate) plan: Option<Vec<Action>>,
+    pub(crate) plan_takes: Duration,
+    pub(crate) plan_fails: bool,
+    pub(crate) conclusion: Option<Conclusion>,
+    pub(crate) conclude_takes: Duration,
+}
+
+type Hook = Box<dyn FnMut(&Event) + Send>;
+
+struct Run {
+    action: String,
+    cancelled: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    log: Vec<Event>,
+    starts: Vec<Start>,
+    runs: HashMap<RunId, Run>,
+    seen: HashSet<RunId>,
+    epoch: u64,
+    sinks: HashMap<String, ProgressSink>,
+}
+
+#[derive(Default)]
+struct Settings {
+    tools: HashMap<String, Tool>,
+    scripts: HashMap<String, Script>,
+    halt: Answer,
+    resume: Answer,
+}
+
+/// See the module.
+pub(crate) struct MemoryToolbox {
+    state: Mutex<State>,
+    settings: Mutex<Settings>,
+    hook: Mutex<Option<Hook>>,
+    length: watch::Sender<usize>,
+}
+
+impl MemoryToolbox {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            settings: Mutex::default(),
+            hook: Mutex::default(),
+            length: watch::Sender::new(0),
+        })
+    }
+
+    // --- the script
+
+    pub(crate) fn tool(&self, name: &str, plan: Vec<Action>) {
+        self.settings().tools.entry(name.to_owned()).or_default().plan = Some(plan);
+    }
+
+    pub(crate) fn tool_with(&self, name: &str, tool: Tool) {
+        self.settings().tools.insert(name.to_owned(), tool);
+    }
+
+    /// Scripts every action of this id, or else of this name.
+    pub(crate) fn script(&self, action: &str, script: Script) {
+        self.settings().scripts.insert(action.to_owned(), script);
+    }
+
+    pub(crate) fn halts(&self, answer: Answer) {
+        self.settings().halt = answer;
+    }
+
+    pub(crate) fn resumes(&self, answer: Answer) {
+        self.settings().resume = answer;
+    }
+
+    /// Called for every event, in the thread that causes it, outside all locks but the hook's own.
+    pub(crate) fn hook(&self, hook: impl FnMut(&Event) + Send + 'static) {
+        *self.hook.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    /// Asks every run to end, as the halt of a real toolbox does.
+    pub(crate) fn end_runs(&self) {
+        for run in self.state().runs.values() {
+            run.cancelled.send_replace(true);
+        }
+    }
+
+    // --- the log
+
+    pub(crate) fn log(&self) -> Vec<Event> {
+        self.state().log.clone()
+    }
+
+    pub(crate) fn starts(&self) -> Vec<Start> {
+        self.state().starts.clone()
+    }
+
+    pub(crate) fn sink(&self, action: &str) -> ProgressSink {
+        self.state().sinks[action].clone()
+    }
+
+    /// The ids of the actions started, in order.
+    pub(crate) fn started(&self) -> Vec<String> {
+        let started = |event| match event {
+            Event::Started { action, .. } => Some(action),
+            _ => None,
+        };
+        self.log().into_iter().filter_map(started).collect()
+    }
+
+    pub(crate) fn halted(&self) -> Vec<(Vec<String>, bool)> {
+        let halted = |event| match event {
+            Event::Halted {
+                subsystems,
+                emergency,
+            } => Some((subsystems, emergency)),
+            _ => None,
+        };
+        self.log().into_iter().filter_map(halted).collect()
+    }
+
+    pub(crate) fn cancelled(&self, action: &str) -> bool {
+        self.log().contains(&Event::Cancelled {
+            action: action.to_owned(),
+        })
+    }
+
+    pub(crate) fn place(&self, event: &Event) -> usize {
+        let log = self.log();
+        log.iter()
+            .position(|e| e == event)
+            .unwrap_or_else(|| panic!("{event:?} is not in {log:#?}"))
+    }
+
+    /// Waits until the log holds what is looked for.
+    pub(crate) async fn until(&self, what: &str, mut found: impl FnMut(&[Event]) -> bool) {
+        let mut length = self.length.subscribe();
+        let waited = tokio::time::timeout(DEADLINE, async {
+            while !found(&self.log()) {
+                length.changed().await.unwrap();
+            }
+        });
+        assert!(
+            waited.await.is_ok(),
+            "never saw {what}; the log: {:#?}",
+            self.log()
+        );
+    }
+
+    pub(crate) async fn until_started(&self, wanted: &str) {
+        let started = |event: &Event| matches!(event, Event::Started { action, .. } if action == wanted);
+        self.until(&format!("a start of {wanted}"), |log| log.iter().any(started))
+            .await;
+    }
+
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn note(&self, event: Event) {
+        let length = {
+            let mut state = self.state();
+            state.log.push(event.clone());
+            state.log.len()
+        };
+        // A hook may come back here, for example through a stop; it is not called for what it causes itself.
+        if let Ok(mut hook) = self.hook.try_lock()
+            && let Some(hook) = hook.as_mut()
+        {
+            hook(&event);
+        }
+        self.length.send_replace(length);
+    }
+}
+
+/// Notes when the engine drops a run that has not ended.
+struct Watch {
+    toolbox: Arc<MemoryToolbox>,
+    action: String,
+    ended: bool,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !self.ended {
+            let action = std::mem::take(&mut self.action);
+            self.toolbox.note(Event::GivenUp { action });
+        }
+    }
+}
+
+/// The engine holds a toolbox behind a pointer of its own, and runs outlive the call of `start`.
+pub(crate) struct Shared(pub(crate) Arc<MemoryToolbox>);
+
+impl Toolbox for Shared {
+    fn plan<'a>(
+        &'a self,
+        tool: &'a str,
+        _args: &'a Object,
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
+        let tool_script = self.0.settings().tools.get(tool).cloned().unwrap_or_default();
+        self.0.note(Event::Planned(tool.to_owned()));
+        async move {
+            if !tool_script.plan_takes.is_zero() {
+                tokio::time::sleep(tool_script.plan_takes).await;
+            }
+            if tool_script.plan_fails {
+                return Err(Failure::new("ValueError", "cannot plan this").into());
+            }
+            Ok(tool_script.plan)
+        }
+        .boxed()
+    }
+
+    fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
+        let (id, name) = (start.action.id.clone(), start.action.name.clone());
+        let script = {
+            let settings = self.0.settings();
+            let script = settings.scripts.get(&id).or_else(|| settings.scripts.get(&name));
+            script.cloned().unwrap_or_default()
+        };
+        let (cancel, mut cancelled) = watch::channel(false);
+        let stale = {
+            let mut state = self.0.state();
+            assert!(state.seen.insert(run), "{run:?} was used twice");
+            let stale = start.call.stop_epoch < state.epoch;
+            if !stale {
+                let action = id.clone();
+                state.runs.insert(
+                    run,
+                    Run {
+                        action,
+                        cancelled: cancel,
+                    },
+                );
+                state.starts.push(start.clone());
+                if let Some(progress) = progress {
+                    state.sinks.insert(id.clone(), progress);
+                }
+            }
+            stale
+        };
+        if stale {
+            self.0.note(Event::Dropped { action: id });
+            return std::future::ready(Ended::Cancelled).boxed();
+        }
+        self.0.note(Event::Started {
+            call: start.call.call_id,
+            action: id.clone(),
+        });
+        let mut watched = Watch {
+            toolbox: self.0.clone(),
+            action: id.clone(),
+            ended: false,
+        };
+        async move {
+            let own = async {
+                match script.takes {
+                    Some(takes) if takes.is_zero() => {}
+                    Some(takes) => tokio::time::sleep(takes).await,
+                    None => std::future::pending().await,
+                }
+                match script.then {
+                    Then::Complete(output) => Ended::Reported(Completion::Output(output)),
+                    Then::Fail => {
+                        Ended::Reported(Completion::Error(Failure::new("MotorError", "it is stuck")))
+                    }
+                    Then::Ends => Ended::Cancelled,
+                    Then::Crash => Ended::Lost(Failure::new("ToolboxCrashed", "signal 11")),
+                }
+            };
+            let asked = async {
+                // The sender lives in the table of runs; a run that cannot be cancelled any more is not.
+                if cancelled.wait_for(|asked| *asked).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+                match script.on_cancel {
+                    OnCancel::Ends(after) => {
+                        tokio::time::sleep(after).await;
+                        Ended::Cancelled
+                    }
+                    OnCancel::Fails(after) => {
+                        tokio::time::sleep(after).await;
+                        Ended::Reported(Completion::Error(Failure::new("Interrupted", "asked to end")))
+                    }
+                    OnCancel::Completes(after) => {
+                        tokio::time::sleep(after).await;
+                        Ended::Reported(Completion::Output(json!({"late": true})))
+                    }
+                    OnCancel::Ignores => std::future::pending().await,
+                }
+            };
+            let ended = tokio::select! {
+                biased;
+                ended = own => ended,
+                ended = asked => ended,
+            };
+            watched.ended = true;
+            watched.toolbox.note(Event::Ended { action: id });
+            ended
+        }
+        .boxed()
+    }
+
+    fn cancel(&self, run: RunId) {
+        let action = {
+            let state = self.0.state();
+            let Some(run) = state.runs.get(&run) else { return };
+            run.cancelled.send_replace(true);
+            run.action.clone()
+        };
+        self.0.note(Event::Cancelled { action });
+    }
+
+    fn conclude<'a>(
+        &'a self,
+        tool: &'a str,
+        _args: &'a Object,
+        _report: &'a Report,
+    ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
+        let script = self.0.settings().tools.get(tool).cloned().unwrap_or_default();
+        self.0.note(Event::Concluded(tool.to_owned()));
+        async move {
+            if !script.conclude_takes.is_zero() {
+                tokio::time::sleep(script.conclude_takes).await;
+            }
+            Ok(script.conclusion)
+        }
+        .boxed()
+    }
+
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {
+        if halt.emergency {
+            let mut state = self.0.state();
+            state.epoch = state.epoch.max(halt.stop_epoch);
+        }
+        let answer = self.0.settings().halt;
+        self.0.note(Event::Halted {
+            subsystems: halt.subsystems,
+            emergency: halt.emergency,
+        });
+        answered(answer)
+    }
+
+    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
+        let answer = self.0.settings().resume;
+        self.0.note(Event::Resumed);
+        answered(answer)
+    }
+}
+
+fn answered(answer: Answer) -> BoxFuture<'static, Result<(), Failure>> {
+    match answer {
+        Answer::Yes => std::future::ready(Ok(())).boxed(),
+        Answer::No => {
+            std::future::ready(Err(Failure::new("BackendError", "the button is still pressed"))).boxed()
+        }
+        Answer::Never => std::future::pending().boxed(),
+        Answer::Closed => std::future::ready(Err(Failure::new("ToolboxClosed", "it is closed"))).boxed(),
+    }
+}
+
+// --- plans in few words
+
+/// `"id=name subsystem,subsystem < dependency,dependency"`; everything but the name may be left out.
+pub(crate) fn action(text: &str) -> Action {
+    let (head, dependencies) = text.split_once('<').unwrap_or((text, ""));
+    let mut words = head.split_whitespace();
+    let name = words.next().expect("a name");
+    let (id, name) = name
+        .split_once('=')
+        .map_or((None, name), |(id, name)| (Some(id), name));
+    let list = |text: &str| -> Vec<String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(str::to_owned).collect()
+    };
+    Action {
+        id: id.map(str::to_owned),
+        subsystems: list(words.next().unwrap_or_default()),
+        dependencies: list(dependencies),
+        ..Action::named(name)
+    }
+}
+
+pub(crate) fn actions(lines: &[&str]) -> Vec<Action> {
+    lines.iter().map(|line| action(line)).collect()
+}
+
+/// An engine with one toolbox called `robot`.
+pub(crate) struct Rig {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) toolbox: Arc<MemoryToolbox>,
+    calls: AtomicUsize,
+}
+
+pub(crate) const GENERATION: u64 = 1;
+
+impl Rig {
+    /// Makes a generation callable, or callable again.
+    pub(crate) fn attach(&self, generation: u64) {
+        let toolbox = Arc::new(Shared(self.toolbox.clone()));
+        self.engine
+            .attach("robot", generation, toolbox, Limits::default());
+    }
+
+    pub(crate) fn new() -> Self {
+        Self::with(Limits::default())
+    }
+
+    pub(crate) fn with(limits: Limits) -> Self {
+        Self::bounded(4096, limits)
+    }
+
+    pub(crate) fn bounded(max_calls: usize, limits: Limits) -> Self {
+        let engine = Arc::new(Engine::new(max_calls, HashMap::new()));
+        let toolbox = MemoryToolbox::new();
+        engine.attach("robot", GENERATION, Arc::new(Shared(toolbox.clone())), limits);
+        Self {
+            engine,
+            toolbox,
+            calls: AtomicUsize::new(0),
+        }
+    }
+
+    /// A motion call that nothing but the toolbox ends.
+    pub(crate) fn request(&self, tool: &str) -> CallRequest {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        CallRequest {
+            call_id: format!("call-{number}"),
+            toolbox_id: "robot".to_owned(),
+            generation: GENERATION,
+            tool: tool.to_owned(),
+            effect: Effect::Motion,
+            action_timeout: None,
+            args: Object::new(),
+            session_id: None,
+            lang: None,
+            source: None,
+            operator: false,
+            received: tokio::time::Instant::now().into_std(),
+            timeout: None,
+            observer: None,
+        }
+    }
+
+    pub(crate) fn lease(&self) -> Lease {
+        self.engine
+            .lease("robot", GENERATION)
+            .expect("the generation takes calls")
+    }
+
+    /// Runs a call in a task of its own.
+    pub(crate) fn spawn(&self, request: CallRequest) -> Call {
+        let (engine, lease, call_id) = (self.engine.clone(), self.lease(), request.call_id.clone());
+        let task = tokio::spawn(async move { engine.call(&lease, request).await });
+        Call { call_id, task }
+    }
+
+    /// Runs a motion call of this tool in a task of its own.
+    pub(crate) fn motion(&self, tool: &str) -> Call {
+        self.spawn(self.request(tool))
+    }
+
+    /// The same with another effect.
+    pub(crate) fn effect(&self, tool: &str, effect: Effect) -> Call {
+        self.spawn(CallRequest {
+            effect,
+            ..self.request(tool)
+        })
+    }
+
+    /// Asks a call to end.
+    pub(crate) fn end(&self, call: &Call, cause: ovos_tools_engine::Cause) {
+        match self.engine.find(&call.call_id) {
+            Known::InFlight(control) => control.end(cause),
+            other => panic!("{} is {other:?}", call.call_id),
+        }
+    }
+
+    /// Waits until the call is in this phase.
+    pub(crate) async fn phase(&self, call: &Call, wanted: ovos_tools_engine::Phase) {
+        let reached = async {
+            loop {
+                if let Known::InFlight(control) = self.engine.find(&call.call_id)
+                    && control.phase() == wanted
+                {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        // Paused time stands still while a task is ready, so the bound is a number of turns.
+        let mut turns = 0;
+        let mut reached = std::pin::pin!(reached);
+        std::future::poll_fn(|context| {
+            turns += 1;
+            assert!(turns < 100_000, "{} never reached {wanted:?}", call.call_id);
+            reached.as_mut().poll(context)
+        })
+        .await;
+    }
+}
+
+/// A call under way.
+pub(crate) struct Call {
+    pub(crate) call_id: String,
+    pub(crate) task: JoinHandle<CallEnd>,
+}
+
+impl Call {
+    pub(crate) async fn end(self) -> CallEnd {
+        let end = tokio::time::timeout(DEADLINE, self.task).await;
+        end.unwrap_or_else(|_| panic!("{} never ended", self.call_id))
+            .unwrap()
+    }
+
+    pub(crate) async fn report(self) -> Report {
+        let call_id = self.call_id.clone();
+        match self.end().await {
+            CallEnd::Ran { report, .. } => report,
+            CallEnd::Refused(refusal) => panic!("{call_id} was refused: {refusal}"),
+        }
+    }
+
+    pub(crate) async fn refusal(self) -> ovos_tools_engine::Refusal {
+        let call_id = self.call_id.clone();
+        match self.end().await {
+            CallEnd::Refused(refusal) => refusal,
+            CallEnd::Ran { report, .. } => panic!("{call_id} ran: {report:?}"),
+        }
+    }
+}
+
+/// The outcomes of a report, by id.
+pub(crate) fn outcomes(report: &Report) -> BTreeMap<&str, Outcome> {
+    report
+        .actions
+        .iter()
+        .map(|line| (line.id.as_str(), line.outcome))
+        .collect()
+}
+
+pub(crate) fn line<'a>(report: &'a Report, id: &str) -> &'a ActionReport {
+    report
+        .actions
+        .iter()
+        .find(|line| line.id == id)
+        .expect("a line for every action")
+}
+
+/// An observer that writes down what it is told.
+pub(crate) fn recorder() -> (CallObserver, Arc<Mutex<Vec<String>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let into = told.clone();
+    let observer: CallObserver = Arc::new(move |progress| into.lock().unwrap().push(format!("{progress:?}")));
+    (observer, told)
+}
+
+pub(crate) fn some_progress() -> Progress {
+    Progress {
+        fraction: Some(0.5),
+        ..Progress::default()
+    }
+}

@@ -1,0 +1,308 @@
+//! Loading a file in a child process first.
+//!
+//! Owns that child, on both sides: a file that crashes, aborts or hangs the dynamic linker or its own constructors takes
+//! the child with it and not the service. The child prints the manifest; nothing else it prints matters.
+//! Read [`Probe`] first.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::contract::json;
+use crate::contract::manifest;
+use crate::ffi::load::Library;
+use crate::process::confine;
+use crate::process::spawner::{allowed_environment, signal_name};
+use ovos_toolbox_wire::{Manifest, is_toolbox_id};
+
+/// Begins the child's answer: constructors of a plugin may print to the same pipe.
+const MARK: &str = "@ovos-tools-answer ";
+/// A manifest or a list of findings with room to spare.
+const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_STDERR_BYTES: u64 = 64 * 1024;
+const LAST_LINES: usize = 5;
+
+/// Why a file did not pass.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The child could not be started.
+    #[error("start {} to probe {}: {source}", program.display(), path.display())]
+    Spawn {
+        /// What was to be run.
+        program: PathBuf,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The child did not answer in time.
+    #[error("{} does not load within {limit_ms} ms{}", path.display(), said(stderr))]
+    Timeout {
+        /// The file.
+        path: PathBuf,
+        /// The limit, in milliseconds.
+        limit_ms: u128,
+        /// The last lines it wrote.
+        stderr: String,
+    },
+    /// The child died.
+    #[error("{} kills the process that loads it: {how}{}", path.display(), said(stderr))]
+    Died {
+        /// The file.
+        path: PathBuf,
+        /// The signal or exit code.
+        how: String,
+        /// The last lines it wrote.
+        stderr: String,
+    },
+    /// The child answered that the file is no toolbox.
+    #[error("{0}")]
+    Refused(String),
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() {
+        String::new()
+    } else {
+        format!("; it wrote: {stderr}")
+    }
+}
+
+/// How files are probed.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// Program and first arguments; the file's path is appended.
+    pub command: Vec<OsString>,
+    /// How long the child has. Default 5 s.
+    pub limit: Duration,
+    /// Added to what the child sees of the service's environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// The section whose `env` a file is loaded with before its manifest says its id: the one that has the file's name.
+#[must_use]
+pub fn section_of(file: &Path) -> Option<&str> {
+    file.file_stem()
+        .and_then(OsStr::to_str)
+        .filter(|id| is_toolbox_id(id))
+}
+
+impl Probe {
+    /// Probes with this very program: `toolbox-host --probe FILE`. Also after its file was replaced by an upgrade.
+    ///
+    /// # Errors
+    /// The system does not say where the program is.
+    pub fn current_exe() -> std::io::Result<Self> {
+        // In the child this is still our program until it runs it.
+        let running = Path::new("/proc/self/exe");
+        let program = if running.exists() {
+            running.to_owned()
+        } else {
+            std::env::current_exe()?
+        };
+        Ok(Self::with_program(program))
+    }
+
+    /// Probes with `program toolbox-host --probe FILE`.
+    #[must_use]
+    pub fn with_program(program: impl Into<OsString>) -> Self {
+        Self {
+            command: vec![program.into(), "toolbox-host".into(), "--probe".into()],
+            limit: Duration::from_secs(5),
+            env: BTreeMap::new(),
+        }
+    }
+
+    /// The same with these variables in the child's environment: the linker may need one to find what a file needs.
+    #[must_use]
+    pub fn with_env(&self, env: BTreeMap<String, String>) -> Self {
+        Self { env, ..self.clone() }
+    }
+
+    /// The program that is run.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.command.first().cloned().unwrap_or_default().into()
+    }
+
+    /// Loads `file` in a child and reads its manifest. `shown` is the path for error messages.
+    ///
+    /// # Errors
+    /// See [`ProbeError`].
+    ///
+    /// # Cancel safety
+    /// The child is killed.
+    pub async fn run(&self, file: &Path, shown: &Path) -> Result<Manifest, ProbeError> {
+        let arguments = self.command.iter().skip(1).cloned();
+        let arguments: Vec<OsString> = arguments.chain([file.into()]).collect();
+        let program = self.command.first().cloned().unwrap_or_default();
+        let answer: Answer<String> = ask((&program, &arguments), &self.env, self.limit, shown).await?;
+        let refused = |text: String| {
+            ProbeError::Refused(text.replace(&file.display().to_string(), &shown.display().to_string()))
+        };
+        match answer {
+            Answer::Ok(json) => manifest::read(&json)
+                .map_err(|wrong| refused(format!("{}: manifest: {}", shown.display(), wrong.join("; ")))),
+            Answer::Err(text) => Err(refused(text)),
+        }
+    }
+}
+
+/// What a child answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Answer<T> {
+    Ok(T),
+    Err(String),
+}
+
+/// Runs a child that answers one line. The child is gone when this returns.
+pub(crate) async fn ask<T: DeserializeOwned>(
+    (program, arguments): (&OsString, &[OsString]),
+    env: &BTreeMap<String, String>,
+    limit: Duration,
+    shown: &Path,
+) -> Result<T, ProbeError> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(allowed_environment())
+        .envs(env)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|source| ProbeError::Spawn {
+            program: program.into(),
+            path: shown.to_owned(),
+            source,
+        })?;
+    let mut errors = Vec::new();
+    let ended = tokio::time::timeout(limit, listen(&mut child, &mut errors)).await;
+    let path = shown.to_owned();
+    let stderr = last_lines(&String::from_utf8_lossy(&errors));
+    let Ok(heard) = ended else {
+        let _ = child.kill().await;
+        return Err(ProbeError::Timeout {
+            path,
+            limit_ms: limit.as_millis(),
+            stderr,
+        });
+    };
+    match heard {
+        // What happens after the answer (destructors, threads) is not ours to wait for.
+        Heard::Answer(line) => {
+            let _ = child.kill().await;
+            json::read(&line).map_err(|e| ProbeError::Died {
+                path,
+                how: format!("it answered nonsense: {e}"),
+                stderr,
+            })
+        }
+        Heard::End(status) => Err(ProbeError::Died {
+            path,
+            how: describe(status),
+            stderr,
+        }),
+    }
+}
+
+enum Heard {
+    Answer(String),
+    End(Option<ExitStatus>),
+}
+
+/// Reads both pipes until the answer or the end.
+async fn listen(child: &mut Child, errors: &mut Vec<u8>) -> Heard {
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Heard::End(None);
+    };
+    let answer = async {
+        let mut lines = BufReader::new(stdout.take(MAX_ANSWER_BYTES)).split(b'\n');
+        while let Ok(Some(line)) = lines.next_segment().await {
+            // A constructor may have left half a line before the mark.
+            let line = String::from_utf8_lossy(&line);
+            if let Some((_, answer)) = line.split_once(MARK) {
+                return Some(answer.to_owned());
+            }
+        }
+        None
+    };
+    let mut stderr = stderr.take(MAX_STDERR_BYTES);
+    // Into the caller's buffer, so that a child that is given up has its last words heard.
+    let complaints = stderr.read_to_end(errors);
+    tokio::pin!(answer);
+    let heard = {
+        tokio::pin!(complaints);
+        tokio::select! {
+            heard = &mut answer => {
+                if heard.is_none() {
+                    // It died: its last words are in the pipe.
+                    let _ = complaints.await;
+                }
+                heard
+            }
+            _ = &mut complaints => answer.await,
+        }
+    };
+    match heard {
+        Some(answer) => Heard::Answer(answer),
+        None => Heard::End(child.wait().await.ok()),
+    }
+}
+
+fn describe(status: Option<ExitStatus>) -> String {
+    let Some(status) = status else {
+        return "its end is unknown".to_owned();
+    };
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("signal {signal}{}", signal_name(signal)),
+        (None, Some(code)) => format!("exit code {code} before it answered"),
+        (None, None) => "its end is unknown".to_owned(),
+    }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let from = lines.len().saturating_sub(LAST_LINES);
+    lines[from..].join(" | ")
+}
+
+/// The child's side of [`Probe::run`]: loads the file, prints its manifest or what is wrong with it.
+#[must_use]
+pub fn child_main(file: &Path) -> ExitCode {
+    confine::put_on_probe();
+    let answer = match Library::load(file, file) {
+        Ok(library) => serde_json::to_string(&**library.manifest())
+            .map_or_else(|e| Answer::Err(e.to_string()), Answer::Ok),
+        Err(error) => Answer::Err(error.to_string()),
+    };
+    reply(&answer)
+}
+
+/// Prints a child's answer.
+pub(crate) fn reply<T: Serialize>(answer: &Answer<T>) -> ExitCode {
+    use std::io::Write;
+    let Ok(json) = serde_json::to_string(answer) else {
+        return ExitCode::FAILURE;
+    };
+    let mut stdout = std::io::stdout().lock();
+    let written = writeln!(stdout, "\n{MARK}{json}").and_then(|()| stdout.flush());
+    if written.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,304 @@
+//! Whether the tools of a toolbox can be used.
+//!
+//! Pure: text in, tools and reasons out. A tool that cannot be used is left out, with the reason; its toolbox and the
+//! other tools stay, because one bad schema should not take a robot's brake away. Read [`read`] first.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ovos_toolbox_wire::{Effect, Failure, Object};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::contract::json;
+use schema::CompiledTool;
+use schema::{ArgumentSchema, OutputSchema, SchemaError};
+
+/// The tools of an instance.
+#[derive(Clone, Debug, Default)]
+pub struct ToolSet {
+    /// Those that can be used, in the toolbox's order.
+    pub tools: Vec<Arc<CompiledTool>>,
+    /// Those that cannot.
+    pub dropped: Vec<DroppedTool>,
+    /// Keys without a meaning here, so that `check` can tell the author of a misspelt one.
+    pub unknown: Vec<UnknownKeys>,
+}
+
+/// Keys of a tool's definition that are ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKeys {
+    /// The tool's name, or its place in the list.
+    pub name: String,
+    /// In the order of the definition.
+    pub keys: Vec<String>,
+}
+
+impl std::fmt::Display for UnknownKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "tool `{}`: unknown keys, which are ignored: `{}`; known: {}",
+            self.name,
+            self.keys.join("`, `"),
+            KEYS.join(", ")
+        )
+    }
+}
+
+/// The keys of a tool's definition.
+const KEYS: [&str; 7] = [
+    "name",
+    "description",
+    "category",
+    "effect",
+    "timeout_ms",
+    "argument_schema",
+    "output_schema",
+];
+
+/// A tool that was left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DroppedTool {
+    /// Its name, or its place in the list (`#3`) when it has none.
+    pub name: String,
+    /// Everything that is wrong with it.
+    pub wrong: Vec<String>,
+}
+
+impl std::fmt::Display for DroppedTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "tool `{}`: {}", self.name, self.wrong.join("; "))
+    }
+}
+
+const EFFECTS: &str = "write what the tool does: \"effect\": \"read\" (changes nothing), \"write\" (changes something, \
+                       moves nothing), \"motion\" (moves a machine), \"safe\" (brings it to safety), \"stop\" (emergency \
+                       stop) or \"resume\" (lifts that)";
+
+#[derive(Deserialize)]
+struct List {
+    tools: Vec<Value>,
+}
+
+/// Reads what `tools()` returned. `halts`: whether the toolbox has a `halt`.
+///
+/// # Errors
+/// It is not a list of tools at all.
+pub(crate) fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
+    let list: List = json::read(json).map_err(|e| {
+        Failure::new(
+            "ToolboxError",
+            format!("the tool list is not {{\"tools\": [...]}}: {e}"),
+        )
+    })?;
+    let mut set = ToolSet::default();
+    let mut seen = HashSet::new();
+    for (index, value) in list.tools.into_iter().enumerate() {
+        let name = value
+            .get("name")
+            .and_then(Value::as_str)
+            .map_or_else(|| format!("#{}", index + 1), str::to_owned);
+        let keys = unknown_keys(&value);
+        if !keys.is_empty() {
+            let name = name.clone();
+            set.unknown.push(UnknownKeys { name, keys });
+        }
+        let taken = !seen.insert(name.clone());
+        let taken = taken.then(|| "its name is taken by an earlier tool of this toolbox".to_owned());
+        match (compile(value, halts), taken) {
+            (Ok(tool), None) => set.tools.push(Arc::new(tool)),
+            (Ok(_), Some(taken)) => set.dropped.push(DroppedTool {
+                name,
+                wrong: vec![taken],
+            }),
+            (Err(mut wrong), taken) => {
+                wrong.extend(taken);
+                set.dropped.push(DroppedTool { name, wrong });
+            }
+        }
+    }
+    Ok(set)
+}
+
+fn unknown_keys(tool: &Value) -> Vec<String> {
+    let keys = tool.as_object().into_iter().flat_map(|tool| tool.keys());
+    keys.filter(|key| !KEYS.contains(&key.as_str()))
+        .cloned()
+        .collect()
+}
+
+/// The tool, or everything that is wrong with it.
+fn compile(value: Value, halts: bool) -> Result<CompiledTool, Vec<String>> {
+    let Some(tool) = value.as_object() else {
+        return Err(vec!["it is not an object".to_owned()]);
+    };
+    let mut wrong = Vec::new();
+    match tool.get("name") {
+        Some(Value::String(name)) if is_tool_name(name) => {}
+        Some(name) => wrong.push(format!(
+            "its name is {name}; expected a letter or _, then letters, digits, _ and -, at most 64 in all"
+        )),
+        None => wrong.push("it has no name".to_owned()),
+    }
+    wrong.extend(wrong_effect(tool.get("effect"), halts));
+    let arguments = schema(tool, "argument_schema", ArgumentSchema::compile, &mut wrong);
+    let output = schema(tool, "output_schema", object_schema, &mut wrong);
+    match (arguments, output) {
+        (Some(arguments), Some(output)) if wrong.is_empty() => Ok(CompiledTool {
+            definition: serde_json::from_value(value).map_err(|e| vec![e.to_string()])?,
+            arguments,
+            output,
+        }),
+        _ => Err(wrong),
+    }
+}
+
+fn schema<S>(
+    tool: &Object,
+    key: &str,
+    compile: impl FnOnce(&Value) -> Result<S, SchemaError>,
+    wrong: &mut Vec<String>,
+) -> Option<S> {
+    let Some(schema) = tool.get(key) else {
+        wrong.push(format!("`{key}` is missing"));
+        return None;
+    };
+    compile(schema)
+        .map_err(|error| wrong.push(format!("`{key}`: {error}")))
+        .ok()
+}
+
+fn object_schema(schema: &Value) -> Result<OutputSchema, SchemaError> {
+    let compiled = OutputSchema::compile(schema)?;
+    if allows_objects(schema) {
+        Ok(compiled)
+    } else {
+        Err(SchemaError::Invalid {
+            path: "#/type".to_owned(),
+            message: "a result is an object, so `type` must be \"object\"".to_owned(),
+        })
+    }
+}
+
+fn wrong_effect(effect: Option<&Value>, halts: bool) -> Option<String> {
+    let Some(effect) = effect else {
+        return Some(format!("it has no `effect`; {EFFECTS}"));
+    };
+    match serde_json::from_value::<Effect>(effect.clone()) {
+        Err(_) => Some(format!("its effect is {effect}; {EFFECTS}")),
+        Ok(effect) if effect.needs_halt() && !halts => Some(format!(
+            "its effect is {effect}, and the toolbox has no `halt` that ends its motion; write one (in the SDK: \
+             `Toolbox::halt` instead of `no_motion!`)"
+        )),
+        Ok(_) => None,
+    }
+}
+
+/// Whether the root of a schema says `object`, or leaves it open (`$ref`, `allOf`).
+fn allows_objects(schema: &Value) -> bool {
+    match schema.get("type") {
+        None => true,
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(_) => false,
+    }
+}
+
+fn is_tool_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    first && name.len() <= 64 && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(tool: &Value, expected: &[&str]) {
+        let set = read(&json!({"tools": [tool]}).to_string(), true).unwrap();
+        let wrong: Vec<String> = set.dropped.into_iter().flat_map(|d| d.wrong).collect();
+        assert_eq!(wrong.len(), expected.len(), "{tool}: {wrong:?}");
+        for (found, expected) in wrong.iter().zip(expected) {
+            assert!(found.contains(expected), "{found:?} should contain {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_tool_is_taken_or_left_out_with_every_reason() {
+        let object = json!({"type": "object"});
+        check(
+            &json!({"name": "add", "effect": "read", "argument_schema": object, "output_schema": object}),
+            &[],
+        );
+        check(
+            &json!({"name": "add", "argument_schema": object, "output_schema": object}),
+            &["it has no `effect`; write what the tool does: \"effect\": \"read\""],
+        );
+        check(
+            &json!({"name": "add", "effect": "read", "argument_schema": {"$ref": "#/$defs/a", "$defs": {"a": object}}, "output_schema": object}),
+            &[],
+        );
+        check(&json!("add"), &["not an object"]);
+        check(
+            &json!({}),
+            &[
+                "no name",
+                "no `effect`",
+                "`argument_schema` is missing",
+                "`output_schema` is missing",
+            ],
+        );
+        check(
+            &json!({"name": "9 lives", "effect": "magic", "argument_schema": {"type": "array"}, "output_schema": {"type": 5}}),
+            &[
+                "its name",
+                "its effect",
+                "`argument_schema`: schema at #/type",
+                "`output_schema`: schema at #/type",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_first_of_two_tools_of_one_name_wins() {
+        let tool = json!({"name": "add", "effect": "read", "argument_schema": {}, "output_schema": {}});
+        let set = read(&json!({"tools": [tool, tool]}).to_string(), true).unwrap();
+        assert_eq!((set.tools.len(), set.dropped.len()), (1, 1));
+    }
+
+    #[test]
+    fn without_a_halt_only_what_moves_nothing_is_taken() {
+        for effect in Effect::ALL {
+            let tool = json!({"name": "t", "effect": effect, "argument_schema": {}, "output_schema": {}});
+            let list = json!({"tools": [tool]}).to_string();
+            let taken = |halts| read(&list, halts).unwrap().tools.len();
+            let moves_nothing = matches!(effect, Effect::Read | Effect::Write | Effect::Resume);
+            assert_eq!((taken(true), taken(false)), (1, moves_nothing.into()), "{effect}");
+        }
+    }
+
+    #[test]
+    fn keys_that_mean_nothing_are_named() {
+        let schema = schemars::schema_for!(ovos_toolbox_wire::ToolDefinition);
+        let known: Vec<&String> = schema
+            .get("properties")
+            .unwrap()
+            .as_object()
+            .unwrap()
+            .keys()
+            .collect();
+        assert_eq!(known, KEYS.iter().collect::<Vec<_>>());
+        let tool = json!({"name": "t", "efect": "motion", "subsystems": ["arm"]});
+        let set = read(&json!({"tools": [tool, 5]}).to_string(), true).unwrap();
+        let named: Vec<String> = set.unknown.iter().map(ToString::to_string).collect();
+        assert_eq!(named.len(), 1, "{named:?}");
+        assert!(
+            named[0].starts_with(
+                "tool `t`: unknown keys, which are ignored: `efect`, `subsystems`; known: name, "
+            )
+        );
+    }
+}

@@ -1,0 +1,19 @@
+//! The C table of a toolbox and the threads that call it. The only unsafe code of the service.
+
+pub(crate) mod answer;
+pub(crate) mod bytes;
+pub(crate) mod callbacks;
+pub(crate) mod control;
+pub(crate) mod core;
+pub(crate) mod host_queue;
+pub(crate) mod in_process;
+pub(crate) mod journal;
+pub(crate) mod load;
+pub(crate) mod rate;
+pub(crate) mod runs;
+#[cfg(test)]
+pub(crate) mod runs_tests;
+pub(crate) mod sync;
+pub(crate) mod table;
+pub(crate) mod wake_lock;
+pub(crate) mod watchdog;

@@ -1,0 +1,388 @@
+//! Cancel, halt and resume of one toolbox, on a thread that does nothing else.
+//!
+//! Owns their order: halts first, then cancels, then resumes. A halt that finds the thread inside another call gets a
+//! thread of its own, so that no call can hold it up. After an emergency halt there is no gentler one until the resume. A
+//! resume never lifts a stop that came after it. Read [`Control`] first, then [`Control::call_halt`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_wire::Failure;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::ffi::table::Instance;
+use crate::ffi::wake_lock::WakeLock;
+use crate::ffi::watchdog::{Calling, Meter};
+
+/// Threads that a halt may start when the control thread hangs. More would only pile up behind the same lock.
+const MAX_HELPERS: usize = 4;
+
+/// How long an emergency halt lets a gentle one return that is inside the toolbox: as long as `toolbox.h` gives it.
+const GENTLE: Duration = Duration::from_millis(50);
+
+/// What stands for every subsystem.
+const ALL: &str = r#"["all"]"#;
+
+/// Halts that wait for the control thread one by one; past it, the last one stands for all that come.
+const MAX_HALTS: usize = 64;
+
+/// Proves that no call into a toolbox is under way through its control lane, and that none will come.
+#[derive(Debug)]
+pub(crate) struct LaneClosed(());
+
+/// Resolves when the toolbox has returned from the command.
+pub(crate) type Confirmation = oneshot::Receiver<Result<(), Failure>>;
+
+/// The control lane of one toolbox.
+pub(crate) struct Control {
+    state: WakeLock<State>,
+    meter: Arc<Meter>,
+}
+
+#[derive(Default)]
+struct State {
+    /// At most `MAX_HALTS`.
+    halts: VecDeque<HaltJob>,
+    /// Bounded by the runs in flight: the engine cancels a run a few times at most.
+    cancels: VecDeque<u64>,
+    /// Bounded by the operators who ask.
+    resumes: VecDeque<ResumeJob>,
+    /// Emergency halts so far.
+    stops: u64,
+    /// The newest of them has not been resumed.
+    stopped: bool,
+    /// Gentle halts that are inside the toolbox.
+    gentle: usize,
+    instance: Option<Arc<Instance>>,
+    closing: bool,
+    /// The control thread is inside the toolbox.
+    busy: bool,
+    helpers: usize,
+    ended: bool,
+}
+
+struct HaltJob {
+    subsystems: String,
+    emergency: bool,
+    replies: Vec<oneshot::Sender<Result<(), Failure>>>,
+}
+
+impl HaltJob {
+    /// Stands for another halt too: of everything, since they may name different subsystems.
+    fn merge(&mut self, other: Self) {
+        ALL.clone_into(&mut self.subsystems);
+        self.emergency |= other.emergency;
+        // Drops the replies of callers that gave up. Few are left, because each waits briefly.
+        self.replies.retain(|reply| !reply.is_closed());
+        self.replies.extend(other.replies);
+    }
+
+    fn tell(self, said: &Result<(), Failure>) {
+        for reply in self.replies {
+            let _ = reply.send(said.clone());
+        }
+    }
+}
+
+struct ResumeJob {
+    stops: u64,
+    reply: oneshot::Sender<Result<(), Failure>>,
+}
+
+impl State {
+    fn queue(&mut self, job: HaltJob) {
+        let full = self.halts.len() >= MAX_HALTS;
+        match self.halts.back_mut() {
+            Some(last) if full => last.merge(job),
+            _ => self.halts.push_back(job),
+        }
+    }
+}
+
+enum Step {
+    Halt(HaltJob),
+    Cancel(u64),
+    Resume(ResumeJob),
+}
+
+impl Control {
+    pub(crate) fn new(meter: Arc<Meter>) -> Arc<Self> {
+        Arc::new(Self {
+            state: WakeLock::default(),
+            meter,
+        })
+    }
+
+    /// Starts the thread, now that there is an instance.
+    pub(crate) fn run(self: &Arc<Self>, instance: Arc<Instance>, name: &str) -> std::io::Result<()> {
+        self.state.lock().instance = Some(instance.clone());
+        let lane = Arc::clone(self);
+        let spawned = thread::Builder::new()
+            .name(format!("tc-{name}"))
+            .spawn(move || lane.work(&instance));
+        if spawned.is_err() {
+            let mut state = self.state.lock();
+            state.instance = None;
+            state.ended = true;
+        }
+        spawned.map(drop)
+    }
+
+    /// Sends a halt; it is on its way when this returns. `subsystems` is a JSON array.
+    pub(crate) fn halt(self: &Arc<Self>, subsystems: String, emergency: bool) -> Confirmation {
+        let (reply, confirmation) = oneshot::channel();
+        let job = HaltJob {
+            subsystems,
+            emergency,
+            replies: vec![reply],
+        };
+        let mut state = self.state.lock();
+        if state.closing {
+            job.tell(&Err(closed()));
+            return confirmation;
+        }
+        if emergency {
+            state.stops += 1;
+            state.stopped = true;
+            for resume in state.resumes.drain(..) {
+                let _ = resume.reply.send(Err(overtaken()));
+            }
+        }
+        // Another halt that waits for the thread may be the one that will hang.
+        let behind = state.busy || !state.halts.is_empty();
+        if behind
+            && state.helpers < MAX_HELPERS
+            && let Some(instance) = state.instance.clone()
+        {
+            state.helpers += 1;
+            drop(state);
+            self.halt_beside(instance, job);
+        } else {
+            state.queue(job);
+            state.wake();
+        }
+        confirmation
+    }
+
+    /// Whether there was an emergency halt that has not been resumed.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.state.lock().stopped
+    }
+
+    /// Asks a run to end.
+    pub(crate) fn cancel(&self, run: u64) {
+        let mut state = self.state.lock();
+        if !state.closing {
+            state.cancels.push_back(run);
+            state.wake();
+        }
+    }
+
+    /// Asks whether the latch may be lifted.
+    pub(crate) fn resume(&self) -> Confirmation {
+        let (reply, confirmation) = oneshot::channel();
+        let mut state = self.state.lock();
+        if state.closing {
+            let _ = reply.send(Err(closed()));
+        } else {
+            let stops = state.stops;
+            state.resumes.push_back(ResumeJob { stops, reply });
+            state.wake();
+        }
+        confirmation
+    }
+
+    /// Does what is queued, takes no more, and waits until no call into the toolbox is under way through this lane.
+    pub(crate) fn close(&self) -> LaneClosed {
+        let mut state = self.state.lock();
+        state.closing = true;
+        if state.instance.is_none() {
+            return LaneClosed(());
+        }
+        state.wake();
+        let mut state = self.state.lock();
+        while !(state.ended && state.helpers == 0) {
+            state = state.wait();
+        }
+        state.instance = None;
+        LaneClosed(())
+    }
+
+    /// Halts once more, after a start that was under way when the halt came. An emergency halt that was resumed since then
+    /// is repeated as a gentle one: what that start began has to end, and nothing would lift another emergency.
+    pub(crate) fn halt_again(
+        &self,
+        subsystems: &str,
+        emergency: bool,
+        halt: impl Fn(&str, bool) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.call_halt(subsystems, emergency && self.is_stopped(), halt)
+    }
+
+    /// Calls `halt` of the toolbox; every halt comes this way. A gentle one is left out after an emergency halt, for it
+    /// would undo what the backend does in an emergency (such as releasing torque). One that is inside the toolbox when the
+    /// emergency comes has its time to return; past that the emergency halt is called beside it, and again after it.
+    fn call_halt(
+        &self,
+        subsystems: &str,
+        emergency: bool,
+        halt: impl Fn(&str, bool) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut state = self.state.lock();
+        if emergency {
+            let began = Instant::now();
+            while state.gentle > 0 && began.elapsed() < GENTLE {
+                state = state.wait_for(GENTLE.saturating_sub(began.elapsed()));
+            }
+            drop(state);
+            return halt(subsystems, true);
+        }
+        if state.stopped {
+            return Ok(());
+        }
+        state.gentle += 1;
+        drop(state);
+        let said = halt(subsystems, false);
+        let mut state = self.state.lock();
+        state.gentle -= 1;
+        let overtaken = state.stopped;
+        state.wake();
+        if overtaken { halt(ALL, true) } else { said }
+    }
+
+    fn halt_beside(self: &Arc<Self>, instance: Arc<Instance>, job: HaltJob) {
+        let lane = Arc::clone(self);
+        // The closure is lost when the thread cannot be had, so the job travels through a slot.
+        let slot = Arc::new(Mutex::new(Some(job)));
+        let taken = Arc::clone(&slot);
+        let spawned = thread::Builder::new().name("tc-halt".to_owned()).spawn(move || {
+            let job = taken.lock().take();
+            if let Some(job) = job {
+                let halt = |subsystems: &str, emergency| instance.halt(subsystems, emergency);
+                let said = lane.call_halt(&job.subsystems, job.emergency, halt);
+                job.tell(&said);
+            }
+            drop(instance);
+            let mut state = lane.state.lock();
+            state.helpers -= 1;
+            state.wake();
+        });
+        if let Err(error) = spawned {
+            tracing::error!(%error, "no thread for a halt beside a busy toolbox; it waits for the call under way");
+            let job = slot.lock().take();
+            let mut state = self.state.lock();
+            state.helpers -= 1;
+            if let Some(job) = job {
+                state.queue(job);
+            }
+            state.wake();
+        }
+    }
+
+    fn work(self: &Arc<Self>, instance: &Instance) {
+        while let Some(step) = self.next() {
+            match step {
+                Step::Halt(job) => {
+                    let halt = |subsystems: &str, emergency| {
+                        self.meter
+                            .during(Calling::Halt, || instance.halt(subsystems, emergency))
+                    };
+                    let said = self.call_halt(&job.subsystems, job.emergency, halt);
+                    job.tell(&said);
+                }
+                Step::Cancel(run) => self.meter.during(Calling::Cancel, || instance.cancel(run)),
+                Step::Resume(job) => {
+                    let _ = job.reply.send(self.resume_now(instance, job.stops));
+                }
+            }
+        }
+        let mut state = self.state.lock();
+        state.ended = true;
+        state.wake();
+    }
+
+    /// Resumes, unless a stop came first, and stops again when one came meanwhile.
+    fn resume_now(&self, instance: &Instance, stops: u64) -> Result<(), Failure> {
+        let said = self.meter.during(Calling::Resume, || instance.resume());
+        {
+            let mut state = self.state.lock();
+            if state.stops == stops {
+                state.stopped &= said.is_err();
+                return said;
+            }
+        }
+        let halt = |subsystems: &str, emergency| {
+            self.meter
+                .during(Calling::Halt, || instance.halt(subsystems, emergency))
+        };
+        if let Err(failure) = self.call_halt(ALL, true, halt) {
+            tracing::error!(%failure, "halt after a resume that a stop overtook failed");
+        }
+        Err(overtaken())
+    }
+
+    fn next(&self) -> Option<Step> {
+        let mut state = self.state.lock();
+        state.busy = false;
+        loop {
+            let step = if let Some(job) = state.halts.pop_front() {
+                Some(Step::Halt(job))
+            } else if let Some(run) = state.cancels.pop_front() {
+                Some(Step::Cancel(run))
+            } else {
+                state.resumes.pop_front().map(Step::Resume)
+            };
+            if step.is_some() {
+                state.busy = true;
+                return step;
+            }
+            if state.closing {
+                return None;
+            }
+            state = state.wait();
+        }
+    }
+}
+
+fn closed() -> Failure {
+    Failure::new("ToolboxClosed", "the toolbox is closed")
+}
+
+fn overtaken() -> Failure {
+    Failure::new(
+        "EmergencyStop",
+        "a newer stop came before the resume was done; resume that one",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halts_that_pile_up_become_one_of_everything() {
+        let mut state = State::default();
+        let mut confirmations = Vec::new();
+        for number in 0..200 {
+            let (reply, confirmation) = oneshot::channel();
+            state.queue(HaltJob {
+                subsystems: format!(r#"["arm{number}"]"#),
+                emergency: number == 150,
+                replies: vec![reply],
+            });
+            // Most of those who asked have given up meanwhile.
+            if number % 50 == 0 {
+                confirmations.push(confirmation);
+            }
+        }
+        assert_eq!(state.halts.len(), MAX_HALTS);
+        let last = state.halts.pop_back().unwrap();
+        assert_eq!((last.subsystems.as_str(), last.emergency), (r#"["all"]"#, true));
+        assert!(last.replies.len() < 5, "{} are kept", last.replies.len());
+        last.tell(&Ok(()));
+        assert_eq!(confirmations.pop().unwrap().try_recv(), Ok(Ok(())));
+    }
+}

@@ -1,0 +1,196 @@
+//! The queue of the one thread that makes a toolbox's serialised calls.
+//!
+//! Owns the order: starts and questions first come first served, then answers to requests, then bus messages, of which
+//! only the newest are kept. Never calls the toolbox itself; `in_process` runs the thread. Read [`HostQueue`] first.
+
+use std::collections::VecDeque;
+
+use ovos_toolbox_abi::Status;
+
+use crate::contract::counts::Counters;
+use crate::ffi::table::Instance;
+use crate::ffi::wake_lock::WakeLock;
+use crate::ffi::watchdog::Calling;
+
+/// A question to the toolbox whose asker waits elsewhere.
+pub(crate) type Question = Box<dyn FnOnce(&Instance) + Send>;
+
+/// What the thread does next.
+pub(crate) enum Job {
+    Start {
+        run: u64,
+        json: String,
+    },
+    Ask {
+        calling: Calling,
+        question: Question,
+    },
+    Response {
+        request: u64,
+        status: Status,
+        json: String,
+    },
+    Message {
+        topic: String,
+        json: String,
+    },
+    Close,
+}
+
+/// Why a job was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Full,
+    Closed,
+}
+
+/// Work for the host thread of one toolbox.
+pub(crate) struct HostQueue {
+    state: WakeLock<State>,
+    /// Enough for every action of the largest wave that makes sense; past it a toolbox is told to be busy rather than
+    /// the service growing without end.
+    max_jobs: usize,
+    /// A toolbox that cannot keep up with a topic wants the newest state, not the history.
+    max_messages: usize,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Bounded by the requests under way.
+    responses: VecDeque<Job>,
+    messages: VecDeque<Job>,
+    closing: bool,
+}
+
+impl HostQueue {
+    pub(crate) fn new(max_jobs: usize, max_messages: usize) -> Self {
+        Self {
+            state: WakeLock::default(),
+            max_jobs,
+            max_messages,
+        }
+    }
+
+    /// Queues a start or a question.
+    pub(crate) fn push(&self, job: Job) -> Result<(), Refused> {
+        let mut state = self.state.lock();
+        if state.closing {
+            return Err(Refused::Closed);
+        }
+        if state.jobs.len() >= self.max_jobs {
+            return Err(Refused::Full);
+        }
+        state.jobs.push_back(job);
+        state.wake();
+        Ok(())
+    }
+
+    /// Queues the answer to a request.
+    pub(crate) fn push_response(&self, request: u64, status: Status, json: String) {
+        let mut state = self.state.lock();
+        if !state.closing {
+            state.responses.push_back(Job::Response {
+                request,
+                status,
+                json,
+            });
+            state.wake();
+        }
+    }
+
+    /// Queues a bus message; the oldest one makes room.
+    pub(crate) fn push_message(&self, topic: String, json: String, counters: &Counters) {
+        let mut state = self.state.lock();
+        if state.closing {
+            return;
+        }
+        if state.messages.len() >= self.max_messages {
+            state.messages.pop_front();
+            counters.dropped_messages.add();
+        }
+        state.messages.push_back(Job::Message { topic, json });
+        state.wake();
+    }
+
+    /// Takes no more work; what is queued is dropped, what is under way finishes.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closing = true;
+        let dropped = (
+            std::mem::take(&mut state.jobs),
+            std::mem::take(&mut state.responses),
+            std::mem::take(&mut state.messages),
+        );
+        state.wake();
+        // Dropping a question wakes its asker, so it happens outside the lock.
+        drop(dropped);
+    }
+
+    /// Waits for work.
+    pub(crate) fn next(&self) -> Job {
+        let mut state = self.state.lock();
+        loop {
+            if state.closing {
+                return Job::Close;
+            }
+            let next = state.jobs.pop_front();
+            let next = next.or_else(|| state.responses.pop_front());
+            if let Some(job) = next.or_else(|| state.messages.pop_front()) {
+                return job;
+            }
+            state = state.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(job: Job) -> String {
+        match job {
+            Job::Start { run, .. } => format!("start {run}"),
+            Job::Ask { .. } => "ask".to_owned(),
+            Job::Response { request, .. } => format!("response {request}"),
+            Job::Message { json, .. } => format!("message {json}"),
+            Job::Close => "close".to_owned(),
+        }
+    }
+
+    #[test]
+    fn messages_never_delay_a_start_and_the_newest_win() {
+        let (queue, counters) = (HostQueue::new(2, 3), Counters::default());
+        for number in 1..=5 {
+            queue.push_message("t".into(), number.to_string(), &counters);
+        }
+        queue.push_response(9, 0, String::new());
+        let start = |run| Job::Start {
+            run,
+            json: String::new(),
+        };
+        assert_eq!(
+            (queue.push(start(1)), queue.push(start(2)), queue.push(start(3))),
+            (Ok(()), Ok(()), Err(Refused::Full))
+        );
+        let order: Vec<String> = (0..6).map(|_| name(queue.next())).collect();
+        assert_eq!(
+            order,
+            [
+                "start 1",
+                "start 2",
+                "response 9",
+                "message 3",
+                "message 4",
+                "message 5"
+            ]
+        );
+        assert_eq!(counters.read().dropped_messages, 2);
+        assert_eq!(queue.push(start(4)), Ok(()));
+        queue.close();
+        assert_eq!(
+            (queue.push(start(5)), name(queue.next())),
+            (Err(Refused::Closed), "close".to_owned())
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! A limit on how often a toolbox may say something.
+
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+/// A token bucket.
+#[derive(Debug)]
+pub(crate) struct Rate {
+    burst: f64,
+    per_second: f64,
+    state: Mutex<(f64, Instant)>,
+}
+
+impl Rate {
+    pub(crate) fn new(burst: u32, per_second: u32) -> Self {
+        Self {
+            burst: f64::from(burst),
+            per_second: f64::from(per_second),
+            state: Mutex::new((f64::from(burst), Instant::now())),
+        }
+    }
+
+    /// Whether it may be said now.
+    pub(crate) fn allows(&self) -> bool {
+        self.allows_at(Instant::now())
+    }
+
+    fn allows_at(&self, now: Instant) -> bool {
+        let mut state = self.state.lock();
+        let (tokens, last) = *state;
+        let gained = now.saturating_duration_since(last).as_secs_f64() * self.per_second;
+        let tokens = (tokens + gained).min(self.burst);
+        let allowed = tokens >= 1.0;
+        *state = (if allowed { tokens - 1.0 } else { tokens }, now);
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_flood_is_cut_to_the_burst_and_recovers() {
+        let rate = Rate::new(10, 5);
+        let start = Instant::now();
+        assert_eq!((0..100).filter(|_| rate.allows_at(start)).count(), 10);
+        let later = start + Duration::from_secs(1);
+        assert_eq!((0..100).filter(|_| rate.allows_at(later)).count(), 5);
+    }
+}

@@ -1,0 +1,305 @@
+//! The function table of a loaded toolbox and its instance: every call across the boundary.
+//!
+//! Owns the rule which function may be called when, and turns statuses and bytes into results. Keeps no queue and no
+//! thread: `host_thread` and `control` decide who calls. Read [`Instance`] first.
+#![expect(unsafe_code, reason = "calls the functions of a foreign library")]
+
+use std::ffi::c_void;
+use std::ptr;
+
+use ovos_toolbox_abi::{self as abi, Bytes, Status, Str, status};
+use ovos_toolbox_wire::{Action, Conclusion, Failure};
+
+use crate::contract::functions::Functions;
+use crate::ffi::answer;
+use crate::ffi::bytes::{EMPTY, Owned, lend};
+use crate::ffi::callbacks::HostTable;
+use crate::ffi::control::LaneClosed;
+
+type OpenFn = unsafe extern "C" fn(*const abi::Host, Str, *mut *mut c_void, *mut Bytes) -> Status;
+type ToolsFn = unsafe extern "C" fn(*mut c_void, *mut Bytes) -> Status;
+type PlanFn = unsafe extern "C" fn(*mut c_void, Str, Str, *mut Bytes) -> Status;
+type StartFn = unsafe extern "C" fn(*mut c_void, u64, Str, *mut Bytes) -> Status;
+type CancelFn = unsafe extern "C" fn(*mut c_void, u64);
+type ConcludeFn = unsafe extern "C" fn(*mut c_void, Str, Str, Str, *mut Bytes) -> Status;
+type HaltFn = unsafe extern "C" fn(*mut c_void, Str, u32, *mut Bytes) -> Status;
+type AskFn = unsafe extern "C" fn(*mut c_void, *mut Bytes) -> Status;
+type MessageFn = unsafe extern "C" fn(*mut c_void, Str, Str);
+type ResponseFn = unsafe extern "C" fn(*mut c_void, u64, Status, Str);
+type SafeStopFn = unsafe extern "C" fn(Str, *mut Bytes) -> Status;
+type CloseFn = unsafe extern "C" fn(*mut c_void);
+
+/// The functions of a toolbox, with the required ones present.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    open: OpenFn,
+    tools: ToolsFn,
+    plan: Option<PlanFn>,
+    start: StartFn,
+    cancel: CancelFn,
+    conclude: Option<ConcludeFn>,
+    halt: Option<HaltFn>,
+    resume: AskFn,
+    message: Option<MessageFn>,
+    on_response: Option<ResponseFn>,
+    may_close: Option<AskFn>,
+    safe_stop: Option<SafeStopFn>,
+    close: CloseFn,
+}
+
+impl Table {
+    /// Checks that every required function is there.
+    ///
+    /// # Errors
+    /// The names of those that are missing.
+    pub(crate) fn new(raw: &abi::Toolbox) -> Result<Self, Vec<&'static str>> {
+        let (Some(open), Some(tools), Some(start), Some(cancel), Some(resume), Some(close)) =
+            (raw.open, raw.tools, raw.start, raw.cancel, raw.resume, raw.close)
+        else {
+            let required = [
+                ("open", raw.open.is_none()),
+                ("tools", raw.tools.is_none()),
+                ("start", raw.start.is_none()),
+                ("cancel", raw.cancel.is_none()),
+                ("resume", raw.resume.is_none()),
+                ("close", raw.close.is_none()),
+            ];
+            return Err(required
+                .iter()
+                .filter(|(_, missing)| *missing)
+                .map(|(name, _)| *name)
+                .collect());
+        };
+        Ok(Self {
+            open,
+            tools,
+            plan: raw.plan,
+            start,
+            cancel,
+            conclude: raw.conclude,
+            halt: raw.halt,
+            resume,
+            message: raw.message,
+            on_response: raw.on_response,
+            may_close: raw.may_close,
+            safe_stop: raw.safe_stop,
+            close,
+        })
+    }
+
+    pub(crate) fn functions(&self) -> Functions {
+        Functions {
+            plan: self.plan.is_some(),
+            conclude: self.conclude.is_some(),
+            message: self.message.is_some(),
+            halt: self.halt.is_some(),
+            safe_stop: self.safe_stop.is_some(),
+        }
+    }
+
+    pub(crate) fn has_plan(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    pub(crate) fn has_conclude(&self) -> bool {
+        self.conclude.is_some()
+    }
+
+    pub(crate) fn has_halt(&self) -> bool {
+        self.halt.is_some()
+    }
+
+    pub(crate) fn has_message(&self) -> bool {
+        self.message.is_some()
+    }
+
+    /// Opens an instance. Host thread.
+    pub(crate) fn open(&self, host: &HostTable, config: &str) -> Result<Instance, Failure> {
+        let mut instance = ptr::null_mut();
+        let mut error = EMPTY;
+        // SAFETY: the table was checked by `load` and its library is never unloaded; the host table lives as long as
+        // the process (HostTable), so also longer than an abandoned toolbox.
+        let code = unsafe { (self.open)(host.as_ptr(), lend(config), &raw mut instance, &raw mut error) };
+        // SAFETY: written by `open`, or still EMPTY.
+        let error = unsafe { Owned::new(error) };
+        match code {
+            status::OK => Ok(Instance {
+                table: *self,
+                instance,
+            }),
+            code => Err(answer::failure(code, &error, "open()")),
+        }
+    }
+
+    /// Brings the hardware to rest without an instance; `None` where the toolbox cannot. Any thread.
+    pub(crate) fn safe_stop(&self, config: &str) -> Option<Result<(), Failure>> {
+        let safe_stop = self.safe_stop?;
+        let mut error = EMPTY;
+        // SAFETY: needs no instance; the library is never unloaded.
+        let code = unsafe { safe_stop(lend(config), &raw mut error) };
+        // SAFETY: written by `safe_stop`, or still EMPTY.
+        Some(done(code, unsafe { Owned::new(error) }, "safe_stop()"))
+    }
+}
+
+/// An open toolbox.
+///
+/// The functions marked "host thread" are called by one thread, one at a time; the others by any thread, beside them,
+/// but never after [`Instance::close`]: `host_thread` waits for `control` to end before it closes.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    table: Table,
+    instance: *mut c_void,
+}
+
+// SAFETY: the pointer is opaque to us, and toolbox.h says which functions may be called beside each other; the types
+// of `host_thread` and `control` keep to it. tests/plugin_lifecycle.rs drives both threads at once.
+unsafe impl Send for Instance {}
+// SAFETY: as above.
+unsafe impl Sync for Instance {}
+
+impl Instance {
+    /// The JSON list of tools. Host thread.
+    pub(crate) fn tools(&self, limit: usize) -> Result<String, Failure> {
+        let mut out = EMPTY;
+        // SAFETY: open instance, host thread (type docs).
+        let code = unsafe { (self.table.tools)(self.instance, &raw mut out) };
+        // SAFETY: written by `tools`, or still EMPTY.
+        let out = unsafe { Owned::new(out) };
+        match code {
+            status::OK => match out.text(limit) {
+                Ok(text) => Ok(text.to_owned()),
+                Err(e) => Err(answer::protocol("the tool list", e)),
+            },
+            code => Err(answer::failure(code, &out, "tools()")),
+        }
+    }
+
+    /// The actions of a call. Host thread.
+    pub(crate) fn plan(&self, tool: &str, args: &str, limit: usize) -> Result<Option<Vec<Action>>, Failure> {
+        let Some(plan) = self.table.plan else {
+            return Ok(None);
+        };
+        let mut out = EMPTY;
+        // SAFETY: open instance, host thread (type docs).
+        let code = unsafe { plan(self.instance, lend(tool), lend(args), &raw mut out) };
+        // SAFETY: written by `plan`, or still EMPTY.
+        let out = unsafe { Owned::new(out) };
+        match code {
+            status::OK => answer::plan(out.text(limit)).map(Some),
+            status::UNKNOWN_TOOL => Ok(None),
+            code => Err(answer::failure(code, &out, "plan()")),
+        }
+    }
+
+    /// Starts an action. Host thread.
+    pub(crate) fn start(&self, run: u64, json: &str) -> Result<(), Failure> {
+        let mut error = EMPTY;
+        // SAFETY: open instance, host thread (type docs).
+        let code = unsafe { (self.table.start)(self.instance, run, lend(json), &raw mut error) };
+        // SAFETY: written by `start`, or still EMPTY.
+        done(code, unsafe { Owned::new(error) }, "start()")
+    }
+
+    /// Asks a run to end. Any thread.
+    pub(crate) fn cancel(&self, run: u64) {
+        // SAFETY: open instance, any thread (type docs).
+        unsafe { (self.table.cancel)(self.instance, run) }
+    }
+
+    /// The answer of a call. Host thread.
+    pub(crate) fn conclude(
+        &self,
+        tool: &str,
+        args: &str,
+        report: &str,
+        limit: usize,
+    ) -> Result<Option<Conclusion>, Failure> {
+        let Some(conclude) = self.table.conclude else {
+            return Ok(None);
+        };
+        let mut out = EMPTY;
+        // SAFETY: open instance, host thread (type docs).
+        let code = unsafe { conclude(self.instance, lend(tool), lend(args), lend(report), &raw mut out) };
+        // SAFETY: written by `conclude`, or still EMPTY.
+        let out = unsafe { Owned::new(out) };
+        match code {
+            status::OK => answer::conclusion(out.text(limit)).map(Some),
+            status::UNKNOWN_TOOL => Ok(None),
+            code => Err(answer::failure(code, &out, "conclude()")),
+        }
+    }
+
+    /// Sends the command that ends motion; without a `halt` there is none. Any thread.
+    pub(crate) fn halt(&self, subsystems: &str, emergency: bool) -> Result<(), Failure> {
+        let Some(halt) = self.table.halt else {
+            return Ok(());
+        };
+        let mut error = EMPTY;
+        // SAFETY: open instance, any thread (type docs).
+        let code = unsafe {
+            halt(
+                self.instance,
+                lend(subsystems),
+                u32::from(emergency),
+                &raw mut error,
+            )
+        };
+        // SAFETY: written by `halt`, or still EMPTY.
+        done(code, unsafe { Owned::new(error) }, "halt()")
+    }
+
+    /// Asks whether the latch may be lifted. Any thread.
+    pub(crate) fn resume(&self) -> Result<(), Failure> {
+        let mut error = EMPTY;
+        // SAFETY: open instance, any thread (type docs).
+        let code = unsafe { (self.table.resume)(self.instance, &raw mut error) };
+        // SAFETY: written by `resume`, or still EMPTY.
+        done(code, unsafe { Owned::new(error) }, "resume()")
+    }
+
+    /// Hands over a message it subscribed to. Host thread.
+    pub(crate) fn message(&self, topic: &str, json: &str) {
+        if let Some(message) = self.table.message {
+            // SAFETY: open instance, host thread (type docs).
+            unsafe { message(self.instance, lend(topic), lend(json)) }
+        }
+    }
+
+    /// Hands over the answer to a request. Host thread.
+    pub(crate) fn on_response(&self, request: u64, code: Status, json: &str) {
+        if let Some(on_response) = self.table.on_response {
+            // SAFETY: open instance, host thread (type docs).
+            unsafe { on_response(self.instance, request, code, lend(json)) }
+        }
+    }
+
+    /// Asks whether it may be closed now; only `BUSY` refuses. Host thread.
+    pub(crate) fn may_close(&self) -> Result<(), Failure> {
+        let Some(may_close) = self.table.may_close else {
+            return Ok(());
+        };
+        let mut error = EMPTY;
+        // SAFETY: open instance, host thread (type docs).
+        let code = unsafe { may_close(self.instance, &raw mut error) };
+        // SAFETY: written by `may_close`, or still EMPTY.
+        let error = unsafe { Owned::new(error) };
+        match code {
+            status::BUSY => Err(answer::failure(code, &error, "may_close()")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the instance. Host thread, whose last call it is.
+    pub(crate) fn close(&self, _: LaneClosed) {
+        // SAFETY: `LaneClosed` says that the control lane ended, and this is the host thread's last call (type docs).
+        unsafe { (self.table.close)(self.instance) }
+    }
+}
+
+fn done(code: Status, words: Owned, what: &str) -> Result<(), Failure> {
+    match code {
+        status::OK => Ok(()),
+        code => Err(answer::failure(code, &words, what)),
+    }
+}

@@ -1,0 +1,148 @@
+//! What the manager knows, under one lock that is never held across a wait.
+//!
+//! Owns the numbers of generations and the snapshots made of what is known. Decides nothing. Read [`Book`] first.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use crate::artifact::scan::FailedFile;
+use crate::artifact::stage::Fingerprint;
+use crate::contract::hosted::Hosted;
+use crate::contract::services::Origin;
+use crate::contract::tools::ToolSet;
+use crate::lifecycle::code::Code;
+use crate::lifecycle::settings::ToolboxConfig;
+use crate::lifecycle::status::{Live, LiveToolbox, State};
+use crate::lifecycle::supervise::Health;
+
+/// Everything the manager knows.
+#[derive(Default)]
+pub(crate) struct Book {
+    pub(crate) slots: BTreeMap<String, Slot>,
+    /// Toolboxes whose first copy is being opened.
+    pub(crate) starting: BTreeSet<String>,
+    pub(crate) failed: Vec<FailedFile>,
+    /// Also those that are being drained: answers to their requests still come.
+    pub(crate) instances: HashMap<Origin, Weak<dyn Hosted>>,
+    /// Instances whose tools changed before they had a slot.
+    pub(crate) changed_early: HashSet<Origin>,
+    /// A loaded library that is not in use, by toolbox id: what failed to open is tried again without loading it again.
+    pub(crate) spares: HashMap<String, Source>,
+    /// Libraries loaded by this manager.
+    pub(crate) loaded: usize,
+    /// How the processes of a toolbox fared.
+    pub(crate) health: HashMap<String, Health>,
+    generations: HashMap<String, u64>,
+    stop_epochs: HashMap<String, u64>,
+}
+
+/// A library and where it came from.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) code: Code,
+    pub(crate) path: PathBuf,
+    pub(crate) sha256: String,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+/// The place of one toolbox.
+pub(crate) struct Slot {
+    pub(crate) source: Source,
+    pub(crate) config: ToolboxConfig,
+    pub(crate) instance: Arc<dyn Hosted>,
+    pub(crate) tools: Arc<ToolSet>,
+    pub(crate) state: State,
+}
+
+impl Book {
+    /// The number of the next copy of a toolbox.
+    pub(crate) fn next_generation(&mut self, id: &str) -> u64 {
+        let generation = self.generations.entry(id.to_owned()).or_insert(0);
+        *generation += 1;
+        *generation
+    }
+
+    /// The newest stop that any copy of a toolbox knew of.
+    pub(crate) fn stop_epoch(&mut self, id: &str) -> u64 {
+        let known = self.slots.get(id).map_or(0, |slot| slot.instance.stop_epoch());
+        let epoch = self.stop_epochs.entry(id.to_owned()).or_insert(0);
+        *epoch = (*epoch).max(known);
+        *epoch
+    }
+
+    /// The toolbox that was loaded from this path.
+    pub(crate) fn at(&self, path: &Path) -> Option<(&str, &Slot)> {
+        self.slots
+            .iter()
+            .find(|(_, slot)| slot.source.path == path)
+            .map(|(id, slot)| (id.as_str(), slot))
+    }
+
+    /// These contents, where they are at hand already.
+    pub(crate) fn loaded_with(&self, sha256: &str) -> Option<Code> {
+        let slots = self.slots.values().map(|slot| &slot.source);
+        let mut sources = slots.chain(self.spares.values());
+        sources
+            .find(|source| source.sha256 == sha256)
+            .map(|source| source.code.clone())
+    }
+
+    /// Puts an instance into its place; returns the one that was there.
+    pub(crate) fn install(&mut self, slot: Slot) -> Option<Slot> {
+        let id = slot.instance.origin().toolbox_id.to_string();
+        let epoch = self.stop_epoch(&id);
+        slot.instance.raise_stop_epoch(epoch);
+        self.spares.remove(&id);
+        self.starting.remove(&id);
+        self.slots.insert(id, slot)
+    }
+
+    /// Takes a toolbox out.
+    pub(crate) fn remove(&mut self, id: &str) -> Option<Slot> {
+        self.stop_epoch(id);
+        self.slots.remove(id)
+    }
+
+    /// A copy is closed.
+    pub(crate) fn forget(&mut self, origin: &Origin) {
+        self.instances.remove(origin);
+        self.changed_early.remove(origin);
+    }
+
+    /// What the service is to see.
+    pub(crate) fn snapshot(&self) -> Arc<Live> {
+        Arc::new(Live {
+            toolboxes: self.slots.values().map(|slot| slot.live(&self.health)).collect(),
+            starting: self.starting.iter().cloned().collect(),
+            failed: self.failed.clone(),
+        })
+    }
+}
+
+impl Slot {
+    pub(crate) fn serves(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    fn live(&self, health: &HashMap<String, Health>) -> Arc<LiveToolbox> {
+        let health = health.get(&*self.instance.origin().toolbox_id);
+        let origin = self.instance.origin();
+        let instance = Arc::clone(&self.instance);
+        Arc::new(LiveToolbox {
+            id: Arc::clone(&origin.toolbox_id),
+            manifest: Arc::clone(self.instance.manifest()),
+            tools: Arc::clone(&self.tools),
+            toolbox: instance.clone(),
+            isolation: self.config.isolation,
+            reading: self.config.reading,
+            restarts: health.map_or(0, |health| health.restarts),
+            last_death: health.and_then(|health| health.last.clone()),
+            generation: origin.generation,
+            path: self.source.path.clone(),
+            sha256: self.source.sha256.clone(),
+            state: self.state.clone(),
+            instance,
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! A toolbox's code, as far as it is at hand: loaded into this process, or a private copy for processes of their own.
+//!
+//! Owns the life of such a copy. Read [`Code`].
+
+use std::sync::Arc;
+
+use ovos_toolbox_wire::Manifest;
+
+use crate::artifact::file::PluginFile;
+use crate::ffi::load::Library;
+use crate::lifecycle::settings::Isolation;
+
+/// Where instances of a toolbox are made from.
+#[derive(Clone, Debug)]
+pub(crate) enum Code {
+    /// A library in this process, which is never unloaded.
+    Loaded(Arc<Library>),
+    /// A file that every process of the toolbox loads.
+    Staged(Arc<PluginFile>, Arc<Manifest>),
+}
+
+impl Code {
+    pub(crate) fn manifest(&self) -> &Arc<Manifest> {
+        match self {
+            Self::Loaded(library) => library.manifest(),
+            Self::Staged(_, manifest) => manifest,
+        }
+    }
+
+    /// Where its instances run.
+    pub(crate) fn isolation(&self) -> Isolation {
+        match self {
+            Self::Loaded(_) => Isolation::InProcess,
+            Self::Staged(..) => Isolation::Process,
+        }
+    }
+}

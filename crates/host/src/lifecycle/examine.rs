@@ -1,0 +1,202 @@
+//! What a file on disk means for the toolboxes that live.
+//!
+//! Owns the way from a path to a decision: check, compare, stage, probe, configuration. Loads nothing into this process
+//! and changes nothing but the stage. Read [`Finding`] first.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ovos_toolbox_wire::Manifest;
+use serde_json::Value;
+use tokio::runtime::Handle;
+
+use crate::artifact::check;
+use crate::artifact::elf;
+use crate::artifact::probe::section_of;
+use crate::artifact::stage::{self, Fingerprint, Staged};
+use crate::lifecycle::code::Code;
+use crate::lifecycle::manager::Inner;
+use crate::lifecycle::settings::ToolboxConfig;
+use schema::OutputSchema;
+
+/// What was found out about a file.
+pub(crate) enum Finding {
+    /// The toolbox that lives was loaded from these contents, with this configuration.
+    Same {
+        id: String,
+        path: PathBuf,
+        fingerprint: Fingerprint,
+        /// [`ToolboxConfig::reading`].
+        reading: u64,
+    },
+    /// It should be loaded.
+    New(Box<Candidate>),
+    /// The configuration switches it off.
+    Disabled { id: String },
+    /// It cannot be loaded.
+    Broken { id: Option<String>, reason: String },
+}
+
+/// A file that should be loaded.
+pub(crate) struct Candidate {
+    pub(crate) id: String,
+    pub(crate) path: PathBuf,
+    pub(crate) staged: Staged,
+    pub(crate) manifest: Arc<Manifest>,
+    /// Where these contents are loaded already.
+    pub(crate) code: Option<Code>,
+    pub(crate) config: ToolboxConfig,
+}
+
+impl Finding {
+    pub(crate) fn id(&self) -> Option<&str> {
+        match self {
+            Self::Same { id, .. } | Self::Disabled { id } => Some(id),
+            Self::New(candidate) => Some(&candidate.id),
+            Self::Broken { id, .. } => id.as_deref(),
+        }
+    }
+}
+
+/// Looks at one file.
+pub(crate) async fn examine(manager: &Arc<Inner>, path: PathBuf) -> Finding {
+    let known = manager.book().at(&path).map(|(id, _)| id.to_owned());
+    match try_examine(manager, path).await {
+        Ok(finding) => finding,
+        Err((id, reason)) => Finding::Broken {
+            id: id.or(known),
+            reason,
+        },
+    }
+}
+
+type Broken = (Option<String>, String);
+
+async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Broken> {
+    let looked = {
+        let path = path.clone();
+        manager.blocking(move || {
+            let real = check::file(&path).map_err(|e| e.to_string())?;
+            let fingerprint = Fingerprint::read(&real).map_err(|e| format!("{}: {e}", path.display()))?;
+            Ok((real, fingerprint))
+        })
+    };
+    let (real, fingerprint) = looked.await.map_err(|reason| (None, reason))?;
+    if let Some((id, reading)) = untouched(manager, &path, fingerprint) {
+        return Ok(Finding::Same {
+            id,
+            path,
+            fingerprint,
+            reading,
+        });
+    }
+    let staged = {
+        let folder = Arc::clone(&manager.stage);
+        manager
+            .blocking(move || folder.copy(&real).map_err(|e| e.to_string()))
+            .await
+            .map_err(|reason| (None, reason))?
+    };
+    // From here on the copy is in the way unless it is going to be loaded.
+    let found = judge(manager, &path, &staged).await;
+    if !matches!(&found, Ok(Finding::New(candidate)) if candidate.code.is_none()) {
+        stage::remove(staged.path, &Handle::current());
+    }
+    found
+}
+
+/// The toolbox that lives from this very file, when nothing about it changed, and the newest reading of its configuration.
+fn untouched(manager: &Inner, path: &Path, fingerprint: Fingerprint) -> Option<(String, u64)> {
+    let book = manager.book();
+    let (id, slot) = book.at(path)?;
+    let same = slot.serves() && slot.source.fingerprint == fingerprint;
+    let config = (manager.settings.config)(id).ok()?;
+    let pinned = check::allowed(path, &slot.source.sha256, &manager.settings.allow_sha256).is_ok();
+    (same && pinned && config.enabled && config.keeps(&slot.config)).then(|| (id.to_owned(), config.reading))
+}
+
+async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Finding, Broken> {
+    let pinned = check::allowed(path, &staged.sha256, &manager.settings.allow_sha256);
+    pinned.map_err(|e| (None, e.to_string()))?;
+    let code = manager.book().loaded_with(&staged.sha256);
+    let manifest = match &code {
+        Some(code) => Arc::clone(code.manifest()),
+        None => {
+            let copy = staged.path.clone();
+            let whole = manager.blocking(move || match elf::File::open(&copy) {
+                Ok(Some(file)) => file.whole(),
+                // The linker has better words for what is no library.
+                Ok(None) | Err(_) => Ok(()),
+            });
+            whole
+                .await
+                .map_err(|e| (None, format!("{} {e}", path.display())))?;
+            let probe = manager.settings.probe.with_env(probe_environment(manager, path));
+            let probed = probe.run(&staged.path, path).await;
+            Arc::new(probed.map_err(|e| (None, e.to_string()))?)
+        }
+    };
+    let id = manifest.id.clone();
+    let broken = |reason: String| (Some(id.clone()), reason);
+    let config = (manager.settings.config)(&id).map_err(broken)?;
+    if !config.enabled {
+        return Ok(Finding::Disabled { id });
+    }
+    check::allowed(path, &staged.sha256, &config.allow_sha256).map_err(|e| broken(e.to_string()))?;
+    {
+        let book = manager.book();
+        let slot = book.slots.get(&id).filter(|slot| slot.serves());
+        if slot.is_some_and(|slot| slot.source.sha256 == staged.sha256 && config.keeps(&slot.config)) {
+            let fingerprint = staged.fingerprint;
+            return Ok(Finding::Same {
+                id,
+                path: path.to_owned(),
+                fingerprint,
+                reading: config.reading,
+            });
+        }
+    }
+    check_config(&manifest, &config).map_err(broken)?;
+    Ok(Finding::New(Box::new(Candidate {
+        id,
+        path: path.to_owned(),
+        staged: staged.clone(),
+        manifest,
+        // Loaded here is not what a process of its own needs, and the reverse.
+        code: code.filter(|code| code.isolation() == config.isolation),
+        config,
+    })))
+}
+
+/// The `env` of the section that a file is for. Its id is in the manifest, which the probe is about to read: until then
+/// it is the one that lives from this path, or the file's name.
+fn probe_environment(manager: &Inner, path: &Path) -> BTreeMap<String, String> {
+    let known = manager.book().at(path).map(|(id, _)| id.to_owned());
+    let config = known
+        .or_else(|| section_of(path).map(str::to_owned))
+        .map(|id| (manager.settings.config)(&id));
+    // What is wrong with a section is said when the id is known.
+    config
+        .and_then(Result::ok)
+        .map(|config| config.env)
+        .unwrap_or_default()
+}
+
+/// Checks a toolbox's section by its own schema.
+pub(crate) fn check_config(manifest: &Manifest, config: &ToolboxConfig) -> Result<(), String> {
+    let Some(schema) = &manifest.config_schema else {
+        return Ok(());
+    };
+    let id = &manifest.id;
+    let schema =
+        OutputSchema::compile(schema).map_err(|e| format!("`config_schema` of toolbox `{id}`: {e}"))?;
+    let Err(wrong) = schema.check(&Value::Object(config.section.clone())) else {
+        return Ok(());
+    };
+    let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+    Err(format!(
+        "the configuration of toolbox `{id}` does not fit its schema: {}",
+        wrong.join("; ")
+    ))
+}

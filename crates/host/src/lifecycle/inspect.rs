@@ -1,0 +1,237 @@
+//! Everything that is wrong with a plugin file, in one list.
+//!
+//! Owns what `ovos-tools check FILE.so` tells an author. The file is loaded and opened in child processes only.
+//! Read [`inspect`] first.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ovos_toolbox_wire::{ENTRY_SYMBOL, Event, Manifest, ToolDefinition};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::artifact::check;
+use crate::artifact::elf;
+use crate::artifact::probe::{self, Answer, Probe};
+use crate::contract::services::{HostServices, Limits, Origin, Request};
+use crate::ffi::in_process::{InProcess, Open};
+use crate::ffi::load::Library;
+use crate::lifecycle::examine::check_config;
+use crate::lifecycle::settings::ToolboxConfig;
+
+/// How long opening, listing and closing may take in all.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// What was found out about a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Inspection {
+    /// The file.
+    pub path: PathBuf,
+    /// What it says about itself, if it could be read.
+    pub manifest: Option<Manifest>,
+    /// The tools that can be used, if it could be opened with an empty configuration.
+    pub tools: Vec<ToolDefinition>,
+    /// What keeps it, or one of its tools, from being used.
+    pub errors: Vec<String>,
+    /// What should be better.
+    pub warnings: Vec<String>,
+}
+
+/// Inspects a file. `probe` has this program, which is run as `toolbox-host --probe FILE` and
+/// `toolbox-host --inspect FILE`, and the environment that both see.
+///
+/// The toolbox is opened with an empty configuration, which by the rules of the boundary moves nothing.
+///
+/// # Cancel safety
+/// The child is killed.
+pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
+    let mut found = Inspection {
+        path: path.to_owned(),
+        ..Inspection::default()
+    };
+    let path = match check::file(path) {
+        Ok(path) => path,
+        Err(check::CheckError::Io { path, source }) => {
+            found.errors.push(format!("{}: {source}", path.display()));
+            return found;
+        }
+        Err(error) => {
+            // It would not be loaded from there; the author wants to know the rest nevertheless.
+            found.errors.push(error.to_string());
+            path.to_owned()
+        }
+    };
+    if let Err(error) = look(&path, &mut found) {
+        found.errors.push(format!("{} {error}", path.display()));
+        return found;
+    }
+    match probe.run(&path, &path).await {
+        Ok(manifest) => found.manifest = Some(manifest),
+        Err(error) => {
+            found.errors.push(error.to_string());
+            return found;
+        }
+    }
+    let arguments = [
+        "toolbox-host".into(),
+        "--inspect".into(),
+        path.clone().into_os_string(),
+    ];
+    let program = probe.program().into_os_string();
+    match probe::ask::<Answer<Inspection>>((&program, &arguments), &probe.env, LIMIT, &path).await {
+        Ok(Answer::Ok(more)) => {
+            found.tools = more.tools;
+            found.errors.extend(more.errors);
+            found.warnings.extend(more.warnings);
+        }
+        Ok(Answer::Err(error)) => found.errors.push(error),
+        Err(error) => {
+            found.errors.push(format!(
+                "it loads, and then fails while it is opened, lists its tools or is closed: {error}"
+            ));
+        }
+    }
+    found
+}
+
+/// What can be seen without loading it.
+fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
+    let Some(file) = elf::File::open(path).map_err(|e| e.to_string())? else {
+        return Err("is not a shared library of this kind of machine".to_owned());
+    };
+    file.whole()?;
+    let more: Vec<String> = file
+        .exports()
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|name| name != ENTRY_SYMBOL)
+        .collect();
+    if !more.is_empty() {
+        let shown = more
+            .iter()
+            .take(5)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        found.warnings.push(format!(
+            "it exports {} symbols besides {ENTRY_SYMBOL} ({shown}{}), which can collide with those of other plugins; \
+             build with -fvisibility=hidden",
+            more.len(),
+            if more.len() > 5 { ", ..." } else { "" }
+        ));
+    }
+    Ok(())
+}
+
+/// The child's side of [`inspect`]: opens the toolbox, lists its tools and closes it.
+#[must_use]
+pub fn child_main(file: &Path) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let answer = match (Library::load(file, file), runtime) {
+        (Ok(library), Ok(runtime)) => Answer::Ok(runtime.block_on(open(Arc::new(library)))),
+        (Err(error), _) => Answer::Err(error.to_string()),
+        (_, Err(error)) => Answer::Err(error.to_string()),
+    };
+    probe::reply(&answer)
+}
+
+async fn open(library: Arc<Library>) -> Inspection {
+    let mut found = Inspection::default();
+    let manifest = Arc::clone(library.manifest());
+    for (key, value) in [
+        ("version", &manifest.version),
+        ("description", &manifest.description),
+        ("licence", &manifest.licence),
+    ] {
+        if value.is_empty() {
+            found.warnings.push(format!("the manifest has no `{key}`"));
+        }
+    }
+    if let Err(error) = check_config(&manifest, &ToolboxConfig::default()) {
+        found.warnings.push(format!(
+            "it needs configuration, so it was not opened and its tools are unknown: {error}"
+        ));
+        return found;
+    }
+    let open = Open {
+        generation: 1,
+        config: "{}".to_owned(),
+        stop_epoch: 0,
+        limits: Limits::default(),
+    };
+    let toolbox = match InProcess::open(library, open, Arc::new(Silence)).await {
+        Ok(toolbox) => toolbox,
+        Err(failure) => {
+            found
+                .errors
+                .push(format!("it does not open with an empty configuration: {failure}"));
+            return found;
+        }
+    };
+    match toolbox.tools().await {
+        Ok(set) => {
+            found.errors.extend(set.dropped.iter().map(ToString::to_string));
+            found.warnings.extend(set.unknown.iter().map(ToString::to_string));
+            if set.tools.is_empty() {
+                found.warnings.push("it has no tool that can be used".to_owned());
+            }
+            found.tools = set.tools.iter().map(|tool| tool.definition.clone()).collect();
+            found.warnings.extend(found.tools.iter().flat_map(advice));
+        }
+        Err(failure) => found.errors.push(failure.to_string()),
+    }
+    if !toolbox.close().await {
+        found
+            .errors
+            .push("close() does not return within 10 s; it should end and join its threads".to_owned());
+    }
+    let counts = toolbox.counts();
+    if counts.dropped_events > 0 || counts.unknown_completions > 0 {
+        found.errors.push(
+            "it sends events that are no JSON objects with a `kind`, or completes runs that never were"
+                .to_owned(),
+        );
+    }
+    found
+}
+
+/// What a model that reads this tool will miss.
+fn advice(tool: &ToolDefinition) -> Vec<String> {
+    let mut advice = Vec::new();
+    if tool.description.trim().is_empty() {
+        advice.push(format!(
+            "tool `{}` has no description: a model chooses by it",
+            tool.name
+        ));
+    }
+    let properties = tool.argument_schema.get("properties").and_then(Value::as_object);
+    let bare = |schema: &Value| {
+        schema.is_object() && schema.get("description").is_none() && schema.get("$ref").is_none()
+    };
+    let missing: Vec<&str> = properties
+        .into_iter()
+        .flatten()
+        .filter(|(_, schema)| bare(schema))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if !missing.is_empty() {
+        advice.push(format!(
+            "tool `{}` does not describe its arguments: {}",
+            tool.name,
+            missing.join(", ")
+        ));
+    }
+    advice
+}
+
+struct Silence;
+
+impl HostServices for Silence {
+    fn event(&self, _: &Origin, _: Event) {}
+
+    fn request(&self, _: &Origin, _: Request) {}
+}

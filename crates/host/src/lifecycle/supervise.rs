@@ -1,0 +1,250 @@
+//! What happens when a toolbox's process dies: out of service at once, started again after a while, parked when it dies
+//! too often.
+//!
+//! A restart is a new generation and goes the way of a reload, so neither the engine nor the registry knows of it. The
+//! hardware is the keeper's business and at rest, as far as can be, before a restart. Read [`watch`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use ovos_toolbox_wire::{Event, Severity};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::contract::hosted::{Death, Hosted};
+use crate::contract::services::{HostServices, Origin};
+use crate::lifecycle::manager::Inner;
+use crate::lifecycle::reload;
+use crate::lifecycle::status::State;
+
+/// Deaths are counted over this long.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// How the processes of one toolbox fared.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Health {
+    pub(crate) restarts: u64,
+    /// How the last one died.
+    pub(crate) last: Option<String>,
+    /// When the last ones died or did not open; nothing older than the window, and no more than `max_failures` allows.
+    failures: VecDeque<Instant>,
+    /// Failures in a row, for the length of the next wait.
+    streak: u32,
+}
+
+impl Health {
+    /// Notes a failure; true when it was one too many.
+    fn failed(&mut self, reason: &str, now: Instant, max_failures: u32) -> bool {
+        self.last = Some(reason.to_owned());
+        // One that lived for the length of the window begins again.
+        if self
+            .failures
+            .back()
+            .is_some_and(|last| now.duration_since(*last) > WINDOW)
+        {
+            self.streak = 0;
+        }
+        self.streak = self.streak.saturating_add(1);
+        self.failures.push_back(now);
+        while let Some(oldest) = self.failures.front()
+            && (now.duration_since(*oldest) > WINDOW || self.failures.len() > 1001)
+        {
+            self.failures.pop_front();
+        }
+        max_failures > 0 && self.failures.len() >= max_failures as usize
+    }
+
+    /// How long the next restart waits.
+    fn wait(&self, first: Duration, max: Duration) -> Duration {
+        let doublings = self.streak.saturating_sub(1).min(20);
+        first.saturating_mul(1 << doublings).min(max)
+    }
+
+    /// Starts to count anew, after a reload.
+    pub(crate) fn forgive(&mut self) {
+        self.failures.clear();
+        self.streak = 0;
+    }
+}
+
+/// Looks after a copy that serves, until it or the service ends.
+pub(crate) async fn watch(manager: Arc<Inner>, origin: Origin, died: BoxFuture<'static, Option<Death>>) {
+    let death = tokio::select! {
+        death = died => death,
+        () = manager.stop.cancelled() => return,
+    };
+    if let Some(death) = death {
+        bring_back(&manager, &origin, &death).await;
+    }
+}
+
+/// Takes a dead copy out of service and puts a new one into its place.
+async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
+    let Some(instance) = take_out(manager, origin) else {
+        return;
+    };
+    let id = &*origin.toolbox_id;
+    tracing::error!(
+        toolbox = id,
+        generation = origin.generation,
+        reason = death.reason,
+        moving = death.moving,
+        "the toolbox died"
+    );
+    tell(
+        manager,
+        origin,
+        "toolbox_crashed",
+        Severity::Error,
+        json!({ "reason": death.reason, "moving": death.moving, "generation": origin.generation }),
+    );
+    let mut too_often = fail(manager, id, &death.reason);
+    let mut reason = death.reason.clone();
+    // Also waits for its hardware to be at rest.
+    manager.retire(instance).await;
+    loop {
+        if too_often {
+            return park(manager, origin, &reason);
+        }
+        let wait = {
+            let mut book = manager.book();
+            let health = book.health.entry(id.to_owned()).or_default();
+            health.wait(manager.settings.first_restart, manager.settings.max_restart)
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = manager.stop.cancelled() => return,
+        }
+        // Not beside a reload, which may be about to replace it.
+        let _turn = manager.turn.lock().await;
+        let (source, config) = {
+            let book = manager.book();
+            let Some(slot) = book.slots.get(id).filter(|slot| slot.instance.origin() == origin) else {
+                return;
+            };
+            (slot.source.clone(), slot.config.clone())
+        };
+        if manager.stop.is_cancelled() {
+            return;
+        }
+        match reload::open(manager, &source, &config).await {
+            Ok(slot) => {
+                let origin = slot.instance.origin().clone();
+                let restarts = {
+                    let mut book = manager.book();
+                    let health = book.health.entry(id.to_owned()).or_default();
+                    health.restarts += 1;
+                    health.restarts
+                };
+                reload::install(manager, slot);
+                tracing::warn!(
+                    toolbox = id,
+                    generation = origin.generation,
+                    restarts,
+                    "the toolbox was started again"
+                );
+                let data = json!({ "generation": origin.generation, "restarts": restarts });
+                return tell(manager, &origin, "toolbox_restarted", Severity::Warning, data);
+            }
+            Err(why) => {
+                tracing::error!(toolbox = id, reason = why, "the toolbox does not start again");
+                too_often = fail(manager, id, &why);
+                reason = why;
+            }
+        }
+    }
+}
+
+/// Makes calls wait, if the copy is the one that serves.
+fn take_out(manager: &Inner, origin: &Origin) -> Option<Arc<dyn Hosted>> {
+    let mut book = manager.book();
+    let slot = book.slots.get_mut(&*origin.toolbox_id)?;
+    if slot.instance.origin() != origin || !slot.serves() {
+        return None;
+    }
+    slot.state = State::Reloading;
+    let taken = Arc::clone(&slot.instance);
+    manager.publish(book);
+    Some(taken)
+}
+
+/// Notes a failure; true when it was one too many.
+fn fail(manager: &Inner, id: &str, reason: &str) -> bool {
+    let mut book = manager.book();
+    let health = book.health.entry(id.to_owned()).or_default();
+    health.failed(reason, Instant::now(), manager.settings.max_failures)
+}
+
+/// Leaves a toolbox alone until a reload.
+fn park(manager: &Inner, origin: &Origin, reason: &str) {
+    let id = &*origin.toolbox_id;
+    let why = format!(
+        "its process died {} times within a minute (service.max_failures), the last time: {reason}; reload it to try \
+         again",
+        manager.settings.max_failures
+    );
+    {
+        let mut book = manager.book();
+        let Some(slot) = book
+            .slots
+            .get_mut(id)
+            .filter(|slot| slot.instance.origin() == origin)
+        else {
+            return;
+        };
+        slot.state = State::Failed(why.clone());
+        // The next reload counts from zero.
+        book.health.entry(id.to_owned()).or_default().forgive();
+        manager.publish(book);
+    }
+    tracing::error!(toolbox = id, reason = why, "the toolbox is left alone");
+    tell(
+        manager,
+        origin,
+        "toolbox_failed",
+        Severity::Error,
+        json!({ "reason": why }),
+    );
+}
+
+fn tell(manager: &Inner, origin: &Origin, kind: &str, severity: Severity, data: Value) {
+    let event = Event {
+        kind: kind.to_owned(),
+        severity,
+        data: Some(data),
+    };
+    manager.services.event(origin, event);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest_and_start_again_after_a_quiet_minute() {
+        let (mut health, start) = (Health::default(), Instant::now());
+        let (first, max) = (Duration::from_millis(200), Duration::from_secs(30));
+        let mut waits = Vec::new();
+        for second in 0..10 {
+            assert!(!health.failed("x", start + Duration::from_secs(second), 0));
+            waits.push(health.wait(first, max).as_millis());
+        }
+        assert_eq!(
+            waits,
+            [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]
+        );
+        health.failed("x", start + Duration::from_secs(100), 0);
+        assert_eq!(health.wait(first, max), first);
+    }
+
+    #[test]
+    fn too_often_is_within_a_minute() {
+        let (mut health, start) = (Health::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut fails = |seconds| health.failed("x", at(seconds), 3);
+        assert_eq!([fails(0), fails(40), fails(70)], [false, false, false]);
+        assert_eq!([fails(90), fails(200)], [true, false]);
+    }
+}

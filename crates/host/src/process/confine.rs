@@ -1,0 +1,318 @@
+//! What a toolbox's process may reach beside its own memory.
+//!
+//! Owns the confinement on both sides: [`Confine`] is what the configuration asks for, and the process puts it on itself
+//! while it has one thread and no foreign code. It is all or nothing: what this kernel cannot enforce is an error, and the
+//! toolbox is not loaded. What is allowed without being named stands in the tables below. Read [`Confine::put_on`].
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+use serde::{Deserialize, Serialize};
+
+/// What can be read without being named: libraries, what they are found and configured by, time zones, certificates,
+/// what is known of the machine. No home, no `/etc` as a whole, nothing below `/run`, `/var` or `/tmp`.
+const READABLE: &[&str] = &[
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/bin",
+    "/sbin",
+    "/proc",
+    "/sys",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl",
+    "/etc/timezone",
+    // What the files above often are links to.
+    "/run/systemd/resolve",
+];
+
+/// Devices that every program may use: they lead nowhere.
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+
+/// Guards files against truncation too (Linux 6.2); with an older one "read only" would not be.
+const NEEDED: ABI = ABI::V3;
+
+/// The newest version whose guards are added where the kernel has them: `ioctl` on devices (5), signals to others (6).
+const KNOWN: ABI = ABI::V6;
+
+/// Files that a confined process may have open.
+const OPEN_FILES: u64 = 1024;
+
+/// What root keeps: what concerns files, which the rules above bound, and priorities.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::SYS_NICE)
+    .union(CapabilitySet::IPC_LOCK);
+
+/// What root keeps beside that where it may use the network.
+const KEPT_FOR_NETWORK: CapabilitySet = CapabilitySet::NET_ADMIN
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::NET_BROADCAST)
+    .union(CapabilitySet::NET_RAW);
+
+/// What a toolbox's process may reach. Nothing else, beside what every program needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confine {
+    /// Files and folders it may read, write, create and remove.
+    pub paths_rw: Vec<PathBuf>,
+    /// Files and folders it may read, and programs in them it may run.
+    pub paths_ro: Vec<PathBuf>,
+    /// Whether it may open sockets: to other machines, and to programs on this one.
+    pub network: bool,
+    /// Device files, or folders of them, it may read, write and control.
+    pub devices: Vec<PathBuf>,
+}
+
+/// Why a process cannot be confined. Nothing foreign was loaded.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfineError {
+    /// No Landlock, or too old a one.
+    #[error(
+        "this kernel cannot confine a process to `paths_rw`, `paths_ro` and `devices`: it takes Linux 6.2 or newer with \
+         Landlock among its security modules ({0}); remove `confine` from the toolbox's section to load it unconfined"
+    )]
+    Landlock(String),
+    /// No seccomp, or not on this processor.
+    #[error(
+        "this machine cannot keep a process from the network ({0}); set `confine.network` to true, or remove `confine` \
+         from the toolbox's section"
+    )]
+    Network(String),
+    /// The rest.
+    #[error("confine the process: {what}: {source}")]
+    System {
+        what: &'static str,
+        source: std::io::Error,
+    },
+}
+
+impl Confine {
+    /// Its form on the command line of the process. Paths come from JSON and are Unicode.
+    pub(crate) fn to_argument(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// # Errors
+    /// The text is none of ours.
+    pub(crate) fn from_argument(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|e| format!("--confine: {e}"))
+    }
+
+    /// Confines this process, which will load `plugin`. Returns the paths that do not exist, to which there is no access
+    /// even when they appear later.
+    ///
+    /// Threads that exist already would stay free, so this has to come first.
+    ///
+    /// # Errors
+    /// See [`ConfineError`]; the process may be confined in part then, and must load nothing.
+    pub(crate) fn put_on(&self, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
+        let files = getrlimit(Resource::Nofile);
+        let most = files.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+        limit(Resource::Nofile, most, "limit its open files")?;
+        self.drop_capabilities()?;
+        let (rules, missing) = self.rules(plugin).map_err(landlocked)?;
+        let status = rules.restrict_self().map_err(landlocked)?;
+        match status {
+            RestrictionStatus {
+                ruleset: RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
+                no_new_privs: true,
+                ..
+            } => {}
+            other => return Err(ConfineError::Landlock(format!("{:?}", other.ruleset))),
+        }
+        if !self.network {
+            forbid_sockets()?;
+        }
+        Ok(missing)
+    }
+
+    fn rules(&self, plugin: &Path) -> Result<(RulesetCreated, Vec<PathBuf>), landlock::RulesetError> {
+        let ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_all(NEEDED))?
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(KNOWN))?
+            .scope(Scope::Signal)?;
+        let ruleset = if self.network {
+            ruleset
+        } else {
+            // No socket can be opened either; this is the second lock on the same door.
+            ruleset.handle_access(AccessNet::from_all(KNOWN))?
+        };
+        let mut missing = Vec::new();
+        let mut rules = Rules(ruleset.create()?);
+        let read = AccessFs::from_read(KNOWN);
+        let write = AccessFs::from_write(NEEDED) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+        let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir;
+        for path in READABLE {
+            rules.allow(Path::new(path), read)?;
+        }
+        for path in DEVICES {
+            rules.allow(Path::new(path), device)?;
+        }
+        // This program too: it starts itself again to bring the hardware to rest.
+        for path in [plugin, Path::new("/proc/self/exe")] {
+            rules.allow(path, read)?;
+        }
+        for (paths, access) in [
+            (&self.paths_ro, read),
+            (&self.paths_rw, read | write),
+            (&self.devices, device | AccessFs::IoctlDev),
+        ] {
+            for path in paths {
+                if !rules.allow(path, access)? {
+                    missing.push(path.clone());
+                }
+            }
+        }
+        Ok((rules.0, missing))
+    }
+
+    fn drop_capabilities(&self) -> Result<(), ConfineError> {
+        let kept = if self.network {
+            KEPT | KEPT_FOR_NETWORK
+        } else {
+            KEPT
+        };
+        let system = |source: rustix::io::Errno| ConfineError::System {
+            what: "drop capabilities",
+            source: source.into(),
+        };
+        let had = capabilities(None).map_err(system)?;
+        let sets = CapabilitySets {
+            effective: had.effective & kept,
+            permitted: had.permitted & kept,
+            inheritable: CapabilitySet::empty(),
+        };
+        set_capabilities(None, sets).map_err(system)
+    }
+}
+
+/// Confines a process that only inspects a file: it changes no file and opens no connection, as far as this kernel can
+/// enforce that. Which toolbox the file holds, and so what the configuration allows it, is not known yet.
+pub(crate) fn put_on_probe() {
+    let writes = || {
+        let ruleset = Ruleset::default()
+            .handle_access(AccessFs::from_write(KNOWN))?
+            .handle_access(AccessNet::from_all(KNOWN))?
+            .scope(Scope::Signal)?;
+        let mut rules = Rules(ruleset.create()?);
+        for path in DEVICES {
+            rules.allow(Path::new(path), AccessFs::WriteFile.into())?;
+        }
+        rules.0.restrict_self()
+    };
+    _ = no_core();
+    _ = rustix::thread::set_no_new_privs(true);
+    if let Err::<_, landlock::RulesetError>(error) = writes() {
+        tracing::debug!(%error, "a file is tried out with the rights of the service");
+    }
+    _ = forbid_sockets();
+}
+
+/// A core file would hold what the toolbox knows, and writing it would hold up the safe stop after a crash.
+pub(crate) fn no_core() -> std::io::Result<()> {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    Ok(setrlimit(Resource::Core, none)?)
+}
+
+struct Rules(RulesetCreated);
+
+impl Rules {
+    /// False where there is no such path.
+    fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<bool, landlock::RulesetError> {
+        let Ok(there) = PathFd::new(path) else {
+            return Ok(false);
+        };
+        let access = if path.is_dir() {
+            access
+        } else {
+            access & AccessFs::from_file(KNOWN)
+        };
+        (&mut self.0).add_rule(PathBeneath::new(there, access))?;
+        Ok(true)
+    }
+}
+
+fn landlocked(error: landlock::RulesetError) -> ConfineError {
+    ConfineError::Landlock(match error {
+        // What it says is a list of bits.
+        landlock::RulesetError::HandleAccesses(_) => "this one has none, or an older one".to_owned(),
+        other => other.to_string(),
+    })
+}
+
+fn limit(resource: Resource, most: u64, what: &'static str) -> Result<(), ConfineError> {
+    let both = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    setrlimit(resource, both).map_err(|source| ConfineError::System {
+        what,
+        source: source.into(),
+    })
+}
+
+/// Makes `socket` fail with EACCES, whatever it is for: UDP, which Landlock does not know, as well as a socket file of a
+/// program on this machine, which may do for the process what it cannot do itself. Pairs of connected sockets are no way
+/// out and stay. So are the calls through which a socket could be had without `socket`.
+#[cfg(target_pointer_width = "64")]
+fn forbid_sockets() -> Result<(), ConfineError> {
+    use seccompiler::{SeccompAction, SeccompFilter};
+
+    let trouble = |error: &dyn std::fmt::Display| ConfineError::Network(error.to_string());
+    let mut calls = vec![libc::SYS_socket, libc::SYS_io_uring_setup];
+    if cfg!(target_arch = "x86_64") {
+        /// The same calls of the x32 ABI, where the kernel has one.
+        const X32: i64 = 0x4000_0000;
+        calls.extend([libc::SYS_socket | X32, libc::SYS_io_uring_setup | X32]);
+    }
+    let rules = calls.into_iter().map(|call| (call, Vec::new())).collect();
+    let arch = std::env::consts::ARCH.try_into();
+    let arch = arch.map_err(|e: seccompiler::BackendError| trouble(&e))?;
+    let denied = SeccompAction::Errno(libc::EACCES.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, arch).map_err(|e| trouble(&e))?;
+    let program: seccompiler::BpfProgram = filter
+        .try_into()
+        .map_err(|e: seccompiler::BackendError| trouble(&e))?;
+    seccompiler::apply_filter(&program).map_err(|e| trouble(&e))
+}
+
+#[cfg(not(target_pointer_width = "64"))]
+fn forbid_sockets() -> Result<(), ConfineError> {
+    let why = "filters of system calls are made for 64-bit processors only";
+    Err(ConfineError::Network(why.to_owned()))
+}

@@ -1,0 +1,161 @@
+//! Starts the processes of toolboxes, from one thread that lives as long as the service.
+//!
+//! The kernel ends a child with PDEATHSIG when the *thread* that started it ends (measured), and threads of a runtime come
+//! and go: so none of them may start a child that has to live on. Owns also what such a process is given: its task, its
+//! environment, nothing else. Read [`spawn`] and [`Program`].
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::process::confine::Confine;
+
+/// Variables of the service that its toolboxes may see, where the configuration's `env` adds no more: what programs need
+/// to find their files and to speak the user's language. Everything else may hold a secret.
+const ALLOWED: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LD_LIBRARY_PATH",
+    "LOGNAME",
+    "PATH",
+    "RUST_BACKTRACE",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+];
+
+/// The program that hosts toolboxes, and what its processes find in their environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    pub(crate) path: OsString,
+    /// Added to what is allowed from the service's own.
+    pub(crate) env: BTreeMap<String, String>,
+    /// What its processes may reach; everything the service may, where there is none.
+    pub(crate) confine: Option<Confine>,
+}
+
+impl Program {
+    /// `program toolbox-host TASK FILE`, in a process group of its own: a Ctrl-C on the terminal is for the service, which
+    /// brings its toolboxes to rest before it ends them.
+    pub(crate) fn command(&self, task: &str, file: &Path) -> Command {
+        let mut command = Command::new(&self.path);
+        command.args([OsStr::new("toolbox-host"), OsStr::new(task), file.as_os_str()]);
+        if let Some(confine) = &self.confine {
+            command.arg("--confine").arg(confine.to_argument());
+        }
+        command
+            .env_clear()
+            .envs(allowed_environment())
+            .envs(&self.env)
+            .process_group(0);
+        command
+    }
+}
+
+/// What a process that loads foreign code may see of the service's environment.
+pub(crate) fn allowed_environment() -> impl Iterator<Item = (OsString, OsString)> {
+    let is_allowed = |name: &OsStr| {
+        name.to_str()
+            .is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
+    };
+    std::env::vars_os().filter(move |(name, _)| is_allowed(name))
+}
+
+/// A standard input that holds a text: a file in memory, which unlike a pipe never blocks the writer when the process does
+/// not read.
+pub(crate) fn input(text: &str) -> io::Result<Stdio> {
+    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+struct Job {
+    command: Command,
+    tell: Box<dyn FnOnce(io::Result<Child>) + Send>,
+}
+
+/// Starts a process. `tell` is called on the spawner's thread and must return at once.
+pub(crate) fn spawn(command: Command, tell: impl FnOnce(io::Result<Child>) + Send + 'static) {
+    /// `None` when the thread could not be had. Not bounded: its jobs take a millisecond each, and there is one for each
+    /// toolbox that is opened or brought to rest.
+    static SPAWNER: OnceLock<Option<Sender<Job>>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (jobs, queue) = channel::<Job>();
+        let thread = thread::Builder::new()
+            .name("tb-spawner".to_owned())
+            .spawn(move || {
+                for mut job in queue {
+                    (job.tell)(job.command.spawn());
+                }
+            });
+        thread.ok().map(|_| jobs)
+    });
+    let job = Job {
+        command,
+        tell: Box::new(tell),
+    };
+    let refused = match spawner {
+        Some(jobs) => jobs.send(job).err().map(|refused| refused.0),
+        None => Some(job),
+    };
+    if let Some(job) = refused {
+        (job.tell)(Err(io::Error::other(
+            "the thread that starts processes is not there",
+        )));
+    }
+}
+
+/// As [`spawn`], waiting for the process to be there.
+pub(crate) fn spawn_now(command: Command) -> io::Result<Child> {
+    let (tell, told) = channel();
+    spawn(command, move |spawned| drop(tell.send(spawned)));
+    told.recv()
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that starts processes ended")))
+}
+
+pub(crate) fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pipe takes 64 KiB and then waits.
+    #[test]
+    fn a_text_longer_than_a_pipe_reaches_a_process_that_reads_late() {
+        let text = "x".repeat(1 << 20);
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "sleep 0.1; wc -c"])
+            .stdin(input(&text).unwrap());
+        let said = command.output().unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&said.stdout).trim(),
+            "1048576",
+            "{said:?}"
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! The sending half of a socket between the service and a toolbox's process.
+//!
+//! Sends at once, from any thread, and never blocks it: what the socket does not take is kept, and the thread that polls
+//! the socket sends the rest. Knows no frame but its bytes. Read [`Outlet`].
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+
+/// Past this, what may be lost (log lines, progress, bus messages) is not kept.
+const MAX_CHATTER: usize = 1 << 20;
+
+/// Past this, nothing new is begun: calls are refused as when there are too many of them.
+const MAX_BACKLOG: usize = 64 << 20;
+
+/// The socket itself may block, for the thread that reads it. A peer that is gone is an error, never a signal.
+const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+
+/// Wakes a thread that polls it.
+#[derive(Debug)]
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    pub(crate) fn new() -> std::io::Result<Arc<Self>> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Arc::new(Self(fd)))
+    }
+
+    pub(crate) fn ring(&self) {
+        // Fails only when it was rung 2^64 times without a read.
+        _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    /// Takes all rings since the last time.
+    pub(crate) fn hush(&self) {
+        let mut count = [0; 8];
+        _ = rustix::io::read(&self.0, &mut count);
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Sends bytes without ever blocking.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    stream: UnixStream,
+    state: Mutex<State>,
+    bell: Arc<Bell>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What the socket did not take yet. Bounded by its senders: starts and questions by `MAX_BACKLOG`, the rest by
+    /// `MAX_CHATTER`.
+    backlog: Vec<u8>,
+    sent: usize,
+    starts: u64,
+    broken: bool,
+}
+
+impl Outlet {
+    /// `bell` wakes the thread that calls [`Outlet::flush`].
+    pub(crate) fn new(stream: UnixStream, bell: Arc<Bell>) -> Self {
+        Self {
+            stream,
+            state: Mutex::default(),
+            bell,
+        }
+    }
+
+    /// Sends bytes after those that were sent before.
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        self.send_under(bytes, &mut self.state.lock());
+    }
+
+    /// Sends what may be lost; false when it was.
+    pub(crate) fn chatter(&self, bytes: &[u8]) -> bool {
+        let mut state = self.state.lock();
+        let fits = state.backlog.len() - state.sent < MAX_CHATTER;
+        if fits {
+            self.send_under(bytes, &mut state);
+        }
+        fits
+    }
+
+    /// Sends a start, and counts it before another thread can send an order that refers to it.
+    pub(crate) fn start(&self, bytes: &[u8]) {
+        let mut state = self.state.lock();
+        state.starts += 1;
+        self.send_under(bytes, &mut state);
+    }
+
+    /// Whether so much waits for the socket that nothing new should be begun.
+    pub(crate) fn is_full(&self) -> bool {
+        let state = self.state.lock();
+        state.backlog.len() - state.sent >= MAX_BACKLOG
+    }
+
+    /// Starts sent so far.
+    pub(crate) fn starts(&self) -> u64 {
+        self.state.lock().starts
+    }
+
+    /// Whether something waits for the socket.
+    pub(crate) fn is_behind(&self) -> bool {
+        let state = self.state.lock();
+        !state.broken && state.sent < state.backlog.len()
+    }
+
+    /// Sends what waits, as far as the socket takes it.
+    pub(crate) fn flush(&self) {
+        let mut state = self.state.lock();
+        let State {
+            backlog,
+            sent,
+            broken,
+            ..
+        } = &mut *state;
+        while *sent < backlog.len() && !*broken {
+            match send(&self.stream, &backlog[*sent..], FLAGS) {
+                Ok(count) => *sent += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                // The reader of this socket finds out and ends the connection.
+                Err(_) => *broken = true,
+            }
+        }
+        *backlog = Vec::new();
+        *sent = 0;
+    }
+
+    fn send_under(&self, bytes: &[u8], state: &mut State) {
+        if state.broken {
+            return;
+        }
+        let mut rest = bytes;
+        while state.sent == state.backlog.len() && !rest.is_empty() {
+            match send(&self.stream, rest, FLAGS) {
+                Ok(count) => rest = &rest[count..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => {
+                    state.broken = true;
+                    return;
+                }
+            }
+        }
+        if !rest.is_empty() {
+            let sent = state.sent;
+            state.backlog.drain(..sent);
+            state.sent = 0;
+            state.backlog.extend_from_slice(rest);
+            self.bell.ring();
+        }
+    }
+}
+
+impl AsFd for Outlet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn what_the_socket_does_not_take_follows_in_order_and_nobody_waits() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let outlet = Arc::new(Outlet::new(ours, Bell::new().unwrap()));
+        let block = vec![7u8; 300_000];
+        for number in 0..10u8 {
+            outlet.send(&[number]);
+            outlet.send(&block);
+        }
+        assert!(outlet.is_behind());
+        assert!(!outlet.chatter(b"lost"), "too much waits already");
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            let mut piece = vec![0; 65_536];
+            while all.len() < 10 * 300_001 {
+                let count = theirs.read(&mut piece).unwrap();
+                all.extend_from_slice(&piece[..count]);
+            }
+            all
+        });
+        while outlet.is_behind() {
+            outlet.flush();
+            std::thread::yield_now();
+        }
+        let all = reader.join().unwrap();
+        for (number, piece) in all.chunks(300_001).enumerate() {
+            assert_eq!(usize::from(piece[0]), number);
+        }
+    }
+
+    #[test]
+    fn what_waits_is_bounded_in_bytes() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let outlet = Outlet::new(ours, Bell::new().unwrap());
+        let block = vec![7u8; MAX_BACKLOG / 4];
+        let mut sent = 0;
+        while !outlet.is_full() {
+            outlet.start(&block);
+            sent += 1;
+            assert!(sent <= 5, "it is never full");
+        }
+        assert!(sent >= 4, "it is full with {sent} of 4 blocks");
+    }
+
+    #[test]
+    fn a_socket_whose_other_end_is_gone_swallows() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        let outlet = Outlet::new(ours, Bell::new().unwrap());
+        outlet.send(b"nobody hears this");
+        assert!(!outlet.is_behind());
+    }
+}

@@ -1,0 +1,78 @@
+//! The log of a toolbox's process: every line goes to the service, which writes it.
+//!
+//! Both the toolbox's own lines (target `toolbox::<id>`) and those of the code that hosts it. Read [`install`].
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use ovos_toolbox_abi::level;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+
+use crate::transport::serve::Host;
+
+/// Sends what is logged in this process through `host` from now on.
+pub(crate) fn install(host: Arc<Host>) {
+    let subscriber = tracing_subscriber::registry().with(Lines(host));
+    // It is the only one: this process has just begun.
+    _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+struct Lines(Arc<Host>);
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let data = event.metadata();
+        let ours = data.target().starts_with("toolbox::");
+        // From other crates only `info` and above: the service's filter is not known here.
+        if !ours && *data.level() > Level::INFO {
+            return;
+        }
+        let mut line = Line::default();
+        event.record(&mut line);
+        let level = match *data.level() {
+            Level::ERROR => level::ERROR,
+            Level::WARN => level::WARN,
+            Level::INFO => level::INFO,
+            Level::DEBUG => level::DEBUG,
+            Level::TRACE => level::TRACE,
+        };
+        let target = if ours {
+            line.origin
+        } else {
+            data.target().to_owned()
+        };
+        let message = if ours {
+            line.message
+        } else {
+            line.message + &line.rest
+        };
+        self.0.log(u16::try_from(level).unwrap_or(3), target, message);
+    }
+}
+
+#[derive(Default)]
+struct Line {
+    message: String,
+    origin: String,
+    /// ` key=value` for every other field.
+    rest: String,
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => value.clone_into(&mut self.message),
+            "origin" => value.clone_into(&mut self.origin),
+            // The service knows both.
+            "toolbox" | "generation" => {}
+            name => drop(write!(self.rest, " {name}={value}")),
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}

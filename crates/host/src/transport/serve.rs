@@ -1,0 +1,183 @@
+//! The child's side of `isolation: process`: one toolbox, hosted for a service at the other end of two sockets.
+//!
+//! Owns the process: what it keeps open, when it ends, and that nothing moves when the service is gone. The toolbox itself
+//! is an `InProcess` like any other. Each socket has a thread that does nothing else, and the runtime on the main thread
+//! never runs plugin code. Read [`child_main`] and [`Control`].
+
+mod host;
+mod lane;
+
+use std::convert::Infallible;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::ffi::load::Library;
+use crate::process::confine::{self, Confine};
+use crate::transport::frame::{Hello, Notice, PROTOCOL};
+use crate::transport::process_log;
+pub(crate) use host::Host;
+use lane::Control;
+
+/// How long `safe_stop` may take.
+pub(crate) const SAFE_STOP: Duration = Duration::from_secs(5);
+/// Past this it ends its own process: the service that would do it may be gone, and the device must be free again.
+const SAFE_STOP_ENDS: Duration = Duration::from_secs(6);
+
+/// How often the child looks whether it still hears the service, while something moves.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Hosts the toolbox in `file`, confined as it says there, until the service says that it should close, or is gone.
+#[must_use]
+pub fn child_main(file: &Path, confine: Option<&str>) -> ExitCode {
+    match serve(file, confine) {
+        Ok(never) => match never {},
+        Err(error) => fail(&format!("host {}: {error}", file.display())),
+    }
+}
+
+/// Brings the hardware of the toolbox in `file` to rest; its configuration comes through stdin.
+#[must_use]
+pub fn safe_stop_main(file: &Path, confine: Option<&str>) -> ExitCode {
+    if let Err(error) = put_on(confine, file) {
+        return fail(&format!("safe_stop was not called: {error}"));
+    }
+    let limit = thread::Builder::new().spawn(|| {
+        thread::sleep(SAFE_STOP_ENDS);
+        _ = fail("safe_stop did not return");
+        kill_self();
+    });
+    if let Err(error) = limit {
+        return fail(&format!(
+            "safe_stop was not called: its time limit does not start: {error}"
+        ));
+    }
+    let mut config = String::new();
+    if let Err(error) = std::io::stdin().read_to_string(&mut config) {
+        return fail(&format!("read the configuration: {error}"));
+    }
+    match Library::load(file, file) {
+        Ok(library) => match library.safe_stop(&config) {
+            None | Some(Ok(())) => ExitCode::SUCCESS,
+            Some(Err(failure)) => fail(&failure.to_string()),
+        },
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the service reads it there")]
+fn fail(text: &str) -> ExitCode {
+    eprintln!("{text}");
+    ExitCode::FAILURE
+}
+
+/// Not `exit`: the toolbox's threads may still run, and would race with its destructors.
+fn kill_self() -> ! {
+    _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    std::process::abort()
+}
+
+/// Confines this process, which has one thread still.
+fn put_on(confine: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String> {
+    confine::no_core().map_err(|e| format!("forbid core files: {e}"))?;
+    match confine {
+        None => Ok(Vec::new()),
+        Some(text) => Confine::from_argument(text)?
+            .put_on(file)
+            .map_err(|e| e.to_string()),
+    }
+}
+
+fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
+    let (data, control) = take_sockets()?;
+    let confined = put_on(confine, file);
+    let host = Arc::new(Host::new(
+        file,
+        &data,
+        &control,
+        confined.as_ref().err().cloned(),
+    )?);
+    // Before anything else is said or can go wrong (see Notice::Hello).
+    host.say(&Notice::Hello(hello()));
+    process_log::install(host.clone());
+    for path in confined.unwrap_or_default() {
+        tracing::warn!(
+            path = %path.display(),
+            "`confine` names a path that does not exist; there is no access to it, also when it appears, until a reload"
+        );
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let lane = Control {
+        host: host.clone(),
+        stream: control,
+        runtime: runtime.handle().clone(),
+    };
+    thread::Builder::new()
+        .name("control".to_owned())
+        .spawn(move || lane.run())?;
+    let (reader, handle) = (host.clone(), runtime.handle().clone());
+    thread::Builder::new()
+        .name("data".to_owned())
+        .spawn(move || reader.read_data(data, &handle))?;
+    runtime.block_on(async {
+        let mut asked_to_end = signal(SignalKind::terminate())?;
+        asked_to_end.recv().await;
+        host.leave();
+        // The control thread ends the process, and needs the runtime until then.
+        std::future::pending().await
+    })
+}
+
+fn hello() -> Hello {
+    Hello {
+        abi: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        features: Vec::new(),
+    }
+}
+
+/// Takes the two sockets from stdin and stdout, and lets go of everything else that was inherited.
+fn take_sockets() -> std::io::Result<(UnixStream, UnixStream)> {
+    // Only the second net: that the service is gone is seen on the sockets. The signal is caught below.
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    rustix::thread::set_no_new_privs(true)?;
+    close_inherited()?;
+    let data = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    let null = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    // What the toolbox prints goes where the service keeps its last lines.
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    let (data, control) = (UnixStream::from(data), UnixStream::from(control));
+    // The data socket has a thread of its own that waits in it.
+    control.set_nonblocking(true)?;
+    Ok((data, control))
+}
+
+/// Everything the service opens is closed on exec; what others left open in the service may not be.
+fn close_inherited() -> std::io::Result<()> {
+    let numbers = std::fs::read_dir("/proc/self/fd")?
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    // Collected first: the folder itself is open while it is read, and gone after that.
+    let numbers: Vec<i32> = numbers.filter(|number| *number > 2).collect();
+    let is_open = |number: &i32| std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_ok();
+    for number in numbers.into_iter().filter(is_open) {
+        #[expect(unsafe_code, reason = "descriptors that nothing in this process knows of")]
+        // SAFETY: this is the first thing the process does after its arguments were read; it has opened nothing itself
+        // but the folder above, which is closed again, so nothing of ours is closed here.
+        unsafe {
+            rustix::io::close(number);
+        }
+    }
+    Ok(())
+}

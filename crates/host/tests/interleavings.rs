@@ -1,0 +1,111 @@
+//! Every interleaving of what ends a run, on the table of runs itself, explored with loom.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../src/contract/counts.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the crate uses all of it")]
+mod counts;
+
+#[path = "../src/ffi/runs.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the crate uses all of it")]
+mod runs;
+
+/// What `runs.rs` names as `crate::contract`.
+mod contract {
+    pub(crate) use crate::counts;
+}
+
+/// What `runs.rs` names as `crate::ffi`, with loom's lock.
+mod ffi {
+    pub(crate) mod sync {
+        pub(crate) use loom::sync::{Mutex, MutexGuard};
+    }
+}
+
+use counts::Counters;
+use engine::{Ended, RunId};
+use runs::Runs;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use loom::thread;
+use ovos_toolbox_wire::{Completion, Failure};
+
+const RUN: u64 = 1;
+
+/// Something that ends a run, or tries to; true when it took the right to.
+type Ender = fn(&Runs) -> bool;
+
+fn complete(runs: &Runs) -> bool {
+    let ending = runs.take(RUN);
+    let taken = ending.is_some();
+    if let Some(ending) = ending {
+        ending.send(Ended::Reported(Completion::Output(serde_json::Value::Null)));
+    }
+    taken
+}
+
+fn cancel(runs: &Runs) -> bool {
+    runs.cancel(RUN);
+    false
+}
+
+fn lose(runs: &Runs) -> bool {
+    runs.lose(&Failure::new("ToolboxCrashed", "a test"));
+    false
+}
+
+fn begin(runs: &Runs) -> bool {
+    if runs.begin(RUN) {
+        runs.returned(RUN, Ok(()));
+    }
+    false
+}
+
+/// However these interleave, the run ends at most once, and it has ended when one of them was bound to end it.
+fn check(enders: &[Ender], begun: bool) {
+    let enders = enders.to_vec();
+    loom::model(move || {
+        let runs = Runs::new(0, Arc::new(Counters::default()));
+        let waiting = runs.register(RunId(RUN), 0, None).expect("a fresh run");
+        if begun {
+            assert!(runs.begin(RUN));
+            runs.returned(RUN, Ok(()));
+        }
+        let threads: Vec<_> = enders
+            .iter()
+            .map(|&ender| {
+                let runs = runs.clone();
+                thread::spawn(move || ender(&runs))
+            })
+            .collect();
+        let taken = threads.into_iter().map(|thread| thread.join().unwrap());
+        let taken = taken.filter(|taken| *taken).count();
+        assert!(taken <= 1, "the run was completed {taken} times");
+        complete(&runs);
+        runs.lose(&Failure::new("ToolboxClosed", "the end of the test"));
+        assert_eq!(runs.open(), 0, "the run is still open");
+        assert!(
+            waiting.now_or_never().is_some(),
+            "the call was not told that its run has ended"
+        );
+    });
+}
+
+#[test]
+fn a_run_ends_exactly_once_however_its_ends_race() {
+    let rows: [(&[Ender], bool); 5] = [
+        (&[complete, complete], true),
+        (&[complete, cancel, lose], true),
+        (&[complete, lose], true),
+        (&[begin, cancel, complete], false),
+        (&[begin, lose], false),
+    ];
+    for (enders, begun) in rows {
+        check(enders, begun);
+    }
+}

@@ -1,0 +1,153 @@
+//! What has to hold for any arguments, against the schemas that were recorded from pydantic and against schemas of the
+//! input's own. Built for tests and fuzzing only.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a finding panics")]
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use crate::{ArgumentSchema, OutputSchema, Unknown};
+
+/// Bytes to draw from; zeros when they are used up.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else {
+            return 0;
+        };
+        self.0 = rest;
+        first
+    }
+}
+
+struct Known {
+    arguments: ArgumentSchema,
+    output: OutputSchema,
+}
+
+/// The schemas of the recorded tables: models, unions, enums, recursion.
+static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let recorded: Value =
+        serde_json::from_str(include_str!("../tests/data/pydantic_lax.json")).expect("recorded JSON");
+    let tables = recorded["tables"].as_array().expect("tables");
+    let compile = |table: &Value| Known {
+        arguments: ArgumentSchema::compile(&table["schema"]).expect("a recorded schema"),
+        output: OutputSchema::compile(&table["schema"]).expect("a recorded schema"),
+    };
+    tables.iter().map(compile).collect()
+});
+
+/// A refusal says why, and what was prepared once is prepared for good. The first byte chooses: JSON text for a known
+/// schema, a value drawn from the bytes for a known schema, or a schema and arguments, each a line of JSON.
+pub fn prepare(data: &[u8]) {
+    let [how, which, rest @ ..] = data else { return };
+    let known = &KNOWN[usize::from(*which) % KNOWN.len()];
+    match how % 4 {
+        0 | 1 => {
+            if let Ok(value) = serde_json::from_slice(rest) {
+                known.check(value);
+            }
+        }
+        2 => known.check(drawn(&mut Bytes(rest), 5)),
+        _ => own(rest),
+    }
+}
+
+impl Known {
+    fn check(&self, value: Value) {
+        let args = Map::from_iter([("v".to_owned(), value)]);
+        match self.arguments.prepare(&args, Unknown::Drop) {
+            Ok(prepared) => {
+                assert_eq!(
+                    self.arguments.prepare(&prepared, Unknown::Refuse).as_ref(),
+                    Ok(&prepared)
+                );
+                // Defaults and coercion leave nothing that the schema itself would refuse.
+                assert_eq!(self.output.check(&Value::Object(prepared)), Ok(()));
+            }
+            Err(problems) => assert!(!problems.is_empty()),
+        }
+    }
+}
+
+fn own(lines: &[u8]) {
+    let mut lines = lines.splitn(2, |byte| *byte == b'\n');
+    let (Some(schema), Some(args)) = (lines.next(), lines.next()) else {
+        return;
+    };
+    let (Ok(schema), Ok(args)) = (serde_json::from_slice(schema), serde_json::from_slice(args)) else {
+        return;
+    };
+    let Ok(schema) = ArgumentSchema::compile(&schema) else {
+        return;
+    };
+    if let Err(problems) = schema.prepare(&args, Unknown::Drop) {
+        assert!(!problems.is_empty());
+    }
+}
+
+/// A JSON value of at most `depth` levels; every string of bytes is one.
+fn drawn(bytes: &mut Bytes<'_>, depth: usize) -> Value {
+    const TEXTS: [&str; 20] = [
+        "",
+        "true",
+        "off",
+        "1",
+        "-1",
+        "1.5",
+        "1e3",
+        "red",
+        "cat",
+        "dog",
+        "a",
+        "x",
+        "é",
+        " 7 ",
+        "0x10",
+        "1_000",
+        "nan",
+        "2024-01-01",
+        "99999999999999999999",
+        "null",
+    ];
+    const KEYS: [&str; 14] = [
+        "v", "x", "y", "z", "a", "b", "kind", "name", "label", "value", "children", "lives", "weight",
+        "other",
+    ];
+    const NUMBERS: [&str; 10] = [
+        "0.0",
+        "-0.0",
+        "1.0",
+        "0.5",
+        "1e20",
+        "1e400",
+        "9007199254740993",
+        "123456789012345678901234567890",
+        "-1e-400",
+        "1E2",
+    ];
+    match bytes.next() % if depth == 0 { 6 } else { 8 } {
+        0 => Value::Null,
+        1 => Value::Bool(bytes.next().is_multiple_of(2)),
+        2 => Value::from(i64::from(bytes.next()) - 20),
+        3 => serde_json::from_str(NUMBERS[usize::from(bytes.next()) % NUMBERS.len()]).unwrap_or_default(),
+        4 | 5 => Value::from(TEXTS[usize::from(bytes.next()) % TEXTS.len()]),
+        6 => (0..bytes.next() % 5).map(|_| drawn(bytes, depth - 1)).collect(),
+        _ => {
+            let entry = |bytes: &mut Bytes<'_>| {
+                let key = KEYS[usize::from(bytes.next()) % KEYS.len()];
+                (key.to_owned(), drawn(bytes, depth - 1))
+            };
+            Value::Object((0..bytes.next() % 5).map(|_| entry(bytes)).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn arguments() {
+        replay::check("arguments", super::prepare);
+    }
+}
