@@ -902,7 +902,7 @@ fn an_older_host() {
         ptr: std::ptr::null(),
         len: 0,
     };
-    // The table begins with its size, which is what this test is about.
+    // SAFETY: the table begins with its size, which is what this test is about.
     unsafe {
         let opened = functions.open.unwrap()(
             host.as_ptr().cast(),
