@@ -15,13 +15,14 @@ use std::time::{Duration, Instant};
 
 use feetech_sim::{Instruction, Line, Servo};
 use futures_util::StreamExt;
-use robot::action::{Action, Primitive};
+use robot::action::Action;
 use robot::adapter::booster_k1::{self, BoosterK1, BoosterK1Config};
 use robot::adapter::johnny5::{self, Johnny5, Johnny5Config};
 use robot::adapter::{Adapter, Control};
 use robot::dds::Participant;
 use robot::dds::booster::{REQUEST, REQUESTS, RESPONSE, RESPONSES, RpcReqMsg, RpcRespMsg};
 use robot::ros::RosConfig;
+use robot::step::Step;
 use robot::subsystem::Subsystem;
 use rustdds::no_key::{DataWriterCdr, SimpleDataReaderCdr};
 use rustdds::policy::{History, Reliability};
@@ -103,10 +104,11 @@ fn median(mut round: impl FnMut()) -> f64 {
     rounds[ROUNDS / 2]
 }
 
-fn action(subsystem: Subsystem, primitive: Primitive) -> Action {
+fn action(subsystem: Subsystem, step: Step) -> Action {
     Action {
         subsystem,
-        primitive,
+        step,
+        motion: None,
         expected: Duration::from_secs(1),
     }
 }
@@ -133,7 +135,7 @@ fn servos(runtime: &tokio::runtime::Runtime) {
         Johnny5::new("five", &config, capabilities, None, std::sync::Arc::new(|_| ())).expect("a robot");
     runtime.block_on(robot.connect()).expect("a connection");
     let _ = right.take_frames();
-    let (check, control) = (action(Subsystem::Gantry, Primitive::CheckTorque), Control::free());
+    let (check, control) = (action(Subsystem::Gantry, Step::CheckTorque {}), Control::free());
     let adapter = median(|| {
         drop(
             runtime
@@ -178,7 +180,7 @@ fn k1(runtime: &tokio::runtime::Runtime) {
     let k1 = BoosterK1::new("k1", &config, capabilities, None, std::sync::Arc::new(|_| ())).expect("a robot");
     runtime.block_on(k1.connect()).expect("a connection");
     let (test, control) = (
-        action(Subsystem::Base, Primitive::SelfTest { verbose: false }),
+        action(Subsystem::Base, Step::SelfTest { verbose: false }),
         Control::free(),
     );
     let adapter = median(|| drop(runtime.block_on(k1.execute(&test, &control)).expect("an answer")));

@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
-use crate::action::{Action, LiftTarget, Primitive, Velocity};
+use crate::action::{Action, LiftTarget, Motion, Velocity};
 use crate::adapter::ActionError;
 use crate::capability::{Capabilities, Joint};
 use crate::config::Bounds;
+use crate::step::Step;
 use crate::subsystem::Subsystem;
 
 /// The longest that the base is ever driven by one command.
@@ -32,12 +33,12 @@ pub fn check(robot: &str, capabilities: &Capabilities, action: &Action) -> Resul
             what: on.to_string(),
         });
     }
-    if let Some((positions, speed)) = action.primitive.joints() {
-        check_speed(speed)?;
-        return check_positions(robot, capabilities, on, positions);
-    }
-    match &action.primitive {
-        Primitive::Routine { frames, .. } => {
+    match &action.motion {
+        Some(Motion::Joints { positions, speed }) => {
+            check_speed(*speed)?;
+            check_positions(robot, capabilities, on, positions)
+        }
+        Some(Motion::Frames(frames)) => {
             for frame in frames {
                 check_speed(frame.speed)?;
                 within("hold", frame.hold, 0.0, 10.0, "s")?;
@@ -45,23 +46,17 @@ pub fn check(robot: &str, capabilities: &Capabilities, action: &Action) -> Resul
             }
             Ok(())
         }
-        Primitive::LookAt { pan, tilt, speed, .. } => {
-            check_speed(*speed)?;
-            check_positions(robot, capabilities, on, &[*pan, *tilt])
-        }
-        Primitive::Drive {
-            velocity, duration, ..
-        } => check_drive(robot, capabilities, velocity, *duration),
-        Primitive::Lift { to } => check_lift(robot, capabilities, *to),
-        Primitive::Gripper {
-            force: Some(force), ..
-        } => within("force", *force, 0.0, 1.0, ""),
-        Primitive::Hitch {
-            grip_percent: Some(percent),
-            ..
-        } => within("grip_percent", *percent, 0.0, 100.0, "%"),
-        Primitive::TestMotor { angle, .. } => within("angle", *angle, -LARGEST_TEST, LARGEST_TEST, "degrees"),
-        _ => Ok(()),
+        Some(Motion::Drive { velocity, duration }) => check_drive(robot, capabilities, velocity, *duration),
+        Some(Motion::Lift(to)) => check_lift(robot, capabilities, *to),
+        None => match &action.step {
+            Step::Grasp { force, .. } => within("force", *force, 0.0, 1.0, ""),
+            Step::Hitch {
+                grip_percent: Some(percent),
+                ..
+            } => within("grip_percent", *percent, 0.0, 100.0, "%"),
+            Step::TestMotor { angle, .. } => within("angle", *angle, -LARGEST_TEST, LARGEST_TEST, "degrees"),
+            _ => Ok(()),
+        },
     }
 }
 
@@ -75,10 +70,7 @@ pub fn check_radius(
     action: &Action,
     pose: Option<[f64; 3]>,
 ) -> Result<(), ActionError> {
-    let Primitive::Drive {
-        velocity, duration, ..
-    } = &action.primitive
-    else {
+    let Some(Motion::Drive { velocity, duration }) = &action.motion else {
         return Ok(());
     };
     let radius = capabilities.base.as_ref().and_then(|base| base.radius);

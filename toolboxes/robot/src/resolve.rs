@@ -7,7 +7,7 @@ mod pace;
 
 use std::time::Duration;
 
-use crate::action::{Action, DriveKind, LiftTarget, Primitive, Routine, Stage, Velocity};
+use crate::action::{Action, LiftTarget, Motion, Stage, Velocity};
 use crate::adapter::{ActionError, Sighting};
 use crate::model::{Intensity, Kind, Rounds};
 use crate::step::{Heading, LiftStep, Step, Where};
@@ -59,81 +59,70 @@ pub fn resolve(
     seen: Option<Sighting>,
 ) -> Result<Resolved, ActionError> {
     let mut notes = Vec::new();
-    let (primitive, expected) = match step {
-        Step::Wave { style } => {
-            let routine = Routine::Wave { style: style.clone() };
-            played(unit, on, Kind::Wave, style, NORMAL, routine)?
-        }
+    let (motion, expected) = numbers(unit, on, step, seen, &mut notes)?;
+    Ok(Resolved {
+        action: Action {
+            subsystem: on,
+            step: step.clone(),
+            motion,
+            expected: Duration::from_secs_f64(expected.clamp(0.0, 3600.0)),
+        },
+        notes,
+    })
+}
+
+/// What the words of a step stand for, and the seconds that it should take.
+fn numbers(
+    unit: &Unit,
+    on: Subsystem,
+    step: &Step,
+    seen: Option<Sighting>,
+    notes: &mut Vec<String>,
+) -> Result<(Option<Motion>, f64), ActionError> {
+    if let Some((target, stage)) = step.reach() {
+        return reach(unit, on, target, stage, notes).map(some);
+    }
+    if step.grip().is_some() {
+        let gripper = unit.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
+        gripper.ok_or_else(|| unit.lacks(format!("a gripper at {on}")))?;
+        return Ok((None, grip_seconds(unit, on)));
+    }
+    let moved = match step {
+        Step::Wave { style } => played(unit, on, Kind::Wave, style, Rounds::One(Intensity::NORMAL))?,
         Step::Nod { r#type, intensity } => {
-            let routine = Routine::Nod { kind: r#type.clone() };
-            played(
-                unit,
-                on,
-                Kind::Nod,
-                r#type,
-                Rounds::One(self::intensity(intensity)),
-                routine,
-            )?
-        }
-        Step::ArmsGesture { emotion, intensity } | Step::HeadGesture { emotion, intensity } => {
-            let routine = Routine::Gesture {
-                emotion: emotion.clone(),
-            };
             let rounds = Rounds::One(self::intensity(intensity));
-            played(unit, on, Kind::Gesture, emotion, rounds, routine)?
+            played(unit, on, Kind::Nod, r#type, rounds)?
         }
-        Step::DanceSequence { style, duration } | Step::HeadBob { style, duration } => {
-            let duration = Duration::from_secs_f64(*duration);
-            let routine = Routine::Dance {
-                style: style.clone(),
-                duration,
-            };
-            played(unit, on, Kind::Dance, style, Rounds::For(duration), routine)?
+        Step::Gesture { emotion, intensity } => {
+            let rounds = Rounds::One(self::intensity(intensity));
+            played(unit, on, Kind::Gesture, emotion, rounds)?
         }
-        Step::Point { target, .. } => point(unit, on, target, seen, &mut notes)?,
-        Step::LookAt { target } => look(unit, on, target, seen, &mut notes)?,
+        Step::Dance { style, duration } => {
+            let rounds = Rounds::For(Duration::from_secs_f64(*duration));
+            played(unit, on, Kind::Dance, style, rounds)?
+        }
+        Step::Point { target, .. } => point(unit, on, target, seen, notes)?,
+        Step::LookAt { target } => look(unit, on, target, seen, notes)?,
         Step::MoveToPose { pose, speed } => {
             let positions = unit
                 .model
                 .pose_of(pose, on)
                 .ok_or_else(|| unit.lacks(format!("the pose {pose} of {on}")))?;
-            let primitive = Primitive::MoveToPose {
-                pose: pose.clone(),
-                positions,
-                speed: *speed,
-            };
-            (primitive, farthest_seconds(unit, on, *speed))
+            joints(unit, on, positions, *speed)
         }
         Step::MoveToPosition(Where::Angles { positions, speed }) => {
-            let primitive = Primitive::MoveToPosition {
-                positions: positions.clone(),
-                speed: *speed,
-            };
-            (primitive, farthest_seconds(unit, on, *speed))
+            joints(unit, on, positions.clone(), *speed)
         }
-        Step::MoveToPosition(Where::Above { target, .. }) => {
-            reach(unit, on, target, Stage::Above, &mut notes)?
-        }
-        Step::Approach { target } | Step::Lower { target, .. } => {
-            reach(unit, on, target, Stage::At, &mut notes)?
-        }
-        Step::Lift(LiftStep::Hand { target, .. }) => reach(unit, on, target, Stage::Lifted, &mut notes)?,
-        Step::Retract { target } => reach(unit, on, target, Stage::Retracted, &mut notes)?,
-        Step::Gripper { action } => grip(unit, on, *action, None)?,
-        Step::Grasp { action, force } => grip(unit, on, *action, Some(*force))?,
         Step::BaseMove { direction, distance } => {
-            let velocity = velocity(unit, direction, usual_linear(unit), &mut notes)?;
+            let velocity = velocity(unit, direction, usual_linear(unit), notes)?;
             let seconds = distance / magnitude(&velocity);
-            driven(DriveKind::Move, velocity, seconds)
+            driven(velocity, seconds)
         }
         Step::Walk {
             direction,
             speed,
             duration,
-        } => {
-            let velocity = velocity(unit, direction, *speed, &mut notes)?;
-            driven(DriveKind::Walk, velocity, *duration)
-        }
+        } => driven(velocity(unit, direction, *speed, notes)?, *duration),
         Step::BaseRotate(Heading::By { degrees, speed }) => rotation(unit, *degrees, *speed),
         Step::BaseRotate(Heading::To { target, speed }) => {
             // The base counts the other way round than what is seen.
@@ -145,76 +134,27 @@ pub fn resolve(
             distance_mm,
             position_mm,
         }) => lift(unit, action, *distance_mm, *position_mm)?,
-        other => plain(other)?,
-    };
-    Ok(Resolved {
-        action: Action {
-            subsystem: on,
-            primitive,
-            expected: Duration::from_secs_f64(expected.clamp(0.0, 3600.0)),
-        },
-        notes,
-    })
-}
-
-const NORMAL: Rounds = Rounds::One(Intensity::NORMAL);
-
-/// Steps that are primitives already.
-fn plain(step: &Step) -> Result<(Primitive, f64), ActionError> {
-    let primitive = match step.clone() {
-        Step::Stop {} => Primitive::Stop,
-        Step::Hitch { action, grip_percent } => Primitive::Hitch { action, grip_percent },
-        Step::HitchStatus {} => Primitive::HitchStatus,
-        Step::SetTowMode { towing } => Primitive::SetTow { towing },
-        Step::VerifyCharge {} => Primitive::VerifyCharge,
-        Step::ScanMotors { buses } => Primitive::ScanMotors { buses },
-        Step::MotorStatus { motor_id } => Primitive::MotorStatus { motor_id },
-        Step::TestMotor { bus, motor_id, angle } => Primitive::TestMotor { bus, motor_id, angle },
-        Step::CheckTorque {} => Primitive::CheckTorque,
-        Step::EnableTorque { enable } => Primitive::EnableTorque { enable },
-        Step::PingAll {} => Primitive::PingAll,
-        Step::ServoRecover {
-            bus,
-            motor_id,
-            action,
-        } => Primitive::ServoRecover {
-            bus,
-            motor_id,
-            action,
-        },
-        Step::ReadHealth { bus, temps, loads } => Primitive::ReadHealth { bus, temps, loads },
-        Step::SetDegraded {
-            missing_servos,
-            continue_anyway,
-        } => Primitive::SetDegraded {
-            missing: missing_servos,
-            go_on: continue_anyway,
-        },
-        Step::Calibrate { mode, write } => Primitive::Calibrate { mode, write },
-        Step::CalibrateGantry { mode }
-        | Step::CalibrateLift { mode }
-        | Step::CalibrateBase { mode }
-        | Step::CalibrateHitch { mode } => Primitive::Calibrate { mode, write: false },
-        Step::SetMotorId {
-            bus,
-            current_id,
-            new_id,
-        } => Primitive::SetMotorId {
-            bus,
-            current_id,
-            new_id,
-        },
-        Step::SetHomePosition {} => Primitive::SetHome,
-        Step::SelfTest { verbose } => Primitive::SelfTest { verbose },
-        Step::SaveConfig { subsystems, .. } => Primitive::SaveConfig { subsystems },
-        other => {
+        Step::SetFlag { .. } | Step::SetSafety { .. } | Step::LoadConfig { .. } => {
             return Err(ActionError::Refused(format!(
                 "{} is not done by a robot",
-                other.name()
+                step.name()
             )));
         }
+        _ => return Ok((None, 0.0)),
     };
-    Ok((primitive, 0.0))
+    Ok(some(moved))
+}
+
+fn some((motion, seconds): (Motion, f64)) -> (Option<Motion>, f64) {
+    (Some(motion), seconds)
+}
+
+/// Joint angles, and the seconds of the longest way to them.
+fn joints(unit: &Unit, on: Subsystem, positions: Vec<f64>, speed: f64) -> (Motion, f64) {
+    (
+        Motion::Joints { positions, speed },
+        farthest_seconds(unit, on, speed),
+    )
 }
 
 fn played(
@@ -223,14 +163,13 @@ fn played(
     kind: Kind,
     name: &str,
     rounds: Rounds,
-    routine: Routine,
-) -> Result<(Primitive, f64), ActionError> {
+) -> Result<(Motion, f64), ActionError> {
     let frames = unit
         .model
         .routine(kind, name, on, rounds)
         .ok_or_else(|| unit.lacks(format!("{name} with {on}")))?;
     let seconds = frames_seconds(unit, on, &frames);
-    Ok((Primitive::Routine { routine, frames }, seconds))
+    Ok((Motion::Frames(frames), seconds))
 }
 
 fn point(
@@ -239,7 +178,7 @@ fn point(
     target: &str,
     seen: Option<Sighting>,
     notes: &mut Vec<String>,
-) -> Result<(Primitive, f64), ActionError> {
+) -> Result<(Motion, f64), ActionError> {
     let bearing = match target.trim().parse::<f64>() {
         Ok(degrees) if degrees.is_finite() => degrees,
         _ => seen.ok_or_else(|| nowhere(unit, target))?.bearing,
@@ -254,13 +193,7 @@ fn point(
         ));
     }
     let seconds = frames_seconds(unit, on, &frames);
-    Ok((
-        Primitive::Routine {
-            routine: Routine::Point { bearing },
-            frames,
-        },
-        seconds,
-    ))
+    Ok((Motion::Frames(frames), seconds))
 }
 
 fn look(
@@ -269,7 +202,7 @@ fn look(
     target: &str,
     seen: Option<Sighting>,
     notes: &mut Vec<String>,
-) -> Result<(Primitive, f64), ActionError> {
+) -> Result<(Motion, f64), ActionError> {
     let [wanted_pan, wanted_tilt] = match direction(unit, target) {
         Some(angles) => angles,
         None => {
@@ -277,8 +210,7 @@ fn look(
             [seen.bearing, seen.tilt]
         }
     };
-    let joints = unit.capabilities().joints(on).unwrap_or_default();
-    let [pan_joint, tilt_joint] = joints else {
+    let [pan_joint, tilt_joint] = unit.capabilities().joints(on).unwrap_or_default() else {
         return Err(unit.lacks("a head that turns"));
     };
     // Looking is the one movement that goes as far as it can: so it is documented, and half a look is still one.
@@ -290,13 +222,7 @@ fn look(
     if short {
         notes.push(format!("{target} is beyond the head: looked as far as it goes"));
     }
-    let primitive = Primitive::LookAt {
-        target: target.to_string(),
-        pan,
-        tilt,
-        speed: LOOK_SPEED,
-    };
-    Ok((primitive, farthest_seconds(unit, on, LOOK_SPEED)))
+    Ok(joints(unit, on, vec![pan, tilt], LOOK_SPEED))
 }
 
 fn nowhere(unit: &Unit, target: &str) -> ActionError {
@@ -336,7 +262,7 @@ fn reach(
     target: &str,
     stage: Stage,
     notes: &mut Vec<String>,
-) -> Result<(Primitive, f64), ActionError> {
+) -> Result<(Motion, f64), ActionError> {
     let (positions, taught) = unit
         .model
         .place(target, on, stage)
@@ -347,24 +273,7 @@ fn reach(
             target.to_lowercase().replace(' ', "_")
         ));
     }
-    let primitive = Primitive::Reach {
-        target: target.to_string(),
-        stage,
-        positions,
-        speed: REACH_SPEED,
-    };
-    Ok((primitive, farthest_seconds(unit, on, REACH_SPEED)))
-}
-
-fn grip(
-    unit: &Unit,
-    on: Subsystem,
-    action: crate::action::Grip,
-    force: Option<f64>,
-) -> Result<(Primitive, f64), ActionError> {
-    let gripper = unit.capabilities().arm(on).and_then(|arm| arm.gripper.as_ref());
-    gripper.ok_or_else(|| unit.lacks(format!("a gripper at {on}")))?;
-    Ok((Primitive::Gripper { action, force }, grip_seconds(unit, on)))
+    Ok(joints(unit, on, positions, REACH_SPEED))
 }
 
 fn lift(
@@ -372,7 +281,7 @@ fn lift(
     action: &str,
     distance_mm: Option<f64>,
     position_mm: Option<f64>,
-) -> Result<(Primitive, f64), ActionError> {
+) -> Result<(Motion, f64), ActionError> {
     let lift = unit
         .capabilities()
         .lift
@@ -387,28 +296,20 @@ fn lift(
         (None, "bottom") => LiftTarget::To(lift.min),
         (None, _) => LiftTarget::To(lift.home),
     };
-    Ok((Primitive::Lift { to }, lift_seconds(unit)))
+    Ok((Motion::Lift(to), lift_seconds(unit)))
 }
 
-fn rotation(unit: &Unit, degrees: f64, speed: f64) -> (Primitive, f64) {
+fn rotation(unit: &Unit, degrees: f64, speed: f64) -> (Motion, f64) {
     let velocity = Velocity {
         turn: turn_speed(unit, speed).copysign(degrees),
         ..Velocity::default()
     };
-    driven(
-        DriveKind::Rotate,
-        velocity,
-        rotation_seconds(unit, degrees, speed),
-    )
+    driven(velocity, rotation_seconds(unit, degrees, speed))
 }
 
-fn driven(kind: DriveKind, velocity: Velocity, seconds: f64) -> (Primitive, f64) {
-    let primitive = Primitive::Drive {
-        kind,
-        velocity,
-        duration: Duration::from_secs_f64(seconds.clamp(0.0, 3600.0)),
-    };
-    (primitive, seconds)
+fn driven(velocity: Velocity, seconds: f64) -> (Motion, f64) {
+    let duration = Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
+    (Motion::Drive { velocity, duration }, seconds)
 }
 
 /// The size of a movement by its word.

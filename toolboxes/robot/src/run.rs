@@ -158,7 +158,7 @@ async fn perform(
         false => None,
     };
     let output = match &step {
-        Step::LoadConfig { name } => store::load(context, unit, name, &control).await?,
+        Step::LoadConfig { name, .. } => store::load(context, unit, name, &control).await?,
         _ => {
             let resolved = resolve(unit, on, &step, seen).map_err(tool_error)?;
             let done = unit.execute(&resolved.action, &control).await;

@@ -1,16 +1,17 @@
-//! What a node of a graph says, as it stands in a plan: still with names.
+//! What an action of a plan does, with the words of its tool.
 //!
-//! Owns the way from and to a plan's action name and params. The names (a pose, a direction, a person) are looked up
-//! when the action runs, because what they stand for may change until then. Read [`Step`].
+//! Owns the way from and to a plan's action name and params. The words (a pose, a direction, a person) are looked up when
+//! the action runs, because what they stand for may change until then: `resolve` adds the numbers. Read [`Step`].
 
 use ovos_toolbox_sdk::wire::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::action::{BusName, Grip, HitchAction, Recovery};
+use crate::action::{BusName, Grip, HitchAction, Recovery, Stage};
 use crate::subsystem::Subsystem;
 
-/// The name of an action and its params: the variant is the name, in snake case.
+/// The name of an action and its params: the variant is the name, in snake case. A variant with several names is one
+/// deed that plans call by the part that does it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(
@@ -28,10 +29,9 @@ pub enum Step {
     LookAt { target: String },
     /// Nods or shakes the head.
     Nod { r#type: String, intensity: String },
-    /// Shows an emotion with an arm.
-    ArmsGesture { emotion: String, intensity: String },
-    /// Shows an emotion with the head.
-    HeadGesture { emotion: String, intensity: String },
+    /// Shows an emotion with an arm or the head.
+    #[serde(rename = "arms_gesture", alias = "head_gesture")]
+    Gesture { emotion: String, intensity: String },
     /// Points an arm at a person or at degrees; with `nearer` the arm on that side, which goes home afterwards.
     Point {
         target: String,
@@ -60,10 +60,9 @@ pub enum Step {
     },
     /// Turns on the spot.
     BaseRotate(Heading),
-    /// An arm's part of a dance.
-    DanceSequence { style: String, duration: f64 },
-    /// The head's part of a dance.
-    HeadBob { style: String, duration: f64 },
+    /// An arm's or the head's part of a dance.
+    #[serde(rename = "dance_sequence", alias = "head_bob")]
+    Dance { style: String, duration: f64 },
     /// Makes sure that the base stands still.
     Stop {},
     /// Remembers whether gestures go with speech.
@@ -109,25 +108,25 @@ pub enum Step {
     },
     /// Temperatures and loads.
     ReadHealth { bus: BusName, temps: bool, loads: bool },
-    /// Goes on without servos.
+    /// Goes on without servos, each `<bus>:<id>`: they are neither moved nor asked until the next call of this. A tool
+    /// that needs one of them does without it and says so, or is refused.
     SetDegraded {
         missing_servos: Vec<String>,
         continue_anyway: bool,
     },
-    /// Reads or finds limits and middles, and writes what it found where that is asked for.
+    /// Reads or finds limits and middles, and writes what it found where that is asked for. The other names are those
+    /// of the setup.
+    #[serde(
+        alias = "calibrate_gantry",
+        alias = "calibrate_lift",
+        alias = "calibrate_base",
+        alias = "calibrate_hitch"
+    )]
     Calibrate {
         mode: String,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         write: bool,
     },
-    /// As `calibrate`, in the setup.
-    CalibrateGantry { mode: String },
-    /// As `calibrate`, in the setup.
-    CalibrateLift { mode: String },
-    /// As `calibrate`, in the setup.
-    CalibrateBase { mode: String },
-    /// As `calibrate`, in the setup.
-    CalibrateHitch { mode: String },
     /// Gives a motor another id.
     SetMotorId {
         bus: BusName,
@@ -138,13 +137,17 @@ pub enum Step {
     SetHomePosition {},
     /// Checks a subsystem.
     SelfTest { verbose: bool },
-    /// Writes settings to a file.
+    /// Writes settings to a file. The adapter returns them as `data.config`: offsets, homes.
     SaveConfig {
         name: String,
         subsystems: Vec<Subsystem>,
     },
-    /// Reads settings from a file.
-    LoadConfig { name: String },
+    /// Reads settings from a file. The adapter gets what the file has, which is what its `SaveConfig` returned.
+    LoadConfig {
+        name: String,
+        #[serde(skip)]
+        config: Value,
+    },
 }
 
 /// How far the base turns.
@@ -242,6 +245,47 @@ impl Step {
     pub fn name(&self) -> String {
         // Serialising a variant's name alone would need serde's help; the params are small.
         self.clone().into_parts().0
+    }
+
+    /// Whether it can move something or lets it sink: what is refused in emergency stop.
+    #[must_use]
+    pub fn moves(&self) -> bool {
+        !matches!(
+            self,
+            Self::Stop {}
+                | Self::ScanMotors { .. }
+                | Self::MotorStatus { .. }
+                | Self::CheckTorque {}
+                | Self::PingAll {}
+                | Self::ReadHealth { .. }
+                | Self::SaveConfig { .. }
+                | Self::SetDegraded { .. }
+                | Self::SetTowMode { .. }
+                | Self::HitchStatus {}
+                | Self::VerifyCharge {}
+        )
+    }
+
+    /// The object or place that a hand goes to in picking or placing, and which part of the way this is.
+    #[must_use]
+    pub fn reach(&self) -> Option<(&str, Stage)> {
+        Some(match self {
+            Self::MoveToPosition(Where::Above { target, .. }) => (target, Stage::Above),
+            Self::Approach { target } | Self::Lower { target, .. } => (target, Stage::At),
+            Self::Lift(LiftStep::Hand { target, .. }) => (target, Stage::Lifted),
+            Self::Retract { target } => (target, Stage::Retracted),
+            _ => return None,
+        })
+    }
+
+    /// What a hand does, and the force from 0.0 to 1.0 that it holds something with.
+    #[must_use]
+    pub fn grip(&self) -> Option<(Grip, Option<f64>)> {
+        match self {
+            Self::Gripper { action } => Some((*action, None)),
+            Self::Grasp { action, force } => Some((*action, Some(*force))),
+            _ => None,
+        }
     }
 
     /// Whether it changes what the motors keep of their calibration.

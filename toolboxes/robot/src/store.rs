@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio::task::spawn_blocking;
 
-use crate::action::{Action, Primitive};
+use crate::action::Action;
 use crate::adapter::{ActionOutput, Control};
 use crate::robots::Robots;
 use crate::run::tool_error;
+use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
@@ -65,16 +66,18 @@ pub async fn backup(
     on: Subsystem,
     control: &Control,
 ) -> Result<(String, String), ToolError> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let name = format!("before-{on}-{}", since.unwrap_or_default().as_millis());
     let action = Action {
         subsystem: on,
-        primitive: Primitive::SaveConfig {
+        step: Step::SaveConfig {
+            name: name.clone(),
             subsystems: on.each(),
         },
+        motion: None,
         expected: Duration::ZERO,
     };
     let output = unit.execute(&action, control).await.map_err(tool_error)?;
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let name = format!("before-{on}-{}", since.unwrap_or_default().as_millis());
     let saved = save(context, unit, &name, output).await?;
     let path = saved.data.get("file").and_then(Value::as_str).unwrap_or_default();
     Ok((name, path.to_string()))
@@ -135,7 +138,11 @@ pub async fn load(
     }
     let action = Action {
         subsystem: Subsystem::All,
-        primitive: Primitive::LoadConfig { config: saved.config },
+        step: Step::LoadConfig {
+            name: name.to_string(),
+            config: saved.config,
+        },
+        motion: None,
         expected: Duration::ZERO,
     };
     unit.execute(&action, control).await.map_err(tool_error)

@@ -99,7 +99,7 @@ impl Unit {
         }
         // The service refuses motion while it is latched; this also holds back the moving part of a safe tool.
         let stopped = self.stopped.load(Ordering::SeqCst) || control.is_latched();
-        if stopped && action.primitive.moves() {
+        if stopped && action.step.moves() {
             return Err(ActionError::Stopped);
         }
         self.adapter.execute(action, control).await

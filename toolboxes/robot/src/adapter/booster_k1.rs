@@ -24,7 +24,7 @@ use self::rpc::RpcLink;
 use self::topics::TopicsLink;
 use super::remote::{Link, Remote, word};
 use super::{ActionError, ActionOutput, Adapter, Control, Notify};
-use crate::action::{Action, Keyframe, Primitive, Routine, Velocity};
+use crate::action::{Action, Keyframe, Motion, Velocity};
 use crate::capability::Capabilities;
 use crate::config::Estop;
 use crate::dds::asked::Asked;
@@ -34,6 +34,7 @@ use crate::dds::shout::Shout;
 use crate::ros::RosError;
 use crate::ros::message::{Kind, Twist};
 use crate::ros::path::Path;
+use crate::step::Step;
 use crate::subsystem::Subsystem;
 
 /// How long an arm or the head waits for what moves it, and between two looks.
@@ -292,12 +293,12 @@ impl BoosterK1 {
     async fn routine(
         &self,
         on: Subsystem,
-        routine: &Routine,
+        step: &Step,
         frames: &[Keyframe],
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         if let Speech::Rpc(rpc) = self.remote.there(control).await?
-            && let Some(done) = self.built_in(rpc, on, routine, frames, control).await?
+            && let Some(done) = self.built_in(rpc, on, step, frames, control).await?
         {
             return Ok(done);
         }
@@ -319,37 +320,39 @@ impl BoosterK1 {
 
     async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         let on = action.subsystem;
-        if let Some((positions, speed)) = action.primitive.joints() {
-            let done = self.to_positions(on, positions, speed, control).await?;
-            if let Primitive::MoveToPose { pose, .. } = &action.primitive
-                && pose == "home"
-                && let Speech::Rpc(rpc) = self.remote.there(control).await?
-            {
-                self.give_back(rpc, on, control).await?;
+        match &action.motion {
+            Some(Motion::Joints { positions, speed }) => {
+                let done = self.to_positions(on, positions, *speed, control).await?;
+                if let Step::MoveToPose { pose, .. } = &action.step
+                    && pose == "home"
+                    && let Speech::Rpc(rpc) = self.remote.there(control).await?
+                {
+                    self.give_back(rpc, on, control).await?;
+                }
+                return Ok(done);
             }
-            return Ok(done);
+            Some(Motion::Frames(frames)) => return self.routine(on, &action.step, frames, control).await,
+            Some(Motion::Drive { velocity, duration }) => {
+                return self.drive(*velocity, *duration, control).await;
+            }
+            Some(Motion::Lift(_)) | None => {}
         }
-        match &action.primitive {
-            Primitive::Drive {
-                velocity, duration, ..
-            } => self.drive(*velocity, *duration, control).await,
-            Primitive::LookAt { pan, tilt, speed, .. } => {
-                self.to_positions(Subsystem::Gantry, &[*pan, *tilt], *speed, control)
-                    .await
-            }
-            Primitive::Routine { routine, frames } => self.routine(on, routine, frames, control).await,
-            Primitive::Gripper { action, force } if self.config.gripper => {
-                match self.remote.there(control).await? {
-                    Speech::Rpc(rpc) => self.grip(rpc, on, *action, *force, control).await,
-                    Speech::Topics(_) => Err(self.remote.lacks("gripper")),
+        match &action.step {
+            Step::Gripper { .. } | Step::Grasp { .. } => {
+                let gripper = self.remote.there(control).await?;
+                match (gripper, action.step.grip()) {
+                    (Speech::Rpc(rpc), Some((grip, force))) if self.config.gripper => {
+                        self.grip(rpc, on, grip, force, control).await
+                    }
+                    _ => Err(self.remote.lacks("gripper")),
                 }
             }
-            Primitive::Stop => {
+            Step::Stop {} => {
                 self.remote.there(control).await?;
                 self.remote.stand(control).await?;
                 Ok(ActionOutput::said("the robot stands"))
             }
-            Primitive::MotorStatus { motor_id: None } | Primitive::PingAll => {
+            Step::MotorStatus { motor_id: None } | Step::PingAll {} => {
                 let link = self.remote.there(control).await?;
                 let positions: BTreeMap<&str, Vec<f64>> = on
                     .each()
@@ -364,7 +367,7 @@ impl BoosterK1 {
                 Ok(ActionOutput::said(format!("what the robot says of {on}"))
                     .with("positions", json!(positions)))
             }
-            Primitive::SelfTest { .. } => self.self_test(on, control).await,
+            Step::SelfTest { .. } => self.self_test(on, control).await,
             other => Err(self.remote.lacks(word(other))),
         }
     }

@@ -38,7 +38,7 @@ pub use self::layout::{LayoutKind, MotorConfig};
 pub use self::rest::safe_stop;
 pub use self::wheels::BaseSize;
 use super::{ActionError, ActionOutput, Adapter, Control, Notice, Notify};
-use crate::action::{Action, BusName, Primitive, Stage};
+use crate::action::{Action, BusName, Motion, Stage};
 use crate::capability::Capabilities;
 use crate::config::Estop;
 use crate::model::{Model, ModelError};
@@ -373,41 +373,29 @@ impl Johnny5 {
 
     async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         let on = action.subsystem;
-        if action.primitive.moves() {
+        if action.step.moves() {
             // Before anything is read for it.
             if self.stopped.load(Ordering::SeqCst) {
                 return Err(ActionError::Stopped);
             }
             self.end_gentle(on, control).await?;
         }
-        if let Some((positions, speed)) = action.primitive.joints() {
-            let hand_too = !matches!(action.primitive, Primitive::Reach { .. });
-            let moved = self.to_positions(on, positions, speed, hand_too, control).await?;
-            if matches!(
-                action.primitive,
-                Primitive::Reach {
-                    stage: Stage::Lifted,
-                    ..
+        match &action.motion {
+            Some(Motion::Joints { positions, speed }) => {
+                let stage = action.step.reach().map(|(_, stage)| stage);
+                let hand_too = stage.is_none();
+                let moved = self
+                    .to_positions(on, positions, *speed, hand_too, control)
+                    .await?;
+                if stage == Some(Stage::Lifted) {
+                    self.still_holds(on, control).await?;
                 }
-            ) {
-                self.still_holds(on, control).await?;
+                Ok(moved)
             }
-            return Ok(moved);
-        }
-        match &action.primitive {
-            Primitive::Gripper { action, force } => self.grip(on, *action, *force, control).await,
-            Primitive::Drive {
-                velocity, duration, ..
-            } => self.drive(*velocity, *duration, control).await,
-            Primitive::Lift { to } => self.lift(*to, control).await,
-            Primitive::Hitch { action, grip_percent } => self.hitch(*action, *grip_percent, control).await,
-            Primitive::LookAt { pan, tilt, speed, .. } => {
-                self.to_positions(Subsystem::Gantry, &[*pan, *tilt], *speed, true, control)
-                    .await
-            }
-            Primitive::Routine { frames, .. } => self.routine(on, frames, control).await,
-            Primitive::Stop => self.stand(control).await,
-            _ => self.maintain(action, control).await,
+            Some(Motion::Frames(frames)) => self.routine(on, frames, control).await,
+            Some(Motion::Drive { velocity, duration }) => self.drive(*velocity, *duration, control).await,
+            Some(Motion::Lift(to)) => self.lift(*to, control).await,
+            None => self.maintain(action, control).await,
         }
     }
 }

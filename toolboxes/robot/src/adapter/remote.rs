@@ -14,10 +14,11 @@ use serde_json::Value;
 
 use super::seek::{Seek, Sought};
 use super::{ActionError, ActionOutput, Control, Notice, Notify};
-use crate::action::{Action, Primitive, Velocity};
+use crate::action::{Action, Velocity};
 use crate::dds::asked::Asked;
 use crate::ros::watch::{Watch, Watched};
 use crate::ros::{RosConfig, RosError};
+use crate::step::Step;
 use crate::subsystem::Subsystem;
 
 /// How long an action waits for a robot that is away.
@@ -264,8 +265,8 @@ impl<L: Link> Remote<L> {
         halt: impl FnOnce() -> Result<(), ActionError>,
     ) -> Result<ActionOutput, ActionError> {
         // The test of these robots only asks them.
-        let asks = matches!(action.primitive, Primitive::SelfTest { .. });
-        let moves = action.primitive.moves() && !asks;
+        let asks = matches!(action.step, Step::SelfTest { .. });
+        let moves = action.step.moves() && !asks;
         self.fit(moves)?;
         tokio::select! {
             biased;
@@ -501,17 +502,6 @@ pub(super) fn node_name(robot: &str) -> String {
 }
 
 /// How a refusal names what is not there.
-pub(super) fn word(primitive: &Primitive) -> String {
-    let text = format!("{primitive:?}");
-    let end = text
-        .find(|letter: char| !letter.is_alphanumeric())
-        .unwrap_or(text.len());
-    let mut word = String::new();
-    for letter in text[..end].chars() {
-        if letter.is_uppercase() && !word.is_empty() {
-            word.push(' ');
-        }
-        word.extend(letter.to_lowercase());
-    }
-    word
+pub(super) fn word(step: &Step) -> String {
+    step.name().replace('_', " ")
 }

@@ -20,10 +20,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::action::{Action, Primitive, Stage, Velocity};
+use crate::action::{Action, Motion, Stage, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Adapter, Control, Sighting};
 use crate::capability::Capabilities;
 use crate::config::Estop;
+use crate::step::Step;
 use crate::subsystem::Subsystem;
 use clock::Clock;
 pub use config::{Fault, SimConfig, SimModel, model};
@@ -109,60 +110,32 @@ impl Sim {
         }
         let on = action.subsystem;
         let begun = self.world().halts.clone();
-        if needs_servos(&action.primitive) {
+        if needs_servos(action) {
             self.check_servos(on)?;
         }
-        match &action.primitive {
-            Primitive::MoveToPose {
-                positions,
-                speed,
-                pose,
-                ..
-            } => {
+        match &action.motion {
+            Some(Motion::Joints { positions, speed }) => {
+                if let Some((target, stage)) = action.step.reach() {
+                    let to = self.without_gripper(on, positions);
+                    self.leg(on, &to, *speed, 0.0, &begun, control).await?;
+                    self.world().reach(on, target, stage == Stage::At);
+                    return Ok(self.arrived(on, &format!("{on} reached for {target}")));
+                }
                 self.go(on, positions, *speed, 0.0, &begun, control).await?;
-                Ok(self.arrived(on, &format!("{on} in pose {pose}")))
+                let said = match &action.step {
+                    Step::MoveToPose { pose, .. } => format!("{on} in pose {pose}"),
+                    Step::LookAt { target } => format!("looking at {target}"),
+                    _ => format!("{on} moved"),
+                };
+                Ok(self.arrived(on, &said))
             }
-            Primitive::MoveToPosition { positions, speed } => {
-                self.go(on, positions, *speed, 0.0, &begun, control).await?;
-                Ok(self.arrived(on, &format!("{on} moved")))
-            }
-            Primitive::Reach {
-                target,
-                stage,
-                positions,
-                speed,
-            } => {
-                let to = self.without_gripper(on, positions);
-                self.leg(on, &to, *speed, 0.0, &begun, control).await?;
-                self.world().reach(on, target, *stage == Stage::At);
-                Ok(self.arrived(on, &format!("{on} reached for {target}")))
-            }
-            Primitive::LookAt {
-                target,
-                pan,
-                tilt,
-                speed,
-            } => {
-                self.go(on, &[*pan, *tilt], *speed, 0.0, &begun, control).await?;
-                Ok(self.arrived(on, &format!("looking at {target}")))
-            }
-            Primitive::Routine { frames, .. } => self.play(on, frames, &begun, control).await,
-            Primitive::Gripper { action, force } => self.grip(on, *action, *force, &begun, control).await,
-            Primitive::Drive {
-                velocity, duration, ..
-            } => {
+            Some(Motion::Frames(frames)) => self.play(on, frames, &begun, control).await,
+            Some(Motion::Drive { velocity, duration }) => {
                 self.drive(*velocity, duration.as_secs_f64(), &begun, control)
                     .await
             }
-            Primitive::Lift { to } => self.lift(*to, &begun, control).await,
-            Primitive::Hitch { action, grip_percent } => {
-                self.hitch(*action, *grip_percent, &begun, control).await
-            }
-            Primitive::Stop => {
-                self.brake();
-                Ok(ActionOutput::said("the base stands still"))
-            }
-            other => self.upkeep(on, other, &begun, control).await,
+            Some(Motion::Lift(to)) => self.lift(*to, &begun, control).await,
+            None => self.upkeep(on, &action.step, &begun, control).await,
         }
     }
 
@@ -310,19 +283,12 @@ impl Adapter for Sim {
     }
 }
 
-/// What cannot be done with a part that has lost a servo; the rest is how to find out and get it back.
-fn needs_servos(primitive: &Primitive) -> bool {
-    primitive.joints().is_some()
-        || matches!(
-            primitive,
-            Primitive::Gripper { .. }
-                | Primitive::Drive { .. }
-                | Primitive::Lift { .. }
-                | Primitive::Hitch { .. }
-                | Primitive::LookAt { .. }
-                | Primitive::Routine { .. }
-                | Primitive::Calibrate { .. }
-        )
+/// Whether a part that has lost a servo cannot do it; the rest is how to find out and get it back.
+fn needs_servos(action: &Action) -> bool {
+    let step = &action.step;
+    action.motion.is_some()
+        || step.grip().is_some()
+        || matches!(step, Step::Hitch { .. } | Step::Calibrate { .. })
 }
 
 /// Rounds to three decimals.

@@ -20,7 +20,7 @@ use self::arms::Arms;
 use self::gestures::{Gestures, release_body};
 use super::remote::{Link, Remote, node_name, word};
 use super::{ActionError, ActionOutput, Adapter, Control, Notify};
-use crate::action::{Action, Grip, Keyframe, Primitive, Routine, Velocity};
+use crate::action::{Action, Grip, Keyframe, Motion, Velocity};
 use crate::capability::Capabilities;
 use crate::config::Estop;
 use crate::dds::Participant;
@@ -30,6 +30,7 @@ use crate::dds::unitree::{REQUEST, Rpc, api, request};
 use crate::model::{Model, ModelError};
 use crate::ros::path::Path;
 use crate::ros::{RosConfig, RosError};
+use crate::step::Step;
 use crate::subsystem::Subsystem;
 
 /// How long the robot keeps a velocity, seconds: its own dead-man.
@@ -245,7 +246,7 @@ impl UnitreeG1 {
     async fn routine(
         &self,
         on: Subsystem,
-        routine: &Routine,
+        step: &Step,
         frames: &[Keyframe],
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
@@ -254,24 +255,24 @@ impl UnitreeG1 {
             .map(|frame| frame.hold + 0.5 / frame.speed.max(0.1))
             .sum();
         let time = Duration::from_secs_f64(time.clamp(1.0, 4.0));
-        let own = match routine {
-            Routine::Wave { style } if style == "shy" => Some(25),
-            Routine::Wave { .. } => Some(26),
-            Routine::Gesture { emotion } => gesture(emotion),
-            Routine::Dance { style, .. } => Some(dance(style)),
+        let own = match step {
+            Step::Wave { style } if style == "shy" => Some(25),
+            Step::Wave { .. } => Some(26),
+            Step::Gesture { emotion, .. } => gesture(emotion),
+            Step::Dance { style, .. } => Some(dance(style)),
             _ => None,
         };
-        match (own, routine) {
+        match (own, step) {
             // Its actions move what they move; the right arm's part of a plan starts them.
-            (Some(_), Routine::Gesture { .. } | Routine::Dance { .. }) if on != Subsystem::RightArm => {
+            (Some(_), Step::Gesture { .. } | Step::Dance { .. }) if on != Subsystem::RightArm => {
                 control.sleep(time).await?;
                 Ok(ActionOutput::along(format!(
                     "{on} goes along with the robot's own action"
                 )))
             }
             (Some(action), _) => {
-                let time = match routine {
-                    Routine::Dance { duration, .. } => *duration,
+                let time = match step {
+                    Step::Dance { duration, .. } => Duration::from_secs_f64(*duration),
                     _ => time,
                 };
                 self.gesture(action, time, control).await?;
@@ -311,29 +312,34 @@ impl UnitreeG1 {
 
     async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         let on = action.subsystem;
-        if let Some((positions, speed)) = action.primitive.joints() {
-            let done = self.to_positions(on, positions, speed, control).await?;
-            if let Primitive::MoveToPose { pose, .. } = &action.primitive
-                && pose == "home"
-            {
-                self.give_back(on, control).await?;
+        match &action.motion {
+            Some(Motion::Joints { positions, speed }) => {
+                let done = self.to_positions(on, positions, *speed, control).await?;
+                if let Step::MoveToPose { pose, .. } = &action.step
+                    && pose == "home"
+                {
+                    self.give_back(on, control).await?;
+                }
+                return Ok(done);
             }
-            return Ok(done);
+            Some(Motion::Frames(frames)) => return self.routine(on, &action.step, frames, control).await,
+            Some(Motion::Drive { velocity, duration }) => {
+                return self.remote.drive(*velocity, *duration, control).await;
+            }
+            Some(Motion::Lift(_)) | None => {}
         }
-        match &action.primitive {
-            Primitive::Drive {
-                velocity, duration, ..
-            } => self.remote.drive(*velocity, *duration, control).await,
-            Primitive::Routine { routine, frames } => self.routine(on, routine, frames, control).await,
-            Primitive::Gripper { action, .. } => self.grip(on, *action, control).await,
-            Primitive::Stop => {
+        if let Some((grip, _)) = action.step.grip() {
+            return self.grip(on, grip, control).await;
+        }
+        match &action.step {
+            Step::Stop {} => {
                 self.remote.there(control).await?;
                 self.remote.stand(control).await?;
                 Ok(ActionOutput::said("the robot stands"))
             }
-            Primitive::MotorStatus { motor_id } => self.status(on, *motor_id, control).await,
-            Primitive::PingAll => self.status(on, None, control).await,
-            Primitive::SelfTest { .. } => {
+            Step::MotorStatus { motor_id } => self.status(on, *motor_id, control).await,
+            Step::PingAll {} => self.status(on, None, control).await,
+            Step::SelfTest { .. } => {
                 let link = self.remote.there(control).await?;
                 let fsm = self
                     .remote
@@ -344,7 +350,6 @@ impl UnitreeG1 {
                         .with("fsm_id", fsm["data"].clone()),
                 )
             }
-            Primitive::LookAt { .. } => Err(self.remote.lacks("look at: it has no actuated head")),
             other => Err(self.remote.lacks(word(other))),
         }
     }

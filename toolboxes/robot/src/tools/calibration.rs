@@ -114,24 +114,14 @@ words!(
     Hitch "hitch", All "all"
 );
 
-fn calibrate(unit: &Unit, part: Subsystem, seconds: f64, step: Step) -> Result<Node, ToolError> {
-    if !unit.capabilities().services.calibrate.contains(&part) {
+/// A calibration, with the time that its movements need.
+fn calibrate(unit: &Unit, part: Subsystem, seconds: f64, mode: &str, write: bool) -> Result<Node, ToolError> {
+    if !calibrates(unit.capabilities(), part) {
         return Err(tool_error(unit.lacks(format!("calibration of {part}"))));
     }
-    Ok(calibrating(unit, part, seconds, step))
-}
-
-/// A calibration, with the time that its movements need.
-fn calibrating(unit: &Unit, part: Subsystem, seconds: f64, step: Step) -> Node {
-    let expected = match &step {
-        Step::Calibrate { mode, .. }
-        | Step::CalibrateGantry { mode }
-        | Step::CalibrateLift { mode }
-        | Step::CalibrateBase { mode }
-        | Step::CalibrateHitch { mode } => calibration_seconds(unit, part, mode),
-        _ => 0.0,
-    };
-    on(part, seconds, step).lasting(expected)
+    let mode = mode.to_string();
+    let expected = calibration_seconds(unit, part, &mode);
+    Ok(on(part, seconds, Step::Calibrate { mode, write }).lasting(expected))
 }
 
 /// By how much each joint is moved in a test, in degrees; the lift in millimetres.
@@ -159,21 +149,17 @@ fn calibrate_arm(unit: &Unit, args: CalibrateArm) -> Planned<'_> {
             "write: mode quick measures nothing; expected mode full or offsets_only",
         ));
     }
-    let step = Step::Calibrate {
-        mode: args.mode.as_str().to_string(),
-        write: args.write,
-    };
-    let allowed = may_write(unit, &step);
-    let node = calibrate(unit, args.arm.subsystem(), 60.0, step)?;
-    Ok(Graph::new(unit).refused(allowed.err()).wave([node]))
+    let mode = args.mode.as_str();
+    let node = calibrate(unit, args.arm.subsystem(), 60.0, mode, args.write)?;
+    Ok(Graph::new(unit).refused(forbidden(unit, args.write)).wave([node]))
 }
 
-/// Whether a step may change what the motors keep.
-fn may_write(unit: &Unit, step: &Step) -> Result<(), ToolError> {
-    if unit.capabilities().services.calibration_write || !step.writes_calibration() {
-        return Ok(());
+/// Why a step that changes what the motors keep is not allowed.
+fn forbidden(unit: &Unit, writes: bool) -> Option<ToolError> {
+    if unit.capabilities().services.calibration_write || !writes {
+        return None;
     }
-    Err(ToolError::new(
+    Some(ToolError::new(
         "PermissionError",
         format!(
             "this writes into the motors of {0}, and robots.{0}.johnny5.allow_calibration_write is not true",
@@ -191,13 +177,7 @@ struct CalibrateGantry {
 }
 
 fn calibrate_gantry(unit: &Unit, args: CalibrateGantry) -> Planned<'_> {
-    let mode = args.mode.as_str().to_string();
-    let node = calibrate(
-        unit,
-        Subsystem::Gantry,
-        30.0,
-        Step::Calibrate { mode, write: false },
-    )?;
+    let node = calibrate(unit, Subsystem::Gantry, 30.0, args.mode.as_str(), false)?;
     Ok(Graph::new(unit).wave([node]))
 }
 
@@ -214,14 +194,8 @@ fn calibrate_lift(unit: &Unit, args: CalibrateLift) -> Planned<'_> {
         "find_limits"
     } else {
         "home_only"
-    }
-    .to_string();
-    let node = calibrate(
-        unit,
-        Subsystem::Lift,
-        30.0,
-        Step::Calibrate { mode, write: false },
-    )?;
+    };
+    let node = calibrate(unit, Subsystem::Lift, 30.0, mode, false)?;
     Ok(Graph::new(unit).wave([node]))
 }
 
@@ -234,13 +208,7 @@ struct CalibrateBase {
 }
 
 fn calibrate_base(unit: &Unit, args: CalibrateBase) -> Planned<'_> {
-    let mode = args.mode.as_str().to_string();
-    let node = calibrate(
-        unit,
-        Subsystem::Base,
-        30.0,
-        Step::Calibrate { mode, write: false },
-    )?;
+    let node = calibrate(unit, Subsystem::Base, 30.0, args.mode.as_str(), false)?;
     Ok(Graph::new(unit).wave([node]))
 }
 
@@ -253,11 +221,9 @@ struct CalibrateHitch {
 }
 
 fn calibrate_hitch(unit: &Unit, args: CalibrateHitch) -> Planned<'_> {
-    let mode = args.mode.as_str().to_string();
-    let step = Step::Calibrate { mode, write: false };
-    let allowed = may_write(unit, &step);
-    let node = calibrate(unit, Subsystem::Hitch, 30.0, step)?;
-    Ok(Graph::new(unit).refused(allowed.err()).wave([node]))
+    let node = calibrate(unit, Subsystem::Hitch, 30.0, args.mode.as_str(), false)?;
+    let writes = args.mode == HitchMode::SetHome;
+    Ok(Graph::new(unit).refused(forbidden(unit, writes)).wave([node]))
 }
 
 /// Give a servo another id, while it is the only one with its present id on the bus.
@@ -297,11 +263,9 @@ fn set_home_position(unit: &Unit, args: SetHomePosition) -> Planned<'_> {
     if !unit.capabilities().services.set_home.contains(&part) {
         return Err(tool_error(unit.lacks(format!("a home of {part}"))));
     }
-    let step = Step::SetHomePosition {};
-    let allowed = may_write(unit, &step);
     Ok(Graph::new(unit)
-        .refused(allowed.err())
-        .wave([on(part, 5.0, step)]))
+        .refused(forbidden(unit, true))
+        .wave([on(part, 5.0, Step::SetHomePosition {})]))
 }
 
 /// Check the robot after it was built or repaired: scan the motors, check and measure the parts, test everything. Writes
@@ -328,7 +292,7 @@ fn setup_robot(unit: &Unit, args: SetupRobot) -> Planned<'_> {
         return Err(ToolError::bad_args("steps: expected at least one"));
     }
     let wanted = |step: SetupStep| args.steps.contains(&step);
-    let can = |part: Subsystem| unit.capabilities().services.calibrate.contains(&part);
+    let can = |part: Subsystem| calibrates(unit.capabilities(), part);
     let mut graph = Graph::new(unit);
     if wanted(SetupStep::Scan) {
         let buses: Vec<BusName> = unit.capabilities().buses.iter().map(|bus| bus.name).collect();
@@ -338,27 +302,18 @@ fn setup_robot(unit: &Unit, args: SetupRobot) -> Planned<'_> {
             graph.wave([on(Subsystem::All, 15.0, Step::ScanMotors { buses })])
         };
     }
-    let order = [
-        SetupStep::CalibrateArms,
-        SetupStep::CalibrateGantry,
-        SetupStep::CalibrateLift,
-        SetupStep::CalibrateBase,
-        SetupStep::CalibrateHitch,
-    ];
-    for (parts, seconds, step) in order
-        .into_iter()
-        .filter(|step| wanted(*step))
-        .filter_map(calibration)
-    {
+    for (step, name, parts, seconds, mode) in CALIBRATIONS {
+        if !wanted(step) {
+            continue;
+        }
         let (present, absent): (Vec<Subsystem>, Vec<Subsystem>) = parts.iter().partition(|part| can(**part));
         for part in absent {
             graph = graph.note(format!("{} has no {part} to calibrate", unit.name));
         }
-        graph = graph.wave(
-            present
-                .into_iter()
-                .map(|part| calibrating(unit, part, seconds, step.clone())),
-        );
+        let nodes = present
+            .into_iter()
+            .map(|part| Ok(calibrate(unit, part, seconds, mode, false)?.named(name)));
+        graph = graph.wave(nodes.collect::<Result<Vec<Node>, ToolError>>()?);
     }
     if wanted(SetupStep::TestAll) {
         let parts = unit.capabilities().services.self_test.iter();
@@ -369,42 +324,44 @@ fn setup_robot(unit: &Unit, args: SetupRobot) -> Planned<'_> {
     Ok(graph)
 }
 
-/// The parts, the seconds and the step of a calibration in the setup.
-fn calibration(step: SetupStep) -> Option<(&'static [Subsystem], f64, Step)> {
-    let mode = |mode: &str| mode.to_string();
-    Some(match step {
-        SetupStep::Scan | SetupStep::TestAll => return None,
-        SetupStep::CalibrateArms => {
-            let step = Step::Calibrate {
-                mode: mode("quick"),
-                write: false,
-            };
-            (&[Subsystem::LeftArm, Subsystem::RightArm], 60.0, step)
-        }
-        SetupStep::CalibrateGantry => {
-            let step = Step::CalibrateGantry {
-                mode: mode("center_only"),
-            };
-            (&[Subsystem::Gantry], 30.0, step)
-        }
-        SetupStep::CalibrateLift => {
-            let step = Step::CalibrateLift {
-                mode: mode("find_limits"),
-            };
-            (&[Subsystem::Lift], 30.0, step)
-        }
-        SetupStep::CalibrateBase => {
-            let step = Step::CalibrateBase {
-                mode: mode("wheel_test"),
-            };
-            (&[Subsystem::Base], 30.0, step)
-        }
-        SetupStep::CalibrateHitch => {
-            let step = Step::CalibrateHitch { mode: mode("full") };
-            (&[Subsystem::Hitch], 30.0, step)
-        }
-    })
-}
+/// The calibrations of the setup in their order: the name in the plan, the parts, the seconds and the mode.
+const CALIBRATIONS: [(SetupStep, &str, &[Subsystem], f64, &str); 5] = [
+    (
+        SetupStep::CalibrateArms,
+        "calibrate",
+        &[Subsystem::LeftArm, Subsystem::RightArm],
+        60.0,
+        "quick",
+    ),
+    (
+        SetupStep::CalibrateGantry,
+        "calibrate_gantry",
+        &[Subsystem::Gantry],
+        30.0,
+        "center_only",
+    ),
+    (
+        SetupStep::CalibrateLift,
+        "calibrate_lift",
+        &[Subsystem::Lift],
+        30.0,
+        "find_limits",
+    ),
+    (
+        SetupStep::CalibrateBase,
+        "calibrate_base",
+        &[Subsystem::Base],
+        30.0,
+        "wheel_test",
+    ),
+    (
+        SetupStep::CalibrateHitch,
+        "calibrate_hitch",
+        &[Subsystem::Hitch],
+        30.0,
+        "full",
+    ),
+];
 
 /// Test parts of the robot, with small movements.
 #[derive(Deserialize, JsonSchema)]
@@ -498,5 +455,12 @@ struct LoadConfig {
 
 fn load_config(unit: &Unit, args: LoadConfig) -> Planned<'_> {
     let name = file_word("name", &args.name)?;
-    Ok(Graph::new(unit).wave([on(Subsystem::All, 10.0, Step::LoadConfig { name })]))
+    Ok(Graph::new(unit).wave([on(
+        Subsystem::All,
+        10.0,
+        Step::LoadConfig {
+            name,
+            config: Value::Null,
+        },
+    )]))
 }

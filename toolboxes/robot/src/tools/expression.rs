@@ -7,7 +7,7 @@ use ovos_toolbox_sdk::prelude::*;
 use super::arguments::{word, words, yes};
 use super::movement::look;
 use super::{Listing, Planned, any_arm, anything, arm_or_head};
-use crate::graph::{Graph, Node, aside, on};
+use crate::graph::{Graph, aside, on};
 use crate::model::{Kind, Rounds};
 use crate::resolve::{farthest_seconds, routine_seconds};
 use crate::step::Step;
@@ -65,18 +65,15 @@ fn express(unit: &Unit, args: Express) -> Planned<'_> {
         args.emotion.as_str().to_string(),
         args.intensity.as_str().to_string(),
     );
-    let part = |part: Subsystem| -> Node {
-        let (emotion, intensity) = (emotion.clone(), intensity.clone());
-        let rounds = Rounds::One(crate::resolve::intensity(&intensity));
+    let rounds = Rounds::One(crate::resolve::intensity(&intensity));
+    let part = |part: Subsystem| {
         let seconds = routine_seconds(unit, Kind::Gesture, &emotion, part, rounds);
-        let step = if part == Subsystem::Gantry {
-            Step::HeadGesture { emotion, intensity }
-        } else {
-            Step::ArmsGesture { emotion, intensity }
-        };
-        on(part, 10.0, step).lasting(seconds).optional()
+        let (emotion, intensity) = (emotion.clone(), intensity.clone());
+        let node = on(part, 10.0, Step::Gesture { emotion, intensity });
+        node.lasting(seconds).optional()
     };
-    Ok(Graph::new(unit).wave([Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry].map(part)))
+    let [left, right, head] = [Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry].map(part);
+    Ok(Graph::new(unit).wave([left, right, head.named("head_gesture")]))
 }
 
 /// Announce whether the robot should gesture while it speaks, and how lively. Moves nothing: a speech program that hears the

@@ -190,17 +190,9 @@ fn dance(unit: &Unit, args: Dance) -> Planned<'_> {
     let style = args.style.as_str();
     let time = Duration::from_secs_f64(duration);
     let part = |part: Subsystem| {
-        let style_name = style.to_string();
-        let step = if part == Subsystem::Gantry {
-            Step::HeadBob {
-                style: style_name,
-                duration,
-            }
-        } else {
-            Step::DanceSequence {
-                style: style_name,
-                duration,
-            }
+        let step = Step::Dance {
+            style: style.to_string(),
+            duration,
         };
         let seconds = routine_seconds(unit, Kind::Dance, style, part, Rounds::For(time));
         let base = (part == Subsystem::RightArm && unit.capabilities().own.dance_moves_base)
@@ -210,5 +202,6 @@ fn dance(unit: &Unit, args: Dance) -> Planned<'_> {
             .optional()
             .holding(base)
     };
-    Ok(Graph::new(unit).wave([Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry].map(part)))
+    let [left, right, head] = [Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry].map(part);
+    Ok(Graph::new(unit).wave([left, right, head.named("head_bob")]))
 }

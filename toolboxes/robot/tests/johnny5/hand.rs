@@ -1,12 +1,13 @@
 //! What a hand does with what it holds.
 
 use feetech_sim::register as r;
-use robot::action::{Grip, Primitive, Stage};
+use robot::action::Grip;
 use robot::adapter::johnny5::Johnny5;
 use robot::adapter::{ActionError, Adapter};
+use robot::step::{LiftStep, Step};
 use robot::subsystem::Subsystem;
 
-use crate::servos::{Body, robot, run};
+use crate::servos::{Body, Deed, robot, run};
 use crate::{to, words};
 
 const ARM: Subsystem = Subsystem::RightArm;
@@ -14,17 +15,19 @@ const ARM: Subsystem = Subsystem::RightArm;
 const THING: f64 = 1820.0;
 const OPEN: i32 = 2503;
 
-fn grip(action: Grip, force: Option<f64>) -> Primitive {
-    Primitive::Gripper { action, force }
+fn grip(action: Grip, force: Option<f64>) -> Step {
+    match force {
+        Some(force) => Step::Grasp { action, force },
+        None => Step::Gripper { action },
+    }
 }
 
-fn reach() -> Primitive {
-    Primitive::Reach {
-        target: "cup".to_owned(),
-        stage: Stage::At,
-        positions: vec![0.0, -45.0, 90.0, 45.0, 0.0, 0.0],
-        speed: 1.0,
-    }
+fn reach() -> Deed {
+    let target = "cup".to_owned();
+    Deed(
+        Step::Approach { target },
+        to(&[0.0, -45.0, 90.0, 45.0, 0.0, 0.0]).1,
+    )
 }
 
 /// The goals of the gripper since the last look.
@@ -122,21 +125,11 @@ async fn a_thing_that_slips_out_on_the_way_up_is_missed() {
         (at < 1600.0).then_some(())
     };
     crate::servos::within("empty hand", || closed(&body));
-    let Primitive::Reach {
-        target,
-        positions,
-        speed,
-        ..
-    } = reach()
-    else {
-        unreachable!("it reaches")
+    let step = LiftStep::Hand {
+        target: "cup".to_owned(),
+        height: 0.15,
     };
-    let lifted = Primitive::Reach {
-        target,
-        stage: Stage::Lifted,
-        positions,
-        speed,
-    };
+    let lifted = Deed(Step::Lift(step), reach().1);
     let lost = run(&robot, ARM, lifted).await;
     assert_eq!(
         lost,

@@ -20,21 +20,29 @@ mod upkeep;
 use std::time::Duration;
 
 use feetech_sim::Frame;
-use robot::action::{DriveKind, Primitive, Velocity};
+use robot::action::{Motion, Velocity};
+use robot::step::{Step, Where};
+use servos::Deed;
 
-pub(crate) fn drive(x: f64, y: f64, turn: f64, milliseconds: u64) -> Primitive {
-    Primitive::Drive {
-        kind: DriveKind::Move,
+pub(crate) fn drive(x: f64, y: f64, turn: f64, milliseconds: u64) -> Deed {
+    let step = Step::BaseMove {
+        direction: "forward".to_owned(),
+        distance: 0.1,
+    };
+    let motion = Motion::Drive {
         velocity: Velocity { x, y, turn },
         duration: Duration::from_millis(milliseconds),
-    }
+    };
+    Deed(step, Some(motion))
 }
 
-pub(crate) fn to(positions: &[f64]) -> Primitive {
-    Primitive::MoveToPosition {
-        positions: positions.to_vec(),
-        speed: 1.0,
-    }
+pub(crate) fn to(positions: &[f64]) -> Deed {
+    let (positions, speed) = (positions.to_vec(), 1.0);
+    let step = Step::MoveToPosition(Where::Angles {
+        positions: positions.clone(),
+        speed,
+    });
+    Deed(step, Some(Motion::Joints { positions, speed }))
 }
 
 /// The words written to a register of a servo, signed by bit 15.

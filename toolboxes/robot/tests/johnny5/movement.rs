@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use feetech_sim::{Line, Servo, register as r};
-use robot::action::{Grip, HitchAction, LiftTarget, Primitive};
+use robot::action::{Grip, HitchAction, LiftTarget};
 use robot::adapter::Adapter;
 use robot::adapter::johnny5::{Johnny5, Johnny5Config};
 use robot::config::Estop;
+use robot::step::Step;
 use robot::subsystem::Subsystem;
 use serde_json::json;
 
-use crate::servos::{Body, robot, robot_of, run};
+use crate::servos::{Body, Deed, lift, look, robot, robot_of, run};
 use crate::{bytes, drive, to, words};
 
 #[tokio::test]
@@ -88,67 +89,38 @@ async fn torque_goes_on_where_the_servo_is_and_then_it_goes_where_it_should() {
 }
 
 #[tokio::test]
-async fn every_primitive_reaches_the_servo_it_is_for() {
+async fn every_step_reaches_the_servo_it_is_for() {
     let body = Body::new();
     let robot = robot(&body);
     robot.connect().await.unwrap();
-    let rows: Vec<(Subsystem, Primitive, u8, bool, i32)> = vec![
-        (
-            Subsystem::Lift,
-            Primitive::Lift {
-                to: LiftTarget::To(120.0),
-            },
-            10,
-            true,
-            1638,
-        ),
-        (
-            Subsystem::Lift,
-            Primitive::Lift {
-                to: LiftTarget::By(-20.0),
-            },
-            10,
-            true,
-            1365,
-        ),
+    let rows: Vec<(Subsystem, Deed, u8, bool, i32)> = vec![
+        (Subsystem::Lift, lift(LiftTarget::To(120.0)), 10, true, 1638),
+        (Subsystem::Lift, lift(LiftTarget::By(-20.0)), 10, true, 1365),
         (
             Subsystem::Hitch,
-            Primitive::Hitch {
+            Step::Hitch {
                 action: HitchAction::Open,
                 grip_percent: None,
-            },
+            }
+            .into(),
             11,
             true,
             1593,
         ),
         (
             Subsystem::LeftArm,
-            Primitive::Gripper {
-                action: Grip::Open,
-                force: None,
-            },
+            Step::Gripper { action: Grip::Open }.into(),
             6,
             true,
             2503,
         ),
-        (
-            Subsystem::Gantry,
-            Primitive::LookAt {
-                target: "left".to_owned(),
-                pan: -45.0,
-                tilt: 10.0,
-                speed: 1.0,
-            },
-            7,
-            false,
-            1536,
-        ),
+        (Subsystem::Gantry, look(-45.0, 10.0), 7, false, 1536),
     ];
-    for (subsystem, primitive, id, left, goal) in rows {
-        let what = format!("{primitive:?}");
+    for (subsystem, deed, id, left, goal) in rows {
+        let what = format!("{deed:?}");
         let line = if left { &body.left } else { &body.right };
         let _ = line.take_frames();
-        run(&robot, subsystem, primitive)
+        run(&robot, subsystem, deed)
             .await
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         let goals = words(&line.frames(), id, r::GOAL_POSITION);
@@ -242,10 +214,7 @@ async fn the_range_of_a_motor_holds_for_the_hand_and_the_lift() {
     let config: Johnny5Config = serde_json::from_value(section).unwrap();
     let (robot, _) = robot_of(&config, None);
     robot.connect().await.unwrap();
-    let open = Primitive::Gripper {
-        action: Grip::Open,
-        force: None,
-    };
+    let open = Step::Gripper { action: Grip::Open };
     run(&robot, Subsystem::LeftArm, open).await.unwrap();
     // 60 degrees, of which 40 are step 2048.
     let goals = words(&body.left.frames(), 6, r::GOAL_POSITION);
@@ -255,9 +224,7 @@ async fn the_range_of_a_motor_holds_for_the_hand_and_the_lift() {
         (LiftTarget::By(-250.0), 546),
         (LiftTarget::To(300.0), 2730),
     ] {
-        run(&robot, Subsystem::Lift, Primitive::Lift { to })
-            .await
-            .unwrap();
+        run(&robot, Subsystem::Lift, lift(to)).await.unwrap();
         let goals = words(&body.left.frames(), 10, r::GOAL_POSITION);
         assert_eq!(goals.last(), Some(&step), "{to:?}: {goals:?}");
     }
@@ -269,7 +236,7 @@ async fn the_range_of_a_motor_holds_for_the_hand_and_the_lift() {
 async fn what_it_cannot_do_it_says() {
     let body = Body::new();
     let robot = robot(&body);
-    let error = run(&robot, Subsystem::Hitch, Primitive::VerifyCharge)
+    let error = run(&robot, Subsystem::Hitch, Step::VerifyCharge {})
         .await
         .unwrap_err()
         .to_string();

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use feetech_sim::register as r;
-use robot::action::{LiftTarget, Primitive};
+use robot::action::LiftTarget;
 use robot::adapter::johnny5::{Johnny5, safe_stop};
 use robot::adapter::{ActionError, Adapter, Control};
 use robot::config::Estop;
 use robot::subsystem::Subsystem;
 
-use crate::servos::{Body, Taken, action, robot, robot_of, run, within};
+use crate::servos::{Body, Taken, action, lift, robot, robot_of, run, within};
 use crate::{drive, to, words};
 
 /// A halt is said within 50 ms, which the bench `round_trip` times; the rest is for a machine that has other tests to run.
@@ -103,14 +103,7 @@ async fn an_emergency_lets_go_and_refuses_until_it_is_reset() {
         .unwrap();
     assert!(zero < off, "the wheels stop first");
     assert_eq!(
-        run(
-            &robot,
-            Subsystem::Lift,
-            Primitive::Lift {
-                to: LiftTarget::To(10.0)
-            }
-        )
-        .await,
+        run(&robot, Subsystem::Lift, lift(LiftTarget::To(10.0))).await,
         Err(ActionError::Stopped)
     );
     assert_eq!(
@@ -120,15 +113,9 @@ async fn an_emergency_lets_go_and_refuses_until_it_is_reset() {
     assert_eq!(body.left.frames().len(), frames.len(), "nothing was sent");
     robot.reset().unwrap();
     assert!(!body.powered(), "a reset moves nothing and powers nothing");
-    run(
-        &robot,
-        Subsystem::Lift,
-        Primitive::Lift {
-            to: LiftTarget::To(130.0),
-        },
-    )
-    .await
-    .unwrap();
+    run(&robot, Subsystem::Lift, lift(LiftTarget::To(130.0)))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

@@ -1,15 +1,16 @@
 //! Servos that fail, cables that are pulled, ports that are not there.
 
 use feetech_sim::{Fault, Frame, Line, Servo, register as r};
-use robot::action::{BusName, LiftTarget, Primitive, Recovery};
+use robot::action::{BusName, LiftTarget, Recovery};
 use robot::adapter::johnny5::{Johnny5, Johnny5Config};
 use robot::adapter::{ActionError, Adapter, Control, Notice};
 use robot::config::Estop;
+use robot::step::Step;
 use robot::subsystem::Subsystem;
 use serde_json::json;
 use std::time::Duration;
 
-use crate::servos::{Body, Notices, action, robot, robot_of, run, within};
+use crate::servos::{Body, Notices, action, lift, look, robot, robot_of, run, within};
 use crate::{drive, to};
 
 #[tokio::test]
@@ -63,9 +64,9 @@ async fn a_missing_servo_is_done_without_when_the_robot_was_told_to() {
     robot.connect().await.unwrap();
     notices.wait("degraded", 1);
     let pose = || to(&[0.0, -45.0, 90.0, 45.0, 0.0, 20.0]);
-    let degraded = |go_on| Primitive::SetDegraded {
-        missing: vec!["left:5".to_owned()],
-        go_on,
+    let degraded = |go_on| Step::SetDegraded {
+        missing_servos: vec!["left:5".to_owned()],
+        continue_anyway: go_on,
     };
     assert!(run(&robot, Subsystem::LeftArm, pose()).await.is_err());
     run(&robot, Subsystem::All, degraded(false)).await.unwrap();
@@ -89,9 +90,9 @@ async fn a_missing_servo_is_done_without_when_the_robot_was_told_to() {
         frame.writes().iter().any(|(id, ..)| *id == 5) || frame.word(5, r::GOAL_POSITION).is_some()
     };
     assert!(!body.left.frames().iter().any(told));
-    let wheel = Primitive::SetDegraded {
-        missing: vec!["left:8".to_owned()],
-        go_on: true,
+    let wheel = Step::SetDegraded {
+        missing_servos: vec!["left:8".to_owned()],
+        continue_anyway: true,
     };
     run(&robot, Subsystem::All, wheel).await.unwrap();
     let refused = run(&robot, Subsystem::Base, drive(0.1, 0.0, 0.0, 100))
@@ -126,15 +127,9 @@ async fn a_pulled_cable_is_said_and_put_back() {
         );
         assert!(error.to_string().contains("check the cable"), "{error}");
         notices.wait("lost", round);
-        let refused = run(
-            &robot,
-            Subsystem::Lift,
-            Primitive::Lift {
-                to: LiftTarget::To(10.0),
-            },
-        )
-        .await
-        .unwrap_err();
+        let refused = run(&robot, Subsystem::Lift, lift(LiftTarget::To(10.0)))
+            .await
+            .unwrap_err();
         assert!(refused.to_string().contains("cannot open"), "{refused}");
         assert_eq!(robot.state(Subsystem::Base)["connected"], false);
         let _ = body.left.take_frames();
@@ -154,9 +149,7 @@ async fn a_pulled_cable_is_said_and_put_back() {
             );
         }
         assert!(!body.moves());
-        run(&robot, Subsystem::RightArm, Primitive::PingAll)
-            .await
-            .unwrap();
+        run(&robot, Subsystem::RightArm, Step::PingAll {}).await.unwrap();
     }
 }
 
@@ -165,12 +158,7 @@ async fn stopped_without_a_cable(body: &Body) -> (Johnny5, Notices) {
     body.left.servo(10, |servo| servo.push(-1900.0)).unwrap();
     let (robot, notices) = robot_of(&body.config(), None);
     robot.connect().await.unwrap();
-    let up = action(
-        Subsystem::Lift,
-        Primitive::Lift {
-            to: LiftTarget::To(300.0),
-        },
-    );
+    let up = action(Subsystem::Lift, lift(LiftTarget::To(300.0)));
     let control = Control::free();
     let pull = async {
         while !body.left.moves() {
@@ -220,7 +208,7 @@ async fn a_stop_that_was_lifted_is_not_made_good() {
     robot.reset().unwrap();
     body.left.plug();
     notices.wait("connected", 3);
-    run(&robot, Subsystem::LeftArm, Primitive::PingAll).await.unwrap();
+    run(&robot, Subsystem::LeftArm, Step::PingAll {}).await.unwrap();
     assert!(body.powered(), "it has its power again, as the operator said");
 }
 
@@ -250,12 +238,7 @@ async fn a_joint_that_is_set_to_turn_gets_no_goal() {
     body.right.servo(7, |servo| servo.set_byte(r::MODE, 1)).unwrap();
     let robot = robot(&body);
     robot.connect().await.unwrap();
-    let look = || Primitive::LookAt {
-        target: "left".to_owned(),
-        pan: -45.0,
-        tilt: 0.0,
-        speed: 1.0,
-    };
+    let look = || look(-45.0, 0.0);
     let error = run(&robot, Subsystem::Gantry, look()).await.unwrap_err();
     assert!(
         error
@@ -264,7 +247,7 @@ async fn a_joint_that_is_set_to_turn_gets_no_goal() {
         "{error}"
     );
     assert!(!body.moves() && !body.powered());
-    let recover = Primitive::ServoRecover {
+    let recover = Step::ServoRecover {
         bus: BusName::Right,
         motor_id: 7,
         action: Recovery::Reconfigure,
@@ -330,12 +313,7 @@ async fn a_late_answer_is_not_taken_for_the_next_one_and_ends_no_movement() {
     let config: Johnny5Config = serde_json::from_value(section).unwrap();
     let (robot, _) = robot_of(&config, None);
     robot.connect().await.unwrap();
-    let look = |pan: f64| Primitive::LookAt {
-        target: "left".to_owned(),
-        pan,
-        tilt: 0.0,
-        speed: 1.0,
-    };
+    let look = |pan: f64| look(pan, 0.0);
     for (round, late) in (1..).zip([1, 2, 2]) {
         // Twice in a row, each after its time and before the next question's.
         body.right.delay(late, Duration::from_millis(90));
@@ -350,13 +328,9 @@ async fn a_late_answer_is_not_taken_for_the_next_one_and_ends_no_movement() {
             "round {round}: {there}, expected {wanted}"
         );
         body.right.delay(1, Duration::from_millis(90));
-        let status = run(
-            &robot,
-            Subsystem::Gantry,
-            Primitive::MotorStatus { motor_id: Some(8) },
-        )
-        .await
-        .unwrap();
+        let status = run(&robot, Subsystem::Gantry, Step::MotorStatus { motor_id: Some(8) })
+            .await
+            .unwrap();
         let motor = &status.data["motors"]["right:8"];
         assert_eq!(
             (&motor["temperature"], &motor["torque"], &motor["voltage"]),
@@ -402,40 +376,42 @@ async fn what_only_writes_lets_no_arm_fall() {
     let config: Johnny5Config = serde_json::from_value(section).unwrap();
     let (robot, _) = robot_of(&config, None);
     robot.connect().await.unwrap();
-    let saved = Primitive::SaveConfig {
+    let saved = Step::SaveConfig {
+        name: String::new(),
         subsystems: vec![Subsystem::RightArm],
     };
     let saved = run(&robot, Subsystem::All, saved).await.unwrap();
-    let power = Primitive::EnableTorque { enable: true };
+    let power = Step::EnableTorque { enable: true };
     run(&robot, Subsystem::RightArm, power).await.unwrap();
     let _ = body.right.take_frames();
-    let recover = |action| Primitive::ServoRecover {
+    let recover = |action| Step::ServoRecover {
         bus: BusName::Right,
         motor_id: 3,
         action,
     };
-    for (on, primitive) in [
+    for (on, step) in [
         (Subsystem::All, recover(Recovery::ResetError)),
         (Subsystem::All, recover(Recovery::Reboot)),
         (Subsystem::All, recover(Recovery::Reconfigure)),
-        (Subsystem::RightArm, Primitive::SetHome),
+        (Subsystem::RightArm, Step::SetHomePosition {}),
         (
             Subsystem::All,
-            Primitive::LoadConfig {
+            Step::LoadConfig {
+                name: String::new(),
                 config: saved.data["config"].clone(),
             },
         ),
         (
             Subsystem::All,
-            Primitive::SetMotorId {
+            Step::SetMotorId {
                 bus: BusName::Right,
                 current_id: 3,
                 new_id: 12,
             },
         ),
     ] {
-        let refused = run(&robot, on, primitive.clone()).await.unwrap_err().to_string();
-        assert!(refused.contains("would let go"), "{primitive:?}: {refused}");
+        let refused = run(&robot, on, step.clone()).await.unwrap_err().to_string();
+        assert!(refused.contains("would let go"), "{step:?}: {refused}");
     }
     for id in 1..=6 {
         assert_eq!(

@@ -1,8 +1,9 @@
 //! What keeps the servos working, and what they keep.
 
 use feetech_sim::{Servo, register as r};
-use robot::action::{BusName, Primitive, Recovery};
+use robot::action::{BusName, Recovery};
 use robot::adapter::{Adapter, Control};
+use robot::step::Step;
 use robot::subsystem::Subsystem;
 use serde_json::json;
 
@@ -18,7 +19,7 @@ async fn upkeep_reads_and_writes_what_it_says() {
         .servo(2, |servo| servo.set_byte(r::TEMPERATURE, 66))
         .unwrap();
 
-    let scan = Primitive::ScanMotors {
+    let scan = Step::ScanMotors {
         buses: vec![BusName::Left, BusName::Right],
     };
     let scanned = run(&robot, Subsystem::All, scan).await.unwrap();
@@ -28,7 +29,7 @@ async fn upkeep_reads_and_writes_what_it_says() {
     let status = run(
         &robot,
         Subsystem::LeftArm,
-        Primitive::MotorStatus { motor_id: Some(2) },
+        Step::MotorStatus { motor_id: Some(2) },
     )
     .await
     .unwrap();
@@ -36,7 +37,7 @@ async fn upkeep_reads_and_writes_what_it_says() {
     let strange = run(
         &robot,
         Subsystem::LeftArm,
-        Primitive::MotorStatus { motor_id: Some(9) },
+        Step::MotorStatus { motor_id: Some(9) },
     )
     .await;
     assert!(
@@ -46,7 +47,7 @@ async fn upkeep_reads_and_writes_what_it_says() {
             .contains("left_arm has no motor 9")
     );
 
-    let health = Primitive::ReadHealth {
+    let health = Step::ReadHealth {
         bus: BusName::Left,
         temps: true,
         loads: false,
@@ -56,7 +57,7 @@ async fn upkeep_reads_and_writes_what_it_says() {
         health.message.contains("left:2 (left_arm shoulder) is at 66 °C"),
         "{health:?}"
     );
-    let tested = run(&robot, Subsystem::LeftArm, Primitive::SelfTest { verbose: false })
+    let tested = run(&robot, Subsystem::LeftArm, Step::SelfTest { verbose: false })
         .await
         .unwrap_err();
     assert!(
@@ -64,28 +65,20 @@ async fn upkeep_reads_and_writes_what_it_says() {
         "{tested}"
     );
 
-    run(
-        &robot,
-        Subsystem::RightArm,
-        Primitive::EnableTorque { enable: true },
-    )
-    .await
-    .unwrap();
-    let torque = run(&robot, Subsystem::RightArm, Primitive::CheckTorque)
+    run(&robot, Subsystem::RightArm, Step::EnableTorque { enable: true })
+        .await
+        .unwrap();
+    let torque = run(&robot, Subsystem::RightArm, Step::CheckTorque {})
         .await
         .unwrap();
     assert_eq!(torque.data["all_on"], true, "{torque:?}");
     assert!(!body.moves(), "torque alone moves nothing");
-    run(
-        &robot,
-        Subsystem::RightArm,
-        Primitive::EnableTorque { enable: false },
-    )
-    .await
-    .unwrap();
+    run(&robot, Subsystem::RightArm, Step::EnableTorque { enable: false })
+        .await
+        .unwrap();
     assert!(!body.powered());
 
-    let tested = Primitive::TestMotor {
+    let tested = Step::TestMotor {
         bus: BusName::Right,
         motor_id: 8,
         angle: 10.0,
@@ -95,13 +88,13 @@ async fn upkeep_reads_and_writes_what_it_says() {
         (tested.data["turned"].as_f64().unwrap() - 10.0).abs() < 1.5,
         "{tested:?}"
     );
-    let tested = Primitive::TestMotor {
+    let tested = Step::TestMotor {
         bus: BusName::Left,
         motor_id: 7,
         angle: 10.0,
     };
     run(&robot, Subsystem::Base, tested).await.unwrap();
-    run(&robot, Subsystem::Gantry, Primitive::SelfTest { verbose: true })
+    run(&robot, Subsystem::Gantry, Step::SelfTest { verbose: true })
         .await
         .unwrap();
     for (on, mode) in [
@@ -110,7 +103,7 @@ async fn upkeep_reads_and_writes_what_it_says() {
         (Subsystem::Lift, "home_only"),
         (Subsystem::Base, "full"),
     ] {
-        let calibrate = Primitive::Calibrate {
+        let calibrate = Step::Calibrate {
             mode: mode.to_owned(),
             write: false,
         };
@@ -128,7 +121,7 @@ async fn ids_homes_and_settings_outlive_the_power() {
     section["allow_calibration_write"] = json!(true);
     let (robot, _) = robot_of(&serde_json::from_value(section).unwrap(), None);
     robot.connect().await.unwrap();
-    let set = |current_id, new_id| Primitive::SetMotorId {
+    let set = |current_id, new_id| Step::SetMotorId {
         bus: BusName::Right,
         current_id,
         new_id,
@@ -152,23 +145,34 @@ async fn ids_homes_and_settings_outlive_the_power() {
     let saved = run(
         &robot,
         Subsystem::All,
-        Primitive::SaveConfig {
+        Step::SaveConfig {
+            name: String::new(),
             subsystems: vec![Subsystem::Gantry],
         },
     )
     .await
     .unwrap();
-    run(&robot, Subsystem::Gantry, Primitive::SetHome).await.unwrap();
+    run(&robot, Subsystem::Gantry, Step::SetHomePosition {})
+        .await
+        .unwrap();
     body.right.servo(7, Servo::power_cycle).unwrap();
     let there = body.right.servo(7, |servo| servo.position()).unwrap();
     assert!((there - 2048.0).abs() < 1.5, "what is now is home: {there}");
     let config = saved.data["config"].clone();
-    run(&robot, Subsystem::All, Primitive::LoadConfig { config })
-        .await
-        .unwrap();
+    run(
+        &robot,
+        Subsystem::All,
+        Step::LoadConfig {
+            name: String::new(),
+            config,
+        },
+    )
+    .await
+    .unwrap();
     let there = body.right.servo(7, |servo| servo.position()).unwrap();
     assert!((there - 1907.0).abs() < 1.5, "and was not before: {there}");
-    let strange = Primitive::LoadConfig {
+    let strange = Step::LoadConfig {
+        name: String::new(),
         config: json!({"kind": "lekiwi"}),
     };
     assert!(run(&robot, Subsystem::All, strange).await.is_err());
@@ -179,7 +183,7 @@ async fn ids_homes_and_settings_outlive_the_power() {
         Recovery::Reconfigure,
         Recovery::Reboot,
     ] {
-        let recover = Primitive::ServoRecover {
+        let recover = Step::ServoRecover {
             bus: BusName::Right,
             motor_id: 3,
             action,
@@ -198,7 +202,7 @@ async fn a_wheel_that_gets_its_settings_again_stands() {
     body.left
         .servo(7, |servo| servo.set_byte(r::TORQUE_ENABLE, 1))
         .unwrap();
-    let recover = Primitive::ServoRecover {
+    let recover = Step::ServoRecover {
         bus: BusName::Left,
         motor_id: 7,
         action: Recovery::Reconfigure,
@@ -218,7 +222,7 @@ async fn a_wheel_out_of_the_box_gets_power_as_a_wheel() {
     body.left.servo(7, |servo| servo.set_byte(r::MODE, 0)).unwrap();
     let robot = robot(&body);
     robot.connect().await.unwrap();
-    run(&robot, Subsystem::Base, Primitive::EnableTorque { enable: true })
+    run(&robot, Subsystem::Base, Step::EnableTorque { enable: true })
         .await
         .unwrap();
     let (mode, position) = body
@@ -237,7 +241,7 @@ async fn a_wheel_is_tested_across_its_zero() {
     body.left.servo(7, |servo| servo.push(4090.0 - 1907.0)).unwrap();
     let robot = robot(&body);
     robot.connect().await.unwrap();
-    let tested = Primitive::TestMotor {
+    let tested = Step::TestMotor {
         bus: BusName::Left,
         motor_id: 7,
         angle: 10.0,
@@ -252,7 +256,7 @@ async fn a_test_of_everything_moves_everything() {
     let body = Body::new();
     let robot = robot(&body);
     robot.connect().await.unwrap();
-    let action = action(Subsystem::All, Primitive::SelfTest { verbose: false });
+    let action = action(Subsystem::All, Step::SelfTest { verbose: false });
     let control = Control::free();
     let tested = tokio::time::timeout(
         std::time::Duration::from_secs(60),

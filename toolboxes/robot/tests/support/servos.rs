@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use feetech_sim::{Line, Servo, register};
 use futures_util::future::BoxFuture;
-use robot::action::{Action, Primitive};
+use robot::action::{Action, LiftTarget, Motion};
 use robot::adapter::johnny5::{Johnny5, Johnny5Config, model};
 use robot::adapter::{ActionError, ActionOutput, Adapter, Control, Notice, Right};
 use robot::config::Estop;
+use robot::step::{LiftStep, Step};
 use robot::subsystem::Subsystem;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -137,10 +138,41 @@ impl Right for Taken {
     fn progress(&self, _: f64, _: &str) {}
 }
 
-pub(crate) fn action(subsystem: Subsystem, primitive: Primitive) -> Action {
+/// A step, and the numbers that its words stand for.
+#[derive(Clone, Debug)]
+pub(crate) struct Deed(pub(crate) Step, pub(crate) Option<Motion>);
+
+impl From<Step> for Deed {
+    fn from(step: Step) -> Self {
+        Self(step, None)
+    }
+}
+
+pub(crate) fn lift(to: LiftTarget) -> Deed {
+    let step = LiftStep::Lift {
+        action: "up".to_owned(),
+        distance_mm: None,
+        position_mm: None,
+    };
+    Deed(Step::Lift(step), Some(Motion::Lift(to)))
+}
+
+pub(crate) fn look(pan: f64, tilt: f64) -> Deed {
+    let target = "left".to_owned();
+    let positions = vec![pan, tilt];
+    let motion = Motion::Joints {
+        positions,
+        speed: 1.0,
+    };
+    Deed(Step::LookAt { target }, Some(motion))
+}
+
+pub(crate) fn action(subsystem: Subsystem, deed: impl Into<Deed>) -> Action {
+    let Deed(step, motion) = deed.into();
     Action {
         subsystem,
-        primitive,
+        step,
+        motion,
         expected: Duration::from_secs(1),
     }
 }
@@ -148,9 +180,9 @@ pub(crate) fn action(subsystem: Subsystem, primitive: Primitive) -> Action {
 pub(crate) async fn run(
     robot: &Johnny5,
     subsystem: Subsystem,
-    primitive: Primitive,
+    deed: impl Into<Deed>,
 ) -> Result<ActionOutput, ActionError> {
-    let action = action(subsystem, primitive);
+    let action = action(subsystem, deed);
     let control = Control::free();
     tokio::time::timeout(Duration::from_secs(20), robot.execute(&action, &control))
         .await

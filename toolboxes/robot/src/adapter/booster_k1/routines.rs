@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use super::BoosterK1;
 use super::rpc::RpcLink;
-use crate::action::{Keyframe, Routine};
+use crate::action::Keyframe;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::dds::booster::api;
 use crate::ros::RosError;
+use crate::step::Step;
 use crate::subsystem::Subsystem;
 
 /// Ends a dance.
@@ -190,7 +191,7 @@ impl BoosterK1 {
         &self,
         link: &RpcLink,
         on: Subsystem,
-        routine: &Routine,
+        step: &Step,
         frames: &[Keyframe],
         control: &Control,
     ) -> Result<Option<ActionOutput>, ActionError> {
@@ -199,9 +200,9 @@ impl BoosterK1 {
             .map(|frame| frame.hold + 0.6 / frame.speed.max(0.1))
             .sum();
         let time = Duration::from_secs_f64(time.clamp(1.0, 6.0));
-        let is_own = match routine {
-            Routine::Wave { .. } => on.is_arm(),
-            Routine::Dance { .. } => true,
+        let is_own = match step {
+            Step::Wave { .. } => on.is_arm(),
+            Step::Dance { .. } => true,
             _ => false,
         };
         if is_own && link.are_ours() {
@@ -210,8 +211,8 @@ impl BoosterK1 {
                     .to_owned(),
             ));
         }
-        match (routine, on) {
-            (Routine::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
+        match (step, on) {
+            (Step::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
                 let hand = i64::from(on == Subsystem::RightArm);
                 let begin = json!({"hand_index": hand, "hand_action": 0});
                 self.own(link, on, &begin, End::wave(hand), time, control).await?;
@@ -220,14 +221,14 @@ impl BoosterK1 {
                 ))
             }
             // The robot dances with all of itself; the right arm's part of the plan starts it and ends it.
-            (Routine::Dance { style, duration }, Subsystem::RightArm) => {
+            (Step::Dance { style, duration }, Subsystem::RightArm) => {
                 let begin = json!({ "dance_id": dance(style) });
-                self.own(link, on, &begin, End::dance(), *duration, control)
-                    .await?;
+                let time = Duration::from_secs_f64(*duration);
+                self.own(link, on, &begin, End::dance(), time, control).await?;
                 Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
             }
-            (Routine::Dance { duration, .. }, _) => {
-                control.sleep(*duration).await?;
+            (Step::Dance { duration, .. }, _) => {
+                control.sleep(Duration::from_secs_f64(*duration)).await?;
                 Ok(Some(ActionOutput::along(format!("{on} danced along"))))
             }
             _ => Ok(None),

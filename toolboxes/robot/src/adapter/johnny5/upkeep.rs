@@ -8,8 +8,9 @@ use serde_json::json;
 use super::settings::configure;
 use super::torque::{power, ready};
 use super::{Johnny5, tenth};
-use crate::action::{Action, BusName, Primitive, Recovery};
+use crate::action::{Action, BusName, Recovery};
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::step::Step;
 use crate::subsystem::Subsystem;
 
 impl Johnny5 {
@@ -19,43 +20,49 @@ impl Johnny5 {
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
         let on = action.subsystem;
-        match &action.primitive {
-            Primitive::ScanMotors { buses } => self.scan(buses, control).await,
-            Primitive::MotorStatus { motor_id } => self.status(on, *motor_id, control).await,
-            Primitive::TestMotor { bus, motor_id, angle } => {
-                self.test(*bus, *motor_id, *angle, control).await
-            }
-            Primitive::CheckTorque => self.check_torque(on, control).await,
-            Primitive::EnableTorque { enable } => self.enable_torque(on, *enable, control).await,
-            Primitive::PingAll => self.ping_all(on, control).await,
-            Primitive::ServoRecover {
+        if let Some((grip, force)) = action.step.grip() {
+            return self.grip(on, grip, force, control).await;
+        }
+        match &action.step {
+            Step::Hitch { action, grip_percent } => self.hitch(*action, *grip_percent, control).await,
+            Step::Stop {} => self.stand(control).await,
+            Step::ScanMotors { buses } => self.scan(buses, control).await,
+            Step::MotorStatus { motor_id } => self.status(on, *motor_id, control).await,
+            Step::TestMotor { bus, motor_id, angle } => self.test(*bus, *motor_id, *angle, control).await,
+            Step::CheckTorque {} => self.check_torque(on, control).await,
+            Step::EnableTorque { enable } => self.enable_torque(on, *enable, control).await,
+            Step::PingAll {} => self.ping_all(on, control).await,
+            Step::ServoRecover {
                 bus,
                 motor_id,
                 action,
             } => self.recover(*bus, *motor_id, *action, control).await,
-            Primitive::ReadHealth { bus, temps, loads } => self.health(*bus, *temps, *loads, control).await,
-            Primitive::Calibrate { mode, write } => self.calibrate(on, mode, *write, control).await,
-            Primitive::SetMotorId {
+            Step::ReadHealth { bus, temps, loads } => self.health(*bus, *temps, *loads, control).await,
+            Step::Calibrate { mode, write } => self.calibrate(on, mode, *write, control).await,
+            Step::SetMotorId {
                 bus,
                 current_id,
                 new_id,
             } => self.set_id(*bus, *current_id, *new_id, control).await,
-            Primitive::SetHome => {
+            Step::SetHomePosition {} => {
                 self.may_write()?;
                 self.refuse_powered(&self.layout.of(on), control).await?;
                 self.set_home(on, control).await
             }
-            Primitive::SelfTest { verbose } => self.self_test(on, *verbose, control).await,
-            Primitive::SaveConfig { subsystems } => self.save(subsystems, control).await,
-            Primitive::LoadConfig { config } => self.load(config, control).await,
-            Primitive::SetDegraded { missing, go_on } => self.set_degraded(missing, *go_on),
-            Primitive::SetTow { towing } => {
+            Step::SelfTest { verbose } => self.self_test(on, *verbose, control).await,
+            Step::SaveConfig { subsystems, .. } => self.save(subsystems, control).await,
+            Step::LoadConfig { config, .. } => self.load(config, control).await,
+            Step::SetDegraded {
+                missing_servos,
+                continue_anyway,
+            } => self.set_degraded(missing_servos, *continue_anyway),
+            Step::SetTowMode { towing } => {
                 self.known().towing = *towing;
                 let word = if *towing { "with" } else { "without" };
                 Ok(ActionOutput::said(format!("drives {word} a cart")))
             }
-            Primitive::HitchStatus => self.hitch_status(control).await,
-            Primitive::VerifyCharge => Err(self.lacks("a sensor on the charger's contacts")),
+            Step::HitchStatus {} => self.hitch_status(control).await,
+            Step::VerifyCharge {} => Err(self.lacks("a sensor on the charger's contacts")),
             other => Err(self.lacks(format!("{other:?}"))),
         }
     }

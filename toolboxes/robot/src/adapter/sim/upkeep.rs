@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::servos::{load, temperature};
 use super::{Begun, Fault, Sim, thousandth, world};
-use crate::action::{BusName, Primitive, Velocity};
+use crate::action::{BusName, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::tools::diagnostics::parse_servo;
 
@@ -18,12 +19,20 @@ impl Sim {
     pub(super) async fn upkeep(
         &self,
         on: Subsystem,
-        primitive: &Primitive,
+        step: &Step,
         begun: &Begun,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        match primitive {
-            Primitive::ScanMotors { buses } => {
+        if let Some((action, force)) = step.grip() {
+            return self.grip(on, action, force, begun, control).await;
+        }
+        match step {
+            Step::Hitch { action, grip_percent } => self.hitch(*action, *grip_percent, begun, control).await,
+            Step::Stop {} => {
+                self.brake();
+                Ok(ActionOutput::said("the base stands still"))
+            }
+            Step::ScanMotors { buses } => {
                 // A ping of each of 253 ids.
                 control
                     .unless_cancelled(self.clock.until(self.clock.now() + 0.5))
@@ -31,11 +40,11 @@ impl Sim {
                 let found = self.world().servos.scan(buses);
                 Ok(ActionOutput::said("scanned").with("motors", found))
             }
-            Primitive::MotorStatus { motor_id } => self.motor_status(on, *motor_id),
-            Primitive::TestMotor { bus, motor_id, angle } => {
+            Step::MotorStatus { motor_id } => self.motor_status(on, *motor_id),
+            Step::TestMotor { bus, motor_id, angle } => {
                 self.test_motor(*bus, *motor_id, *angle, begun, control).await
             }
-            Primitive::CheckTorque => {
+            Step::CheckTorque {} => {
                 let world = self.world();
                 let powered = self
                     .capabilities
@@ -47,7 +56,7 @@ impl Sim {
                     .collect();
                 Ok(ActionOutput::said("asked").with("torque", torque))
             }
-            Primitive::EnableTorque { enable } => {
+            Step::EnableTorque { enable } => {
                 control.command(|| {
                     let mut world = self.world();
                     world.may_move(on, begun)?;
@@ -59,8 +68,8 @@ impl Sim {
                         .with("enabled", *enable),
                 )
             }
-            Primitive::PingAll => Ok(self.ping(on)),
-            Primitive::ServoRecover {
+            Step::PingAll {} => Ok(self.ping(on)),
+            Step::ServoRecover {
                 bus,
                 motor_id,
                 action,
@@ -69,7 +78,7 @@ impl Sim {
                 let data = recovered.map_err(ActionError::Refused)?;
                 Ok(ActionOutput::said("tried").with("servo", data))
             }
-            Primitive::ReadHealth { bus, temps, loads } => {
+            Step::ReadHealth { bus, temps, loads } => {
                 let now = self.clock.now();
                 let world = self.world();
                 let report = world
@@ -77,19 +86,19 @@ impl Sim {
                     .health(*bus, *temps, *loads, |part| world.is_moving(part, now));
                 Ok(ActionOutput::said("read").with(bus.as_str(), report))
             }
-            Primitive::Calibrate { mode, .. } => self.calibrate(on, mode, begun, control).await,
-            Primitive::SetMotorId {
+            Step::Calibrate { mode, .. } => self.calibrate(on, mode, begun, control).await,
+            Step::SetMotorId {
                 bus,
                 current_id,
                 new_id,
             } => self.set_motor_id(*bus, *current_id, *new_id),
-            Primitive::SetHome => {
+            Step::SetHomePosition {} => {
                 let at = self.positions(on);
                 self.world().homes.insert(on, at.clone());
                 Ok(ActionOutput::said(format!("{on} is at home here")).with("home", at))
             }
-            Primitive::SelfTest { verbose } => self.self_test(on, *verbose, begun, control).await,
-            Primitive::SaveConfig { subsystems } => {
+            Step::SelfTest { verbose } => self.self_test(on, *verbose, begun, control).await,
+            Step::SaveConfig { subsystems, .. } => {
                 let homes = self.world().homes.clone();
                 let homes: Value = subsystems
                     .iter()
@@ -98,13 +107,16 @@ impl Sim {
                 let config = json!({"homes": homes});
                 Ok(ActionOutput::said("saved").with("config", config))
             }
-            Primitive::LoadConfig { config } => self.load_config(config),
-            Primitive::SetDegraded { missing, go_on } => self.set_degraded(missing, *go_on),
-            Primitive::SetTow { towing } => {
+            Step::LoadConfig { config, .. } => self.load_config(config),
+            Step::SetDegraded {
+                missing_servos,
+                continue_anyway,
+            } => self.set_degraded(missing_servos, *continue_anyway),
+            Step::SetTowMode { towing } => {
                 self.world().towing = *towing;
                 Ok(ActionOutput::said(if *towing { "towing" } else { "not towing" }).with("towing", *towing))
             }
-            Primitive::HitchStatus => {
+            Step::HitchStatus {} => {
                 let position = self.position(Subsystem::Hitch);
                 let world = self.world();
                 let docked = world.hitched.as_deref() == Some(world::CHARGER);
@@ -115,7 +127,7 @@ impl Sim {
                     .with("towing", world.towing)
                     .with("position", thousandth(position)))
             }
-            Primitive::VerifyCharge => {
+            Step::VerifyCharge {} => {
                 if self.world().hitched.as_deref() == Some(world::CHARGER) {
                     return Ok(ActionOutput::said("charging").with("charging", true));
                 }
