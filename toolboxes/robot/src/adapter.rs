@@ -228,10 +228,10 @@ pub enum ActionError {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The connection changed: `connected`, `lost` or `degraded`, and why.
+    /// The connection changed, and why.
     Backend {
-        /// One word.
-        state: String,
+        /// How it is now.
+        state: BackendState,
         /// For a person.
         reason: String,
     },
@@ -240,6 +240,35 @@ pub enum Notice {
         /// For a person.
         reason: String,
     },
+}
+
+/// How the connection to a robot is. The order says how much it needs looking at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BackendState {
+    /// There is no machine.
+    Simulated,
+    /// The machine answers.
+    Connected,
+    /// The machine has not been reached yet.
+    Connecting,
+    /// The machine answers and cannot do everything.
+    Degraded,
+    /// The machine is away.
+    Lost,
+}
+
+impl BackendState {
+    /// The word in the service's notices.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::Connected => "connected",
+            Self::Connecting => "connecting",
+            Self::Degraded => "degraded",
+            Self::Lost => "lost",
+        }
+    }
 }
 
 /// Where an adapter's notices go. Never blocks.

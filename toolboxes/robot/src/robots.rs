@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::adapter::booster_k1::{self, BoosterK1};
 use crate::adapter::johnny5::{self, Johnny5};
 use crate::adapter::unitree_g1::{self, UnitreeG1};
-use crate::adapter::{ActionError, Adapter, Notice, Notify, sim};
+use crate::adapter::{ActionError, Adapter, BackendState, Notice, Notify, sim};
 use crate::backends::Backends;
 use crate::config::{AdapterKind, Config, RobotConfig};
 use crate::limits::narrow;
@@ -169,7 +169,11 @@ impl Toolbox for Robots {
         let backends: Arc<Backends> = Arc::default();
         for (name, robot) in &robots {
             check_name(name)?;
-            backends.add(name, robot.adapter == AdapterKind::Sim);
+            let state = match robot.adapter {
+                AdapterKind::Sim => BackendState::Simulated,
+                _ => BackendState::Connecting,
+            };
+            backends.add(name, state);
         }
         let mut units = Vec::with_capacity(robots.len());
         for (name, robot) in &robots {
@@ -185,7 +189,7 @@ impl Toolbox for Robots {
                     ActionError::NotConnected { reason, .. } => reason,
                     other => other.to_string(),
                 };
-                backends.tell(&host, &unit.name, "lost", &reason);
+                backends.tell(&host, &unit.name, BackendState::Lost, &reason);
             }
         }
         Ok(Self {
@@ -316,7 +320,7 @@ fn check_name(name: &str) -> Result<(), ToolError> {
 fn notify(host: &Host, backends: &Arc<Backends>, name: &str) -> Notify {
     let (host, backends, name) = (host.clone(), Arc::clone(backends), name.to_string());
     Arc::new(move |notice| match notice {
-        Notice::Backend { state, reason } => backends.tell(&host, &name, &state, &reason),
+        Notice::Backend { state, reason } => backends.tell(&host, &name, state, &reason),
         Notice::Latched { reason } => host.latched(&format!("{name}: {reason}")),
     })
 }

@@ -37,7 +37,7 @@ use self::layout::{Layout, Servo};
 pub use self::layout::{LayoutKind, MotorConfig};
 pub use self::rest::safe_stop;
 pub use self::wheels::BaseSize;
-use super::{ActionError, ActionOutput, Adapter, Control, Notice, Notify};
+use super::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, Notify};
 use crate::action::{Action, BusName, Motion, Stage};
 use crate::capability::Capabilities;
 use crate::config::Estop;
@@ -417,7 +417,10 @@ fn changed(bus: BusName, path: String, ports: &PortStates, notify: Notify) -> cr
         let all_open = ports.values().all(|(open, _)| *open);
         let reasons: Vec<&str> = ports.values().map(|(_, reason)| reason.as_str()).collect();
         notify(Notice::Backend {
-            state: if all_open { "connected" } else { "lost" }.to_owned(),
+            state: match all_open {
+                true => BackendState::Connected,
+                false => BackendState::Lost,
+            },
             reason: reasons.join("; "),
         });
     })
@@ -436,7 +439,7 @@ impl Adapter for Johnny5 {
             }
             if !silent.is_empty() {
                 (self.notify)(Notice::Backend {
-                    state: "degraded".to_owned(),
+                    state: BackendState::Degraded,
                     reason: format!("these servos do not answer: {}", silent.join(", ")),
                 });
             }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::seek::{Seek, Sought};
-use super::{ActionError, ActionOutput, Control, Notice, Notify};
+use super::{ActionError, ActionOutput, BackendState, Control, Notice, Notify};
 use crate::action::{Action, Velocity};
 use crate::dds::asked::Asked;
 use crate::ros::watch::{Watch, Watched};
@@ -153,15 +153,15 @@ impl<L: Link> Watched for Shared<L> {
         }
         let silent = self.link.get().is_some_and(Link::is_silent);
         let (state, reason) = match there {
-            true => ("connected", "the robot hears"),
-            false if silent => ("lost", SILENT),
+            true => (BackendState::Connected, "the robot hears"),
+            false if silent => (BackendState::Lost, SILENT),
             false => (
-                "lost",
+                BackendState::Lost,
                 "the robot does not hear any more; check its power and the network",
             ),
         };
         (self.notify)(Notice::Backend {
-            state: state.to_owned(),
+            state,
             reason: reason.to_owned(),
         });
     }

@@ -3,7 +3,7 @@
 use feetech_sim::{Fault, Frame, Line, Servo, register as r};
 use robot::action::{BusName, LiftTarget, Recovery};
 use robot::adapter::johnny5::{Johnny5, Johnny5Config};
-use robot::adapter::{ActionError, Adapter, Control, Notice};
+use robot::adapter::{ActionError, Adapter, BackendState, Control, Notice};
 use robot::config::Estop;
 use robot::step::Step;
 use robot::subsystem::Subsystem;
@@ -356,15 +356,15 @@ async fn one_bus_that_is_away_does_not_hide_the_other() {
     };
     let (state, reason) = last();
     assert!(
-        state == "connected" && reason.contains("bus left: ") && reason.contains("bus right: "),
-        "{state}: {reason}"
+        state == BackendState::Connected && reason.contains("bus left: ") && reason.contains("bus right: "),
+        "{state:?}: {reason}"
     );
     body.left.unplug();
     notices.wait("lost", 1);
     let (state, reason) = last();
     assert!(
-        state == "lost" && reason.contains("bus left: ") && reason.contains("bus right: "),
-        "{state}: {reason}"
+        state == BackendState::Lost && reason.contains("bus left: ") && reason.contains("bus right: "),
+        "{state:?}: {reason}"
     );
 }
 

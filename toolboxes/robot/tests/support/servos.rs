@@ -82,8 +82,7 @@ impl Notices {
     pub(crate) fn wait(&self, state: &str, count: usize) {
         within(&format!("backend {state}"), || {
             let found = self.all();
-            let of_state =
-                |notice: &&Notice| matches!(notice, Notice::Backend { state: of, .. } if of == state);
+            let of_state = |notice: &&Notice| matches!(notice, Notice::Backend { state: of, .. } if of.as_str() == state);
             (found.iter().filter(of_state).count() >= count).then_some(())
         });
     }

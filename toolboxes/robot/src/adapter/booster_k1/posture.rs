@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::adapter::{Notice, Notify};
+use crate::adapter::{BackendState, Notice, Notify};
 use crate::dds::Participant;
 use crate::dds::booster::{FALL_DOWN, FALL_DOWN_STATE, FallDownState};
 use crate::ros::RosError;
@@ -28,13 +28,10 @@ impl Posture {
                 return;
             }
             let (state, reason) = match trouble(said.fall_down_state) {
-                Some(trouble) => ("degraded", trouble),
-                None => ("connected", "it stands again".to_owned()),
+                Some(trouble) => (BackendState::Degraded, trouble),
+                None => (BackendState::Connected, "it stands again".to_owned()),
             };
-            notify(Notice::Backend {
-                state: state.to_owned(),
-                reason,
-            });
+            notify(Notice::Backend { state, reason });
         })?;
         Ok(Self(posture))
     }
