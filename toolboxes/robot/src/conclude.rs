@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::adapter::ActionOutput;
 use crate::robots::Robots;
 use crate::unit::Unit;
 
@@ -88,6 +89,17 @@ pub struct Done {
     /// It was optional and was not done, or another action of the call did it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left_out: bool,
+}
+
+impl From<ActionOutput> for Done {
+    fn from(output: ActionOutput) -> Self {
+        Self {
+            message: output.message,
+            data: output.data,
+            notes: output.notes,
+            left_out: output.along,
+        }
+    }
 }
 
 /// The result of a call.

@@ -143,6 +143,11 @@ async fn perform(
         _ => {}
     }
     let doubt = check_held(context, unit, on, &step)?;
+    if let Step::SetTowMode { towing } = step {
+        unit.memory().towing = towing;
+        let said = if towing { "towing" } else { "not towing" };
+        return Ok(Done::from(ActionOutput::said(said).with("towing", towing)));
+    }
     let seen = find(context, unit, &step).await?;
     let control = Control::new(Arc::new(Rightful {
         context: context.clone(),
@@ -191,12 +196,7 @@ async fn perform(
         output.notes.extend(lowered.notes);
         output = output.with("arm", on.to_string());
     }
-    Ok(Done {
-        message: output.message,
-        data: output.data,
-        notes: output.notes,
-        left_out: output.along,
-    })
+    Ok(output.into())
 }
 
 /// Refuses a step that needs something in the hand or in the hitch where there is nothing; a note where that is not known.
@@ -251,10 +251,10 @@ async fn remember(
     context: &Context<Robots>,
     unit: &Unit,
     step: &Step,
-    output: ActionOutput,
+    mut output: ActionOutput,
 ) -> Result<ActionOutput, ToolError> {
     match step {
-        Step::SetTowMode { towing } => unit.memory().towing = *towing,
+        Step::HitchStatus {} => output = output.with("towing", unit.memory().towing),
         Step::Point { target, .. } if target.trim().parse::<f64>().is_err() => {
             unit.memory()
                 .pointed

@@ -177,7 +177,6 @@ struct Known {
     /// What a hand was last found to hold: nothing, or something at so many degrees of the gripper. Missing where that
     /// is not known.
     hands: BTreeMap<Subsystem, Option<f64>>,
-    towing: bool,
     /// Servos that press gently for a measurement, and the torque limit that they had.
     gentle: BTreeMap<(BusName, u8), i64>,
 }
@@ -494,7 +493,7 @@ impl Adapter for Johnny5 {
             .iter()
             .map(|(bus, id)| format!("{}:{id}", bus.as_str()))
             .collect();
-        json!({"positions": positions, "connected": connected, "towing": known.towing, "missing": missing})
+        json!({"positions": positions, "connected": connected, "missing": missing})
     }
 
     fn holds(&self, arm: Subsystem) -> Option<bool> {

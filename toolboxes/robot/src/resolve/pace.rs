@@ -9,8 +9,8 @@ use crate::unit::Unit;
 
 /// How fast walking turns on the spot, rad/s.
 const WALK_TURN: f64 = 0.5;
-/// With a cart, everything is half as fast.
-const TOWING: f64 = 0.5;
+/// With a cart, the base's largest and usual speeds are this part of what they are without.
+const TOWING: f64 = 0.35;
 /// Of their largest speed: how fast a calibration goes from end to end.
 const SWEEP: f64 = 0.5;
 /// And how fast it goes home, and how fast what is tested moves.

@@ -14,6 +14,7 @@ mod followed;
 mod hand;
 mod movement;
 mod rest;
+mod towing;
 mod trouble;
 mod upkeep;
 

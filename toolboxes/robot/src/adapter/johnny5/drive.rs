@@ -8,7 +8,6 @@ use super::torque::ready;
 use super::{Johnny5, tenth};
 use crate::action::{BusName, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Control};
-use crate::subsystem::Subsystem;
 
 /// How long the wheels turn when they are not told to go on.
 pub(super) const LEASE: Duration = Duration::from_millis(300);
@@ -18,8 +17,6 @@ const RENEW: Duration = Duration::from_millis(100);
 const SETTLE: Duration = Duration::from_secs(1);
 /// A wheel that is read at no more than this stands, steps per second.
 const STANDS: i64 = 20;
-/// Of the speed, with a cart behind.
-const TOWING: f64 = 0.7;
 
 impl Johnny5 {
     pub(super) async fn drive(
@@ -28,14 +25,13 @@ impl Johnny5 {
         duration: Duration,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        let (velocity, duration, mut note) = self.with_cart(velocity, duration)?;
         let (speeds, slower) = self.layout.geometry.speeds(&velocity);
-        if slower < 1.0 {
-            note = Some(format!(
+        let note = (slower < 1.0).then(|| {
+            format!(
                 "at {:.0} % of the speed: the wheels turn no faster",
                 slower * 100.0
-            ));
-        }
+            )
+        });
         // As far, though not as fast.
         let duration = duration.div_f64(slower);
         let bus = self.wheels_ready(control).await?;
@@ -203,33 +199,6 @@ impl Johnny5 {
             speeds.push(if wheel.reversed { -*speed } else { *speed });
         }
         Ok(self.layout.geometry.velocity(&speeds))
-    }
-
-    fn with_cart(
-        &self,
-        velocity: Velocity,
-        duration: Duration,
-    ) -> Result<(Velocity, Duration, Option<String>), ActionError> {
-        if !self.known().towing {
-            return Ok((velocity, duration, None));
-        }
-        if velocity.y != 0.0 {
-            return Err(ActionError::Refused(format!(
-                "{} tows a cart and cannot move {} sideways",
-                self.name,
-                Subsystem::Base
-            )));
-        }
-        let slower = Velocity {
-            x: velocity.x * TOWING,
-            y: 0.0,
-            turn: velocity.turn * TOWING,
-        };
-        Ok((
-            slower,
-            duration.div_f64(TOWING),
-            Some("slower, because of the cart".to_owned()),
-        ))
     }
 }
 

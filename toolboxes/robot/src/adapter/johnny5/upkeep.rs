@@ -56,11 +56,6 @@ impl Johnny5 {
                 missing_servos,
                 continue_anyway,
             } => self.set_degraded(missing_servos, *continue_anyway),
-            Step::SetTowMode { towing } => {
-                self.known().towing = *towing;
-                let word = if *towing { "with" } else { "without" };
-                Ok(ActionOutput::said(format!("drives {word} a cart")))
-            }
             Step::HitchStatus {} => self.hitch_status(control).await,
             Step::VerifyCharge {} => Err(self.lacks("a sensor on the charger's contacts")),
             other => Err(self.lacks(format!("{other:?}"))),

@@ -112,10 +112,6 @@ impl Sim {
                 missing_servos,
                 continue_anyway,
             } => self.set_degraded(missing_servos, *continue_anyway),
-            Step::SetTowMode { towing } => {
-                self.world().towing = *towing;
-                Ok(ActionOutput::said(if *towing { "towing" } else { "not towing" }).with("towing", *towing))
-            }
             Step::HitchStatus {} => {
                 let position = self.position(Subsystem::Hitch);
                 let world = self.world();
@@ -124,7 +120,6 @@ impl Sim {
                     .with("holding", json!(world.hitched))
                     .with("docked", docked)
                     .with("charging", docked)
-                    .with("towing", world.towing)
                     .with("position", thousandth(position)))
             }
             Step::VerifyCharge {} => {

@@ -55,7 +55,6 @@ pub(super) struct World {
     pub(super) homes: BTreeMap<Subsystem, Vec<f64>>,
     /// Without the servos that were given up.
     pub(super) go_on: bool,
-    pub(super) towing: bool,
     pub(super) hitched: Option<String>,
     /// What each hand is at, by the arm's name.
     pub(super) reached: BTreeMap<String, String>,
@@ -122,7 +121,6 @@ impl World {
             people: People::new(config.people.clone()),
             homes: BTreeMap::new(),
             go_on: true,
-            towing: false,
             hitched: None,
             reached: BTreeMap::new(),
             held: BTreeMap::new(),
