@@ -163,8 +163,14 @@ pub struct Motor {
     pub id: u8,
     /// What it moves.
     pub subsystem: Subsystem,
-    /// For messages.
+    /// Of a joint it is the joint's name.
     pub name: String,
+    /// The joint's position in the middle of the servo's turn; the middle of the joint's range where it is not given.
+    #[serde(default)]
+    pub middle: Option<f64>,
+    /// Of a wheel: where it stands, in degrees counterclockwise from straight ahead.
+    #[serde(default)]
+    pub bearing: Option<f64>,
 }
 
 /// What a robot can do besides moving.
@@ -218,6 +224,16 @@ impl Capabilities {
             Subsystem::Gantry => self.gantry.as_deref(),
             arm => self.arm(arm).map(|arm| arm.joints.as_slice()),
         }
+    }
+
+    pub(crate) fn joints_mut(&mut self, subsystem: Subsystem) -> Option<&mut [Joint]> {
+        let arm = match subsystem {
+            Subsystem::Gantry => return self.gantry.as_deref_mut(),
+            Subsystem::LeftArm => &mut self.left_arm,
+            Subsystem::RightArm => &mut self.right_arm,
+            _ => return None,
+        };
+        arm.as_mut().map(|arm| arm.joints.as_mut_slice())
     }
 
     /// Positions by joint, to a tenth of a degree, as `state` tells them; of several subsystems with their names before.

@@ -231,7 +231,7 @@ pub fn narrow(robot: &str, capabilities: &mut Capabilities, bounds: &Bounds) -> 
         let known = name.parse::<Subsystem>().ok();
         let own =
             known
-                .and_then(|on| joints_mut(capabilities, on))
+                .and_then(|on| capabilities.joints_mut(on))
                 .ok_or_else(|| ActionError::NotSupported {
                     robot: robot.to_string(),
                     what: format!("bounds.joints.{name}: it has no joints of that name"),
@@ -271,7 +271,7 @@ fn narrow_joint(
 
 fn slow_down(capabilities: &mut Capabilities, speed: f64) {
     for on in [Subsystem::LeftArm, Subsystem::RightArm, Subsystem::Gantry] {
-        for joint in joints_mut(capabilities, on).into_iter().flatten() {
+        for joint in capabilities.joints_mut(on).into_iter().flatten() {
             joint.max_speed *= speed;
         }
     }
@@ -285,20 +285,5 @@ fn slow_down(capabilities: &mut Capabilities, speed: f64) {
     }
     if let Some(hitch) = &mut capabilities.hitch {
         hitch.max_speed *= speed;
-    }
-}
-
-fn joints_mut(capabilities: &mut Capabilities, on: Subsystem) -> Option<&mut [Joint]> {
-    match on {
-        Subsystem::LeftArm => capabilities
-            .left_arm
-            .as_mut()
-            .map(|arm| arm.joints.as_mut_slice()),
-        Subsystem::RightArm => capabilities
-            .right_arm
-            .as_mut()
-            .map(|arm| arm.joints.as_mut_slice()),
-        Subsystem::Gantry => capabilities.gantry.as_deref_mut(),
-        _ => None,
     }
 }

@@ -94,6 +94,36 @@ impl Model {
         Self::built_in("johnny5.toml", include_str!("../data/johnny5.toml"))
     }
 
+    /// LeKiwi, with Johnny Five's poses and routines.
+    ///
+    /// # Errors
+    /// As [`Model::johnny5`].
+    pub fn lekiwi() -> Result<Self, ModelError> {
+        let mut model = Self::johnny5()?;
+        let name = "lekiwi.toml";
+        let mut own = ModelFile::parse(name, include_str!("../data/lekiwi.toml"))?;
+        model.narrow(own.take_capabilities(name)?);
+        Ok(model)
+    }
+
+    /// An SO-101: a LeKiwi without wheels.
+    ///
+    /// # Errors
+    /// As [`Model::johnny5`].
+    pub fn so101() -> Result<Self, ModelError> {
+        let mut model = Self::lekiwi()?;
+        let parts = &mut model.capabilities;
+        parts.model = "so101".to_string();
+        parts.base = None;
+        let services = &mut parts.services;
+        services.calibrate.retain(|part| *part != Subsystem::Base);
+        services.self_test.retain(|part| *part != Subsystem::Base);
+        for bus in &mut parts.buses {
+            bus.motors.retain(|motor| motor.subsystem != Subsystem::Base);
+        }
+        Ok(model)
+    }
+
     /// Booster K1 with six values an arm.
     ///
     /// # Errors
@@ -116,10 +146,7 @@ impl Model {
     /// It cannot be parsed, or a position is beyond a limit.
     pub fn built_in(name: &str, text: &str) -> Result<Self, ModelError> {
         let mut own = ModelFile::parse(name, text)?;
-        let capabilities = own.capabilities.take().ok_or_else(|| ModelError::Parse {
-            name: name.to_string(),
-            message: "expected a table `capabilities`".to_string(),
-        })?;
+        let capabilities = own.take_capabilities(name)?;
         let mut model = Self {
             capabilities,
             mirror: Vec::new(),

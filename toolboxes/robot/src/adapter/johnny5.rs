@@ -14,6 +14,7 @@ mod lerobot;
 mod measure;
 mod motion;
 mod rest;
+mod servo;
 mod settings;
 mod torque;
 mod trial;
@@ -32,10 +33,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub(super) use self::layout::round;
-use self::layout::{Layout, Servo};
+use self::layout::Layout;
 pub use self::layout::{LayoutKind, MotorConfig};
 pub use self::rest::safe_stop;
+use self::servo::Servo;
+pub(super) use self::servo::round;
 pub use self::wheels::BaseSize;
 use super::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, Notify};
 use crate::action::{Action, BusName, Motion, Stage};
@@ -106,7 +108,9 @@ impl Default for Ports {
 
 impl Johnny5Config {
     fn layout(&self) -> Result<Layout, ActionError> {
-        let mut layout = Layout::new(self.layout, &self.motors)?;
+        let robot = self.layout.model();
+        let robot = robot.map_err(|error| ActionError::Refused(error.to_string()))?;
+        let mut layout = Layout::new(&robot, &self.motors)?;
         layout.geometry.set_size(self.base);
         Ok(layout)
     }
@@ -134,17 +138,14 @@ impl Johnny5Config {
 /// # Errors
 /// The changes to its motors make no sense.
 pub fn model(config: &Johnny5Config) -> Result<Model, ModelError> {
-    let mut model = Model::johnny5()?;
-    let wrong = |error: &ActionError| ModelError::Parse {
+    let mut model = config.layout.model()?;
+    let wrong = |error: ActionError| ModelError::Parse {
         name: "of the configuration".to_owned(),
         message: error.to_string(),
     };
-    Layout::widen(config.layout, &mut model.capabilities);
-    let layout = config.calibrated().map_err(|error| wrong(&error))?;
-    layout
-        .check_within(&model.capabilities)
-        .map_err(|error| wrong(&error))?;
-    let mut capabilities = layout.capabilities(model.capabilities.clone(), |bus| config.port(bus));
+    let layout = config.calibrated().map_err(wrong)?;
+    let capabilities = layout.capabilities(model.capabilities.clone(), |bus| config.port(bus));
+    let mut capabilities = capabilities.map_err(wrong)?;
     capabilities.services.calibration_write = config.allow_calibration_write;
     let dropped = model.narrow(capabilities);
     if !dropped.is_empty() {
@@ -199,7 +200,7 @@ impl Johnny5 {
         let mut buses = BTreeMap::new();
         let ports = PortStates::default();
         for bus in [BusName::Left, BusName::Right] {
-            if layout.motors(bus).is_empty() {
+            if layout.ids(bus).is_empty() {
                 continue;
             }
             let path = config.port(bus);
@@ -353,12 +354,7 @@ impl Johnny5 {
 
     /// Which motors of a bus answer and which do not.
     async fn roll_call(&self, bus: BusName) -> Result<Vec<String>, ActionError> {
-        let ids: Vec<u8> = self
-            .layout
-            .motors(bus)
-            .iter()
-            .map(|(_, motor)| motor.id)
-            .collect();
+        let ids = self.layout.ids(bus);
         let asked = ids.clone();
         let found = self
             .ask(bus, &Control::free(), move |wire| {

@@ -72,6 +72,13 @@ impl ModelFile {
             message: error.to_string(),
         })
     }
+
+    pub(super) fn take_capabilities(&mut self, name: &str) -> Result<Capabilities, ModelError> {
+        self.capabilities.take().ok_or_else(|| ModelError::Parse {
+            name: name.to_string(),
+            message: "expected a table `capabilities`".to_string(),
+        })
+    }
 }
 
 impl PoseText {

@@ -10,6 +10,7 @@ mod servos;
 
 mod backends;
 mod calibration;
+mod figures;
 mod followed;
 mod hand;
 mod movement;

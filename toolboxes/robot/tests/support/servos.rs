@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use feetech_sim::{Line, Servo, register};
 use futures_util::future::BoxFuture;
-use robot::action::{Action, LiftTarget, Motion};
+use robot::action::{Action, BusName, LiftTarget, Motion};
 use robot::adapter::johnny5::{Johnny5, Johnny5Config, model};
 use robot::adapter::{ActionError, ActionOutput, Adapter, Control, Notice, Right};
+use robot::capability::Motor;
 use robot::config::Estop;
+use robot::model::Model;
 use robot::step::{LiftStep, Step};
 use robot::subsystem::Subsystem;
 use serde_json::json;
@@ -19,25 +21,29 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Body {
     pub(crate) left: Line,
     pub(crate) right: Line,
+    motors: [Vec<Motor>; 2],
     _folder: tempfile::TempDir,
 }
 
 impl Body {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let bus = |name: &str, ids: std::ops::RangeInclusive<u8>| {
+        let robot = Model::johnny5().unwrap().capabilities;
+        let motors = [BusName::Left, BusName::Right].map(|bus| robot.bus(bus).unwrap().motors.clone());
+        let line = |name: &str, motors: &[Motor]| {
             // Not where their goals stand: a servo that gets torque without thought jumps.
-            let servos = ids.map(|id| Servo::new(id).at(1900 + u16::from(id)));
+            let servos = motors.iter().map(|motor| {
+                let mut servo = Servo::new(motor.id).at(1900 + u16::from(motor.id));
+                servo.set_byte(register::MODE, u8::from(motor.subsystem == Subsystem::Base));
+                servo
+            });
             Line::start_at(&folder.path().join(name), servos).unwrap()
         };
-        let (left, right) = (bus("left", 1..=11), bus("right", 1..=8));
-        for wheel in 7..=9 {
-            left.servo(wheel, |servo| servo.set_byte(register::MODE, 1))
-                .unwrap();
-        }
+        let (left, right) = (line("left", &motors[0]), line("right", &motors[1]));
         Self {
             left,
             right,
+            motors,
             _folder: folder,
         }
     }
@@ -57,11 +63,11 @@ impl Body {
 
     /// Whether the torque of any servo is on.
     pub(crate) fn powered(&self) -> bool {
-        let on = |line: &Line, ids: std::ops::RangeInclusive<u8>| {
-            ids.into_iter()
-                .any(|id| line.servo(id, |servo| servo.byte(register::TORQUE_ENABLE)) == Some(1))
+        let on = |(line, motors): (&Line, &Vec<Motor>)| {
+            let torque = |id| line.servo(id, |servo| servo.byte(register::TORQUE_ENABLE));
+            motors.iter().any(|motor| torque(motor.id) == Some(1))
         };
-        on(&self.left, 1..=11) || on(&self.right, 1..=8)
+        [&self.left, &self.right].into_iter().zip(&self.motors).any(on)
     }
 
     pub(crate) fn moves(&self) -> bool {

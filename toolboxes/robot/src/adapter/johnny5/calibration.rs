@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::layout::Servo;
 use super::motion::{Blocked, Goal};
+use super::servo::Servo;
 use super::settings::home_here;
 use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::layout::exact;
+use super::servo::exact;
 use super::{Johnny5, tenth};
 use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
-use crate::capability::Motor;
 use crate::servo::{Health, ServoError};
 use crate::subsystem::Subsystem;
 
@@ -39,7 +38,7 @@ impl Johnny5 {
             // asked again with all the time they may take.
             for id in motors
                 .iter()
-                .map(|(_, motor)| motor.id)
+                .map(|motor| motor.id)
                 .filter(|id| !models.contains_key(id))
                 .collect::<Vec<_>>()
             {
@@ -52,12 +51,7 @@ impl Johnny5 {
                     models.insert(id, model);
                 }
             }
-            let name = |id: u8| {
-                motors
-                    .iter()
-                    .find(|(_, motor)| motor.id == id)
-                    .map(|(_, motor)| motor)
-            };
+            let name = |id: u8| motors.iter().find(|motor| motor.id == id);
             let known: Vec<Value> = models
                 .iter()
                 .map(|(id, model)| {
@@ -70,7 +64,7 @@ impl Johnny5 {
                 .collect();
             let missing: Vec<u8> = motors
                 .iter()
-                .map(|(_, motor)| motor.id)
+                .map(|motor| motor.id)
                 .filter(|id| !models.contains_key(id))
                 .collect();
             count += known.len();
@@ -191,7 +185,7 @@ impl Johnny5 {
             .layout
             .motors(bus)
             .into_iter()
-            .map(|(bus, Motor { id, subsystem, name })| (bus, id, format!("{subsystem} {name}")))
+            .map(|motor| (bus, motor.id, format!("{} {}", motor.subsystem, motor.name)))
             .collect();
         let mut report = serde_json::Map::new();
         let mut troubles = Vec::new();

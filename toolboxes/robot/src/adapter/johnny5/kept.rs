@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::layout::{Servo, exact, round};
 use super::motion::{Goal, THERE};
+use super::servo::{Servo, exact, round};
 use super::{Johnny5, tenth};
 use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};

@@ -1,24 +1,23 @@
-//! Which servo moves what, and how degrees become steps.
+//! Which servo moves what.
 //!
-//! Owns the built-in layouts and the changes a configuration makes to them. Pure. Read [`Layout`].
+//! Owns the servos and wheels of a robot's model, and the changes that a configuration makes to them. Pure. Read
+//! [`Layout`].
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::servo::{Servo, TURN};
 use super::wheels::Wheels;
 use crate::action::BusName;
 use crate::adapter::ActionError;
-use crate::capability::{Base, Bus, Capabilities, Joint, Motor, Services};
+use crate::capability::{Bus, Capabilities, Motor};
+use crate::model::{Model, ModelError};
 use crate::subsystem::Subsystem;
 
-/// Steps of a turn of an STS3215.
-const TURN: f64 = 4096.0;
-/// The step in the middle of that turn.
-const MIDDLE: f64 = 2048.0;
-/// How fast an arm's joint turns at speed 1.0, degrees per second: a third of what the servo can without a load.
-const ARM_SPEED: f64 = 90.0;
+/// What STS3215 servos reach on wheels of 5 cm, nearly: the largest and the usual speed, m/s.
+const WHEELS: (f64, f64) = (0.3, 0.2);
 
 /// A built-in layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -52,29 +51,6 @@ pub struct MotorConfig {
     pub max: Option<f64>,
 }
 
-/// One servo that goes to positions.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Servo {
-    pub(crate) subsystem: Subsystem,
-    pub(crate) name: String,
-    pub(crate) bus: BusName,
-    pub(crate) id: u8,
-    /// Degrees or millimetres.
-    pub(crate) min: f64,
-    pub(crate) max: f64,
-    pub(crate) home: f64,
-    /// Degrees or millimetres per second at speed 1.0.
-    pub(crate) speed: f64,
-    /// The step of 0 degrees or millimetres.
-    pub(crate) zero: f64,
-    /// Steps of a degree or millimetre; negative where it turns the other way round.
-    pub(crate) scale: f64,
-    /// The position that stands in the middle of its turn, in degrees or millimetres.
-    pub(crate) middle: f64,
-    /// The homing offset that the servo has to have, where a calibration file says so.
-    pub(crate) offset: Option<i64>,
-}
-
 /// One wheel.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wheel {
@@ -87,134 +63,34 @@ pub(crate) struct Wheel {
 /// Every servo of a robot.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Layout {
-    pub(crate) model: &'static str,
+    pub(crate) model: String,
     pub(crate) servos: Vec<Servo>,
     pub(crate) wheels: Vec<Wheel>,
     /// In the order of `wheels`.
     pub(crate) geometry: Wheels,
 }
 
-impl Servo {
-    /// The step of a position in degrees or millimetres, within what the servo can count to.
-    pub(crate) fn steps(&self, value: f64) -> i64 {
-        round((self.zero + value * self.scale).clamp(0.0, TURN - 1.0))
+impl LayoutKind {
+    /// The robot of this layout.
+    ///
+    /// # Errors
+    /// Never: a test loads the built-in models.
+    pub(super) fn model(self) -> Result<Model, ModelError> {
+        match self {
+            Self::Johnny5 => Model::johnny5(),
+            Self::So101 => Model::so101(),
+            Self::Lekiwi => Model::lekiwi(),
+        }
     }
-
-    /// The position of a step.
-    pub(crate) fn value(&self, steps: i64) -> f64 {
-        (exact(steps) - self.zero) / self.scale
-    }
-
-    /// Steps per second of a speed in degrees or millimetres per second; at least 1, because 0 means as fast as it can.
-    pub(crate) fn rate(&self, speed: f64) -> u16 {
-        let rate = (speed * self.scale).abs().clamp(1.0, 3400.0).round();
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to 1 to 3400"
-        )]
-        let rate = rate as u16;
-        rate
-    }
-
-    /// How an error names it.
-    pub(crate) fn label(&self) -> String {
-        format!(
-            "{} {} (servo {} on bus {})",
-            self.subsystem,
-            self.name,
-            self.id,
-            self.bus.as_str()
-        )
-    }
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "clamped to 0 to 4095 or a speed far below 2^53"
-)]
-pub(crate) fn round(value: f64) -> i64 {
-    value.round() as i64
-}
-
-#[allow(clippy::cast_precision_loss, reason = "positions have 16 bits")]
-pub(crate) fn exact(steps: i64) -> f64 {
-    steps as f64
-}
-
-/// A joint of degrees whose range has its middle in the middle of the servo's turn.
-fn joint(subsystem: Subsystem, bus: BusName, id: u8, name: &str, (min, max): (f64, f64), home: f64) -> Servo {
-    let scale = TURN / 360.0;
-    let middle = f64::midpoint(min, max);
-    Servo {
-        subsystem,
-        name: name.to_owned(),
-        bus,
-        id,
-        min,
-        max,
-        home,
-        speed: ARM_SPEED,
-        zero: MIDDLE - scale * middle,
-        scale,
-        middle,
-        offset: None,
-    }
-}
-
-fn arm(subsystem: Subsystem, bus: BusName) -> Vec<Servo> {
-    vec![
-        joint(subsystem, bus, 1, "base", (-150.0, 150.0), 0.0),
-        joint(subsystem, bus, 2, "shoulder", (-90.0, 90.0), -45.0),
-        joint(subsystem, bus, 3, "elbow", (0.0, 180.0), 90.0),
-        joint(subsystem, bus, 4, "wrist_pitch", (-90.0, 90.0), 45.0),
-        joint(subsystem, bus, 5, "wrist_roll", (-180.0, 180.0), 0.0),
-        joint(subsystem, bus, 6, "gripper", (0.0, 80.0), 0.0),
-    ]
-}
-
-/// The arm of an SO-101 and of a LeKiwi, with the ranges of its published URDF (`so101_new_calib.urdf`, in degrees about
-/// the middle of each joint's way: ±110, ±100, ±96.8, ±95, -157 to 163, and 110 of the gripper), in the angles of Johnny
-/// Five's arm, whose elbow counts from 0 stretched to 180 folded and whose closed gripper is at 0.
-fn so101(subsystem: Subsystem, bus: BusName) -> Vec<Servo> {
-    let roll = joint(subsystem, bus, 5, "wrist_roll", (-180.0, 180.0), 0.0);
-    vec![
-        joint(subsystem, bus, 1, "base", (-110.0, 110.0), 0.0),
-        joint(subsystem, bus, 2, "shoulder", (-100.0, 100.0), -45.0),
-        joint(subsystem, bus, 3, "elbow", (-6.8, 186.8), 90.0),
-        joint(subsystem, bus, 4, "wrist_pitch", (-95.0, 95.0), 45.0),
-        // Its zero is in the middle of the servo's turn, and not in the middle of its range.
-        Servo {
-            min: -157.0,
-            max: 163.0,
-            ..roll
-        },
-        joint(subsystem, bus, 6, "gripper", (0.0, 110.0), 0.0),
-    ]
-}
-
-fn wheels(bus: BusName, names: [&str; 3]) -> Vec<Wheel> {
-    (7..)
-        .zip(names)
-        .map(|(id, name)| Wheel {
-            name: name.to_owned(),
-            bus,
-            id,
-            reversed: false,
-        })
-        .collect()
 }
 
 impl Layout {
-    /// A built-in layout with the configuration's changes.
+    /// The servos of a robot with the configuration's changes.
     ///
     /// # Errors
     /// A change names no servo of the layout, or makes two servos of a bus share an id, or leaves a servo no range.
-    pub(crate) fn new(
-        kind: LayoutKind,
-        changes: &BTreeMap<String, MotorConfig>,
-    ) -> Result<Self, ActionError> {
-        let mut layout = Self::built_in(kind);
+    pub(crate) fn new(robot: &Model, changes: &BTreeMap<String, MotorConfig>) -> Result<Self, ActionError> {
+        let mut layout = Self::built_in(robot);
         for (name, change) in changes {
             layout.change(name, change)?;
         }
@@ -222,41 +98,36 @@ impl Layout {
         Ok(layout)
     }
 
-    fn built_in(kind: LayoutKind) -> Self {
-        use BusName::{Left, Right};
-        match kind {
-            LayoutKind::Johnny5 => {
-                let mut servos = arm(Subsystem::LeftArm, Left);
-                servos.extend(arm(Subsystem::RightArm, Right));
-                servos.push(Servo {
-                    // One turn of the servo is the whole way of the lift.
-                    scale: (TURN - 1.0) / 300.0,
-                    zero: 0.0,
-                    speed: 50.0,
-                    ..joint(Subsystem::Lift, Left, 10, "lift", (0.0, 300.0), 150.0)
-                });
-                servos.push(joint(Subsystem::Hitch, Left, 11, "hitch", (0.0, 80.0), 0.0));
-                servos.push(joint(Subsystem::Gantry, Right, 7, "pan", (-90.0, 90.0), 0.0));
-                servos.push(joint(Subsystem::Gantry, Right, 8, "tilt", (-45.0, 45.0), 0.0));
-                Self {
-                    model: "johnny5",
-                    servos,
-                    wheels: wheels(Left, ["front", "back_left", "back_right"]),
-                    geometry: Wheels::new([0.0, 120.0, 240.0]),
+    fn built_in(robot: &Model) -> Self {
+        let (mut servos, mut wheels, mut bearings) = (Vec::new(), Vec::new(), Vec::new());
+        for part in [
+            Subsystem::LeftArm,
+            Subsystem::RightArm,
+            Subsystem::Lift,
+            Subsystem::Hitch,
+            Subsystem::Gantry,
+            Subsystem::Base,
+        ] {
+            for bus in &robot.capabilities.buses {
+                for motor in bus.motors.iter().filter(|motor| motor.subsystem == part) {
+                    servos.extend(Servo::new(robot, bus.name, motor));
+                    if let Some(bearing) = motor.bearing {
+                        bearings.push(bearing);
+                        wheels.push(Wheel {
+                            name: motor.name.clone(),
+                            bus: bus.name,
+                            id: motor.id,
+                            reversed: false,
+                        });
+                    }
                 }
             }
-            LayoutKind::So101 => Self {
-                model: "so101",
-                servos: so101(Subsystem::RightArm, Right),
-                wheels: Vec::new(),
-                geometry: Wheels::new([]),
-            },
-            LayoutKind::Lekiwi => Self {
-                model: "lekiwi",
-                servos: so101(Subsystem::RightArm, Right),
-                wheels: wheels(Right, ["left", "back", "right"]),
-                geometry: Wheels::new([60.0, 180.0, 300.0]),
-            },
+        }
+        Self {
+            model: robot.capabilities.model.clone(),
+            servos,
+            wheels,
+            geometry: Wheels::new(bearings),
         }
     }
 
@@ -272,11 +143,7 @@ impl Layout {
             return Ok(());
         }
         let known = self.names().join(", ");
-        let Some(servo) = self
-            .servos
-            .iter_mut()
-            .find(|servo| format!("{}.{}", servo.subsystem, servo.name) == name)
-        else {
+        let Some(servo) = self.servos.iter_mut().find(|servo| servo.key() == name) else {
             return Err(ActionError::Refused(format!(
                 "johnny5.motors: no motor {name}; known are {known}"
             )));
@@ -298,10 +165,7 @@ impl Layout {
     }
 
     fn names(&self) -> Vec<String> {
-        let servos = self
-            .servos
-            .iter()
-            .map(|servo| format!("{}.{}", servo.subsystem, servo.name));
+        let servos = self.servos.iter().map(Servo::key);
         let wheels = self.wheels.iter().map(|wheel| format!("base.{}", wheel.name));
         servos.chain(wheels).collect()
     }
@@ -310,11 +174,8 @@ impl Layout {
     /// Two motors share an id, or a servo has no range or one beyond what it counts to.
     pub(super) fn check(&self) -> Result<(), ActionError> {
         let mut taken: BTreeMap<(BusName, u8), String> = BTreeMap::new();
-        for motor in [BusName::Left, BusName::Right]
-            .into_iter()
-            .flat_map(|bus| self.motors(bus))
-        {
-            let (bus, motor) = motor;
+        let of_bus = |bus| self.motors(bus).into_iter().map(move |motor| (bus, motor));
+        for (bus, motor) in [BusName::Left, BusName::Right].into_iter().flat_map(of_bus) {
             let name = format!("{} {}", motor.subsystem, motor.name);
             if let Some(other) = taken.insert((bus, motor.id), name.clone()) {
                 return Err(ActionError::Refused(format!(
@@ -350,7 +211,7 @@ impl Layout {
     }
 
     /// Every motor of a bus, wheels too, by id.
-    pub(crate) fn motors(&self, bus: BusName) -> Vec<(BusName, Motor)> {
+    pub(crate) fn motors(&self, bus: BusName) -> Vec<Motor> {
         let servos = self
             .servos
             .iter()
@@ -359,22 +220,24 @@ impl Layout {
             .wheels
             .iter()
             .map(|wheel| (wheel.bus, wheel.id, Subsystem::Base, &wheel.name));
-        let mut motors: Vec<(BusName, Motor)> = servos
+        let mut motors: Vec<Motor> = servos
             .chain(wheels)
             .filter(|(of, ..)| *of == bus)
-            .map(|(bus, id, subsystem, name)| {
-                (
-                    bus,
-                    Motor {
-                        id,
-                        subsystem,
-                        name: name.clone(),
-                    },
-                )
+            .map(|(_, id, subsystem, name)| Motor {
+                id,
+                subsystem,
+                name: name.clone(),
+                middle: None,
+                bearing: None,
             })
             .collect();
-        motors.sort_by_key(|(_, motor)| motor.id);
+        motors.sort_by_key(|motor| motor.id);
         motors
+    }
+
+    /// The ids of every motor of a bus, in order.
+    pub(crate) fn ids(&self, bus: BusName) -> Vec<u8> {
+        self.motors(bus).iter().map(|motor| motor.id).collect()
     }
 
     /// The motors of a subsystem, wheels too: `(bus, id, name)`.
@@ -400,143 +263,80 @@ impl Layout {
             .find(|servo| servo.bus == bus && servo.id == id)
     }
 
-    /// Checks that the servos leave something of the ranges of the parts that they move.
+    /// What the robot can do with these servos. `port` names the device of a bus.
     ///
     /// # Errors
-    /// They leave nothing, with the servo.
-    pub(crate) fn check_within(&self, johnny5: &Capabilities) -> Result<(), ActionError> {
-        let mut own = johnny5.clone();
-        for (subsystem, at, servo) in self.in_order() {
-            let joint = joint_of(&mut own, subsystem, at).map(|joint| (joint.min, joint.max));
-            let lift = johnny5.lift.as_ref().filter(|_| subsystem == Subsystem::Lift);
-            let Some((min, max)) = joint.or(lift.map(|lift| (lift.min, lift.max))) else {
-                continue;
-            };
-            if servo.min.max(min) >= servo.max.min(max) {
-                return Err(ActionError::Refused(format!(
-                    "johnny5.motors: {subsystem}.{}: nothing is left of {min} to {max} within {} to {}",
-                    servo.name, servo.min, servo.max
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the ranges of Johnny Five's joints those of this layout as it was built, whatever a configuration changes.
-    pub(crate) fn widen(kind: LayoutKind, capabilities: &mut Capabilities) {
-        let layout = Self::built_in(kind);
-        for (subsystem, at, servo) in layout.in_order() {
-            if let Some(joint) = joint_of(capabilities, subsystem, at) {
-                (joint.min, joint.max) = (servo.min, servo.max);
-            }
-            let arm = match subsystem {
-                Subsystem::LeftArm => capabilities.left_arm.as_mut(),
-                Subsystem::RightArm => capabilities.right_arm.as_mut(),
-                _ => None,
-            };
-            let hand = arm.and_then(|arm| arm.gripper.as_mut());
-            if let Some(hand) = hand.filter(|hand| hand.joint == Some(at)) {
-                (hand.closed, hand.open) = (servo.min, servo.max);
-            }
-        }
-    }
-
-    /// What of a Johnny Five's parts such a robot has. `port` names the device of a bus.
+    /// A servo leaves nothing of the range of the part that it moves.
     pub(crate) fn capabilities(
         &self,
-        johnny5: Capabilities,
+        mut own: Capabilities,
         port: impl Fn(BusName) -> String,
-    ) -> Capabilities {
-        let has = |subsystem: Subsystem| !self.motors_of(subsystem).is_empty();
-        let of = |list: &[Subsystem]| list.iter().copied().filter(|one| has(*one)).collect::<Vec<_>>();
-        let buses = [BusName::Left, BusName::Right].into_iter().filter_map(|bus| {
-            let motors: Vec<Motor> = self.motors(bus).into_iter().map(|(_, motor)| motor).collect();
-            (!motors.is_empty()).then(|| Bus {
-                name: bus,
-                port: port(bus),
-                motors,
-            })
-        });
-        let mut own = Capabilities {
-            model: self.model.to_owned(),
-            buses: buses.collect(),
-            left_arm: johnny5.left_arm.filter(|_| has(Subsystem::LeftArm)),
-            right_arm: johnny5.right_arm.filter(|_| has(Subsystem::RightArm)),
-            gantry: johnny5.gantry.filter(|_| has(Subsystem::Gantry)),
-            lift: johnny5.lift.filter(|_| has(Subsystem::Lift)),
-            hitch: johnny5.hitch.filter(|_| has(Subsystem::Hitch)),
-            base: johnny5.base.filter(|_| has(Subsystem::Base)).map(|base| Base {
-                // What an STS3215 on a wheel of 5 cm can, nearly.
-                max_linear: 0.3,
-                max_lateral: 0.3,
-                usual_linear: 0.2,
-                ..base
-            }),
-            services: Services {
-                calibrate: of(&johnny5.services.calibrate),
-                set_home: of(&johnny5.services.set_home),
-                self_test: of(&johnny5.services.self_test),
-                // No servo can tell.
-                charge: false,
-                ..johnny5.services
-            },
-            ..johnny5
+    ) -> Result<Capabilities, ActionError> {
+        let bus = |name| Bus {
+            name,
+            port: port(name),
+            motors: self.motors(name),
         };
-        for (subsystem, at, servo) in self.in_order() {
-            if let Some(joint) = joint_of(&mut own, subsystem, at) {
-                joint.min = joint.min.max(servo.min);
-                joint.max = joint.max.min(servo.max);
+        own.buses = [BusName::Left, BusName::Right].map(bus).into();
+        own.buses.retain(|bus| !bus.motors.is_empty());
+        // No servo can tell.
+        own.services.charge = false;
+        if let Some(base) = &mut own.base {
+            base.max_linear = base.max_linear.min(WHEELS.0);
+            base.max_lateral = base.max_lateral.min(WHEELS.0);
+            base.usual_linear = base.usual_linear.min(WHEELS.1);
+        }
+        for servo in &self.servos {
+            let Some([min, max]) = range_mut(&mut own, servo) else {
+                continue;
+            };
+            if servo.min.max(*min) >= servo.max.min(*max) {
+                return Err(ActionError::Refused(format!(
+                    "johnny5.motors: {}: nothing is left of {min} to {max} within {} to {}",
+                    servo.key(),
+                    servo.min,
+                    servo.max
+                )));
             }
-            if let (Subsystem::Lift, Some(lift)) = (subsystem, &mut own.lift) {
-                lift.min = lift.min.max(servo.min);
-                lift.max = lift.max.min(servo.max);
-                lift.home = lift.home.max(lift.min).min(lift.max);
-            }
+            (*min, *max) = (servo.min.max(*min), servo.max.min(*max));
+        }
+        if let Some(lift) = &mut own.lift {
+            lift.home = lift.home.max(lift.min).min(lift.max);
         }
         own.fit_grippers();
-        own
+        Ok(own)
     }
 
     /// Takes over the ranges and speeds of what the robot may do.
     pub(crate) fn narrow(&mut self, capabilities: &Capabilities) {
-        let mut capabilities = capabilities.clone();
-        let order: Vec<(Subsystem, usize)> = self
-            .in_order()
-            .map(|(subsystem, at, _)| (subsystem, at))
-            .collect();
-        for (servo, (subsystem, at)) in self.servos.iter_mut().zip(order) {
-            if let Some(joint) = joint_of(&mut capabilities, subsystem, at) {
+        for servo in &mut self.servos {
+            if let Some(joint) = capabilities
+                .joints(servo.subsystem)
+                .and_then(|joints| joints.iter().find(|joint| joint.name == servo.name))
+            {
                 (servo.min, servo.max, servo.speed) = (joint.min, joint.max, joint.max_speed);
             }
-            if let (Subsystem::Lift, Some(lift)) = (subsystem, &capabilities.lift) {
+            if let (Subsystem::Lift, Some(lift)) = (servo.subsystem, &capabilities.lift) {
                 (servo.min, servo.max, servo.speed, servo.home) =
                     (lift.min, lift.max, lift.max_speed, lift.home);
             }
-            if let (Subsystem::Hitch, Some(hitch)) = (subsystem, &capabilities.hitch) {
+            if let (Subsystem::Hitch, Some(hitch)) = (servo.subsystem, &capabilities.hitch) {
                 servo.speed = hitch.max_speed;
             }
             servo.home = servo.home.clamp(servo.min, servo.max);
         }
     }
-
-    /// Every servo with its subsystem and its place among the joints of it.
-    fn in_order(&self) -> impl Iterator<Item = (Subsystem, usize, &Servo)> {
-        let mut next: BTreeMap<Subsystem, usize> = BTreeMap::new();
-        self.servos.iter().map(move |servo| {
-            let at = next.entry(servo.subsystem).or_default();
-            *at += 1;
-            (servo.subsystem, *at - 1, servo)
-        })
-    }
 }
 
-fn joint_of(capabilities: &mut Capabilities, on: Subsystem, at: usize) -> Option<&mut Joint> {
-    match on {
-        Subsystem::LeftArm => capabilities.left_arm.as_mut()?.joints.get_mut(at),
-        Subsystem::RightArm => capabilities.right_arm.as_mut()?.joints.get_mut(at),
-        Subsystem::Gantry => capabilities.gantry.as_mut()?.get_mut(at),
-        _ => None,
+/// The range of the joint or the lift that a servo moves.
+fn range_mut<'a>(robot: &'a mut Capabilities, servo: &Servo) -> Option<[&'a mut f64; 2]> {
+    if servo.subsystem == Subsystem::Lift {
+        let lift = robot.lift.as_mut()?;
+        return Some([&mut lift.min, &mut lift.max]);
     }
+    let joints = robot.joints_mut(servo.subsystem)?.iter_mut();
+    let joint = joints.into_iter().find(|joint| joint.name == servo.name)?;
+    Some([&mut joint.min, &mut joint.max])
 }
 
 #[cfg(test)]
@@ -550,7 +350,7 @@ mod tests {
             (LayoutKind::So101, 6, 0),
             (LayoutKind::Lekiwi, 6, 3),
         ] {
-            let layout = Layout::new(kind, &BTreeMap::new()).unwrap();
+            let layout = Layout::new(&kind.model().unwrap(), &BTreeMap::new()).unwrap();
             assert_eq!(
                 (layout.servos.len(), layout.wheels.len()),
                 (servos, wheels),
@@ -561,7 +361,7 @@ mod tests {
 
     #[test]
     fn degrees_and_steps_agree() {
-        let layout = Layout::new(LayoutKind::Johnny5, &BTreeMap::new()).unwrap();
+        let layout = Layout::new(&Model::johnny5().unwrap(), &BTreeMap::new()).unwrap();
         for (subsystem, joint, value, steps) in [
             (Subsystem::LeftArm, 0, 0.0, 2048),
             (Subsystem::LeftArm, 0, 90.0, 3072),
@@ -583,7 +383,7 @@ mod tests {
     fn a_change_is_made_or_refused_with_a_reason() {
         let change = |name: &str, json: serde_json::Value| {
             let changes = BTreeMap::from([(name.to_owned(), serde_json::from_value(json).unwrap())]);
-            Layout::new(LayoutKind::Johnny5, &changes)
+            Layout::new(&Model::johnny5().unwrap(), &changes)
         };
         let reversed = change("right_arm.elbow", serde_json::json!({"reversed": true})).unwrap();
         assert_eq!(reversed.of(Subsystem::RightArm)[2].steps(0.0), 3072);

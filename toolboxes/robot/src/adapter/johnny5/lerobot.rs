@@ -8,7 +8,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::layout::{Layout, exact};
+use super::layout::Layout;
+use super::servo::exact;
 use crate::adapter::ActionError;
 use crate::subsystem::Subsystem;
 

@@ -6,8 +6,8 @@
 use serde_json::json;
 
 use super::kept::in_words;
-use super::layout::Servo;
 use super::motion::{Blocked, Goal, USUAL_FORCE};
+use super::servo::Servo;
 use super::torque::with_torque_off;
 use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::layout::{Servo, exact};
+use super::servo::{Servo, exact};
 use super::torque::{SLOWEST, hold, power};
 use super::{Johnny5, tenth};
 use crate::action::BusName;
@@ -239,7 +239,7 @@ impl Johnny5 {
         force: Option<f64>,
         control: &Control,
     ) -> Result<(), ActionError> {
-        let limit = super::layout::round((force.unwrap_or(USUAL_FORCE).clamp(0.05, 1.0)) * 1000.0);
+        let limit = super::servo::round((force.unwrap_or(USUAL_FORCE).clamp(0.05, 1.0)) * 1000.0);
         let id = servo.id;
         self.tell(servo.bus, vec![id], control, move |wire| {
             wire.write(id, "torque_limit", limit)

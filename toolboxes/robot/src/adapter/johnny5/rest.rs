@@ -46,8 +46,8 @@ impl Johnny5 {
             let motors = self.layout.motors(*name);
             let ids: Vec<u8> = motors
                 .iter()
-                .filter(|(_, motor)| concerned.contains(&motor.subsystem))
-                .map(|(_, motor)| motor.id)
+                .filter(|motor| concerned.contains(&motor.subsystem))
+                .map(|motor| motor.id)
                 .collect();
             if ids.is_empty() {
                 continue;
@@ -130,7 +130,7 @@ fn stop_bus(
     layout: &Layout,
     torque_off: bool,
 ) -> Result<(), ServoError> {
-    let ids: Vec<u8> = layout.motors(bus).iter().map(|(_, motor)| motor.id).collect();
+    let ids = layout.ids(bus);
     if ids.is_empty() {
         return Ok(());
     }

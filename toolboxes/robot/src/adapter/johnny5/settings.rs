@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Johnny5;
 use super::kept::{in_words, offset_for};
-use super::layout::Servo;
+use super::servo::Servo;
 use super::torque::with_torque_off;
 use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
@@ -56,12 +56,10 @@ impl Johnny5 {
         }
         let output = ActionOutput::said(format!("motor {current} on bus {} is {new} now", bus.as_str()))
             .with("id", new);
-        Ok(
-            match self.layout.motors(bus).iter().any(|(_, motor)| motor.id == new) {
-                true => output,
-                false => output.note(format!("id {new} is not in the layout: its torque is off")),
-            },
-        )
+        Ok(match self.layout.ids(bus).contains(&new) {
+            true => output,
+            false => output.note(format!("id {new} is not in the layout: its torque is off")),
+        })
     }
 
     pub(super) async fn save(
@@ -82,7 +80,7 @@ impl Johnny5 {
             let Some(kept) = kept.get(&(servo.bus, servo.id)) else {
                 return Err(self.broken(format!("{} does not answer", servo.label())));
             };
-            saved.insert(format!("{}.{}", servo.subsystem, servo.name), in_words(*kept));
+            saved.insert(servo.key(), in_words(*kept));
         }
         let count = saved.len();
         Ok(ActionOutput::said(format!("the settings of {count} servos"))
@@ -91,7 +89,7 @@ impl Johnny5 {
 
     pub(super) async fn load(&self, config: &Value, control: &Control) -> Result<ActionOutput, ActionError> {
         let kind = &config["kind"];
-        if kind != self.layout.model {
+        if *kind != *self.layout.model {
             return Err(ActionError::Refused(format!(
                 "the settings are those of a {kind}, this is a {}",
                 self.layout.model
@@ -101,11 +99,7 @@ impl Johnny5 {
         // Everything is checked before the first servo is written to.
         let mut writes = Vec::new();
         for (name, settings) in &servos {
-            let found = self
-                .layout
-                .servos
-                .iter()
-                .find(|servo| format!("{}.{}", servo.subsystem, servo.name) == *name);
+            let found = self.layout.servos.iter().find(|servo| servo.key() == *name);
             let Some(servo) = found else {
                 return Err(ActionError::Refused(format!("no servo {name}")));
             };

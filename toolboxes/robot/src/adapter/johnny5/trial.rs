@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::layout::exact;
 use super::motion::{Blocked, Goal};
+use super::servo::exact;
 use super::{Johnny5, tenth};
 use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
@@ -33,12 +33,7 @@ impl Johnny5 {
             );
         }
         let Some(servo) = self.layout.servo(bus, id) else {
-            let ids: Vec<String> = self
-                .layout
-                .motors(bus)
-                .iter()
-                .map(|(_, motor)| motor.id.to_string())
-                .collect();
+            let ids: Vec<String> = self.layout.ids(bus).iter().map(u8::to_string).collect();
             return Err(ActionError::Refused(format!(
                 "no motor {id} on bus {}; it has {}",
                 bus.as_str(),

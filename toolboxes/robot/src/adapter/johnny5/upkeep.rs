@@ -206,11 +206,7 @@ impl Johnny5 {
         for name in missing {
             let motor = [BusName::Left, BusName::Right].into_iter().find_map(|bus| {
                 let id: u8 = name.strip_prefix(bus.as_str())?.strip_prefix(':')?.parse().ok()?;
-                self.layout
-                    .motors(bus)
-                    .iter()
-                    .any(|(_, motor)| motor.id == id)
-                    .then_some((bus, id))
+                self.layout.ids(bus).contains(&id).then_some((bus, id))
             });
             let Some(motor) = motor else {
                 return Err(ActionError::Refused(format!(

@@ -9,11 +9,8 @@ use std::f64::consts::TAU;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::layout::{exact, round};
+use super::servo::{TURN, exact, round};
 use crate::action::Velocity;
-
-/// Steps of a turn of the wheel's servo.
-const TURN: f64 = 4096.0;
 
 /// The size of the base.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
