@@ -9,6 +9,7 @@ mod remote;
 mod seek;
 pub mod sim;
 pub mod unitree_g1;
+mod walker;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -6,6 +6,7 @@
 
 pub mod asked;
 pub mod booster;
+pub(crate) mod latest;
 mod node;
 pub(crate) mod shout;
 pub mod unitree;
@@ -317,6 +318,15 @@ fn dds_name(name: &str) -> Result<String, RosError> {
             "expected words of letters, digits and underscores with / between them, such as /robot/cmd_vel",
         )),
     }
+}
+
+/// Degrees as the radians of the robots' messages.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "an angle has no more digits than a float"
+)]
+pub(crate) fn radians(degrees: f64) -> f32 {
+    degrees.to_radians() as f32
 }
 
 fn unusable(topic: &str, reason: impl ToString) -> RosError {

@@ -15,16 +15,15 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 pub use self::config::{BoosterK1Config, Profile, Topics, model};
 use self::rpc::RpcLink;
 use self::topics::TopicsLink;
-use super::remote::{Link, Remote, word};
-use super::{ActionError, ActionOutput, Adapter, Control, Notify};
-use crate::action::{Action, Keyframe, Motion, Velocity};
+use super::remote::{Link, Remote};
+use super::walker::{Outcome, Walker};
+use super::{ActionError, ActionOutput, Control, Notify};
+use crate::action::{Grip, Keyframe, Velocity};
 use crate::capability::Capabilities;
 use crate::config::Estop;
 use crate::dds::asked::Asked;
@@ -44,7 +43,6 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A K1.
 pub struct BoosterK1 {
     config: BoosterK1Config,
-    capabilities: Capabilities,
     estop: Estop,
     remote: Remote<Speech>,
 }
@@ -74,7 +72,7 @@ impl Sent {
 
 /// How it is spoken to.
 #[allow(clippy::large_enum_variant, reason = "there is one of it for each robot")]
-enum Speech {
+pub(super) enum Speech {
     Topics(TopicsLink),
     Rpc(RpcLink),
 }
@@ -181,32 +179,100 @@ impl BoosterK1 {
     ) -> Result<Self, ActionError> {
         Ok(Self {
             estop: config::estop(name, config, estop)?,
-            remote: Remote::new(name, &config.ros, notify),
+            remote: Remote::new(name, &config.ros, capabilities, notify),
             config: config.clone(),
-            capabilities,
         })
     }
 
-    async fn drive(
-        &self,
-        velocity: Velocity,
-        duration: Duration,
-        control: &Control,
-    ) -> Result<ActionOutput, ActionError> {
-        if let Speech::Rpc(rpc) = self.remote.there(control).await? {
-            self.walk_mode(rpc, control).await?;
+    /// Waits for what moves an arm or the head: it may be found a little after what walks.
+    async fn heard(&self, topics: &TopicsLink, on: Subsystem, control: &Control) -> Result<(), ActionError> {
+        let end = Instant::now() + HEARD;
+        loop {
+            match topics.hears(on) {
+                Err(_) if Instant::now() < end => control.sleep(LOOK).await?,
+                heard => return heard.map_err(|error| self.remote.failed(error)),
+            }
         }
-        self.remote.drive(velocity, duration, control).await
     }
 
-    async fn to_positions(
+    /// Leads an arm or the head along a path.
+    async fn lead(
         &self,
+        link: &Speech,
         on: Subsystem,
-        positions: &[f64],
-        speed: f64,
+        path: &Path,
         control: &Control,
-    ) -> Result<ActionOutput, ActionError> {
-        let Some(joints) = self.capabilities.joints(on) else {
+    ) -> Result<(), ActionError> {
+        if let Speech::Rpc(rpc) = link {
+            self.take_arms(rpc, control).await?;
+        }
+        let start = Instant::now();
+        let step = match link {
+            Speech::Topics(_) => Duration::from_millis(50),
+            Speech::Rpc(_) => Duration::from_millis(20),
+        };
+        let mut ends = 0;
+        while ends < 2 {
+            let passed = start.elapsed();
+            let positions = path.at(passed);
+            let whole = self.remote.command(control, || match link {
+                Speech::Topics(topics) => topics.lead(on, &positions).map(|()| true),
+                Speech::Rpc(rpc) => rpc.arm(on, &positions),
+            })?;
+            link.sent().set(on, positions);
+            // Until it is there and the arm is as much ours as it gets; the end is said twice, because one can be lost.
+            ends += u32::from(passed >= path.time() && whole);
+            control.sleep(step).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Brings the robot to rest from nothing: joins its network and says stop as soon as it hears, again and again for a
+/// while.
+///
+/// # Errors
+/// The robot did not hear.
+pub fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> Result<(), ActionError> {
+    let failed = |reason: String| ActionError::NotConnected {
+        robot: name.to_owned(),
+        reason,
+    };
+    let damp = config::estop(name, config, estop)? == Estop::Damp;
+    let stopped = match config.profile {
+        Profile::Topics => Shout::open(&config.ros, &config.topics.velocity, Kind::Twist.type_name())
+            .and_then(|shout| shout.say(PATIENCE, AGAIN, || vec![Twist::default()])),
+        Profile::BoosterRpc => Shout::open(&config.ros, REQUESTS, REQUEST)
+            .and_then(|shout| shout.say(PATIENCE, AGAIN, || rpc::stops(damp))),
+    };
+    stopped.map_err(|error| failed(format!("{error}; press the robot's own button")))
+}
+
+/// How long a stop from nothing looks for the robot.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Between two times that it is said.
+const AGAIN: Duration = Duration::from_millis(10);
+
+impl Walker for BoosterK1 {
+    type Link = Speech;
+
+    fn remote(&self) -> &Remote<Speech> {
+        &self.remote
+    }
+
+    fn opener(&self) -> impl Fn() -> Result<Speech, RosError> + Send + 'static {
+        let (name, config) = (self.remote.name().to_owned(), self.config.clone());
+        let notify = self.remote.notify().clone();
+        move || Speech::open(&name, &config, &notify)
+    }
+
+    fn last_known(&self, on: Subsystem) -> Option<Vec<f64>> {
+        let link = self.remote.link()?;
+        link.measured(on).or_else(|| link.sent().get(on))
+    }
+
+    async fn go(&self, on: Subsystem, positions: &[f64], speed: f64, control: &Control) -> Outcome {
+        let Some(joints) = self.remote.capabilities().joints(on) else {
             return Err(self.remote.lacks(on.as_str()));
         };
         let link = self.remote.there(control).await?;
@@ -241,138 +307,58 @@ impl BoosterK1 {
         })
     }
 
-    /// Waits for what moves an arm or the head: it may be found a little after what walks.
-    async fn heard(&self, topics: &TopicsLink, on: Subsystem, control: &Control) -> Result<(), ActionError> {
-        let end = Instant::now() + HEARD;
-        loop {
-            match topics.hears(on) {
-                Err(_) if Instant::now() < end => control.sleep(LOOK).await?,
-                heard => return heard.map_err(|error| self.remote.failed(error)),
-            }
+    async fn give_back(&self, on: Subsystem, control: &Control) -> Outcome<()> {
+        match self.remote.there(control).await? {
+            Speech::Rpc(rpc) => self.return_arms(rpc, on, control).await,
+            Speech::Topics(_) => Ok(()),
         }
     }
 
-    /// Where an arm or the head was measured, or was sent last, in degrees.
-    fn last_known(&self, on: Subsystem) -> Option<Vec<f64>> {
-        let link = self.remote.link()?;
-        link.measured(on).or_else(|| link.sent().get(on))
-    }
-
-    /// Leads an arm or the head along a path.
-    async fn lead(
-        &self,
-        link: &Speech,
-        on: Subsystem,
-        path: &Path,
-        control: &Control,
-    ) -> Result<(), ActionError> {
-        if let Speech::Rpc(rpc) = link {
-            self.take_arms(rpc, control).await?;
-        }
-        let start = Instant::now();
-        let step = match link {
-            Speech::Topics(_) => Duration::from_millis(50),
-            Speech::Rpc(_) => Duration::from_millis(20),
-        };
-        let mut ends = 0;
-        while ends < 2 {
-            let passed = start.elapsed();
-            let positions = path.at(passed);
-            let whole = self.remote.command(control, || match link {
-                Speech::Topics(topics) => topics.lead(on, &positions).map(|()| true),
-                Speech::Rpc(rpc) => rpc.arm(on, &positions),
-            })?;
-            link.sent().set(on, positions);
-            // Until it is there and the arm is as much ours as it gets; the end is said twice, because one can be lost.
-            ends += u32::from(passed >= path.time() && whole);
-            control.sleep(step).await?;
-        }
-        Ok(())
-    }
-
-    async fn routine(
+    async fn perform(
         &self,
         on: Subsystem,
         step: &Step,
         frames: &[Keyframe],
         control: &Control,
-    ) -> Result<ActionOutput, ActionError> {
-        if let Speech::Rpc(rpc) = self.remote.there(control).await?
-            && let Some(done) = self.built_in(rpc, on, step, frames, control).await?
-        {
-            return Ok(done);
-        }
-        let mut notes = Vec::new();
-        for frame in frames {
-            let there = self
-                .to_positions(on, &frame.positions, frame.speed, control)
-                .await?;
-            notes.extend(there.notes);
-            control
-                .sleep(Duration::try_from_secs_f64(frame.hold).unwrap_or_default())
-                .await?;
-        }
-        Ok(ActionOutput {
-            notes,
-            ..ActionOutput::said(format!("{on} did it"))
-        })
-    }
-
-    async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
-        let on = action.subsystem;
-        match &action.motion {
-            Some(Motion::Joints { positions, speed }) => {
-                let done = self.to_positions(on, positions, *speed, control).await?;
-                if let Step::MoveToPose { pose, .. } = &action.step
-                    && pose == "home"
-                    && let Speech::Rpc(rpc) = self.remote.there(control).await?
-                {
-                    self.give_back(rpc, on, control).await?;
-                }
-                return Ok(done);
-            }
-            Some(Motion::Frames(frames)) => return self.routine(on, &action.step, frames, control).await,
-            Some(Motion::Drive { velocity, duration }) => {
-                return self.drive(*velocity, *duration, control).await;
-            }
-            Some(Motion::Lift(_)) | None => {}
-        }
-        match &action.step {
-            Step::Gripper { .. } | Step::Grasp { .. } => {
-                let gripper = self.remote.there(control).await?;
-                match (gripper, action.step.grip()) {
-                    (Speech::Rpc(rpc), Some((grip, force))) if self.config.gripper => {
-                        self.grip(rpc, on, grip, force, control).await
-                    }
-                    _ => Err(self.remote.lacks("gripper")),
-                }
-            }
-            Step::Stop {} => {
-                self.remote.there(control).await?;
-                self.remote.stand(control).await?;
-                Ok(ActionOutput::said("the robot stands"))
-            }
-            Step::MotorStatus { motor_id: None } | Step::PingAll {} => {
-                let link = self.remote.there(control).await?;
-                let positions: BTreeMap<&str, Vec<f64>> = on
-                    .each()
-                    .into_iter()
-                    .filter_map(|one| Some((one.as_str(), link.measured(one)?)))
-                    .collect();
-                if positions.is_empty() {
-                    return Err(self
-                        .remote
-                        .lacks(format!("motor status of {on}: the robot says nothing about it")));
-                }
-                Ok(ActionOutput::said(format!("what the robot says of {on}"))
-                    .with("positions", json!(positions)))
-            }
-            Step::SelfTest { .. } => self.self_test(on, control).await,
-            other => Err(self.remote.lacks(word(other))),
+    ) -> Outcome<Option<ActionOutput>> {
+        match self.remote.there(control).await? {
+            Speech::Rpc(rpc) => self.built_in(rpc, on, step, frames, control).await,
+            Speech::Topics(_) => Ok(None),
         }
     }
 
-    async fn self_test(&self, on: Subsystem, control: &Control) -> Result<ActionOutput, ActionError> {
+    async fn set_off(&self, control: &Control) -> Outcome<()> {
+        match self.remote.there(control).await? {
+            Speech::Rpc(rpc) => self.walk_mode(rpc, control).await,
+            Speech::Topics(_) => Ok(()),
+        }
+    }
+
+    async fn grip(&self, on: Subsystem, action: Grip, force: Option<f64>, control: &Control) -> Outcome {
+        if !self.config.gripper {
+            return Err(self.remote.lacks("gripper"));
+        }
+        match self.remote.there(control).await? {
+            Speech::Rpc(rpc) => self.clench(rpc, on, action, force, control).await,
+            Speech::Topics(_) => Err(self.remote.lacks("gripper")),
+        }
+    }
+
+    fn status(
+        &self,
+        link: &Speech,
+        on: Subsystem,
+        motor_id: Option<u8>,
+    ) -> Outcome<Option<(&'static str, Value)>> {
+        if motor_id.is_some() {
+            return Err(self.remote.lacks("motor status"));
+        }
+        let measured = |one: Subsystem| Some((one.as_str(), link.measured(one)?));
+        let positions: BTreeMap<&str, Vec<f64>> = on.each().into_iter().filter_map(measured).collect();
+        Ok((!positions.is_empty()).then(|| ("positions", json!(positions))))
+    }
+
+    async fn self_test(&self, on: Subsystem, control: &Control) -> Outcome {
         let link = self.remote.there(control).await?;
         let output = ActionOutput::said(format!("{on}: the robot hears"));
         if let Speech::Rpc(rpc) = link {
@@ -382,7 +368,7 @@ impl BoosterK1 {
                 .await?;
             return Ok(output.with("status", status));
         }
-        if let (Speech::Topics(topics), true) = (link, self.capabilities.joints(on).is_some()) {
+        if let (Speech::Topics(topics), true) = (link, self.remote.capabilities().joints(on).is_some()) {
             self.heard(topics, on, control).await?;
         }
         Ok(match link.measured(on) {
@@ -390,107 +376,38 @@ impl BoosterK1 {
             None => output.note("it does not say where it is; nothing was moved"),
         })
     }
-}
 
-/// Brings the robot to rest from nothing: joins its network and says stop as soon as it hears, again and again for a
-/// while.
-///
-/// # Errors
-/// The robot did not hear.
-pub fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> Result<(), ActionError> {
-    let failed = |reason: String| ActionError::NotConnected {
-        robot: name.to_owned(),
-        reason,
-    };
-    let damp = config::estop(name, config, estop)? == Estop::Damp;
-    let stopped = match config.profile {
-        Profile::Topics => Shout::open(&config.ros, &config.topics.velocity, Kind::Twist.type_name())
-            .and_then(|shout| shout.say(PATIENCE, AGAIN, || vec![Twist::default()])),
-        Profile::BoosterRpc => Shout::open(&config.ros, REQUESTS, REQUEST)
-            .and_then(|shout| shout.say(PATIENCE, AGAIN, || rpc::stops(damp))),
-    };
-    stopped.map_err(|error| failed(format!("{error}; press the robot's own button")))
-}
-
-/// How long a stop from nothing looks for the robot.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// Between two times that it is said.
-const AGAIN: Duration = Duration::from_millis(10);
-
-impl Adapter for BoosterK1 {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
-        let (name, config) = (self.remote.name().to_owned(), self.config.clone());
-        let notify = self.remote.notify().clone();
-        self.remote
-            .connect(move || Speech::open(&name, &config, &notify))
-            .boxed()
-    }
-
-    fn execute<'a>(
-        &'a self,
-        action: &'a Action,
-        control: &'a Control,
-    ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
-        let halt = || self.halt(&[action.subsystem], false);
-        self.remote
-            .attend(action, control, self.run(action, control), halt)
-            .boxed()
-    }
-
-    fn state(&self, subsystem: Subsystem) -> Value {
-        let positions = self
-            .capabilities
-            .named_positions(subsystem, |one| self.last_known(one));
-        json!({"positions": positions, "connected": self.remote.is_there()})
-    }
-
-    fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
-        let Some((link, concerned, mut said)) = self.remote.halt(subsystems, emergency) else {
-            return Ok(());
-        };
-        if let (true, Speech::Rpc(rpc)) = (emergency, link) {
-            if self.estop == Estop::Damp {
-                said = said.and(rpc.damp());
+    fn stop(&self, link: &Speech, concerned: &[Subsystem], emergency: bool) -> Result<(), RosError> {
+        let damps = emergency && self.estop == Estop::Damp;
+        let mut said = match link {
+            Speech::Rpc(rpc) if damps => {
+                let damped = rpc.damp();
+                damped.and(rpc.end_all())
             }
-            said = said.and(rpc.end_all());
-        }
-        if emergency && self.estop == Estop::Damp {
-            return said.map_err(|error| self.remote.failed(error));
-        }
-        if let (false, Speech::Rpc(rpc)) = (emergency, link) {
-            said = said.and(rpc.end(&concerned));
+            Speech::Rpc(rpc) if emergency => rpc.end_all(),
+            Speech::Rpc(rpc) => rpc.end(concerned),
+            Speech::Topics(_) => Ok(()),
+        };
+        if damps {
+            return said;
         }
         for one in concerned {
             // Arms and head stop where they are: no command leads them on, and those that go by themselves are called back.
             // Never to where they were sent: they may have been moved since, and a stop moves nothing.
-            if self.capabilities.joints(one).is_some()
-                && let Some(positions) = link.measured(one)
+            if self.remote.capabilities().joints(*one).is_some()
+                && let Some(positions) = link.measured(*one)
             {
                 let held = match link {
-                    Speech::Topics(topics) => topics.positions(one, &positions),
-                    Speech::Rpc(rpc) => rpc.hold(one, &positions),
+                    Speech::Topics(topics) => topics.positions(*one, &positions),
+                    Speech::Rpc(rpc) => rpc.hold(*one, &positions),
                 };
                 said = said.and(held);
             }
         }
-        said.map_err(|error| self.remote.failed(error))
+        said
     }
 
-    fn reset(&self) -> Result<(), ActionError> {
-        self.remote.reset()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        async {
-            self.remote.close();
-            if let Some(link) = self.remote.link() {
-                link.close();
-            }
-        }
-        .boxed()
+    async fn leave(&self, link: &Speech) {
+        link.close();
     }
 }

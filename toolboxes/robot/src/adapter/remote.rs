@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::seek::{Seek, Sought};
 use super::{ActionError, ActionOutput, BackendState, Control, Notice, Notify};
 use crate::action::{Action, Velocity};
+use crate::capability::Capabilities;
 use crate::dds::asked::Asked;
 use crate::ros::watch::{Watch, Watched};
 use crate::ros::{RosConfig, RosError};
@@ -71,6 +72,7 @@ pub(super) trait Link: Send + Sync + 'static {
 /// A robot over a network.
 pub(super) struct Remote<L: Link> {
     name: String,
+    capabilities: Capabilities,
     ros: RosConfig,
     shared: Arc<Shared<L>>,
     seek: OnceLock<Seek>,
@@ -169,9 +171,10 @@ impl<L: Link> Watched for Shared<L> {
 
 impl<L: Link> Remote<L> {
     /// A robot whose network was not joined yet.
-    pub(super) fn new(name: &str, ros: &RosConfig, notify: Notify) -> Self {
+    pub(super) fn new(name: &str, ros: &RosConfig, capabilities: Capabilities, notify: Notify) -> Self {
         Self {
             name: name.to_owned(),
+            capabilities,
             ros: ros.clone(),
             shared: Arc::new(Shared {
                 name: name.to_owned(),
@@ -481,6 +484,10 @@ impl<L: Link> Remote<L> {
         &self.name
     }
 
+    pub(super) fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
     pub(super) fn notify(&self) -> &Notify {
         &self.shared.notify
     }
@@ -499,9 +506,4 @@ pub(super) fn node_name(robot: &str) -> String {
         })
         .collect();
     format!("ovos_tools_{plain}")
-}
-
-/// How a refusal names what is not there.
-pub(super) fn word(step: &Step) -> String {
-    step.name().replace('_', " ")
 }

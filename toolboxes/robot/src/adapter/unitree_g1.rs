@@ -10,17 +10,16 @@ mod gestures;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::arms::Arms;
 use self::gestures::{Gestures, release_body};
-use super::remote::{Link, Remote, node_name, word};
-use super::{ActionError, ActionOutput, Adapter, Control, Notify};
-use crate::action::{Action, Grip, Keyframe, Motion, Velocity};
+use super::remote::{Link, Remote, node_name};
+use super::walker::{Outcome, Walker, own_time};
+use super::{ActionError, ActionOutput, Control, Notify};
+use crate::action::{Grip, Keyframe, Velocity};
 use crate::capability::Capabilities;
 use crate::config::Estop;
 use crate::dds::Participant;
@@ -84,13 +83,12 @@ pub fn model(config: &UnitreeG1Config) -> Result<Model, ModelError> {
 /// A G1.
 pub struct UnitreeG1 {
     config: UnitreeG1Config,
-    capabilities: Capabilities,
     estop: Estop,
     remote: Remote<Services>,
 }
 
 /// The robot's services.
-struct Services {
+pub(super) struct Services {
     participant: Arc<Participant>,
     sport: Rpc,
     gestures: Gestures,
@@ -164,51 +162,10 @@ impl UnitreeG1 {
     ) -> Result<Self, ActionError> {
         Ok(Self {
             config: config.clone(),
-            capabilities,
             // A robot without power falls.
             estop: estop.unwrap_or(Estop::Hold),
-            remote: Remote::new(name, &config.ros, notify),
+            remote: Remote::new(name, &config.ros, capabilities, notify),
         })
-    }
-
-    async fn to_positions(
-        &self,
-        on: Subsystem,
-        positions: &[f64],
-        speed: f64,
-        control: &Control,
-    ) -> Result<ActionOutput, ActionError> {
-        let Some(joints) = self.capabilities.joints(on) else {
-            return Err(self.remote.lacks(on.as_str()));
-        };
-        let link = self.remote.there(control).await?;
-        let Some(from) = link.arms.measured(on) else {
-            let reason = format!("it does not say where {on} is: nothing on /lowstate");
-            return Err(self.remote.away(&reason));
-        };
-        if link.gestures.are_under_way() {
-            return Err(ActionError::Refused(
-                "the arms perform an action of the robot's own: wait until it is over".to_owned(),
-            ));
-        }
-        let path = Path::new(&from, positions, joints, speed);
-        let start = Instant::now();
-        let mut arrived = None;
-        loop {
-            let passed = start.elapsed();
-            let led = self
-                .remote
-                .command(control, || link.arms.lead(on, &path.at(passed)))?;
-            if passed >= path.time() && led.whole {
-                // It is there, and the arm is wholly ours; the end is said twice, because one can be lost.
-                let first = *arrived.get_or_insert(led.said);
-                if led.said >= first + 2 {
-                    break;
-                }
-            }
-            control.sleep(arms::STEP).await?;
-        }
-        Ok(ActionOutput::said(format!("{on} was sent there")).with("positions", json!(positions)))
     }
 
     /// An arm action of the robot's own, held until `time` has passed; the arms are released afterwards.
@@ -241,146 +198,6 @@ impl UnitreeG1 {
             Err(_) => drop(control.command(|| link.gestures.insist())),
         }
         released.map(drop)
-    }
-
-    async fn routine(
-        &self,
-        on: Subsystem,
-        step: &Step,
-        frames: &[Keyframe],
-        control: &Control,
-    ) -> Result<ActionOutput, ActionError> {
-        let time: f64 = frames
-            .iter()
-            .map(|frame| frame.hold + 0.5 / frame.speed.max(0.1))
-            .sum();
-        let time = Duration::from_secs_f64(time.clamp(1.0, 4.0));
-        let own = match step {
-            Step::Wave { style } if style == "shy" => Some(25),
-            Step::Wave { .. } => Some(26),
-            Step::Gesture { emotion, .. } => gesture(emotion),
-            Step::Dance { style, .. } => Some(dance(style)),
-            _ => None,
-        };
-        match (own, step) {
-            // Its actions move what they move; the right arm's part of a plan starts them.
-            (Some(_), Step::Gesture { .. } | Step::Dance { .. }) if on != Subsystem::RightArm => {
-                control.sleep(time).await?;
-                Ok(ActionOutput::along(format!(
-                    "{on} goes along with the robot's own action"
-                )))
-            }
-            (Some(action), _) => {
-                let time = match step {
-                    Step::Dance { duration, .. } => Duration::from_secs_f64(*duration),
-                    _ => time,
-                };
-                self.gesture(action, time, control).await?;
-                Ok(ActionOutput::said("did it").note("the robot's own action: it has no style of its own"))
-            }
-            (None, _) => {
-                for frame in frames {
-                    self.to_positions(on, &frame.positions, frame.speed, control)
-                        .await?;
-                    control
-                        .sleep(Duration::try_from_secs_f64(frame.hold).unwrap_or_default())
-                        .await?;
-                }
-                Ok(ActionOutput::said(format!("{on} did it")))
-            }
-        }
-    }
-
-    async fn grip(
-        &self,
-        on: Subsystem,
-        action: Grip,
-        control: &Control,
-    ) -> Result<ActionOutput, ActionError> {
-        if !self.config.hands {
-            return Err(self.remote.lacks("gripper"));
-        }
-        let link = self.remote.there(control).await?;
-        let close = self.remote.command(control, || link.arms.grip(on, action))?;
-        control.sleep(Duration::from_secs(1)).await?;
-        Ok(ActionOutput::said(format!(
-            "hand of {on} was told to {}",
-            if close { "close" } else { "open" }
-        ))
-        .with("closed", close))
-    }
-
-    async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
-        let on = action.subsystem;
-        match &action.motion {
-            Some(Motion::Joints { positions, speed }) => {
-                let done = self.to_positions(on, positions, *speed, control).await?;
-                if let Step::MoveToPose { pose, .. } = &action.step
-                    && pose == "home"
-                {
-                    self.give_back(on, control).await?;
-                }
-                return Ok(done);
-            }
-            Some(Motion::Frames(frames)) => return self.routine(on, &action.step, frames, control).await,
-            Some(Motion::Drive { velocity, duration }) => {
-                return self.remote.drive(*velocity, *duration, control).await;
-            }
-            Some(Motion::Lift(_)) | None => {}
-        }
-        if let Some((grip, _)) = action.step.grip() {
-            return self.grip(on, grip, control).await;
-        }
-        match &action.step {
-            Step::Stop {} => {
-                self.remote.there(control).await?;
-                self.remote.stand(control).await?;
-                Ok(ActionOutput::said("the robot stands"))
-            }
-            Step::MotorStatus { motor_id } => self.status(on, *motor_id, control).await,
-            Step::PingAll {} => self.status(on, None, control).await,
-            Step::SelfTest { .. } => {
-                let link = self.remote.there(control).await?;
-                let fsm = self
-                    .remote
-                    .inquire(control, || link.sport.ask(api::GET_FSM_ID, &json!({})))
-                    .await?;
-                Ok(
-                    ActionOutput::said(format!("{on}: the robot answers; nothing was moved"))
-                        .with("fsm_id", fsm["data"].clone()),
-                )
-            }
-            other => Err(self.remote.lacks(word(other))),
-        }
-    }
-
-    /// Gives the arms back to the robot's own controller, once both are at home.
-    async fn give_back(&self, on: Subsystem, control: &Control) -> Result<(), ActionError> {
-        let link = self.remote.there(control).await?;
-        while link.arms.may_fade(on) {
-            let done = self.remote.command(control, || link.arms.fade())?;
-            if done {
-                break;
-            }
-            control.sleep(arms::STEP).await?;
-        }
-        Ok(())
-    }
-
-    async fn status(
-        &self,
-        on: Subsystem,
-        motor_id: Option<u8>,
-        control: &Control,
-    ) -> Result<ActionOutput, ActionError> {
-        let link = self.remote.there(control).await?;
-        let motors = link.arms.status(on, motor_id);
-        if motors.is_empty() {
-            return Err(self
-                .remote
-                .lacks(format!("motor status of {on}: the robot says nothing about it")));
-        }
-        Ok(ActionOutput::said(format!("what the robot says of {on}")).with("motors", motors))
     }
 }
 
@@ -456,77 +273,163 @@ fn fsm(estop: Estop) -> Option<i64> {
     }
 }
 
-impl Adapter for UnitreeG1 {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+impl Walker for UnitreeG1 {
+    type Link = Services;
+
+    fn remote(&self) -> &Remote<Services> {
+        &self.remote
     }
 
-    fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
+    fn opener(&self) -> impl Fn() -> Result<Services, RosError> + Send + 'static {
         let (name, config) = (self.remote.name().to_owned(), self.config.clone());
-        self.remote
-            .connect(move || Services::open(&name, &config))
-            .boxed()
+        move || Services::open(&name, &config)
     }
 
-    fn execute<'a>(
-        &'a self,
-        action: &'a Action,
-        control: &'a Control,
-    ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
-        let halt = || self.halt(&[action.subsystem], false);
-        self.remote
-            .attend(action, control, self.run(action, control), halt)
-            .boxed()
+    fn last_known(&self, on: Subsystem) -> Option<Vec<f64>> {
+        self.remote.link()?.arms.measured(on)
     }
 
-    fn state(&self, subsystem: Subsystem) -> Value {
-        let link = self.remote.link();
-        let positions = self
-            .capabilities
-            .named_positions(subsystem, |one| link.and_then(|link| link.arms.measured(one)));
-        json!({"positions": positions, "connected": self.remote.is_there()})
-    }
-
-    fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
-        let Some((link, concerned, mut said)) = self.remote.halt(subsystems, emergency) else {
-            return Ok(());
+    async fn go(&self, on: Subsystem, positions: &[f64], speed: f64, control: &Control) -> Outcome {
+        let Some(joints) = self.remote.capabilities().joints(on) else {
+            return Err(self.remote.lacks(on.as_str()));
         };
-        if emergency && self.estop != Estop::Hold {
-            said = said.and(link.let_go(self.estop));
-            // They hang now: where they were told to be must not be told them again.
-            link.arms.forget();
-            link.gestures.forget();
-            return said.map_err(|error| self.remote.failed(error));
+        let link = self.remote.there(control).await?;
+        let Some(from) = link.arms.measured(on) else {
+            let reason = format!("it does not say where {on} is: nothing on /lowstate");
+            return Err(self.remote.away(&reason));
+        };
+        if link.gestures.are_under_way() {
+            return Err(ActionError::Refused(
+                "the arms perform an action of the robot's own: wait until it is over".to_owned(),
+            ));
         }
-        if concerned.iter().any(|one| one.is_arm()) {
-            said = said.and(link.arms.hold(&concerned));
-            if !link.arms.are_ours() {
-                said = said.and(link.gestures.insist());
-            }
-        }
-        said.map_err(|error| self.remote.failed(error))
-    }
-
-    fn reset(&self) -> Result<(), ActionError> {
-        self.remote.reset()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        async {
-            self.remote.close();
-            let Some(link) = self.remote.link() else {
-                return;
-            };
-            // The arms go back to the robot's own controller, slowly, within the time that a close has.
-            let end = Instant::now() + Duration::from_millis(2500);
-            while link.arms.are_ours() && Instant::now() < end {
-                if link.arms.fade().is_err() {
+        let path = Path::new(&from, positions, joints, speed);
+        let start = Instant::now();
+        let mut arrived = None;
+        loop {
+            let passed = start.elapsed();
+            let led = self
+                .remote
+                .command(control, || link.arms.lead(on, &path.at(passed)))?;
+            if passed >= path.time() && led.whole {
+                // It is there, and the arm is wholly ours; the end is said twice, because one can be lost.
+                let first = *arrived.get_or_insert(led.said);
+                if led.said >= first + 2 {
                     break;
                 }
-                tokio::time::sleep(arms::STEP).await;
             }
-            link.participant.close();
+            control.sleep(arms::STEP).await?;
         }
-        .boxed()
+        Ok(ActionOutput::said(format!("{on} was sent there")).with("positions", json!(positions)))
+    }
+
+    async fn give_back(&self, on: Subsystem, control: &Control) -> Outcome<()> {
+        let link = self.remote.there(control).await?;
+        while link.arms.may_fade(on) {
+            let done = self.remote.command(control, || link.arms.fade())?;
+            if done {
+                break;
+            }
+            control.sleep(arms::STEP).await?;
+        }
+        Ok(())
+    }
+
+    async fn perform(
+        &self,
+        on: Subsystem,
+        step: &Step,
+        frames: &[Keyframe],
+        control: &Control,
+    ) -> Outcome<Option<ActionOutput>> {
+        let own = match step {
+            Step::Wave { style } if style == "shy" => Some(25),
+            Step::Wave { .. } => Some(26),
+            Step::Gesture { emotion, .. } => gesture(emotion),
+            Step::Dance { style, .. } => Some(dance(style)),
+            _ => None,
+        };
+        let Some(action) = own else {
+            return Ok(None);
+        };
+        let time = own_time(frames, 0.5, 4.0);
+        // Its actions move what they move; the right arm's part of a plan starts them.
+        if matches!(step, Step::Gesture { .. } | Step::Dance { .. }) && on != Subsystem::RightArm {
+            control.sleep(time).await?;
+            let along = format!("{on} goes along with the robot's own action");
+            return Ok(Some(ActionOutput::along(along)));
+        }
+        let time = match step {
+            Step::Dance { duration, .. } => Duration::from_secs_f64(*duration),
+            _ => time,
+        };
+        self.gesture(action, time, control).await?;
+        let note = "the robot's own action: it has no style of its own";
+        Ok(Some(ActionOutput::said("did it").note(note)))
+    }
+
+    async fn set_off(&self, _: &Control) -> Outcome<()> {
+        Ok(())
+    }
+
+    async fn grip(&self, on: Subsystem, action: Grip, _: Option<f64>, control: &Control) -> Outcome {
+        if !self.config.hands {
+            return Err(self.remote.lacks("gripper"));
+        }
+        let link = self.remote.there(control).await?;
+        let close = self.remote.command(control, || link.arms.grip(on, action))?;
+        control.sleep(Duration::from_secs(1)).await?;
+        let word = if close { "close" } else { "open" };
+        Ok(ActionOutput::said(format!("hand of {on} was told to {word}")).with("closed", close))
+    }
+
+    fn status(
+        &self,
+        link: &Services,
+        on: Subsystem,
+        motor_id: Option<u8>,
+    ) -> Outcome<Option<(&'static str, Value)>> {
+        let motors = link.arms.status(on, motor_id);
+        Ok((!motors.is_empty()).then(|| ("motors", Value::Object(motors))))
+    }
+
+    async fn self_test(&self, on: Subsystem, control: &Control) -> Outcome {
+        let link = self.remote.there(control).await?;
+        let fsm = self
+            .remote
+            .inquire(control, || link.sport.ask(api::GET_FSM_ID, &json!({})))
+            .await?;
+        let said = format!("{on}: the robot answers; nothing was moved");
+        Ok(ActionOutput::said(said).with("fsm_id", fsm["data"].clone()))
+    }
+
+    fn stop(&self, link: &Services, concerned: &[Subsystem], emergency: bool) -> Result<(), RosError> {
+        if emergency && self.estop != Estop::Hold {
+            let let_go = link.let_go(self.estop);
+            // The arms hang now: their last command must not be said again.
+            link.arms.forget();
+            link.gestures.forget();
+            return let_go;
+        }
+        if !concerned.iter().any(|one| one.is_arm()) {
+            return Ok(());
+        }
+        let held = link.arms.hold(concerned);
+        match link.arms.are_ours() {
+            true => held,
+            false => held.and(link.gestures.insist()),
+        }
+    }
+
+    async fn leave(&self, link: &Services) {
+        // The arms go back to the robot's own controller, slowly, within the time that a close has.
+        let end = Instant::now() + Duration::from_millis(2500);
+        while link.arms.are_ours() && Instant::now() < end {
+            if link.arms.fade().is_err() {
+                break;
+            }
+            tokio::time::sleep(arms::STEP).await;
+        }
+        link.participant.close();
     }
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::BoosterK1;
 use super::rpc::RpcLink;
 use crate::action::Keyframe;
+use crate::adapter::walker::own_time;
 use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::dds::booster::api;
 use crate::ros::RosError;
@@ -195,11 +196,7 @@ impl BoosterK1 {
         frames: &[Keyframe],
         control: &Control,
     ) -> Result<Option<ActionOutput>, ActionError> {
-        let time: f64 = frames
-            .iter()
-            .map(|frame| frame.hold + 0.6 / frame.speed.max(0.1))
-            .sum();
-        let time = Duration::from_secs_f64(time.clamp(1.0, 6.0));
+        let time = own_time(frames, 0.6, 6.0);
         let is_own = match step {
             Step::Wave { .. } => on.is_arm(),
             Step::Dance { .. } => true,

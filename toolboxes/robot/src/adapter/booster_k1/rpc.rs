@@ -1,7 +1,7 @@
 //! The K1's own interface: functions over two topics, arms over `joint_ctrl`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,12 +11,14 @@ use super::routines::{End, Routines};
 use super::{BoosterK1, BoosterK1Config, Sent};
 use crate::action::{Grip, Velocity};
 use crate::adapter::remote::node_name;
+use crate::adapter::walker::Hands;
 use crate::adapter::{ActionError, ActionOutput, Control, Notify};
 use crate::dds::asked::Asked;
 use crate::dds::booster::{LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request};
-use crate::dds::{Participant, Publisher};
+use crate::dds::latest::Latest;
+use crate::dds::{Participant, Publisher, radians};
+use crate::ros::RosError;
 use crate::ros::path::Path;
-use crate::ros::{LastWord, RosError};
 use crate::subsystem::Subsystem;
 
 /// Joints of a K1.
@@ -32,12 +34,11 @@ const STEP: Duration = Duration::from_millis(20);
 /// Walking.
 const WALKING: i64 = 2;
 
-pub(super) struct RpcLink {
+pub(in crate::adapter) struct RpcLink {
     pub(super) participant: Participant,
     pub(super) rpc: Rpc,
     commands: Publisher<LowCmd>,
-    state: Arc<Mutex<Option<LowState>>>,
-    last_word: LastWord,
+    state: Latest<LowState>,
     /// Where arms and head were sent last.
     sent: Sent,
     told: Mutex<Told>,
@@ -45,8 +46,7 @@ pub(super) struct RpcLink {
     ours: AtomicBool,
     /// The robot has given us the arms, and was not away since.
     taken: AtomicBool,
-    /// Grippers that were told to close.
-    closed: Mutex<Vec<Subsystem>>,
+    hands: Hands,
     /// What the robot does of its own.
     pub(super) routines: Routines,
     posture: Posture,
@@ -89,26 +89,18 @@ impl RpcLink {
             Duration::from_millis(config.answer_ms.clamp(100, 5000)),
         )?;
         let commands = participant.publish("/joint_ctrl", LOW_COMMAND)?;
-        let state = Arc::new(Mutex::new(None));
-        let heard = Arc::clone(&state);
-        let last_word = LastWord::default();
-        let word = last_word.clone();
-        participant.subscribe("/low_state", LOW_STATE, false, move |low: LowState| {
-            word.heard();
-            *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(low);
-        })?;
+        let state = Latest::of(&participant, "/low_state", LOW_STATE)?;
         let posture = Posture::hear(&participant, notify)?;
         Ok(Self {
             participant,
             rpc,
             commands,
             state,
-            last_word,
             sent: Sent::default(),
             told: Mutex::default(),
             ours: AtomicBool::new(false),
             taken: AtomicBool::new(false),
-            closed: Mutex::default(),
+            hands: Hands::default(),
             routines: Routines::default(),
             posture,
         })
@@ -126,16 +118,12 @@ impl RpcLink {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self) -> MutexGuard<'_, Option<LowState>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The robot went away, and may be another when it comes back: it is asked for the arms again, and has to say where
     /// they are.
     pub(super) fn left(&self) {
         self.posture.forget();
         self.taken.store(false, Ordering::SeqCst);
-        *self.state() = None;
+        *self.state.lock() = None;
         self.sent.forget();
         self.told().stale = true;
     }
@@ -146,7 +134,7 @@ impl RpcLink {
         if !told.stale {
             return true;
         }
-        let state = self.state();
+        let state = self.state.lock();
         let Some(state) = state.as_ref() else {
             return false;
         };
@@ -232,16 +220,16 @@ impl RpcLink {
     }
 
     pub(super) fn is_silent(&self) -> bool {
-        self.rpc.requests().is_ready() && self.last_word.is_silent()
+        self.rpc.requests().is_ready() && self.state.is_silent()
     }
 
     pub(super) fn is_there(&self) -> bool {
-        self.rpc.requests().is_ready() && !self.last_word.is_silent()
+        self.rpc.requests().is_ready() && !self.state.is_silent()
     }
 
     pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
         let (first, count) = joints(on)?;
-        let state = self.state();
+        let state = self.state.lock();
         let motors = state.as_ref()?.motor_state_serial.get(first..first + count)?;
         // Its head's yaw is counterclockwise, our pan is to the right.
         let sign = |at: usize| {
@@ -332,14 +320,6 @@ fn head_body(pan: f64, tilt: f64) -> Value {
     json!({"pitch": tilt.to_radians(), "yaw": -pan.to_radians()})
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "an angle has no more digits than a float"
-)]
-fn radians(degrees: f64) -> f32 {
-    degrees.to_radians() as f32
-}
-
 impl BoosterK1 {
     /// Asks for something that moves, and waits for the answer.
     async fn ask(
@@ -380,7 +360,7 @@ impl BoosterK1 {
     }
 
     /// Gives the arms back to the robot's own controller, once all that obey us are at home.
-    pub(super) async fn give_back(
+    pub(super) async fn return_arms(
         &self,
         link: &RpcLink,
         on: Subsystem,
@@ -422,7 +402,7 @@ impl BoosterK1 {
         control.sleep(time).await
     }
 
-    pub(super) async fn grip(
+    pub(super) async fn clench(
         &self,
         link: &RpcLink,
         on: Subsystem,
@@ -430,16 +410,11 @@ impl BoosterK1 {
         force: Option<f64>,
         control: &Control,
     ) -> Result<ActionOutput, ActionError> {
-        self.remote.there(control).await?;
         let key = match on {
             Subsystem::LeftArm => Subsystem::LeftArm,
             _ => Subsystem::RightArm,
         };
-        let close = match action {
-            Grip::Open => false,
-            Grip::Close => true,
-            Grip::Toggle => !link.closed(key),
-        };
+        let close = link.hands.closes(key, action);
         // A whole number: the robot's parser knows no other.
         let force = crate::adapter::johnny5::round(force.unwrap_or(0.5) * 1000.0);
         let body = json!({
@@ -448,27 +423,12 @@ impl BoosterK1 {
             "hand_index": i64::from(key == Subsystem::RightArm),
         });
         self.ask(link, control, api::CONTROL_GRIPPER, &body).await?;
-        link.set_closed(key, close);
+        link.hands.told(key, close);
         control.sleep(Duration::from_secs(1)).await?;
         Ok(ActionOutput::said(format!(
             "gripper of {on} was told to {}",
             if close { "close" } else { "open" }
         ))
         .with("closed", close))
-    }
-}
-
-impl RpcLink {
-    fn closed(&self, arm: Subsystem) -> bool {
-        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        closed.contains(&arm)
-    }
-
-    fn set_closed(&self, arm: Subsystem, close: bool) {
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        closed.retain(|other| *other != arm);
-        if close {
-            closed.push(arm);
-        }
     }
 }

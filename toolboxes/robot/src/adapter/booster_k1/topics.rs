@@ -13,7 +13,7 @@ use crate::ros::{Kind, LastWord, RosBackend, RosError, RosMessage};
 use crate::subsystem::Subsystem;
 
 /// A K1 behind its four topics.
-pub(super) struct TopicsLink {
+pub(in crate::adapter) struct TopicsLink {
     backend: Arc<dyn RosBackend>,
     topics: Topics,
     capabilities: Capabilities,

@@ -3,15 +3,17 @@
 //! Owns what the arms were told last and how much they are ours. One message tells both arms, so what moves one repeats
 //! the other's. The robot mixes our angles with its own controller's by the weight in joint 29.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
 use crate::action::Grip;
+use crate::adapter::walker::Hands;
+use crate::dds::latest::Latest;
 use crate::dds::unitree::{HAND_COMMAND, HandCmd, LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd};
-use crate::dds::{Participant, Publisher};
-use crate::ros::{LastWord, RosError};
+use crate::dds::{Participant, Publisher, radians};
+use crate::ros::RosError;
 use crate::subsystem::Subsystem;
 
 /// Between two commands: 50 a second, as the vendor's example.
@@ -29,8 +31,8 @@ const HAND: [f32; 7] = [0.0, 0.6, 1.0, -1.0, -1.2, -1.0, -1.2];
 pub(super) struct Arms {
     commands: Publisher<LowCmd>,
     hands: [Publisher<HandCmd>; 2],
-    state: Arc<Mutex<Option<LowState>>>,
-    last_word: LastWord,
+    state: Latest<LowState>,
+    told_to_close: Hands,
     told: Mutex<Told>,
     /// How much of the weight is taken or given back with a command.
     step: f32,
@@ -58,8 +60,6 @@ struct Told {
     said: u64,
     /// The robot was away since: the weight may still hold, the angles may not.
     stale: bool,
-    /// Hands that were told to close.
-    closed: Vec<Subsystem>,
     /// Arms that were led anywhere.
     led: Vec<Subsystem>,
     /// Arms that are at home and wait for the other.
@@ -67,10 +67,9 @@ struct Told {
 }
 
 impl Told {
-    /// Nothing but what the hands were told, and how much was said.
+    /// Nothing but how much was said.
     fn forget(&mut self) {
         *self = Self {
-            closed: std::mem::take(&mut self.closed),
             said: self.said,
             ..Self::default()
         };
@@ -94,14 +93,6 @@ fn first(on: Subsystem) -> Option<usize> {
 
 impl Arms {
     pub(super) fn new(participant: &Participant, rate: f64) -> Result<Self, RosError> {
-        let state = Arc::new(Mutex::new(None));
-        let heard = Arc::clone(&state);
-        let last_word = LastWord::default();
-        let word = last_word.clone();
-        participant.subscribe("/lowstate", LOW_STATE, false, move |low: LowState| {
-            word.heard();
-            *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(low);
-        })?;
         #[allow(clippy::cast_possible_truncation, reason = "between 0.002 and 0.04")]
         let step = (rate.clamp(0.1, 2.0) * STEP.as_secs_f64()) as f32;
         Ok(Self {
@@ -110,8 +101,8 @@ impl Arms {
                 participant.publish("/dex3/left/cmd", HAND_COMMAND)?,
                 participant.publish("/dex3/right/cmd", HAND_COMMAND)?,
             ],
-            state,
-            last_word,
+            state: Latest::of(participant, "/lowstate", LOW_STATE)?,
+            told_to_close: Hands::default(),
             told: Mutex::default(),
             step,
         })
@@ -121,14 +112,10 @@ impl Arms {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state(&self) -> MutexGuard<'_, Option<LowState>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What the robot says of an arm, in degrees.
     pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
         let first = first(on)?;
-        let state = self.state();
+        let state = self.state.lock();
         let motors = &state.as_ref()?.motor_state;
         (first..first + ARM)
             .map(|motor| Some(f64::from(motors.get(motor)?.q).to_degrees()))
@@ -144,7 +131,7 @@ impl Arms {
             Subsystem::All => 0..29,
             _ => 0..0,
         };
-        let state = self.state();
+        let state = self.state.lock();
         let Some(state) = state.as_ref() else {
             return Map::new();
         };
@@ -166,7 +153,7 @@ impl Arms {
 
     /// Whether the robot spoke and does not any more.
     pub(super) fn is_silent(&self) -> bool {
-        self.last_word.is_silent()
+        self.state.is_silent()
     }
 
     /// Whether the arms obey us, wholly or in part.
@@ -181,7 +168,7 @@ impl Arms {
 
     /// The robot went away: where its arms are is worth nothing until it says so again.
     pub(super) fn left(&self) {
-        *self.state() = None;
+        *self.state.lock() = None;
         let mut told = self.told();
         told.stale = told.weight > 0.0;
     }
@@ -289,7 +276,7 @@ impl Arms {
     }
 
     fn waist(&self) -> [f32; 3] {
-        let state = self.state();
+        let state = self.state.lock();
         let angle = |joint| {
             state
                 .as_ref()
@@ -302,7 +289,7 @@ impl Arms {
     fn send(&self, told: &mut Told) -> Result<(), RosError> {
         let mut command = LowCmd {
             // The robot's own kind, which it wants to hear back.
-            mode_machine: self.state().as_ref().map_or(0, |state| state.mode_machine),
+            mode_machine: self.state.lock().as_ref().map_or(0, |state| state.mode_machine),
             ..LowCmd::default()
         };
         let (left, right) = (
@@ -332,17 +319,8 @@ impl Arms {
 
     /// Opens or closes a hand; whether it was told to close.
     pub(super) fn grip(&self, on: Subsystem, action: Grip) -> Result<bool, RosError> {
-        let mut told = self.told();
-        let close = match action {
-            Grip::Open => false,
-            Grip::Close => true,
-            Grip::Toggle => !told.closed.contains(&on),
-        };
-        told.closed.retain(|hand| *hand != on);
-        if close {
-            told.closed.push(on);
-        }
-        drop(told);
+        let close = self.told_to_close.closes(on, action);
+        self.told_to_close.told(on, close);
         let left = on == Subsystem::LeftArm;
         // The right hand is the left one's mirror image.
         let sign = if left { 1.0 } else { -1.0 };
@@ -370,12 +348,4 @@ fn array(degrees: &[f64]) -> [f32; ARM] {
         *angle = radians(*degrees);
     }
     angles
-}
-
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "an angle has no more digits than a float"
-)]
-fn radians(degrees: f64) -> f32 {
-    degrees.to_radians() as f32
 }

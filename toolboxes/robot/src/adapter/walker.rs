@@ -1,0 +1,226 @@
+//! What the walking robots on a network do alike: the K1 and the G1.
+//!
+//! Owns the way from an action to what the robot itself does about it, and everything around it: joining, halting, leaving.
+//! How one robot leads its arms, performs its own routines and tells of its motors is its file's. Read [`Walker`].
+
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::remote::{Link, Remote};
+use super::{ActionError, ActionOutput, Adapter, Control};
+use crate::action::{Action, Grip, Keyframe, Motion};
+use crate::capability::Capabilities;
+use crate::ros::RosError;
+use crate::step::Step;
+use crate::subsystem::Subsystem;
+
+pub(super) type Outcome<T = ActionOutput> = Result<T, ActionError>;
+
+/// A robot on a network that walks. Futures may be dropped at any await, as [`Adapter::execute`] may.
+pub(super) trait Walker: Send + Sync {
+    /// What speaks to it.
+    type Link: Link;
+
+    fn remote(&self) -> &Remote<Self::Link>;
+
+    /// What joins the robot's network.
+    fn opener(&self) -> impl Fn() -> Result<Self::Link, RosError> + Send + 'static;
+
+    /// Where an arm or the head was measured or sent last, in degrees.
+    fn last_known(&self, on: Subsystem) -> Option<Vec<f64>>;
+
+    /// Leads an arm or the head to joint angles.
+    fn go(
+        &self,
+        on: Subsystem,
+        positions: &[f64],
+        speed: f64,
+        control: &Control,
+    ) -> impl Future<Output = Outcome> + Send;
+
+    /// Gives the arms back to the robot's own controller, now that this one is at home.
+    fn give_back(&self, on: Subsystem, control: &Control) -> impl Future<Output = Outcome<()>> + Send;
+
+    /// Performs the robot's own routine for a step; `None` where it has none.
+    fn perform(
+        &self,
+        on: Subsystem,
+        step: &Step,
+        frames: &[Keyframe],
+        control: &Control,
+    ) -> impl Future<Output = Outcome<Option<ActionOutput>>> + Send;
+
+    /// Brings the robot into the state in which it walks.
+    fn set_off(&self, control: &Control) -> impl Future<Output = Outcome<()>> + Send;
+
+    /// Opens or closes a hand.
+    fn grip(
+        &self,
+        on: Subsystem,
+        action: Grip,
+        force: Option<f64>,
+        control: &Control,
+    ) -> impl Future<Output = Outcome> + Send;
+
+    /// What the robot says of a part or of one motor, and the key of results for it; `None` where it says nothing.
+    fn status(
+        &self,
+        link: &Self::Link,
+        on: Subsystem,
+        motor_id: Option<u8>,
+    ) -> Outcome<Option<(&'static str, Value)>>;
+
+    /// Asks whether the robot answers; moves nothing.
+    fn self_test(&self, on: Subsystem, control: &Control) -> impl Future<Output = Outcome> + Send;
+
+    /// Ends the motion of arms and head, after the base was told to stand. Every command is tried, whatever became of the
+    /// one before.
+    fn stop(&self, link: &Self::Link, concerned: &[Subsystem], emergency: bool) -> Result<(), RosError>;
+
+    /// Leaves the robot to its own controller and the network.
+    fn leave(&self, link: &Self::Link) -> impl Future<Output = ()> + Send;
+}
+
+async fn run(robot: &impl Walker, action: &Action, control: &Control) -> Outcome {
+    let (remote, on) = (robot.remote(), action.subsystem);
+    match &action.motion {
+        Some(Motion::Joints { positions, speed }) => {
+            let done = robot.go(on, positions, *speed, control).await?;
+            if matches!(&action.step, Step::MoveToPose { pose, .. } if pose == "home") {
+                robot.give_back(on, control).await?;
+            }
+            return Ok(done);
+        }
+        Some(Motion::Frames(frames)) => {
+            if let Some(done) = robot.perform(on, &action.step, frames, control).await? {
+                return Ok(done);
+            }
+            let mut notes = Vec::new();
+            for frame in frames {
+                let there = robot.go(on, &frame.positions, frame.speed, control).await?;
+                notes.extend(there.notes);
+                let hold = Duration::try_from_secs_f64(frame.hold).unwrap_or_default();
+                control.sleep(hold).await?;
+            }
+            return Ok(ActionOutput {
+                notes,
+                ..ActionOutput::said(format!("{on} did it"))
+            });
+        }
+        Some(Motion::Drive { velocity, duration }) => {
+            robot.set_off(control).await?;
+            return remote.drive(*velocity, *duration, control).await;
+        }
+        Some(Motion::Lift(_)) | None => {}
+    }
+    if let Some((grip, force)) = action.step.grip() {
+        return robot.grip(on, grip, force, control).await;
+    }
+    let motor_id = match &action.step {
+        Step::MotorStatus { motor_id } => *motor_id,
+        Step::PingAll {} => None,
+        Step::SelfTest { .. } => return robot.self_test(on, control).await,
+        Step::Stop {} => {
+            remote.there(control).await?;
+            remote.stand(control).await?;
+            return Ok(ActionOutput::said("the robot stands"));
+        }
+        other => return Err(remote.lacks(other.name().replace('_', " "))),
+    };
+    let link = remote.there(control).await?;
+    let Some((key, told)) = robot.status(link, on, motor_id)? else {
+        return Err(remote.lacks(format!("motor status of {on}: the robot says nothing about it")));
+    };
+    Ok(ActionOutput::said(format!("what the robot says of {on}")).with(key, told))
+}
+
+impl<W: Walker> Adapter for W {
+    fn capabilities(&self) -> &Capabilities {
+        self.remote().capabilities()
+    }
+
+    fn connect(&self) -> BoxFuture<'_, Result<(), ActionError>> {
+        self.remote().connect(self.opener()).boxed()
+    }
+
+    fn execute<'a>(
+        &'a self,
+        action: &'a Action,
+        control: &'a Control,
+    ) -> BoxFuture<'a, Result<ActionOutput, ActionError>> {
+        let halt = || self.halt(&[action.subsystem], false);
+        self.remote()
+            .attend(action, control, run(self, action, control), halt)
+            .boxed()
+    }
+
+    fn state(&self, subsystem: Subsystem) -> Value {
+        let positions = self
+            .capabilities()
+            .named_positions(subsystem, |one| self.last_known(one));
+        json!({"positions": positions, "connected": self.remote().is_there()})
+    }
+
+    fn halt(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
+        let Some((link, concerned, stands)) = self.remote().halt(subsystems, emergency) else {
+            return Ok(());
+        };
+        let stopped = self.stop(link, &concerned, emergency);
+        stands.and(stopped).map_err(|error| self.remote().failed(error))
+    }
+
+    fn reset(&self) -> Result<(), ActionError> {
+        self.remote().reset()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            self.remote().close();
+            if let Some(link) = self.remote().link() {
+                self.leave(link).await;
+            }
+        }
+        .boxed()
+    }
+}
+
+/// How long a robot's own routine goes on in place of these frames: `each` seconds a frame at full speed and what it is
+/// held, at least a second and at most `longest`.
+pub(super) fn own_time(frames: &[Keyframe], each: f64, longest: f64) -> Duration {
+    let time = |frame: &Keyframe| frame.hold + each / frame.speed.max(0.1);
+    Duration::from_secs_f64(frames.iter().map(time).sum::<f64>().clamp(1.0, longest))
+}
+
+/// The hands that were told to close. No robot says whether one is.
+#[derive(Default)]
+pub(super) struct Hands(Mutex<Vec<Subsystem>>);
+
+impl Hands {
+    fn closed(&self) -> MutexGuard<'_, Vec<Subsystem>> {
+        // Every change leaves a list of hands.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this action closes the hand.
+    pub(super) fn closes(&self, hand: Subsystem, action: Grip) -> bool {
+        match action {
+            Grip::Open => false,
+            Grip::Close => true,
+            Grip::Toggle => !self.closed().contains(&hand),
+        }
+    }
+
+    /// The hand was told to close or to open.
+    pub(super) fn told(&self, hand: Subsystem, close: bool) {
+        let mut closed = self.closed();
+        closed.retain(|other| *other != hand);
+        if close {
+            closed.push(hand);
+        }
+    }
+}
