@@ -15,7 +15,7 @@ use crate::subsystem::Subsystem;
 /// One thing to do with one subsystem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
-    /// What is moved or asked. [`Subsystem::All`] for what concerns the whole robot.
+    /// The part that moves or is asked; [`Subsystem::All`] for the whole robot.
     pub subsystem: Subsystem,
     /// What is done.
     pub step: Step,
@@ -29,8 +29,8 @@ pub struct Action {
 /// [`Capabilities`](crate::capability::Capabilities); a `speed` is the fraction 0.1 to 1.0 of each joint's largest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Motion {
-    /// The joints of an arm or the head go to angles. In a step that reaches ([`Step::reach`]), a gripper that is one of
-    /// the arm's joints stays as it is, whatever its angle here.
+    /// The joints of an arm or the head go to angles. In a step that reaches ([`Step::reach`]), a gripper that is one
+    /// of the arm's joints stays as it is, and its angle here means nothing.
     Joints {
         /// One for each joint.
         positions: Vec<f64>,
@@ -40,7 +40,7 @@ pub enum Motion {
     /// The joints go to one position after the other. Never empty. A robot that has the step's routine built in may do
     /// its own instead, within the action's `expected`.
     Frames(Vec<Keyframe>),
-    /// The base moves at a constant velocity for a time and stops then. Whatever happens, the velocity ends.
+    /// The base moves at a constant velocity for a time and then stops. The velocity ends in every case.
     Drive {
         /// Within the base's limits.
         velocity: Velocity,

@@ -1,7 +1,8 @@
-//! What the toolbox asks of a robot, whichever it is.
+//! The interface between the tools and each kind of robot.
 //!
-//! Owns the trait and what crosses it. Tools, graphs, poses, limits and waiting for each other are decided before
-//! an adapter is asked; it never sees a name that is not resolved or a number that is not checked. Read [`Adapter`].
+//! Owns the trait, and the outputs, errors and notices that cross it. Tools, graphs, poses, limits and the order of
+//! actions are decided before an adapter is asked: each name is resolved and each number is checked by then. Read
+//! [`Adapter`].
 
 pub mod booster_k1;
 pub mod johnny5;
@@ -23,18 +24,18 @@ use crate::action::Action;
 use crate::capability::Capabilities;
 use crate::subsystem::Subsystem;
 
-/// A robot. One instance drives one machine; everything is called on any thread.
+/// Drives one machine. Every method may be called on any thread.
 ///
 /// Each adapter's file has, besides the type: `<Kind>Config`; `model(&config)`, the robot's parts, poses and gestures
 /// (a built-in one of `data/`, changed where the configuration gives another layout); `new(name, config, capabilities,
 /// estop, notify)`, which touches no hardware (`capabilities` are the model's, narrowed by the configuration); and
 /// `safe_stop(name, config, estop)`, which blocks and needs no instance.
 pub trait Adapter: Send + Sync {
-    /// What it has and can do; the same for the adapter's whole life.
+    /// The robot's parts and limits, which never change.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Connects and brings the machine to rest. Never arms, homes, enables torque or moves. Bounded by the adapter to
-    /// 8 s. An adapter whose machine is away goes on trying by itself and says so through [`Notify`]; until then its
+    /// Connects and brings the machine to rest. Never arms, homes, enables torque or moves. Returns within 8 s. An
+    /// adapter whose machine is away keeps trying and reports the connection through [`Notify`]; until then its
     /// actions fail with [`ActionError::NotConnected`].
     ///
     /// # Errors
@@ -61,13 +62,13 @@ pub trait Adapter: Send + Sync {
         control: &'a Control,
     ) -> BoxFuture<'a, Result<ActionOutput, ActionError>>;
 
-    /// Positions and whatever else is known of a subsystem, from what was read last; asks nothing. Has the keys
-    /// `positions` (where there are joints) and `connected`, and `mode: "simulation"` where it is simulated.
+    /// The last known state of a subsystem, without a question to the machine. Has the keys `positions` (where there
+    /// are joints) and `connected`, and `mode: "simulation"` where it is simulated.
     fn state(&self, subsystem: Subsystem) -> Value;
 
-    /// Ends the motion of these subsystems: sends the command and returns within 50 ms, whatever else is under way.
-    /// With `emergency` it does what the configuration's `estop` says and refuses motion until [`Adapter::reset`];
-    /// without, it holds position with power.
+    /// Ends the motion of these subsystems: sends the command and returns within 50 ms, even while other work is
+    /// under way. With `emergency` it does what the configuration's `estop` says and refuses motion until
+    /// [`Adapter::reset`]; without, it holds position with power.
     ///
     /// # Errors
     /// The command could not be sent.
@@ -79,7 +80,7 @@ pub trait Adapter: Send + Sync {
     /// Not yet, and why: a button is pressed, the robot has fallen.
     fn reset(&self) -> Result<(), ActionError>;
 
-    /// Ends threads and connections, within 3 s. Motion was halted before.
+    /// Ends threads and connections within 3 s. The caller has halted all motion.
     ///
     /// # Cancel safety
     /// The future may be dropped.
@@ -122,9 +123,9 @@ pub struct ActionOutput {
     pub message: String,
     /// For a program.
     pub data: Object,
-    /// What it had to do without: "no gripper: closed nothing".
+    /// The parts that were missing: "no gripper: closed nothing".
     pub notes: Vec<String>,
-    /// Another action of the same call did it: by itself this one did nothing.
+    /// Another action of the same call did the work, and this one did nothing.
     pub along: bool,
 }
 
@@ -138,7 +139,7 @@ impl ActionOutput {
         }
     }
 
-    /// An output of a part that goes along with what another action of the call does.
+    /// The output of a part that another action of the call moves, too.
     #[must_use]
     pub fn along(message: impl Into<String>) -> Self {
         Self {
@@ -154,7 +155,7 @@ impl ActionOutput {
         self
     }
 
-    /// Adds what it had to do without.
+    /// Adds a note about a part that was missing.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
@@ -166,7 +167,7 @@ impl ActionOutput {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActionError {
-    /// The robot has nothing to do it with.
+    /// The robot lacks the part.
     #[error("not supported by {robot}: {what}")]
     NotSupported {
         /// The robot's name in the configuration.
@@ -191,7 +192,7 @@ pub enum ActionError {
     /// A number is beyond what the robot allows.
     #[error("{what}: {value} is out of range, expected {min} to {max} {unit}")]
     OutOfRange {
-        /// Which one, such as `right_arm elbow`.
+        /// The name of the number, such as `right_arm elbow`.
         what: String,
         /// What was asked.
         value: f64,
@@ -199,10 +200,10 @@ pub enum ActionError {
         min: f64,
         /// The largest that is allowed.
         max: f64,
-        /// Of all three.
+        /// The unit of the three numbers.
         unit: &'static str,
     },
-    /// The machine refused it or broke while doing it.
+    /// The machine refused the action or failed during it.
     #[error("{robot}: {what}")]
     Hardware {
         /// The robot's name.
@@ -220,12 +221,12 @@ pub enum ActionError {
         /// The time it had.
         limit: Duration,
     },
-    /// It makes no sense now: the id is taken, the hitch holds nothing.
+    /// The action is impossible now: the id is taken, the hitch holds nothing.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Something the adapter noticed by itself.
+/// A change that the adapter noticed outside of an action.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Notice {
@@ -275,7 +276,7 @@ impl BackendState {
 /// Where an adapter's notices go. Never blocks.
 pub type Notify = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// The right to command, of one action.
+/// The right of one action to command the machine.
 ///
 /// Clones are the same right. In tests: [`Control::free`].
 #[derive(Clone)]
@@ -283,19 +284,20 @@ pub struct Control {
     right: Arc<dyn Right>,
 }
 
-/// What gives the right: the SDK's context, or a test.
+/// The source of the right: the SDK's context, or a test.
 pub trait Right: Send + Sync {
-    /// Runs `send` unless the action has lost the right; whether it ran. A halt waits for it.
+    /// Runs `send` unless the action has lost the right, and returns whether it ran. A halt waits for `send`.
     fn pass(&self, send: &mut dyn FnMut()) -> bool;
     /// Resolves when the action is cancelled or halted.
     fn cancelled(&self) -> BoxFuture<'static, ()>;
     /// Whether it is.
     fn is_cancelled(&self) -> bool;
-    /// Whether the service holds the toolbox in emergency stop. A robot may not know: its process may be younger.
+    /// Whether the service holds the toolbox in emergency stop. The adapter may not know it: its process may be newer
+    /// than the stop.
     fn is_latched(&self) -> bool {
         false
     }
-    /// How far it is.
+    /// Reports how far the action is.
     fn progress(&self, fraction: f64, message: &str);
     /// Which action of which call it is, for logs.
     fn label(&self) -> String {

@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::action::BusName;
 use crate::subsystem::Subsystem;
 
-/// A robot's parts, limits and abilities. What is `None` or empty is not there, and tools that need it are not listed.
+/// A robot's parts, limits and abilities. A part that is `None` or empty is missing, and tools that need it are not
+/// listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capabilities {
     /// The kind of robot, such as `johnny5`.
     pub model: String,
-    /// It is not real. Every result says so.
+    /// The robot is simulated. Every result says so.
     #[serde(default)]
     pub simulated: bool,
     /// The left arm.
@@ -41,7 +42,7 @@ pub struct Capabilities {
     /// What it can do besides moving.
     #[serde(default)]
     pub services: Services,
-    /// What it performs in its own way where it is told one of our routines.
+    /// How the robot performs some of our routines in its own way.
     #[serde(default)]
     pub own: Own,
 }
@@ -50,11 +51,11 @@ pub struct Capabilities {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Own {
-    /// The one arm that its wave moves, where it cannot be told which.
+    /// The arm that its wave moves, where the caller cannot choose it.
     pub wave: Option<Subsystem>,
-    /// How long one may take, in seconds, whatever our routine takes.
+    /// How long one of its own routines may take, in seconds.
     pub seconds: f64,
-    /// A dance moves all of the robot, the base, too.
+    /// A dance moves the whole robot, including the base.
     pub dance_moves_base: bool,
 }
 
@@ -78,7 +79,7 @@ pub struct Joint {
 pub struct Arm {
     /// From the shoulder outwards.
     pub joints: Vec<Joint>,
-    /// What it grips with.
+    /// The gripper, where the arm has one.
     #[serde(default)]
     pub gripper: Option<Gripper>,
 }
@@ -206,7 +207,7 @@ impl Capabilities {
         }
     }
 
-    /// Lets the grippers open and close no further than the joints that they are.
+    /// Limits the grippers to the range of their joints.
     pub(crate) fn fit_grippers(&mut self) {
         for arm in [&mut self.left_arm, &mut self.right_arm].into_iter().flatten() {
             let Some(gripper) = &mut arm.gripper else { continue };
@@ -291,7 +292,7 @@ impl Capabilities {
 }
 
 impl Bus {
-    /// What hangs on it, each once: a tool that uses the whole bus holds all of it.
+    /// Every part with a motor on this bus, once. A tool that uses the whole bus holds all of them.
     #[must_use]
     pub fn subsystems(&self) -> Vec<Subsystem> {
         let mut found = Vec::new();

@@ -112,7 +112,7 @@ pub fn conclude(
     speak: Option<String>,
 ) -> ToolOutput {
     let mut outputs: Vec<(String, Done)> = report.actions.iter().filter_map(done).collect();
-    // A call whose every part was left out has done nothing, however optional each of them was.
+    // A call whose every part was left out has done nothing, even where each part was optional.
     let something = outputs.is_empty() || outputs.iter().any(|(_, output)| !output.left_out);
     let all = report
         .actions
@@ -138,7 +138,7 @@ pub fn conclude(
     outputs.retain(|(_, output)| !output.data.is_empty());
     if report.actions.len() == 1 {
         data.result = outputs.pop().map(|(_, output)| output.data).unwrap_or_default();
-        // What the shape of results has a meaning for is not the action's to say.
+        // These keys have a meaning in every result, so an action cannot set them.
         for key in [
             "duration_ms",
             "subsystems",

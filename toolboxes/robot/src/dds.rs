@@ -1,8 +1,9 @@
 //! A participant in a DDS domain, which is what ROS 2 topics and the robots' own interfaces are made of.
 //!
-//! Owns one participant, the ROS node that it says it is, and one thread on which discovery and subscriptions run, so that
-//! neither needs the runtime of its caller. Publishing never blocks. A publisher is ready when a reader has been there for 200 ms:
-//! what is published earlier is lost, because the reader does not know the writer yet. Read [`Participant`].
+//! Owns one participant, the ROS node that it announces, and one thread on which discovery and subscriptions run, so
+//! that neither needs the runtime of its caller. Publishing never blocks. A publisher is ready when a reader has been
+//! there for 200 ms: an earlier message is lost, because the reader does not know the writer yet. Read
+//! [`Participant`].
 
 pub mod asked;
 pub mod booster;
@@ -38,7 +39,7 @@ use crate::ros::{RosConfig, RosError};
 
 /// How long a reader must have been known before something is published for it.
 pub const SETTLE: Duration = Duration::from_millis(200);
-/// Between two looks at who is there.
+/// The pause between two looks at the readers.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A participant in a DDS domain. Dropping it leaves the domain.
@@ -54,10 +55,10 @@ pub struct Participant {
     closed: Arc<AtomicBool>,
 }
 
-/// The readers that others have, by our writer.
+/// The readers of other participants, by our writer.
 type Matched = HashMap<GUID, HashSet<GUID>>;
 
-/// Makes a future on the participant's thread: those of the library stay on the thread that made them.
+/// Makes a future on the participant's thread: a future of the library stays on the thread that made it.
 type Task = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 
 /// Tasks that wait to be started: an adapter starts fewer than ten.
@@ -88,7 +89,7 @@ impl<M: Serialize> Clone for Publisher<M> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The library's calls keep its own state; nothing of ours is half done.
+    // A panic in the library leaves none of our data half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -222,7 +223,7 @@ impl Drop for Participant {
     }
 }
 
-/// What the participant's thread does: discovery, and whatever is started.
+/// The work of the participant's thread: discovery, and the tasks that are started.
 async fn run(
     mut started: mpsc::Receiver<Task>,
     participant: DomainParticipant,
@@ -275,7 +276,7 @@ fn join(config: &RosConfig) -> Result<DomainParticipant, RosError> {
 /// What ROS takes by default; a reader that is not reliable hears reliable and other writers alike.
 fn quality(reliable: bool) -> QosPolicies {
     let reliability = match reliable {
-        // Fails at once where no subscriber acknowledges.
+        // A write fails at once where no subscriber acknowledges.
         true => Reliability::Reliable {
             max_blocking_time: rustdds::Duration::ZERO,
         },

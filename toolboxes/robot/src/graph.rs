@@ -1,7 +1,7 @@
 //! Graphs as data: waves of nodes, written in the order in which they happen.
 //!
-//! Owns the way from a tool's few lines to the actions of a plan: unique ids, dependencies, subsystem names, timeouts,
-//! and what is left out on a robot that lacks it. Read [`Graph`].
+//! Owns how a tool's waves become the actions of a plan: unique ids, dependencies, subsystem names, timeouts, and the
+//! parts that are left out because the robot lacks them. Read [`Graph`].
 
 use ovos_toolbox_sdk::ToolError;
 use ovos_toolbox_sdk::wire::{Action, Effect, Object};
@@ -69,49 +69,50 @@ fn node(name: String, seconds: f64, params: Object) -> Node {
     }
 }
 
-/// The time an action gets that should take `expected` seconds: half as much again, and 3 s.
+/// The timeout of an action that should take `expected` seconds: half as much again, and 3 s.
 #[must_use]
 pub fn allow(expected: f64) -> f64 {
     expected * 1.5 + 3.0
 }
 
 impl Node {
-    /// It is left out where the robot lacks the subsystem, and its failure does not end the call; the result says so.
+    /// Leaves the action out where the robot lacks the subsystem. Its failure does not end the call, and the result
+    /// has a note.
     #[must_use]
     pub fn optional(mut self) -> Self {
         self.optional = true;
         self
     }
 
-    /// It should take so many seconds: gets more time where that needs it.
+    /// Makes the timeout long enough for an action that should take so many seconds.
     #[must_use]
     pub fn lasting(mut self, expected: f64) -> Self {
         self.seconds = self.seconds.max(allow(expected));
         self
     }
 
-    /// An id, where its name repeats on one subsystem.
+    /// Sets the id, where the name repeats on one subsystem.
     #[must_use]
     pub fn called(mut self, id: &'static str) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// Another name than its step's.
+    /// Sets another name than the step's.
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
         self.name = name.to_string();
         self
     }
 
-    /// An effect of its own.
+    /// Sets an effect that differs from the tool's.
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.effect = Some(effect);
         self
     }
 
-    /// It also holds these, because it uses the bus they share.
+    /// Reserves these parts, too, because the action uses their bus.
     #[must_use]
     pub fn holding(mut self, also: impl IntoIterator<Item = Subsystem>) -> Self {
         self.also.extend(also);
@@ -132,8 +133,8 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Refuses the plan for now, where there is an error. What depends on time or on what the robot has just done is said
-    /// here and not by an error of the tool's function: the graph is made once more when the call has ended, for its notes.
+    /// Refuses the plan where there is an error. A refusal that depends on time or on an earlier call is set here and
+    /// is no error of the tool's function: the graph is made again when the call has ended, for its notes.
     #[must_use]
     pub fn refused(mut self, why: Option<ToolError>) -> Self {
         self.refusal = self.refusal.or(why);
@@ -160,7 +161,7 @@ impl<'a> Graph<'a> {
         self
     }
 
-    /// Says in the result what was done without.
+    /// Adds a note to the result.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
@@ -180,7 +181,7 @@ impl<'a> Graph<'a> {
         self.speak.as_deref()
     }
 
-    /// What the robot lacks for this call.
+    /// The notes of the result.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -255,7 +256,7 @@ impl Node {
         if self.optional {
             params.insert("optional".to_string(), json!(true));
         }
-        // The subsystem says which robot; an action without one needs its name.
+        // The subsystem names the robot; an action without a subsystem needs the robot's name.
         if self.on.is_none() && unit.one_of_several {
             params.insert("robot".to_string(), json!(unit.name));
         }

@@ -1,8 +1,7 @@
 //! Joint, speed and workspace limits, in one place for every adapter.
 //!
-//! Owns the last look at an action before an adapter sees it. An action should be within the limits when it is made;
-//! what is beyond them is refused here and never clamped, because a clamped movement is not the one that was asked for.
-//! Read [`check`].
+//! Owns the last check of an action before an adapter sees it. An action beyond the limits is refused and never
+//! clamped, because a clamped movement is not the one that was asked for. Read [`check`].
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::subsystem::Subsystem;
 pub const LONGEST_DRIVE: Duration = Duration::from_secs(120);
 /// Degrees, for `test_motor`.
 pub const LARGEST_TEST: f64 = 30.0;
-/// What is lost when an angle is computed in one unit and compared in another.
+/// The rounding error of an angle that is computed in one unit and compared in another.
 const ROUNDING: f64 = 1e-6;
 
 /// Checks an action against what the robot can do.
@@ -182,7 +181,7 @@ fn check_lift(robot: &str, capabilities: &Capabilities, to: LiftTarget) -> Resul
     };
     let span = lift.max - lift.min;
     match to {
-        // The adapter ends it at the lift's limits: what it is relative to is only known when it runs.
+        // The adapter ends the movement at the lift's limits, because the start is known only when it runs.
         LiftTarget::By(by) => within("lift by", by, -span, span, "mm"),
         LiftTarget::To(to) => within("lift to", to, lift.min, lift.max, "mm"),
     }

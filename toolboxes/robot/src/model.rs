@@ -1,7 +1,7 @@
 //! A kind of robot: its parts, poses, places and routines.
 //!
-//! Owns the data files of `data/` and a user's file that extends them. Everything in a model is within its limits:
-//! what is not is refused when it is loaded, with the joint and its limit. Read [`Model`].
+//! Owns the data files of `data/` and a user's file that extends them. Every position in a model is within its
+//! limits: a position beyond them is refused when it is loaded, with the joint and its limit. Read [`Model`].
 
 mod file;
 mod routine;
@@ -61,7 +61,7 @@ pub enum ModelError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is not what it should be.
+    /// The file has the wrong shape.
     #[error("poses {name}: {message}")]
     Parse {
         /// Which file.
@@ -81,7 +81,7 @@ pub enum ModelError {
     },
 }
 
-/// The name of the place that stands for everything whose place was not taught.
+/// The place for every thing whose own place was not taught.
 const ANYTHING: &str = "anything";
 const HOME: &str = "home";
 
@@ -162,7 +162,7 @@ impl Model {
         Ok(model)
     }
 
-    /// Adds what a user's file has, or replaces what has the same name.
+    /// Adds the entries of a user's file; an entry replaces the one of the same name.
     ///
     /// # Errors
     /// It cannot be read or parsed, or a position is beyond a limit.
@@ -203,7 +203,7 @@ impl Model {
         self.poses.keys().map(String::as_str)
     }
 
-    /// A pose, with only what this robot has.
+    /// A pose, without the parts that this robot lacks.
     #[must_use]
     pub fn pose(&self, name: &str) -> Option<Pose> {
         let mut pose = self.poses.get(name)?.clone();
@@ -214,7 +214,7 @@ impl Model {
         Some(pose)
     }
 
-    /// The joint angles of one arm or the gantry in a pose. What a pose says of one arm only is mirrored for the other.
+    /// The joint angles of one arm or the gantry in a pose. A pose for one arm is mirrored for the other.
     #[must_use]
     pub fn pose_of(&self, name: &str, on: Subsystem) -> Option<Vec<f64>> {
         let pose = self.poses.get(name)?;
@@ -376,7 +376,7 @@ impl Model {
     }
 
     fn check(&self, file: &str, name: &str, on: Subsystem, angles: &[f64]) -> Result<(), ModelError> {
-        // What a robot lacks is no mistake of a pose that several robots share.
+        // Several robots share a pose, and some lack the part.
         if !self.capabilities.has(on) {
             return Ok(());
         }

@@ -36,7 +36,7 @@ const SIMULATED: Duration = Duration::from_millis(500);
 /// No handler answers, or the handler says that it did not work.
 ///
 /// # Cancel safety
-/// Dropping it gives up the answer; what was asked for may still be done.
+/// Dropping the future gives up the answer; the handler may still act on the question.
 pub async fn answer(
     context: &Context<Robots>,
     unit: &Unit,
@@ -103,12 +103,12 @@ async fn ask(context: &Context<Robots>, unit: &Unit, tool: &str, args: &Value) -
     if !robots.is_worth_asking() {
         return Err(ToolError::new("TimeoutError", "no handler answered a moment ago"));
     }
-    // To enroll a voice the handler listens first.
+    // The handler listens for a while before it enrolls a voice.
     let listening = args
         .get("duration_seconds")
         .and_then(Value::as_f64)
         .unwrap_or(0.0);
-    // A simulated robot has people of its own: a long wait is not worth it.
+    // A simulated robot has its own people, so it waits only a short time.
     let patience = robots.recognition_timeout();
     let patience = if unit.capabilities().simulated {
         patience.min(SIMULATED)
@@ -118,7 +118,7 @@ async fn ask(context: &Context<Robots>, unit: &Unit, tool: &str, args: &Value) -
     let limit = patience + Duration::from_secs_f64(listening.clamp(0.0, 60.0));
     let question = json!({"robot": unit.name, "tool": tool, "args": args});
     let answer = context.request(TOPIC, question, limit).await;
-    // A call that was cancelled says nothing about who is there.
+    // A cancelled call does not show that the handler is missing.
     if !answer.as_ref().is_err_and(ToolError::is_cancelled) {
         robots.answered(answer.is_ok());
     }

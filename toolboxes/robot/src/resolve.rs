@@ -1,7 +1,7 @@
-//! From names to numbers: what a step means for this robot.
+//! From words to numbers: the motion of a step on this robot.
 //!
-//! Owns directions, looks, poses and places; how fast and how long is in `pace`. Pure: reads the model, the adapter's
-//! last word on where things are, and what tools have told the robot to remember. Read [`resolve`].
+//! Owns directions, looks, poses and places; `pace` owns speeds and durations. Pure: reads the model, the adapter's
+//! last known positions of things, and the settings that tools have made. Read [`resolve`].
 
 mod pace;
 
@@ -14,8 +14,8 @@ use crate::step::{Heading, LiftStep, Step, Where};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 pub use pace::{
-    calibration_seconds, farthest_seconds, frames_seconds, grip_seconds, lift_seconds, rotation_seconds,
-    routine_seconds, straight_seconds, test_seconds,
+    CAREFUL, SWEEP, calibration_seconds, farthest_seconds, frames_seconds, grip_seconds, lift_seconds,
+    rotation_seconds, routine_seconds, straight_seconds, test_seconds,
 };
 use pace::{magnitude, turn_speed, usual_linear, velocity};
 
@@ -28,16 +28,16 @@ pub const SPEAKER: &str = "speaker";
 /// How long an arm points, in seconds.
 const POINT_HOLD: f64 = 1.0;
 
-/// An action, and what was done differently.
+/// An action, and notes on how it differs from the request.
 #[derive(Debug)]
 pub struct Resolved {
-    /// What the adapter gets.
+    /// The action for the adapter.
     pub action: Action,
-    /// For the result.
+    /// Notes for the result.
     pub notes: Vec<String>,
 }
 
-/// What has to be located before a step can be resolved.
+/// The person or thing that has to be located before the step can be resolved.
 #[must_use]
 pub fn sought<'s>(unit: &Unit, step: &'s Step) -> Option<&'s str> {
     match step {
@@ -48,7 +48,7 @@ pub fn sought<'s>(unit: &Unit, step: &'s Step) -> Option<&'s str> {
     }
 }
 
-/// The action of a step on a subsystem; `seen` is where [`sought`] is.
+/// The action of a step on a subsystem; `seen` is the place of the [`sought`] person or thing.
 ///
 /// # Errors
 /// The robot has nothing of that name, or cannot do it now.
@@ -71,7 +71,7 @@ pub fn resolve(
     })
 }
 
-/// What the words of a step stand for, and the seconds that it should take.
+/// The numbers for a step's words, and the seconds that it should take.
 fn numbers(
     unit: &Unit,
     on: Subsystem,
@@ -125,7 +125,7 @@ fn numbers(
         } => driven(velocity(unit, direction, *speed, notes)?, *duration),
         Step::BaseRotate(Heading::By { degrees, speed }) => rotation(unit, *degrees, *speed),
         Step::BaseRotate(Heading::To { target, speed }) => {
-            // The base counts the other way round than what is seen.
+            // The base counts counterclockwise, a sighting counts clockwise.
             let bearing = seen.ok_or_else(|| nowhere(unit, target))?.bearing;
             rotation(unit, -bearing, *speed)
         }
@@ -213,10 +213,10 @@ fn look(
     let [pan_joint, tilt_joint] = unit.capabilities().joints(on).unwrap_or_default() else {
         return Err(unit.lacks("a head that turns"));
     };
-    // Looking is the one movement that goes as far as it can: so it is documented, and half a look is still one.
+    // A look beyond the joints goes as far as it can, as the README says. Every other movement is refused.
     let pan = wanted_pan.clamp(pan_joint.min, pan_joint.max);
     let tilt = wanted_tilt.clamp(tilt_joint.min, tilt_joint.max);
-    // No head turns right round, and "behind" does not ask for it.
+    // "behind" is 180 degrees, which no head reaches: that is no reason for a note.
     let short =
         (wanted_pan.abs() < 180.0 && (pan - wanted_pan).abs() > 1e-6) || (tilt - wanted_tilt).abs() > 1e-6;
     if short {

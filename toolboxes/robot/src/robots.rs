@@ -1,6 +1,6 @@
 //! The toolbox: the robots of the configuration behind one set of tools.
 //!
-//! Owns opening, halting and closing them, and which one a call is for. Read [`Robots`].
+//! Owns opening, halting and closing them, and the choice of the robot for a call. Read [`Robots`].
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +25,8 @@ use crate::subsystem::Subsystem;
 use crate::tools;
 use crate::unit::Unit;
 
-/// How long no question is asked after one without an answer: a look at an unknown thing must not cost the timeout
-/// each time.
+/// How long the toolbox asks no further question after one without an answer, so that a look at an unknown thing does
+/// not wait for the timeout each time.
 const UNANSWERED: Duration = Duration::from_secs(10);
 
 /// The open toolbox.
@@ -98,7 +98,7 @@ impl Robots {
         self.recognition_timeout
     }
 
-    /// Whether it is worth asking.
+    /// Whether the last question is long enough ago, or was answered.
     #[must_use]
     pub fn is_worth_asking(&self) -> bool {
         let since = self
@@ -142,7 +142,7 @@ impl Robots {
     }
 }
 
-/// Does all, and returns the first error.
+/// Takes every result and returns the first error.
 fn each(results: impl Iterator<Item = Result<(), ActionError>>) -> Result<(), ToolError> {
     let results: Vec<_> = results.collect();
     results.into_iter().collect::<Result<(), _>>().map_err(tool_error)
@@ -153,7 +153,7 @@ impl Toolbox for Robots {
 
     fn manifest() -> Manifest {
         Manifest {
-            // Serial ports and DDS names open once.
+            // A serial port can be opened only once.
             exclusive: true,
             requests: vec![recognition::TOPIC.to_string()],
             ..manifest!("robot")
@@ -227,7 +227,7 @@ impl Toolbox for Robots {
     }
 
     fn safe_stop(config: Config) -> Result<(), ToolError> {
-        // Side by side: the last robot must not wait until the others have been reached.
+        // In parallel: the last robot must not wait for the others.
         let stopped: Vec<Result<(), ActionError>> = std::thread::scope(|scope| {
             let robots: Vec<_> = config
                 .robots
@@ -248,10 +248,10 @@ impl Toolbox for Robots {
     }
 }
 
-/// Brings one machine to rest from nothing.
+/// Brings one machine to rest without an instance.
 fn bring_to_rest(name: &str, robot: &RobotConfig) -> Result<(), ActionError> {
     match robot.adapter {
-        // What is not there has nothing to stop.
+        // A simulated robot has ended with its process.
         AdapterKind::Sim => Ok(()),
         AdapterKind::Johnny5 => johnny5::safe_stop(name, &robot.johnny5, robot.estop),
         AdapterKind::BoosterK1 => booster_k1::safe_stop(name, &robot.booster_k1, robot.estop),
@@ -268,7 +268,7 @@ fn make(name: &str, robot: &RobotConfig, notify: Notify) -> Result<(Model, Arc<d
         AdapterKind::UnitreeG1 => unitree_g1::model(&robot.unitree_g1),
     }
     .map_err(|error| refused(name, &error))?;
-    // A limit that nothing watches is worse than none.
+    // A limit that no adapter checks would mislead its owner.
     if robot.bounds.radius.is_some() && robot.adapter != AdapterKind::Sim {
         return Err(ToolError::bad_args(format!(
             "robots.{name}.bounds.radius: only the simulator knows where its base is; leave it out"
@@ -306,7 +306,7 @@ fn refused(name: &str, error: &ModelError) -> ToolError {
     ToolError::bad_args(format!("robots.{name}: {error}"))
 }
 
-/// It becomes part of subsystem names and of a path.
+/// The name becomes part of subsystem names and of a path.
 fn check_name(name: &str) -> Result<(), ToolError> {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     if !name.is_empty() && name.len() <= 40 && name != "all" && name.bytes().all(legal) {

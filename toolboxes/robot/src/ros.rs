@@ -1,8 +1,9 @@
 //! ROS 2 topics, by any backend.
 //!
-//! Owns the configuration, the messages that the adapters exchange over ROS topics, and the trait behind which a
-//! backend is. The built-in one speaks DDS itself and needs no ROS installation; another can be linked in (see
-//! `toolboxes/robot-r2r`). A robot's own interfaces (`dds::booster`, `dds::unitree`) always use DDS. Read [`RosBackend`].
+//! Owns the configuration, the messages that the adapters exchange over ROS topics, and the trait of a backend. The
+//! built-in backend speaks DDS and needs no ROS installation; another one can be linked in (see
+//! `toolboxes/robot-r2r`). A robot's own interfaces (`dds::booster`, `dds::unitree`) always use DDS. Read
+//! [`RosBackend`].
 
 pub mod backend;
 pub mod message;
@@ -20,15 +21,15 @@ use serde::{Deserialize, Serialize};
 pub use backend::{DdsBackend, RosBackend};
 pub use message::{Kind, RosMessage};
 
-/// When a robot said something last. One that speaks all the time and has fallen silent is away, long before DDS finds
-/// out, which takes ten seconds.
+/// When a robot sent its last message. A robot that sends all the time and has fallen silent is away; DDS itself
+/// notices that only after ten seconds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastWord(Arc<Mutex<Option<Spoken>>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Spoken {
     last: Instant,
-    /// Since when it speaks again, after a silence.
+    /// The first message after a silence.
     again: Option<Instant>,
 }
 
@@ -46,8 +47,8 @@ impl LastWord {
         *spoken = Some(Spoken { last: now, again });
     }
 
-    /// It spoke once and does not any more, or has begun again so lately that it may not hear yet: one that was started
-    /// anew has to find our topics, and those of its past self still count as readers.
+    /// True where messages came and have stopped, or have begun again so recently that the robot may not hear yet: a
+    /// restarted robot has to find our topics, and DDS still counts the readers of its old process.
     pub(crate) fn is_silent(&self) -> bool {
         let spoken = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spoken.is_some_and(|spoken| {

@@ -1,6 +1,6 @@
 //! Runs one action of a plan.
 //!
-//! Owns the way from an action's name and params to the adapter, and back to an output or an error. Read [`run`].
+//! Owns how an action's name and params reach the adapter, and how its output or error returns. Read [`run`].
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,7 +39,7 @@ pub fn tool_error(error: ActionError) -> ToolError {
     ToolError::new(kind, error)
 }
 
-/// For actions that bear their tool's name: the SDK hands over a value.
+/// Runs an action with its tool's name, for which the SDK passes a value.
 ///
 /// # Errors
 /// As [`run`].
@@ -54,7 +54,8 @@ pub async fn run_value(context: Context<Robots>, params: Value) -> Result<Value,
     Ok(serde_json::to_value(run(context, params).await?)?)
 }
 
-/// For stop and reset, which the service carries out itself: only a program that drives the toolbox directly comes here.
+/// Runs stop and reset. The service carries them out itself, so only a program that drives the toolbox directly gets
+/// here.
 ///
 /// # Errors
 /// Nothing was reset, with the reason.
@@ -84,7 +85,7 @@ pub async fn run(context: Context<Robots>, mut params: Object) -> Result<Done, T
     let (unit, on) = place(&context, robot.as_ref())?;
     let done = perform(&context, unit, on, params).await;
     match done {
-        // What the robot cannot do for now does not take the rest with it; a cancel does.
+        // The failure of an optional action does not end the call; a cancel does.
         Err(error) if optional && !error.is_cancelled() => Ok(Done {
             notes: vec![format!("left out {}: {}", context.action_id(), error.message())],
             left_out: true,
@@ -94,7 +95,7 @@ pub async fn run(context: Context<Robots>, mut params: Object) -> Result<Done, T
     }
 }
 
-/// Which robot and which part of it: the first subsystem says it.
+/// The robot and its part, from the first subsystem.
 fn place<'c>(
     context: &'c Context<Robots>,
     robot: Option<&Value>,
@@ -152,7 +153,7 @@ async fn perform(
     let control = Control::new(Arc::new(Rightful {
         context: context.clone(),
     }));
-    // Both arms are held: the one on the side where the person is points.
+    // The action holds both arms. The arm on the person's side points.
     let nearer = matches!(step, Step::Point { nearer: true, .. });
     let on = match seen {
         Some(seen) if nearer => nearer_arm(unit, seen.bearing),
@@ -199,7 +200,8 @@ async fn perform(
     Ok(output.into())
 }
 
-/// Refuses a step that needs something in the hand or in the hitch where there is nothing; a note where that is not known.
+/// Refuses a step that needs something in the hand or the hitch where there is nothing; returns a note where the
+/// robot cannot tell.
 fn check_held(
     context: &Context<Robots>,
     unit: &Unit,
@@ -232,7 +234,7 @@ fn check_held(
     }
 }
 
-/// An error after which part of the settings may be new says where the old ones are.
+/// Names the file with the old settings in an error that may leave some of them changed.
 fn with_backup(error: ToolError, backup: Option<&(String, String)>) -> ToolError {
     match backup {
         Some((name, path)) if !error.is_cancelled() => ToolError::new(
@@ -246,7 +248,7 @@ fn with_backup(error: ToolError, backup: Option<&(String, String)>) -> ToolError
     }
 }
 
-/// What a step that was done leaves behind.
+/// Keeps what later calls need of a step that was done.
 async fn remember(
     context: &Context<Robots>,
     unit: &Unit,
@@ -281,7 +283,7 @@ fn announced(context: &Context<Robots>, unit: &Unit, kind: &str, data: Value) ->
     }
 }
 
-/// Where the thing is that the step is about.
+/// The place of the person or thing that the step names.
 async fn find(context: &Context<Robots>, unit: &Unit, step: &Step) -> Result<Option<Sighting>, ToolError> {
     let Some(what) = sought(unit, step) else {
         return Ok(None);

@@ -1,8 +1,8 @@
 //! Feetech servos on serial buses.
 //!
-//! Owns the ports: one thread each, which alone reads and writes it and ends every wheel's motion by itself. It knows
-//! registers and steps; joints, degrees and limits belong to the adapter. Nothing here enables torque or moves unless
-//! it is told to. Read [`ServoBus`].
+//! Owns the ports. One thread for each port reads and writes it and ends every wheel's motion. It knows registers and
+//! steps; the adapter knows joints, degrees and limits. Nothing here enables torque or moves without a job that says
+//! so. Read [`ServoBus`].
 
 mod owner;
 mod wire;
@@ -12,7 +12,7 @@ pub(crate) use wire::{Calibration, Health, Wire};
 
 use std::time::Duration;
 
-/// Why a servo did not do what it was told.
+/// Why a job on a bus failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ServoError {
@@ -38,7 +38,7 @@ pub(crate) enum ServoError {
          id; where it answers at other times, raise johnny5.answer_ms"
     )]
     Silent { bus: String, id: u8, waited: Duration },
-    /// An answer that cannot be understood, as often as it was asked.
+    /// Every answer was garbled.
     #[error(
         "servo {id} on bus {bus} answers garbled ({reason}); check its cable and that no other servo has this id"
     )]
@@ -46,7 +46,7 @@ pub(crate) enum ServoError {
     /// A value that does not fit its register.
     #[error("servo {id} on bus {bus}: {reason}")]
     Value { bus: String, id: u8, reason: String },
-    /// It is set to turn at a speed, not to go to positions.
+    /// The servo turns at a speed and does not go to positions.
     #[error(
         "servo {id} on bus {bus} is in wheel mode (operating mode {mode}) and would turn without an end; check that the \
          ports are not swapped, then recover_servo with action reconfigure makes it a joint"
@@ -55,7 +55,7 @@ pub(crate) enum ServoError {
     /// A stop came first.
     #[error("bus {bus}: stopped before it was sent")]
     Stopped { bus: String },
-    /// Too much is waiting.
+    /// The queue is full.
     #[error("bus {bus}: {waiting} commands are waiting; its servos answer too slowly")]
     Busy { bus: String, waiting: usize },
     /// The bus is being closed.

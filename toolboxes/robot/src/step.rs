@@ -1,7 +1,8 @@
 //! What an action of a plan does, with the words of its tool.
 //!
-//! Owns the way from and to a plan's action name and params. The words (a pose, a direction, a person) are looked up when
-//! the action runs, because what they stand for may change until then: `resolve` adds the numbers. Read [`Step`].
+//! Owns how a step is written as a plan's action name and params. The words (a pose, a direction, a person) are
+//! looked up when the action runs, because their meaning may change until then: `resolve` adds the numbers. Read
+//! [`Step`].
 
 use ovos_toolbox_sdk::wire::Object;
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,8 @@ use serde_json::Value;
 use crate::action::{BusName, Grip, HitchAction, Recovery, Stage};
 use crate::subsystem::Subsystem;
 
-/// The name of an action and its params: the variant is the name, in snake case. A variant with several names is one
-/// deed that plans call by the part that does it.
+/// The name of an action and its params: the variant is the name, in snake case. A variant with several names does
+/// the same on several parts, and a plan names the part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(
@@ -44,7 +45,7 @@ pub enum Step {
     Approach { target: String },
     /// Closes the gripper gently, and makes sure that it holds something where the robot can tell.
     Grasp { action: Grip, force: f64 },
-    /// Lifts what the hand holds, or moves the lift.
+    /// Lifts the thing in the hand, or moves the lift.
     Lift(LiftStep),
     /// Lowers the hand to the place.
     Lower { target: String, height: f64 },
@@ -79,26 +80,26 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grip_percent: Option<f64>,
     },
-    /// What the hitch holds.
+    /// Reads what the hitch holds.
     HitchStatus {},
-    /// Drives differently with a cart.
+    /// Remembers whether the robot tows a cart.
     SetTowMode { towing: bool },
-    /// Whether the charger charges.
+    /// Checks that the charger charges.
     VerifyCharge {},
-    /// Which motors answer.
+    /// Finds the motors that answer.
     ScanMotors { buses: Vec<BusName> },
-    /// What a motor says about itself.
+    /// Reads the values of motors.
     MotorStatus {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         motor_id: Option<u8>,
     },
     /// Moves one motor a little and back.
     TestMotor { bus: BusName, motor_id: u8, angle: f64 },
-    /// Which motors hold with power.
+    /// Reads which motors hold with power.
     CheckTorque {},
     /// Switches the motors' power.
     EnableTorque { enable: bool },
-    /// Whether the motors answer.
+    /// Asks the motors whether they answer.
     PingAll {},
     /// Tries to get a motor back.
     ServoRecover {
@@ -106,7 +107,7 @@ pub enum Step {
         motor_id: u8,
         action: Recovery,
     },
-    /// Temperatures and loads.
+    /// Reads temperatures and loads.
     ReadHealth { bus: BusName, temps: bool, loads: bool },
     /// Goes on without servos, each `<bus>:<id>`: they are neither moved nor asked until the next call of this. A tool
     /// that needs one of them does without it and says so, or is refused.
@@ -114,8 +115,8 @@ pub enum Step {
         missing_servos: Vec<String>,
         continue_anyway: bool,
     },
-    /// Reads or finds limits and middles, and writes what it found where that is asked for. The other names are those
-    /// of the setup.
+    /// Reads or measures limits and middles, and writes them where that is asked for. The other names are those of
+    /// the setup.
     #[serde(
         alias = "calibrate_gantry",
         alias = "calibrate_lift",
@@ -133,7 +134,7 @@ pub enum Step {
         current_id: u8,
         new_id: u8,
     },
-    /// What is now is home.
+    /// Makes the present position home.
     SetHomePosition {},
     /// Checks a subsystem.
     SelfTest { verbose: bool },
@@ -142,7 +143,7 @@ pub enum Step {
         name: String,
         subsystems: Vec<Subsystem>,
     },
-    /// Reads settings from a file. The adapter gets what the file has, which is what its `SaveConfig` returned.
+    /// Reads settings from a file. The adapter gets the content of the file, which its `SaveConfig` returned.
     LoadConfig {
         name: String,
         #[serde(skip)]
@@ -172,12 +173,12 @@ pub enum Where {
     Above { target: String, offset: [f64; 3] },
 }
 
-/// What is lifted.
+/// The thing that is lifted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[allow(missing_docs, reason = "as for the steps")]
 pub enum LiftStep {
-    /// What the hand holds, by metres.
+    /// The thing in the hand, by metres.
     Hand { target: String, height: f64 },
     /// The lift.
     Lift {
@@ -243,11 +244,11 @@ impl Step {
     /// The action's name.
     #[must_use]
     pub fn name(&self) -> String {
-        // Serialising a variant's name alone would need serde's help; the params are small.
+        // Serde writes a variant's name only with its params, which are small.
         self.clone().into_parts().0
     }
 
-    /// Whether it can move something or lets it sink: what is refused in emergency stop.
+    /// Whether the step can move a part or let it sink. Such a step is refused in emergency stop.
     #[must_use]
     pub fn moves(&self) -> bool {
         !matches!(
@@ -278,7 +279,7 @@ impl Step {
         })
     }
 
-    /// What a hand does, and the force from 0.0 to 1.0 that it holds something with.
+    /// The action of a hand, and the force from 0.0 to 1.0 where it has to hold something.
     #[must_use]
     pub fn grip(&self) -> Option<(Grip, Option<f64>)> {
         match self {
@@ -307,14 +308,14 @@ impl Step {
         {
             return (name, params);
         }
-        // Every variant is a struct, which is written as a map of one map: tests/plans.rs writes each of them.
+        // Serde writes every struct variant as a map of one map: tests/plans.rs writes each of them.
         (String::new(), Object::new())
     }
 
     /// The step of an action.
     ///
     /// # Errors
-    /// The name is unknown, or the params are not its.
+    /// The name is unknown, or the params do not fit it.
     pub fn from_parts(name: &str, params: Object) -> Result<Self, serde_json::Error> {
         let mut outer = Object::new();
         outer.insert(name.to_string(), Value::Object(params));

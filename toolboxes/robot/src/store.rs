@@ -1,6 +1,6 @@
 //! The files of `save_config` and `load_config`.
 //!
-//! Owns where they are and what is around the adapter's own value: the kind of robot it is for. Read [`save`].
+//! Owns their place, and the kind of robot that is written beside the adapter's value. Read [`save`].
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
-/// A saved configuration is small; what is larger is not one.
+/// A saved configuration is small, and a larger file is none.
 const LARGEST: u64 = 1 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -26,7 +26,7 @@ struct Saved {
     config: Value,
 }
 
-/// Writes what the adapter has returned.
+/// Writes the value that the adapter has returned.
 ///
 /// # Errors
 /// The folder cannot be written to.
@@ -53,7 +53,7 @@ pub async fn save(
     Ok(output.with("file", path.display().to_string()))
 }
 
-/// Saves what the motors of a part keep under a new name, before it is changed; returns the name and the path.
+/// Saves the settings of a part's motors under a new name before they are changed; returns the name and the path.
 ///
 /// # Errors
 /// It cannot be read or saved.
@@ -83,7 +83,7 @@ pub async fn backup(
     Ok((name, path.to_string()))
 }
 
-/// Written beside and renamed.
+/// Writes beside the file and renames.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -91,7 +91,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension("json.new");
     let mut file = std::fs::File::create(&beside)?;
     file.write_all(text.as_bytes())?;
-    // What it saves may be gone from the motors in a moment.
+    // The motors may lose these settings in a moment.
     file.sync_all()?;
     std::fs::rename(beside, path)
 }
@@ -99,7 +99,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 /// Reads a file and gives it to the adapter.
 ///
 /// # Errors
-/// There is none of that name, it is another robot's, or the adapter refuses it.
+/// The file is missing or belongs to another kind of robot, or the adapter refuses it.
 ///
 /// # Cancel safety
 /// As the adapter's.

@@ -76,7 +76,7 @@ impl fmt::Display for Subsystem {
     }
 }
 
-/// The name is none of a subsystem.
+/// No subsystem has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no subsystem {0}: known are left_arm, right_arm, base, lift, gantry, hitch and all")]
 pub struct UnknownSubsystem(pub String);

@@ -1,7 +1,7 @@
 //! The tools: one small function each, which makes a graph of the call's arguments.
 //!
-//! Owns names, categories, effects, arguments and graphs. A tool is listed where a robot has what it needs. Nothing here
-//! moves anything. Read any of the files, beside the table in the README.
+//! Owns names, categories, effects, arguments and graphs. A tool is listed where a robot has what it needs. Nothing
+//! here moves anything. The README has a table of the tools.
 
 mod arguments;
 pub mod calibration;
@@ -106,7 +106,8 @@ impl Listing<'_> {
         };
         let end = move |robots: &Robots, args: Object, report: Report| {
             let (unit, args) = robots.unit_of::<A>(args)?;
-            // Made once more, for what it had to leave out: what is refused by now (`Graph::refused`) has notes, too.
+            // The graph is made again for its notes. A graph that would be refused by now (`Graph::refused`) has
+            // them, too.
             let (notes, speak) = graph(unit, args).map_or_else(
                 |_| (Vec::new(), None),
                 |graph| (graph.notes().to_vec(), graph.spoken().map(str::to_owned)),

@@ -1,7 +1,7 @@
 //! One robot of the configuration.
 //!
-//! Owns its adapter, its model, what tools have told it to remember, and its own memory of an emergency stop.
-//! Read [`Unit`].
+//! Owns its adapter, its model, the settings that tools have made, and its memory of an emergency stop. Read
+//! [`Unit`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ pub struct Unit {
     memory: Mutex<Memory>,
 }
 
-/// What tools have told a robot to remember.
+/// The settings that tools have made.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// `gesture_while_speaking`: its style while it is on.
@@ -40,7 +40,7 @@ pub struct Memory {
     pub fire_detection: Option<Value>,
     /// `tow_cart`: a cart is attached.
     pub towing: bool,
-    /// Whom it has pointed at, and when.
+    /// The people it has pointed at, and when.
     pub pointed: HashMap<String, Instant>,
 }
 
@@ -74,9 +74,9 @@ impl Unit {
         }
     }
 
-    /// What the tools have told it to remember.
+    /// The settings that tools have made.
     pub fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Plain data, valid after every statement.
+        // The data is valid after every statement.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -116,7 +116,7 @@ impl Unit {
         self.adapter.halt(subsystems, emergency)
     }
 
-    /// Lets it move again.
+    /// Lifts the emergency stop of the robot.
     ///
     /// # Errors
     /// The adapter's reason why not yet.
@@ -126,7 +126,7 @@ impl Unit {
         Ok(())
     }
 
-    /// The error for what it lacks.
+    /// The error for a part that it lacks.
     #[must_use]
     pub fn lacks(&self, what: impl Into<String>) -> ActionError {
         ActionError::NotSupported {
@@ -135,7 +135,7 @@ impl Unit {
         }
     }
 
-    /// For results: which robot, where there are several, and whether it is real.
+    /// Adds the robot's name to a result where there are several, and whether it is simulated.
     pub fn label(&self, data: &mut ovos_toolbox_sdk::wire::Object) {
         if self.one_of_several {
             data.insert("robot".to_string(), json!(self.name));

@@ -65,7 +65,7 @@ fn a_poses_file_extends_the_built_in_ones() {
     );
     let output = robot.invoke("dance", json!({"style": "groovy"})).unwrap();
     assert_eq!(output["success"], true, "{output:#}");
-    // A taught place needs no excuse. The hand reaches it, and has nothing to put down.
+    // A taught place needs no note. The hand reaches it, and has nothing to put down.
     for (location, excuse) in [("mug", None), ("shelf", Some("it was not taught where shelf is"))] {
         let output = robot
             .invoke("place_object", json!({"location": location}))
@@ -260,7 +260,7 @@ fn faults_are_told_and_stay_where_they_are() {
         "servo left:3 (elbow) does not answer; see recover_servo",
     );
     check(&output("walk", json!({})), "base does not move");
-    // Of two arms one waves.
+    // The other arm waves.
     let both = output("wave", json!({"arm": "both"}));
     assert_eq!(both["success"], false);
     assert_eq!(both["data"]["failed"][0]["action"], "wave:left_arm", "{both:#}");

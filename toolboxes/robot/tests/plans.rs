@@ -96,7 +96,7 @@ fn the_same_call_gives_the_same_plan() {
     }
 }
 
-/// Whatever the service lets through: the toolbox checks again.
+/// The toolbox checks numbers that the service lets through.
 #[test]
 fn numbers_have_ranges() {
     let robot = Harness::open::<Robots>(json!({})).unwrap();

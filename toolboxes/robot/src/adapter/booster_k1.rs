@@ -1,9 +1,9 @@
 //! The Booster K1, over ROS 2 topics or its own RPC.
 //!
-//! Owns what both have in common: walking, which is said ten times a second and ended by a thread of its own, and arms
-//! and head, which are led in small steps. The profile `topics` speaks the four documented ROS 2 topics, which need a
-//! small bridge on the robot; `booster_rpc` speaks what the robot itself has. Neither has a dead-man: a robot that
-//! loses its network keeps its last velocity. Read [`BoosterK1`].
+//! Owns what the two profiles share: a velocity is sent ten times a second and ended by a thread, and arms and head
+//! are led in small steps. The profile `topics` uses the four documented ROS 2 topics, which need a small bridge on
+//! the robot; `booster_rpc` uses the robot's own functions. Neither has a dead-man: a robot that loses its network
+//! keeps its last velocity. Read [`BoosterK1`].
 
 mod config;
 mod posture;
@@ -36,7 +36,7 @@ use crate::ros::path::Path;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 
-/// How long an arm or the head waits for what moves it, and between two looks.
+/// How long an arm or the head waits for a subscriber of its topic, and the pause between two looks.
 const HEARD: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -47,7 +47,7 @@ pub struct BoosterK1 {
     remote: Remote<Speech>,
 }
 
-/// Where arms and head were sent last, in degrees.
+/// The last commanded positions of arms and head, in degrees.
 #[derive(Default)]
 struct Sent(Mutex<BTreeMap<Subsystem, Vec<f64>>>);
 
@@ -70,7 +70,7 @@ impl Sent {
     }
 }
 
-/// How it is spoken to.
+/// The connection of one of the two profiles.
 #[allow(clippy::large_enum_variant, reason = "there is one of it for each robot")]
 pub(super) enum Speech {
     Topics(TopicsLink),
@@ -85,7 +85,7 @@ impl Speech {
         })
     }
 
-    /// What an arm or the head was measured at, in degrees.
+    /// The measured position of an arm or the head, in degrees.
     fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
         match self {
             Self::Topics(link) => link.measured(on),
@@ -93,7 +93,7 @@ impl Speech {
         }
     }
 
-    /// Where arms and head were sent last.
+    /// The last commanded positions.
     fn sent(&self) -> &Sent {
         match self {
             Self::Topics(link) => link.sent(),
@@ -143,7 +143,7 @@ impl Link for Speech {
 
     fn unfit(&self) -> Option<String> {
         match self {
-            // No topic of this profile says it.
+            // No topic of this profile reports it.
             Self::Topics(_) => None,
             Self::Rpc(link) => link.posture().unfit(),
         }
@@ -169,7 +169,7 @@ impl BoosterK1 {
     /// A robot that is not connected yet.
     ///
     /// # Errors
-    /// The configuration makes no sense.
+    /// The robot cannot do what `estop` asks for in this profile.
     pub fn new(
         name: &str,
         config: &BoosterK1Config,
@@ -184,7 +184,7 @@ impl BoosterK1 {
         })
     }
 
-    /// Waits for what moves an arm or the head: it may be found a little after what walks.
+    /// Waits for a subscriber that moves an arm or the head. DDS may find it a little after the one that walks.
     async fn heard(&self, topics: &TopicsLink, on: Subsystem, control: &Control) -> Result<(), ActionError> {
         let end = Instant::now() + HEARD;
         loop {
@@ -220,7 +220,8 @@ impl BoosterK1 {
                 Speech::Rpc(rpc) => rpc.arm(on, &positions),
             })?;
             link.sent().set(on, positions);
-            // Until it is there and the arm is as much ours as it gets; the end is said twice, because one can be lost.
+            // The path is at its end and the arm has its full weight. The end is sent twice, because one message can
+            // be lost.
             ends += u32::from(passed >= path.time() && whole);
             control.sleep(step).await?;
         }
@@ -228,8 +229,8 @@ impl BoosterK1 {
     }
 }
 
-/// Brings the robot to rest from nothing: joins its network and says stop as soon as it hears, again and again for a
-/// while.
+/// Brings the robot to rest without an instance: joins its network and repeats a stop for a while as soon as the
+/// robot hears.
 ///
 /// # Errors
 /// The robot did not hear.
@@ -248,9 +249,9 @@ pub fn safe_stop(name: &str, config: &BoosterK1Config, estop: Option<Estop>) -> 
     stopped.map_err(|error| failed(format!("{error}; press the robot's own button")))
 }
 
-/// How long a stop from nothing looks for the robot.
+/// How long the stop looks for the robot.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Between two times that it is said.
+/// The pause between two stops.
 const AGAIN: Duration = Duration::from_millis(10);
 
 impl Walker for BoosterK1 {
@@ -298,7 +299,7 @@ impl Walker for BoosterK1 {
         Ok(match blind {
             false => output,
             true => {
-                // As its documentation says: a move takes a second, divided by its speed.
+                // The documentation says that a move takes a second, divided by its speed.
                 control
                     .sleep(Duration::from_secs_f64(1.0 / speed.clamp(0.1, 1.0)))
                     .await?;
@@ -392,8 +393,8 @@ impl Walker for BoosterK1 {
             return said;
         }
         for one in concerned {
-            // Arms and head stop where they are: no command leads them on, and those that go by themselves are called back.
-            // Never to where they were sent: they may have been moved since, and a stop moves nothing.
+            // Arms and head stop at their measured position, never at the last commanded one: they may have been
+            // moved since, and a stop moves nothing.
             if self.remote.capabilities().joints(*one).is_some()
                 && let Some(positions) = link.measured(*one)
             {

@@ -1,9 +1,9 @@
-//! Feetech servos on serial buses: Johnny Five, an SO-101 arm, LeKiwi, or a layout of one's own.
+//! Feetech servos on serial buses: Johnny Five, an SO-101 arm, or LeKiwi.
 //!
-//! Owns what turns actions into goals of servos and waits until they are reached. Torque goes on when a movement needs
-//! it, with the goal at the present position, and never before. The wheels are driven on a lease of 300 ms that is
-//! renewed while the action runs; the bus's own thread stops them when it is not. The servos themselves have no dead-man:
-//! what turns when the computer loses its power turns on. Read [`Johnny5`].
+//! Owns how actions become goals of servos, and the wait until the goals are reached. Torque goes on when a movement
+//! needs it, with the goal at the present position, and never before. The wheels turn on a lease of 300 ms that the
+//! running action renews; the bus's thread stops them when the lease ends. The servos have no dead-man: a wheel that
+//! turns when the computer loses its power goes on turning. Read [`Johnny5`].
 
 mod calibration;
 mod drive;
@@ -115,7 +115,7 @@ impl Johnny5Config {
         Ok(layout)
     }
 
-    /// The layout with its calibration files; a stop from nothing needs none.
+    /// The layout with its calibration files. A stop without an instance needs none.
     fn calibrated(&self) -> Result<Layout, ActionError> {
         let mut layout = self.layout()?;
         for (arm, path) in &self.calibration {
@@ -136,7 +136,7 @@ impl Johnny5Config {
 /// The parts, poses and routines of a robot of this layout.
 ///
 /// # Errors
-/// The changes to its motors make no sense.
+/// A change to its motors or a calibration file cannot be used.
 pub fn model(config: &Johnny5Config) -> Result<Model, ModelError> {
     let mut model = config.layout.model()?;
     let wrong = |error: ActionError| ModelError::Parse {
@@ -166,27 +166,27 @@ pub struct Johnny5 {
     notify: Notify,
 }
 
-/// What is known without asking.
+/// What the last answers and calls have shown.
 #[derive(Default)]
 struct Known {
-    /// The steps read last.
+    /// The last read steps.
     positions: BTreeMap<(BusName, u8), i64>,
-    /// Servos to do without.
+    /// Servos that are left alone.
     missing: BTreeSet<(BusName, u8)>,
-    /// Whether a tool that needs one of them is done without it.
+    /// Whether a tool that needs one of them goes on without it.
     go_on: bool,
-    /// What a hand was last found to hold: nothing, or something at so many degrees of the gripper. Missing where that
-    /// is not known.
+    /// What a hand holds: `None`, or a thing at so many degrees of the gripper. A hand is missing where that is not
+    /// known.
     hands: BTreeMap<Subsystem, Option<f64>>,
-    /// Servos that press gently for a measurement, and the torque limit that they had.
+    /// Servos that press gently for a measurement, with their former torque limit.
     gentle: BTreeMap<(BusName, u8), i64>,
 }
 
 impl Johnny5 {
-    /// Starts the threads of the buses, which open their ports soon; nothing is sent to a servo that moves it.
+    /// Starts the threads of the buses, which open their ports soon. No servo is moved.
     ///
     /// # Errors
-    /// The configuration makes no sense, or a thread cannot be started.
+    /// The configuration cannot be used, or a thread cannot be started.
     pub fn new(
         name: &str,
         config: &Johnny5Config,
@@ -268,7 +268,7 @@ impl Johnny5 {
     ) -> Result<R, ActionError> {
         let sender = self.sender(bus)?;
         let sent = control.command(|| {
-            // Inside, because a halt waits for this closure: none can come between the look and the sending.
+            // Checked inside, because a halt waits for this closure: no halt comes between the check and the command.
             if self.stopped.load(Ordering::SeqCst) {
                 return Err(None);
             }
@@ -324,7 +324,7 @@ impl Johnny5 {
     /// The servos of a subsystem that are not missing, and a note for each that is.
     ///
     /// # Errors
-    /// One is missing and the robot was not told to do without.
+    /// A servo is missing, and degraded mode does not allow the robot to go on without it.
     fn present<'a>(&self, servos: Vec<&'a Servo>) -> Result<(Vec<&'a Servo>, Vec<String>), ActionError> {
         let known = self.known();
         let (missing, there): (Vec<&Servo>, Vec<&Servo>) = servos
@@ -369,7 +369,7 @@ impl Johnny5 {
     async fn run(&self, action: &Action, control: &Control) -> Result<ActionOutput, ActionError> {
         let on = action.subsystem;
         if action.step.moves() {
-            // Before anything is read for it.
+            // Checked before anything is read for the step.
             if self.stopped.load(Ordering::SeqCst) {
                 return Err(ActionError::Stopped);
             }
@@ -395,10 +395,11 @@ impl Johnny5 {
     }
 }
 
-/// What is known of the ports: by bus, whether it is open, and what to say of it.
+/// Whether each bus's port is open, and the reason for the notice.
 type PortStates = Arc<Mutex<BTreeMap<BusName, (bool, String)>>>;
 
-/// What a bus's thread calls when its port came or went. The notice is about all of them: only the last one is shown.
+/// The callback of a bus's thread when its port has appeared or gone. Each notice is about all ports, because only
+/// the last notice is shown.
 fn changed(bus: BusName, path: String, ports: &PortStates, notify: Notify) -> crate::servo::Changed {
     let ports = Arc::clone(ports);
     Box::new(move |connected| {
@@ -406,7 +407,7 @@ fn changed(bus: BusName, path: String, ports: &PortStates, notify: Notify) -> cr
             Ok(()) => (true, format!("bus {}: {path} is open", bus.as_str())),
             Err(error) => (false, error.to_string()),
         };
-        // Held while it is told: of two changes the later one is told last.
+        // The lock is held during the notice: of two changes the later one is reported last.
         let mut ports = ports.lock().unwrap_or_else(PoisonError::into_inner);
         ports.insert(bus, told);
         let all_open = ports.values().all(|(open, _)| *open);
@@ -510,7 +511,7 @@ impl Adapter for Johnny5 {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            // Joining takes at most one answer's time; other threads run the other tasks meanwhile.
+            // Joining takes at most the time of one answer.
             for bus in self.buses.values() {
                 bus.close();
             }
@@ -519,7 +520,7 @@ impl Adapter for Johnny5 {
     }
 }
 
-/// A number for people: one digit behind the point.
+/// Rounds to one digit behind the point.
 fn tenth(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

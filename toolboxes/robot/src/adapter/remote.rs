@@ -1,7 +1,7 @@
-//! What the robots that are reached over a network have in common.
+//! The connection to a robot on a network.
 //!
-//! Owns joining it, whether the robot is there, the right to tell it something that moves, and driving: a velocity that is
-//! said again and again, and the thread that ends it. What a velocity looks like is the [`Link`]'s. Read [`Remote`].
+//! Owns joining the network, whether the robot is there, the right to command motion, and driving: a velocity that is
+//! repeated, and the thread that ends it. The [`Link`] owns how a velocity is sent. Read [`Remote`].
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -24,34 +24,34 @@ use crate::subsystem::Subsystem;
 
 /// How long an action waits for a robot that is away.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two looks whether it has come.
+/// The pause between two looks whether the robot has appeared.
 const LOOK: Duration = Duration::from_millis(10);
-/// Between two tries to join the network of a robot that was not seen yet.
+/// The pause between two tries to join the network of a robot that was not seen yet.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Between two looks whether it is still there, and on its feet, while it does something.
+/// The pause between two checks during an action that the robot is there and stands.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What is said of such a robot.
+/// The reason for a robot that hears and sends nothing.
 const SILENT: &str = "the robot is silent: it has not said where its joints are for a second; check its power, and that what \
                       publishes its state runs and does so more than once a second";
 
-/// What speaks to one robot. Nothing here blocks.
+/// The robot's side of the connection. No method blocks.
 pub(super) trait Link: Send + Sync + 'static {
-    /// How often a velocity is said while an action runs.
+    /// How often a velocity is repeated while an action runs.
     const AGAIN: Duration;
-    /// How long it holds in this process when it is not said again.
+    /// How long a velocity holds in this process without a repetition.
     const LEASE: Duration;
 
-    /// Says a velocity and wants no answer.
+    /// Sends a velocity without an answer.
     fn say(&self, velocity: &Velocity) -> Result<(), RosError>;
 
-    /// Says a velocity; what is returned is the answer, where the robot gives one.
+    /// Sends a velocity and returns the answer to come, where the robot gives one.
     fn tell(&self, velocity: &Velocity) -> Result<Option<Asked>, RosError>;
 
     /// Whether the robot is there.
     fn is_there(&self) -> bool;
 
-    /// It still hears by the network's word, and has stopped saying anything of itself.
+    /// Whether the network still shows a reader, and the robot has stopped sending its state.
     fn is_silent(&self) -> bool {
         false
     }
@@ -61,11 +61,11 @@ pub(super) trait Link: Send + Sync + 'static {
         None
     }
 
-    /// The robot went away: what it said of itself is worth nothing when it comes back.
+    /// Called when the robot has gone: its last state is no longer valid.
     fn left(&self) {}
 
-    /// The robot came, or came back: what was said and not heard for sure is said again. Its velocity is not the
-    /// link's to say.
+    /// Called when the robot has appeared or come back: the link repeats its unconfirmed commands, except the
+    /// velocity.
     fn came(&self) {}
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Remote<L: Link> {
     stopped: AtomicBool,
 }
 
-/// What the threads need.
+/// The part that the threads share.
 struct Shared<L> {
     name: String,
     /// Set when the robot was seen for the first time.
@@ -188,8 +188,8 @@ impl<L: Link> Remote<L> {
         }
     }
 
-    /// Looks for the robot, waits for it and brings it to rest. It is looked for afterwards, too: its network may come up
-    /// after us.
+    /// Looks for the robot, waits for it and brings it to rest. The search goes on afterwards, because its network
+    /// may come up later.
     pub(super) async fn connect(
         &self,
         open: impl Fn() -> Result<L, RosError> + Send + 'static,
@@ -216,7 +216,7 @@ impl<L: Link> Remote<L> {
             }
             tokio::time::sleep(LOOK).await;
         };
-        // It may still be walking for a process that is gone.
+        // The robot may still walk by the command of a process that is gone.
         link.say(&Velocity::default()).map_err(|error| self.failed(error))
     }
 
@@ -257,9 +257,9 @@ impl<L: Link> Remote<L> {
         }
     }
 
-    /// Does an action for as long as the robot is there and, where it moves something, can move. Topics are not answered
-    /// and the robot's own routines take their time, so this is how most of them learn of it. What is interrupted ends
-    /// with `halt`.
+    /// Does an action while the robot is there and, where the action moves a part, can move. Topics have no answers
+    /// and the robot's own routines take long, so most actions notice a lost robot only here. An interrupted action
+    /// ends with `halt`.
     pub(super) async fn attend(
         &self,
         action: &Action,
@@ -267,7 +267,7 @@ impl<L: Link> Remote<L> {
         work: impl Future<Output = Result<ActionOutput, ActionError>>,
         halt: impl FnOnce() -> Result<(), ActionError>,
     ) -> Result<ActionOutput, ActionError> {
-        // The test of these robots only asks them.
+        // The self test of these robots moves nothing.
         let asks = matches!(action.step, Step::SelfTest { .. });
         let moves = action.step.moves() && !asks;
         self.fit(moves)?;
@@ -275,14 +275,14 @@ impl<L: Link> Remote<L> {
             biased;
             done = work => done,
             trouble = self.trouble(moves) => {
-                // Without the right to command, a halt comes from outside.
+                // An action without the right to command is halted by the service.
                 let _ = control.command(halt);
                 Err(trouble)
             }
         }
     }
 
-    /// Resolves when the robot goes away, or cannot move any more and should.
+    /// Resolves when the robot goes away, or when it has to move and cannot.
     async fn trouble(&self, moves: bool) -> ActionError {
         let mut was_there = false;
         loop {
@@ -315,7 +315,7 @@ impl<L: Link> Remote<L> {
         send: impl FnOnce() -> Result<R, RosError>,
     ) -> Result<R, ActionError> {
         let sent = control.command(|| {
-            // Inside, because a halt waits for this closure.
+            // Checked inside, because a halt waits for this closure.
             (!self.stopped.load(Ordering::SeqCst)).then(send)
         })?;
         sent.ok_or(ActionError::Stopped)?
@@ -372,17 +372,17 @@ impl<L: Link> Remote<L> {
             );
             control.sleep(left.min(L::AGAIN)).await?;
         };
-        // Also after a failure: the last word is a stop. Without the right to command the halt says it.
+        // A stop follows a failure, too. Without the right to command, the halt sends it.
         let seconds = (start.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let stopped = self.stand(control).await;
         driven.and(stopped)?;
         Ok(ActionOutput::said(format!("walked for {seconds} s")).with("duration_s", seconds))
     }
 
-    /// Says a velocity for the length of a lease, and waits for the answer where there is one.
+    /// Sends a velocity for the length of a lease, and waits for the answer where there is one.
     async fn tell(&self, link: &L, velocity: &Velocity, control: &Control) -> Result<(), ActionError> {
         let asked = self.command(control, || {
-            // Before it is said, so that no moment exists at which the robot walks without an end.
+            // The lease begins before the velocity is sent, so that the robot never walks without an end.
             if let Some(watch) = self.watch.get() {
                 watch.renew(L::LEASE);
             }
@@ -394,7 +394,7 @@ impl<L: Link> Remote<L> {
         }
     }
 
-    /// Says zero now, and twice more soon.
+    /// Sends zero now and twice more soon.
     pub(super) async fn stand(&self, control: &Control) -> Result<(), ActionError> {
         let link = self.joined()?;
         control
@@ -411,8 +411,8 @@ impl<L: Link> Remote<L> {
         said
     }
 
-    /// Begins a halt: nothing that moves is sent any more in an emergency, and a base that is concerned stands. Returns the
-    /// link, the parts concerned, and whether the stop could be said; nothing where there is no network.
+    /// Begins a halt: an emergency refuses all later motion, and a halted base is told to stand. Returns the link,
+    /// the halted parts, and whether the stop could be sent; `None` where there is no network.
     pub(super) fn halt(
         &self,
         subsystems: &[Subsystem],
@@ -437,7 +437,7 @@ impl<L: Link> Remote<L> {
         Ok(())
     }
 
-    /// Ends the threads, and with them a velocity that is still on.
+    /// Ends the threads, which end a velocity first.
     pub(super) fn close(&self) {
         if let Some(seek) = self.seek.get() {
             seek.close();

@@ -1,8 +1,8 @@
-//! The thread that looks for a robot until it was seen once.
+//! The thread that looks for a robot until it has found it.
 //!
-//! What speaks DDS takes the machine's addresses when it is opened and hears nothing on one that comes later: a cable
-//! that is plugged in after the start, a network that is up after us. So what does not open is tried again, and what has
-//! not found its robot is opened anew when the addresses have changed. Read [`Seek`].
+//! A DDS participant takes the machine's addresses when it is opened and hears nothing on a later one: a cable that
+//! is plugged in after the start, a network that comes up later. So a connection that does not open is tried again,
+//! and one that has not found its robot is opened again when the addresses change. Read [`Seek`].
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,19 +15,19 @@ use crate::ros::RosError;
 /// How often it looks whether the robot is there.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the thread asks and says. Opening may take a moment; everything else returns soon.
+/// The search, as the thread uses it. Opening may take a moment; every other method returns soon.
 pub(super) trait Sought: Send + 'static {
-    /// What finds the robot.
+    /// The connection.
     type Link;
     /// Opens one.
     fn open(&self) -> Result<Self::Link, RosError>;
     /// Whether it has found the robot.
     fn is_there(&self, link: &Self::Link) -> bool;
-    /// The machine's addresses that it can be reached on.
+    /// The machine's addresses for the connection.
     fn addresses(&self) -> BTreeSet<IpAddr>;
-    /// It was opened, or not and why.
+    /// The result of opening a connection.
     fn tried(&self, result: Result<(), RosError>);
-    /// The robot is there: the search is over.
+    /// Takes the connection that has found the robot. The search is over.
     fn found(&self, link: Self::Link);
 }
 
@@ -77,10 +77,10 @@ fn run<S: Sought>((closing, woken): &(Mutex<bool>, Condvar), again: Duration, so
             other => opened = other,
         }
         if next <= Instant::now() {
-            // Before it is opened: an address that comes meanwhile counts as new.
+            // Read before the opening, so that an address that appears meanwhile counts as new.
             let addresses = sought.addresses();
             if opened.as_ref().is_none_or(|(_, then)| *then != addresses) {
-                // The old one goes first, because its ports and names may be wanted.
+                // The old connection is closed first, because the new one may need its ports and names.
                 drop(opened.take());
                 let result = sought.open();
                 sought.tried(result.as_ref().map(drop).map_err(Clone::clone));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_found_nobody_is_opened_anew_for_new_addresses_only() {
+    fn a_connection_without_a_robot_is_opened_anew_for_new_addresses_only() {
         let (seek, world, said) = search(World {
             finds: 2,
             ..World::default()

@@ -1,8 +1,8 @@
-//! A robot that is not there: a kinematic model with the limits, servos, things and people of a real one.
+//! A simulated robot: a kinematic model with the limits, servos, things and people of a real one.
 //!
-//! Owns the simulated world. Movement is in closed form on a clock of its own (`axis`, `clock`), so it can run hundreds of
-//! times faster than real time and stop exactly when it is told to. Everything it returns is marked as simulated, as the
-//! capabilities say. Read [`Sim`].
+//! Owns the simulated world. Movement is in closed form on the simulator's clock (`axis`, `clock`), so it can run
+//! hundreds of times faster than real time and stops exactly on command. Its capabilities mark every result as
+//! simulated. Read [`Sim`].
 
 mod axis;
 mod clock;
@@ -44,14 +44,14 @@ pub struct Sim {
     world: Mutex<World>,
 }
 
-/// What an action knew when it began: a halt since then ends it.
+/// The count of halts when an action began. A later halt ends the action.
 type Begun = BTreeMap<Subsystem, u64>;
 
 impl Sim {
     /// A robot at home.
     ///
     /// # Errors
-    /// The configuration makes no sense, or the trace cannot be written.
+    /// A number is out of range, or the trace cannot be written.
     pub fn new(
         name: &str,
         config: &SimConfig,
@@ -83,7 +83,7 @@ impl Sim {
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
-        // A panic in the middle of a change would have been a bug; the world is still a world.
+        // Every change keeps the world valid.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -139,7 +139,7 @@ impl Sim {
         }
     }
 
-    /// What keeps a part from moving: a servo that does not answer and was not given up.
+    /// Refuses a part with a servo that does not answer and was not given up.
     fn check_servos(&self, on: Subsystem) -> Result<(), ActionError> {
         let world = self.world();
         for (bus, servo) in world.servos.of(on).filter(|_| on != Subsystem::All) {
@@ -283,7 +283,7 @@ impl Adapter for Sim {
     }
 }
 
-/// Whether a part that has lost a servo cannot do it; the rest is how to find out and get it back.
+/// Whether a part with a lost servo cannot do the action. Diagnostics and recovery need no servos.
 fn needs_servos(action: &Action) -> bool {
     let step = &action.step;
     action.motion.is_some()

@@ -1,7 +1,7 @@
 //! The Unitree G1 over DDS: its motion service, its arm actions, and its arms joint by joint.
 //!
-//! Owns the translation. The robot ends every velocity by itself after the duration that goes with it, at most a
-//! second; it is renewed while an action runs and ended by a thread of its own besides. Arms are led in small steps over
+//! Owns the translation. The robot ends every velocity after the duration in its message, at most a second. An action
+//! renews the velocity while it runs, and a thread of the toolbox ends it, too. Arms are led in small steps over
 //! `arm_sdk`, whose weight fades in and out. The robot has no actuated head. Read [`UnitreeG1`].
 
 mod arms;
@@ -168,7 +168,7 @@ impl UnitreeG1 {
         })
     }
 
-    /// An arm action of the robot's own, held until `time` has passed; the arms are released afterwards.
+    /// Performs an arm action of the robot's own, holds it until `time` has passed, and releases the arms.
     async fn gesture(&self, action: i64, time: Duration, control: &Control) -> Result<(), ActionError> {
         let link = self.remote.there(control).await?;
         let refused = |why: &str| Err(ActionError::Refused(why.to_owned()));
@@ -184,9 +184,9 @@ impl UnitreeG1 {
         let performed = self.remote.ask(control, || link.gestures.begin(action)).await;
         if let Err(error) = performed {
             match error {
-                // The robot has said no: nothing was begun.
+                // The robot has refused: nothing was begun.
                 ActionError::Hardware { .. } => link.gestures.forget(),
-                // It may be under way all the same. Without the right to command the halt releases the arms.
+                // The action may run in spite of the error. Without the right to command, the halt releases the arms.
                 _ => drop(control.command(|| link.gestures.insist())),
             }
             return Err(error);
@@ -214,7 +214,7 @@ fn gesture(emotion: &str) -> Option<i64> {
     })
 }
 
-/// And for a dance.
+/// The robot's own action for a dance.
 fn dance(style: &str) -> i64 {
     match style {
         "silly" => 24,
@@ -224,13 +224,13 @@ fn dance(style: &str) -> i64 {
     }
 }
 
-/// Brings the robot to rest from nothing: joins its network and says stop as soon as it hears, again and again for a
-/// while.
+/// Brings the robot to rest without an instance: joins its network and repeats a stop for a while as soon as the
+/// robot hears.
 ///
 /// # Errors
 /// The robot did not hear.
 pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> Result<(), ActionError> {
-    // An id of its own each time, unlike those of the process that has died.
+    // Each request has a new id, which differs from those of the process that has died.
     let ask = |api_id, parameter: &Value| request(fastrand::i64(1..1 << 40), api_id, parameter, true);
     let fsm = fsm(estop.unwrap_or(Estop::Hold));
     let stops = || {
@@ -255,7 +255,7 @@ pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> 
     // The process that has died may have begun an action, which the robot would hold for up to 20 s.
     let release = || vec![ask(api::ARM_ACTION, &release_body())];
     match arm.and_then(|arm| arm.say(Duration::from_secs(1), Duration::from_millis(100), release)) {
-        // It can be switched off, and performs nothing then.
+        // The arm service can be switched off, and performs nothing then.
         Err(RosError::NoReader { topic, .. }) => {
             tracing::info!(topic, "no arm service: no action to end");
             Ok(())
@@ -264,7 +264,7 @@ pub fn safe_stop(name: &str, config: &UnitreeG1Config, estop: Option<Estop>) -> 
     }
 }
 
-/// The robot's state for what an emergency stop does besides standing.
+/// The robot's state machine number for an emergency stop that does more than stand.
 fn fsm(estop: Estop) -> Option<i64> {
     match estop {
         Estop::Hold => None,
@@ -312,7 +312,8 @@ impl Walker for UnitreeG1 {
                 .remote
                 .command(control, || link.arms.lead(on, &path.at(passed)))?;
             if passed >= path.time() && led.whole {
-                // It is there, and the arm is wholly ours; the end is said twice, because one can be lost.
+                // The path is at its end and the arm has its full weight. The end is sent twice, because one message
+                // can be lost.
                 let first = *arrived.get_or_insert(led.said);
                 if led.said >= first + 2 {
                     break;
@@ -353,7 +354,7 @@ impl Walker for UnitreeG1 {
             return Ok(None);
         };
         let time = own_time(frames, 0.5, 4.0);
-        // Its actions move what they move; the right arm's part of a plan starts them.
+        // The robot's action moves all of its parts. The right arm's part of a plan starts it.
         if matches!(step, Step::Gesture { .. } | Step::Dance { .. }) && on != Subsystem::RightArm {
             control.sleep(time).await?;
             let along = format!("{on} goes along with the robot's own action");
@@ -406,7 +407,7 @@ impl Walker for UnitreeG1 {
     fn stop(&self, link: &Services, concerned: &[Subsystem], emergency: bool) -> Result<(), RosError> {
         if emergency && self.estop != Estop::Hold {
             let let_go = link.let_go(self.estop);
-            // The arms hang now: their last command must not be said again.
+            // The arms hang now. Their last command must not be repeated.
             link.arms.forget();
             link.gestures.forget();
             return let_go;
@@ -422,7 +423,7 @@ impl Walker for UnitreeG1 {
     }
 
     async fn leave(&self, link: &Services) {
-        // The arms go back to the robot's own controller, slowly, within the time that a close has.
+        // The arms go back to the robot's own controller slowly, within the time of a close.
         let end = Instant::now() + Duration::from_millis(2500);
         while link.arms.are_ours() && Instant::now() < end {
             if link.arms.fade().is_err() {

@@ -1,7 +1,7 @@
-//! What the walking robots on a network do alike: the K1 and the G1.
+//! The part that the K1 and the G1 share: a robot on a network that walks.
 //!
-//! Owns the way from an action to what the robot itself does about it, and everything around it: joining, halting, leaving.
-//! How one robot leads its arms, performs its own routines and tells of its motors is its file's. Read [`Walker`].
+//! Owns which method of the robot does an action, and joining, halting and leaving. Each robot's file owns how it
+//! leads its arms, performs its own routines and reads its motors. Read [`Walker`].
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,15 +23,15 @@ pub(super) type Outcome<T = ActionOutput> = Result<T, ActionError>;
 
 /// A robot on a network that walks. Futures may be dropped at any await, as [`Adapter::execute`] may.
 pub(super) trait Walker: Send + Sync {
-    /// What speaks to it.
+    /// The robot's side of the connection.
     type Link: Link;
 
     fn remote(&self) -> &Remote<Self::Link>;
 
-    /// What joins the robot's network.
+    /// A function that joins the robot's network.
     fn opener(&self) -> impl Fn() -> Result<Self::Link, RosError> + Send + 'static;
 
-    /// Where an arm or the head was measured or sent last, in degrees.
+    /// The measured or last commanded angles of an arm or the head, in degrees.
     fn last_known(&self, on: Subsystem) -> Option<Vec<f64>>;
 
     /// Leads an arm or the head to joint angles.
@@ -67,7 +67,7 @@ pub(super) trait Walker: Send + Sync {
         control: &Control,
     ) -> impl Future<Output = Outcome> + Send;
 
-    /// What the robot says of a part or of one motor, and the key of results for it; `None` where it says nothing.
+    /// The values of a part or of one motor, with their key in results; `None` where the robot reports none.
     fn status(
         &self,
         link: &Self::Link,
@@ -78,8 +78,8 @@ pub(super) trait Walker: Send + Sync {
     /// Asks whether the robot answers; moves nothing.
     fn self_test(&self, on: Subsystem, control: &Control) -> impl Future<Output = Outcome> + Send;
 
-    /// Ends the motion of arms and head, after the base was told to stand. Every command is tried, whatever became of the
-    /// one before.
+    /// Ends the motion of arms and head, after the base was told to stand. Every command is sent, even after one that
+    /// failed.
     fn stop(&self, link: &Self::Link, concerned: &[Subsystem], emergency: bool) -> Result<(), RosError>;
 
     /// Leaves the robot to its own controller and the network.
@@ -189,14 +189,14 @@ impl<W: Walker> Adapter for W {
     }
 }
 
-/// How long a robot's own routine goes on in place of these frames: `each` seconds a frame at full speed and what it is
-/// held, at least a second and at most `longest`.
+/// How long a robot's own routine takes the place of these frames: `each` seconds a frame at full speed and the
+/// frame's hold, at least a second and at most `longest`.
 pub(super) fn own_time(frames: &[Keyframe], each: f64, longest: f64) -> Duration {
     let time = |frame: &Keyframe| frame.hold + each / frame.speed.max(0.1);
     Duration::from_secs_f64(frames.iter().map(time).sum::<f64>().clamp(1.0, longest))
 }
 
-/// The hands that were told to close. No robot says whether one is.
+/// The hands that were told to close. No robot reports whether a hand is closed.
 #[derive(Default)]
 pub(super) struct Hands(Mutex<Vec<Subsystem>>);
 

@@ -1,7 +1,7 @@
 //! Requests over topics, and their answers.
 //!
-//! The RPC of both vendors is a topic of requests and a topic of responses. Owns which answer belongs to which request;
-//! what they look like belongs to the vendor. Read [`Asked`].
+//! The RPC of both vendors is a topic of requests and a topic of responses. Owns which answer belongs to which
+//! request; the vendor's file owns their shape. Read [`Asked`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::ros::RosError;
 
-/// What the robot said: the body of its answer, or the code with which it refused and what that means.
+/// The body of the robot's answer, or the code of its refusal with the meaning of the code.
 pub(super) type Verdict = Result<Value, (i64, &'static str)>;
 
 /// The requests without an answer so far.
@@ -25,7 +25,8 @@ impl Waiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Expects the answer to a request that is about to be sent: it may come at once. `what` names the function.
+    /// Expects the answer to a request. Called before the request is sent, because the answer may come at once.
+    /// `what` names the function.
     pub(super) fn expect(&self, id: String, what: String, topic: String, timeout: Duration) -> Asked {
         let (answer, receiver) = oneshot::channel();
         self.lock().insert(id.clone(), answer);
@@ -39,7 +40,7 @@ impl Waiting {
         }
     }
 
-    /// Hands over an answer. One without a request is another client's, or late.
+    /// Hands over an answer. An answer without a request is late, or belongs to another client.
     pub(super) fn answered(&self, id: &str, verdict: Verdict) {
         let asker = self.lock().remove(id);
         if let Some(asker) = asker {
@@ -68,7 +69,7 @@ impl Asked {
     /// The body of the answer, null when it has none.
     ///
     /// # Errors
-    /// No answer in time, or one that says no.
+    /// No answer came in time, or the robot refused.
     ///
     /// # Cancel safety
     /// Safe; the answer is forgotten.

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::Participant;
 use crate::ros::{LastWord, RosError};
 
-/// The newest message, until it is taken away.
+/// The newest message of one topic.
 pub(crate) struct Latest<M> {
     message: Arc<Mutex<Option<M>>>,
     last_word: LastWord,

@@ -1,6 +1,7 @@
-//! How a participant says to ROS which node it is, and which readers and writers are that node's.
+//! How a participant announces its ROS node with the node's readers and writers.
 //!
-//! ROS tools know nodes by what is said on `ros_discovery_info`; without it an endpoint has no name. Read [`Announcement`].
+//! ROS tools read the names of nodes from `ros_discovery_info`; without it an endpoint has no name. Read
+//! [`Announcement`].
 
 use rustdds::no_key::DataWriterCdr;
 use rustdds::policy::{Durability, History, Reliability};

@@ -1,6 +1,6 @@
-//! One topic, published from nothing and at once: for a stop after the process that should say it has died.
+//! One topic, published at once by a new process: the stop after the toolbox's process has died.
 //!
-//! Less than a node: no announcement to ROS, no subscriptions, no thread of our own, so that it is heard sooner.
+//! It has no ROS node, no subscriptions and no thread of its own, so that readers hear it sooner.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::{dds_name, join, quality, topic_of, unusable};
 use crate::ros::{RosConfig, RosError};
 
-/// For how long it is said once there is a subscriber.
+/// How long it publishes once there is a subscriber.
 const LASTING: Duration = Duration::from_millis(250);
 
-/// Publishes one topic until it was heard.
+/// Publishes one topic until a subscriber has heard it.
 pub(crate) struct Shout<M: Serialize> {
     participant: DomainParticipant,
     writer: DataWriterCdr<M>,
@@ -46,8 +46,8 @@ impl<M: Serialize> Shout<M> {
             .any(|reader| reader.subscription_topic_data.topic_name == self.topic)
     }
 
-    /// Says these messages every `again` until they were heard for a while; blocks for at most `patience`. Not only
-    /// once a reader has settled: each is heard or lost, and the lost ones cost nothing.
+    /// Publishes these messages every `again` until a subscriber has been there for a while; blocks for at most
+    /// `patience`. It does not wait for a reader to settle: a message that is lost does no harm.
     pub(crate) fn say(
         &self,
         patience: Duration,

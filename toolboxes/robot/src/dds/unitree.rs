@@ -123,7 +123,7 @@ impl LowCmd {
         self
     }
 
-    /// The checksum of everything but the checksum, over the vendor's C struct.
+    /// The checksum of the vendor's C struct without its last field.
     #[must_use]
     pub fn checksum(&self) -> u32 {
         let mut bytes = Vec::with_capacity(1000);
@@ -243,7 +243,7 @@ impl Rpc {
             service,
             requests,
             waiting,
-            // Unlike those of another process that asks the same robot.
+            // The ids differ from those of another process that asks the same robot.
             next: Arc::new(AtomicI64::new(fastrand::i64(1 << 40..1 << 60))),
             timeout,
         })
@@ -267,7 +267,7 @@ impl Rpc {
             .publish(request(self.next_id(), api_id, parameter, true))
     }
 
-    /// Sends a request; the answer comes through what is returned. Never blocks.
+    /// Sends a request and returns the answer to come. Never blocks.
     ///
     /// # Errors
     /// It could not be sent.

@@ -1,6 +1,6 @@
 //! The shape of a model or poses file.
 //!
-//! Owns what serde reads; everything is checked by the model that takes it. Read [`ModelFile`].
+//! Owns the types that serde reads; the model checks the values. Read [`ModelFile`].
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::subsystem::Subsystem;
 #[serde(deny_unknown_fields)]
 pub(super) struct ModelFile {
     pub(super) capabilities: Option<Capabilities>,
-    /// For each joint 1 or -1: what makes a left-arm angle of a right-arm angle.
+    /// For each joint 1 or -1: the factor from a right-arm angle to the left-arm angle.
     pub(super) mirror: Option<Vec<f64>>,
     pub(super) point: Option<Point>,
     #[serde(default)]

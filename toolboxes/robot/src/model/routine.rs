@@ -22,7 +22,7 @@ pub enum Kind {
     Dance,
 }
 
-/// One round of a routine, as it is written.
+/// One round of a routine in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sequence {
@@ -34,7 +34,7 @@ pub(super) struct Sequence {
     pub(super) hold: f64,
 }
 
-/// How large a movement is, where it has a size.
+/// How large and how fast a movement is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Intensity {
     /// Of the way from home.
@@ -44,7 +44,7 @@ pub struct Intensity {
 }
 
 impl Intensity {
-    /// As it is written.
+    /// The size and speed in the file.
     pub const NORMAL: Self = Self { size: 1.0, pace: 1.0 };
     /// Half the way.
     pub const SMALL: Self = Self { size: 0.5, pace: 0.8 };
@@ -92,7 +92,7 @@ impl Rounds {
                     if way + back > *left && !frames.is_empty() {
                         break 'rounds;
                     }
-                    // A round that goes nowhere must end, too.
+                    // A round without movement must end, too.
                     *left -= way.max(0.02);
                 }
                 at.clone_from(&positions);

@@ -1,4 +1,4 @@
-//! How fast, and so how long: velocities of the base, and the time that movements take.
+//! Velocities of the base, and the time that movements take.
 
 use crate::action::{Keyframe, Velocity};
 use crate::adapter::ActionError;
@@ -11,10 +11,10 @@ use crate::unit::Unit;
 const WALK_TURN: f64 = 0.5;
 /// With a cart, the base's largest and usual speeds are this part of what they are without.
 const TOWING: f64 = 0.35;
-/// Of their largest speed: how fast a calibration goes from end to end.
-const SWEEP: f64 = 0.5;
-/// And how fast it goes home, and how fast what is tested moves.
-const CAREFUL: f64 = 0.3;
+/// The fraction of the largest speed at which a calibration goes from end to end.
+pub const SWEEP: f64 = 0.5;
+/// The fraction of the largest speed at which a calibration goes home and a tested joint moves.
+pub const CAREFUL: f64 = 0.3;
 /// How fast a wheel turns in a test, degrees per second.
 const WHEEL: f64 = 26.0;
 
@@ -159,7 +159,7 @@ pub fn lift_seconds(unit: &Unit) -> f64 {
     lift.map_or(0.0, |lift| (lift.max - lift.min) / lift.max_speed)
 }
 
-/// Seconds that a hand takes from wherever it is to open or closed.
+/// Seconds that a hand takes at most to open or close.
 #[must_use]
 pub fn grip_seconds(unit: &Unit, arm: Subsystem) -> f64 {
     let Some(arm) = unit.capabilities().arm(arm) else {
@@ -179,13 +179,13 @@ pub fn calibration_seconds(unit: &Unit, part: Subsystem, mode: &str) -> f64 {
         .iter()
         .map(|axis| axis.range / (axis.speed * CAREFUL))
         .fold(0.0, f64::max);
-    // Of an arm every joint may hit something: it looks for its ends carefully.
+    // Every joint of an arm may hit something, so it looks for its ends carefully.
     let sweep = if part.is_arm() { CAREFUL } else { SWEEP };
     match mode {
         "center_only" | "home_only" => home,
         "full" | "find_limits" | "range_test" => {
             axes.iter()
-                // To both ends and back to where it was: whatever that is, twice the range.
+                // To both ends and back to the start is twice the range, for every start.
                 .map(|axis| 2.0 * axis.range / (axis.speed * sweep))
                 .sum::<f64>()
                 + home
@@ -208,7 +208,7 @@ pub fn test_seconds(unit: &Unit, part: Subsystem, motor: Option<&str>, angle: f6
         .sum()
 }
 
-/// Something that goes to positions.
+/// A joint, the lift or the hitch.
 struct Axis<'a> {
     name: &'a str,
     /// Degrees or millimetres.

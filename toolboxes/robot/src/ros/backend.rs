@@ -1,4 +1,4 @@
-//! What carries ROS topics.
+//! The transport of ROS topics.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -40,11 +40,10 @@ pub trait RosBackend: Send + Sync {
 /// Joins a network with a backend.
 pub type Join = fn(&RosConfig, &str) -> Result<Arc<dyn RosBackend>, RosError>;
 
-/// Chosen when a library is put together, not while it runs: the only state that is not an instance's.
+/// A library chooses its backend when it is linked. This is the only state outside of an instance.
 static JOIN: OnceLock<Join> = OnceLock::new();
 
-/// Has another crate, which this one is linked into, carry ROS topics. Once, before a toolbox is opened; later calls
-/// change nothing.
+/// Lets a crate that links this one carry ROS topics. Once, before a toolbox is opened; later calls change nothing.
 pub fn carry_topics_with(join: Join) {
     let _ = JOIN.set(join);
 }

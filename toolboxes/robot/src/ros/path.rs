@@ -1,7 +1,7 @@
 //! From joint angles to joint angles, in small steps.
 //!
-//! Owns the arithmetic. A robot that takes positions only is led along a straight line in joint space, all joints
-//! arriving together, none faster than it may. Pure. Read [`Path`].
+//! Owns the arithmetic. A robot that takes only positions is led along a straight line in joint space. All joints
+//! arrive together, and none exceeds its largest speed. Pure. Read [`Path`].
 
 use std::time::Duration;
 

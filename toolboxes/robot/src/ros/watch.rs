@@ -1,27 +1,27 @@
-//! The thread that ends a velocity by itself and notices who is there.
+//! The thread that ends a velocity and notices whether the robot is there.
 //!
-//! A walking robot is told its velocity again and again; when it was not said for the length of a lease, this thread
-//! says zero, three times, because one can be lost. It says so, too, to a robot that comes or comes back: a network that
-//! was away took the last stop with it. Read [`Watch`].
+//! The toolbox repeats a walking robot's velocity. When it was not repeated for the length of a lease, this thread
+//! sends zero three times, because one message can be lost. It also sends zero to a robot that appears or comes back,
+//! because the last stop may have been lost with the network. Read [`Watch`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a stop is said after the first time.
+/// How often a stop is repeated after the first time.
 const REPEATS: u32 = 2;
-/// Between two of them.
+/// The pause between two repetitions.
 const GAP: Duration = Duration::from_millis(50);
-/// How often it looks who is there.
+/// The pause between two looks whether the robot is there.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What the thread says and asks. Everything returns soon.
+/// The robot, as the thread uses it. Every method returns soon.
 pub(crate) trait Watched: Send + Sync + 'static {
-    /// Says zero velocity.
+    /// Sends zero velocity.
     fn stop(&self);
     /// Whether the robot is there.
     fn is_there(&self) -> bool;
-    /// It came or went.
+    /// The robot has appeared or gone.
     fn changed(&self, there: bool);
 }
 
@@ -38,7 +38,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// When the velocity ends unless it is said again.
+    /// When the velocity ends unless it is repeated.
     until: Option<Instant>,
     repeats: u32,
     next_repeat: Option<Instant>,
@@ -50,7 +50,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What comes back may still do what it was told last, so zero is said, unless a call drives it already.
+    /// A robot that comes back may still follow its last velocity, so the thread sends zero, unless a call drives it
+    /// already.
     fn has_come(&self) {
         let mut state = self.state();
         if state.until.is_none() {
@@ -76,7 +77,7 @@ impl Watch {
         })
     }
 
-    /// A velocity is about to be said; it holds for `lasting` unless it is said again.
+    /// Extends the lease. Called before a velocity is sent, which holds for `lasting` unless it is repeated.
     pub(crate) fn renew(&self, lasting: Duration) {
         let mut state = self.shared.state();
         state.until = Some(Instant::now() + lasting);
@@ -85,7 +86,7 @@ impl Watch {
         self.shared.woken.notify_all();
     }
 
-    /// Zero was said: it is said twice more.
+    /// Ends the lease after zero was sent; the thread sends it twice more.
     pub(crate) fn stopped(&self) {
         let mut state = self.shared.state();
         state.until = None;
@@ -141,7 +142,7 @@ fn run(shared: &Shared, watched: &dyn Watched) {
         if next_look <= now {
             drop(state);
             let found = watched.is_there();
-            // That it is not there yet is no news.
+            // A robot that was never there has not gone.
             if there.replace(found).unwrap_or(false) != found {
                 if found {
                     shared.has_come();

@@ -1,8 +1,8 @@
 //! The thread that owns a serial port.
 //!
-//! Jobs wait in a bounded queue; a stop goes in front of it and takes the jobs it ends out of it, under one lock, so
-//! that nothing sent before the stop can follow it. Every wheel that turns has a time at which this thread stops it,
-//! whatever became of those who asked.
+//! Jobs wait in a bounded queue. A stop goes to the front and removes the jobs that it ends, under one lock, so that
+//! no job from before the stop runs after it. Every turning wheel has a time at which this thread stops it, even
+//! where the caller is gone.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,19 +14,20 @@ use tokio::sync::oneshot;
 
 use super::{ServoError, Wire};
 
-/// Jobs that may wait: a whole robot's plan has fewer than ten on a bus, so a longer queue is a bus that hangs.
+/// How many jobs may wait. A whole robot's plan has fewer than ten on a bus, so a longer queue means that the bus
+/// hangs.
 const QUEUE: usize = 64;
-/// How often a bus that has nothing to do looks whether its port is there.
+/// How often an idle bus checks its port.
 const LOOK: Duration = Duration::from_millis(250);
 /// How often the thread tries to reach wheels that must stop and cannot be reached.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// What a job is to a stop.
+/// How a stop treats a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// Reads, or writes what moves nothing: a stop lets it be.
+    /// The job moves nothing, and a stop leaves it in the queue.
     Quiet,
-    /// Moves these servos: a stop of any of them takes it out of the queue.
+    /// The job moves these servos, and a stop of any of them removes it from the queue.
     Moves(Vec<u8>),
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct ServoBus {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What follows the stop of the wheels; more than once where the port is away at first.
+/// The job after the stop of the wheels. It may run more than once where the port is away at first.
 pub(crate) type Then = Arc<dyn Fn(&mut Wire) -> Result<(), ServoError> + Send + Sync>;
 
 /// A stop on its way.
@@ -46,7 +47,7 @@ pub(crate) struct Stopping {
 }
 
 impl Stopping {
-    /// Blocks until it was sent, at most until `deadline`. A stop that is late is sent all the same.
+    /// Blocks until the stop was sent, at most until `deadline`. A late stop is still sent.
     pub(crate) fn wait(self, deadline: Instant) -> Result<(), ServoError> {
         let patience = deadline.saturating_duration_since(Instant::now());
         let late = |_| {
@@ -79,12 +80,12 @@ struct Queue {
     jobs: VecDeque<Job>,
     /// When each turning wheel is stopped, unless it is told something else before.
     wheels: Vec<(u8, Instant)>,
-    /// What the newest emergency stop could not do, because the port was away.
+    /// The part of the newest emergency stop that waits for the port.
     owed: Option<Then>,
     closing: bool,
 }
 
-/// Told on the bus's thread whenever its port came or went; never blocks.
+/// Called on the bus's thread when the port has appeared or gone; never blocks.
 pub(crate) type Changed = Box<dyn Fn(&Result<(), ServoError>) + Send>;
 
 type Work = Box<dyn FnOnce(Result<&mut Wire, ServoError>) + Send>;
@@ -97,17 +98,17 @@ struct Job {
 struct Stop {
     /// Set to zero speed, together.
     wheels: Vec<u8>,
-    /// The ends that this stop makes needless. Not those of what is driven after it.
+    /// The ends of motion that this stop replaces. Ends of later motion stay.
     ends: Vec<(u8, Instant)>,
     then: Option<Then>,
-    /// It is carried out later where it cannot be now.
+    /// It is carried out when the port is back, where it cannot be now.
     emergency: bool,
     done: mpsc::SyncSender<Result<(), ServoError>>,
 }
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Jobs run outside the lock; what happens under it cannot panic half way.
+        // Jobs run outside the lock, and no code under it panics half way.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -193,7 +194,7 @@ impl Sender {
         Ok(receiver)
     }
 
-    /// Turns wheels, for at most `lasting`: then this bus stops them by itself. Never blocks.
+    /// Turns wheels for at most `lasting`; then this bus stops them. Never blocks.
     pub(crate) fn drive(
         &self,
         speeds: Vec<(u8, i64)>,
@@ -211,7 +212,7 @@ impl Sender {
                     ended(&shared, &ends, stopped.is_ok());
                     return stopped;
                 }
-                // It waited so long that the wheels were stopped already: they must not start now.
+                // The job waited so long that the wheels were stopped already. They must not start now.
                 if Instant::now() >= end {
                     return Err(ServoError::Stopped { bus });
                 }
@@ -220,7 +221,7 @@ impl Sender {
         });
         let mut queue = self.shared.queue();
         self.check(&queue)?;
-        // Before the wheels turn, so that no moment exists at which they turn without an end.
+        // The end is set before the wheels turn, so that they never turn without an end.
         queue.wheels.retain(|(id, _)| !ids.contains(id));
         queue.wheels.extend(ids.iter().map(|id| (*id, end)));
         queue.jobs.push_back(Job {
@@ -276,7 +277,7 @@ impl Sender {
         }
     }
 
-    /// Forgets an emergency stop that could not be carried out.
+    /// Drops an emergency stop that still waits for the port.
     pub(crate) fn forgive(&self) {
         self.shared.queue().owed = None;
     }
@@ -302,7 +303,7 @@ enum Next {
     Job(Job),
     /// The time of these wheels is over.
     End(Vec<(u8, Instant)>),
-    /// Nothing to do: look whether the port is still there.
+    /// There is nothing to do but to check the port.
     Look,
     Close,
 }
@@ -353,7 +354,7 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
         }
         shared.connected.store(owner.wire.is_open(), Ordering::SeqCst);
     }
-    // No other thread can say it now: the last word on this bus is a stop of what still turns.
+    // No other thread can write any more: the last command on this bus stops the wheels that still turn.
     let queue = std::mem::take(&mut *shared.queue());
     let wheels: Vec<u8> = queue.wheels.iter().map(|(id, _)| *id).collect();
     if !wheels.is_empty() {
@@ -365,8 +366,8 @@ fn run(shared: &Shared, mut owner: Owner, name: &str) {
 }
 
 impl Owner {
-    /// Opens the port when it is not open, and stops the wheels then: they kept turning while they could not be reached.
-    /// So did the joints, which an emergency stop that came meanwhile ends now.
+    /// Opens the port when it is not open, and stops the wheels then: they kept turning while the port was away. An
+    /// emergency stop from that time ends the joints' motion now.
     fn connect(&mut self, shared: &Shared) -> Result<(), ServoError> {
         let was = self.wire.check();
         let connected = match self.wire.connect() {
@@ -376,7 +377,7 @@ impl Owner {
         };
         let connected = connected.and_then(|()| self.make_good(shared));
         let open = connected.is_ok();
-        // Set before the notice goes out: who hears that it is connected finds it so.
+        // Set before the notice goes out, so that a reader of the notice finds the bus connected.
         shared.connected.store(self.wire.is_open(), Ordering::SeqCst);
         if self.open.replace(open) != Some(open) {
             (self.changed)(&connected);
@@ -384,7 +385,8 @@ impl Owner {
         connected
     }
 
-    /// Does what an emergency stop could not do; tried again at every turn where a servo is in the way.
+    /// Carries out an emergency stop that waited for the port. It is tried again on every turn of the loop until it
+    /// succeeds.
     fn make_good(&mut self, shared: &Shared) -> Result<(), ServoError> {
         let Some(owed) = shared.queue().owed.clone() else {
             return Ok(());
@@ -450,7 +452,7 @@ fn still(wire: &mut Wire, wheels: &[u8]) -> Result<(), ServoError> {
     wire.write_each("goal_speed", &zero)
 }
 
-/// These wheels stand, or could not be reached and are tried again soon.
+/// Notes that these wheels stand, or that the thread has to try again soon.
 fn ended(shared: &Shared, ends: &[(u8, Instant)], stopped: bool) {
     let mut queue = shared.queue();
     if stopped {

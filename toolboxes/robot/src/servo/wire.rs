@@ -27,13 +27,13 @@ pub(crate) struct Wire {
     timeout: Duration,
     port: Option<Box<dyn SerialPort>>,
     handler: DynamixelProtocolHandler,
-    /// Set while a stop waits: a servo that does not answer is not asked again then.
+    /// Set while a stop waits: then a servo that does not answer is not asked again.
     hurry: Arc<AtomicBool>,
     /// An answer did not come in time and may still come.
     late: bool,
 }
 
-/// What a servo says about itself.
+/// A servo's measured values.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub(crate) struct Health {
     /// Steps, 4096 a turn.
@@ -50,11 +50,11 @@ pub(crate) struct Health {
     pub(crate) current: f64,
     pub(crate) moving: bool,
     pub(crate) torque: bool,
-    /// What the error field of its answer says: `overheating`, `overload`.
+    /// The names in the error field of its answer: `overheating`, `overload`.
     pub(crate) alarms: Vec<&'static str>,
 }
 
-/// How a servo is set.
+/// A servo's mode and torque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mode {
     /// 0: it goes to positions; 1: it turns at a speed.
@@ -79,7 +79,7 @@ pub(crate) struct Calibration {
     pub(crate) min: i64,
     /// The largest.
     pub(crate) max: i64,
-    /// What it takes off the position of its horn, in steps.
+    /// The steps that it subtracts from the position of its horn.
     pub(crate) offset: i64,
 }
 
@@ -97,7 +97,7 @@ impl Calibration {
         }
     }
 
-    /// Its limits; none where it goes to any step.
+    /// Its limits; `None` where it goes to every step.
     pub(crate) fn limits(self) -> Option<(i64, i64)> {
         (self.min < self.max).then_some((self.min, self.max))
     }
@@ -117,7 +117,7 @@ impl Wire {
         }
     }
 
-    /// Opens the port when it is not open. Sends nothing. True: it was opened just now.
+    /// Opens the port when it is closed, and returns whether it did. Sends nothing.
     pub(crate) fn connect(&mut self) -> Result<bool, ServoError> {
         if self.port.is_some() {
             return Ok(false);
@@ -171,7 +171,7 @@ impl Wire {
         })
     }
 
-    /// Writes a register and waits for the servo's word that it has.
+    /// Writes a register and waits for the servo's acknowledgement.
     pub(crate) fn write(&mut self, id: u8, register: &'static str, value: i64) -> Result<(), ServoError> {
         self.ask(id, |handler, port| {
             sts3215::DEFINITION.write_register(handler, port, id, register, value)
@@ -201,7 +201,7 @@ impl Wire {
             Err(ServoError::Silent { .. } | ServoError::Garbled { .. }) => {}
             Err(error) => return Err(error),
         }
-        // One missing servo spoils the whole answer: find out which.
+        // One missing servo makes the whole answer useless, so each servo is asked alone.
         let mut values = BTreeMap::new();
         for &id in ids {
             let one = self.ask(id, |handler, port| {
@@ -348,7 +348,8 @@ impl Wire {
         self.write(new, "lock", 1)
     }
 
-    /// Writes a register that outlives the power, which a servo takes only with its torque off and its lock open.
+    /// Writes a register that the servo keeps without power. A servo takes it only with its torque off and its lock
+    /// open.
     pub(crate) fn keep(&mut self, id: u8, register: &'static str, value: i64) -> Result<(), ServoError> {
         self.write(id, "torque_enable", 0)?;
         self.write(id, "lock", 0)?;
@@ -357,7 +358,7 @@ impl Wire {
         written
     }
 
-    /// Starts a servo anew, as the power would. False: it did not answer, its firmware may not know how.
+    /// Restarts a servo. Returns false where it did not answer: its firmware may not know the instruction.
     pub(crate) fn reboot(&mut self, id: u8) -> Result<bool, ServoError> {
         match self.ask(id, |handler, port| match handler.reboot(port, id) {
             Ok(true) => Ok(()),
@@ -382,7 +383,7 @@ impl Wire {
         self.attempt(id, true, instruction)
     }
 
-    /// Sends an instruction that is not answered: a late answer to another one does not hold it up.
+    /// Sends an instruction without an answer. It does not wait for a late answer to another instruction.
     fn send(
         &mut self,
         id: u8,
@@ -415,7 +416,7 @@ impl Wire {
                 Err(error) => failed = Some(error),
             }
             self.late |= is_answered;
-            // The library reports a lost port like a silent servo; the device itself knows better.
+            // The library reports a lost port as a silent servo, so the device is checked.
             if let Some(Err(lost)) = self.port.as_ref().map(|port| port.bytes_to_read()) {
                 self.port = None;
                 return Err(ServoError::PortLost {
@@ -436,8 +437,8 @@ impl Wire {
         Err(self.explain(id, error.as_ref()))
     }
 
-    /// Waits for the answer that did not come in time, and drops it: it would be taken for the answer to the next
-    /// question. It has as long again as it had; a stop does not wait for it.
+    /// Waits for a late answer and drops it: it would be taken for the answer to the next question. The wait is as
+    /// long as the first one; a stop does not wait.
     fn clear_late(&mut self) {
         let Some(port) = self.port.as_mut().filter(|_| self.late) else {
             return;
@@ -445,7 +446,7 @@ impl Wire {
         let end = Instant::now() + self.timeout;
         while Instant::now() < end {
             if self.hurry.load(Ordering::SeqCst) {
-                // It is waited for before the next question after the stop.
+                // The next question after the stop waits for it.
                 return;
             }
             match port.bytes_to_read() {
@@ -498,10 +499,10 @@ impl Wire {
     }
 }
 
-/// The mode stands here, and seven bytes on whether the torque is on.
+/// The register of the mode; the torque switch is seven bytes after it.
 const OPERATING_MODE: u8 = 33;
 const MODES: u8 = 8;
-/// The limits and the homing offset stand within 24 bytes.
+/// The limits and the homing offset are within 24 bytes.
 const MIN_POSITION: u8 = 9;
 const MAX_POSITION: u8 = 11;
 const HOMING_OFFSET: u8 = 31;

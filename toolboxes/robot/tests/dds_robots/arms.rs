@@ -107,7 +107,7 @@ fn a_k1_that_was_started_anew_is_asked_for_its_arms_again() {
 }
 
 #[test]
-fn a_stop_moves_nothing_that_somebody_else_may_have_moved() {
+fn a_stop_moves_no_arm_that_was_moved_by_hand() {
     let Some(scene) = scene("k1_topics", "hold") else {
         return;
     };

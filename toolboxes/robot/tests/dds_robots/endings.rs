@@ -16,7 +16,8 @@ fn a_halt_is_the_last_word() {
         scene.harness.cancel(run.id());
         let start = Instant::now();
         scene.harness.halt(&["all"], false).unwrap();
-        // Promised are 50 ms, which the bench `round_trip` times; the rest is for a machine that has other tests to run.
+        // A halt returns within 50 ms, which the bench `round_trip` times. The rest is for a machine that runs other
+        // tests, too.
         assert!(
             start.elapsed() < Duration::from_millis(200),
             "{kind}: {:?}",
@@ -135,7 +136,7 @@ fn an_end_that_the_robot_does_not_answer_is_said_again() {
     });
     scene.settle();
     let _ = scene.new_frames();
-    // Whatever is known of it: a process that has died may have begun anything.
+    // Every end is sent, because a process that has died may have begun any routine.
     scene.harness.halt(&["all"], true).unwrap();
     scene.settle();
     let frames = scene.new_frames();
@@ -162,7 +163,7 @@ fn a_k1_that_comes_back_is_told_the_end_that_it_missed() {
 }
 
 #[test]
-fn a_safe_stop_needs_nobody() {
+fn a_safe_stop_needs_no_instance() {
     let rows = [
         ("k1_topics", "hold", 0),
         ("k1_rpc", "damp", 2000),
@@ -246,7 +247,7 @@ fn a_robot_that_goes_away_is_said_and_comes_back() {
 }
 
 #[test]
-fn a_robot_that_is_not_there_keeps_nobody_waiting() {
+fn a_robot_that_is_not_there_delays_no_call() {
     let domain = domain();
     let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"], "discovery_ms": 300});
     let config = json!({"robots": {"hal": {"adapter": "unitree_g1", "unitree_g1": {"ros": ros}}}});

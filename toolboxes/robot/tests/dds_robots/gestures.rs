@@ -62,7 +62,7 @@ fn an_action_takes_its_time_and_the_arms_are_released() {
 }
 
 #[test]
-fn whatever_ends_an_action_the_arms_are_released() {
+fn every_end_of_an_action_releases_the_arms() {
     each(&["cancel", "stop", "silent"], |&end| {
         let Some(scene) = scene("g1", "hold") else { return };
         // Held up afterwards; a release is refused while it is under way, and is said again.

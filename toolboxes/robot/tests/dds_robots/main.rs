@@ -130,7 +130,7 @@ impl Scene {
         self.seen.set(0);
     }
 
-    /// Does this as soon as the robot is back.
+    /// Calls a function as soon as the robot is back.
     pub(crate) fn back(&self, (tool, args): (&str, Value)) {
         let end = Instant::now() + Duration::from_secs(15);
         loop {
@@ -143,7 +143,7 @@ impl Scene {
         self.settle();
     }
 
-    /// What has come since the last time this was asked.
+    /// The lines since the last call.
     pub(crate) fn new_frames(&self) -> Vec<Value> {
         let all = self.frames();
         let from = self.seen.replace(all.len());
@@ -217,7 +217,7 @@ pub(crate) fn frames(robot: &Peer) -> Vec<Value> {
         .collect()
 }
 
-/// The velocities that a robot was told, whichever it is.
+/// The velocities that a robot of either kind was told.
 pub(crate) fn velocities(frames: &[Value]) -> Vec<[f64; 3]> {
     let of = |frame: &Value| {
         let (x, y, turn) = match frame["topic"].as_str()? {

@@ -1,4 +1,4 @@
-//! What a hand does with what it holds.
+//! Hands that hold something.
 
 use feetech_sim::register as r;
 use robot::action::Grip;
@@ -49,7 +49,7 @@ async fn a_hand_that_reaches_stays_as_it_is() {
     let robot = open_hand(&body).await;
     run(&robot, ARM, reach()).await.unwrap();
     assert_eq!(goals(&body), [0i32; 0]);
-    // A pose has a say in it.
+    // A pose moves the hand, too.
     run(&robot, ARM, to(&[0.0, -45.0, 90.0, 45.0, 0.0, 0.0]))
         .await
         .unwrap();
@@ -87,7 +87,7 @@ async fn a_grasp_that_closes_on_nothing_says_so() {
         nothing,
         Err(ActionError::Refused("right_arm has closed on nothing".to_owned()))
     );
-    // It was not said that there is something.
+    // Without a force the hand need not hold anything.
     run(&robot, ARM, grip(Grip::Open, None)).await.unwrap();
     run(&robot, ARM, grip(Grip::Close, None)).await.unwrap();
 }

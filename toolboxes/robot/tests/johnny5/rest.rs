@@ -12,11 +12,12 @@ use robot::subsystem::Subsystem;
 use crate::servos::{Body, Taken, action, lift, robot, robot_of, run, within};
 use crate::{drive, to, words};
 
-/// A halt is said within 50 ms, which the bench `round_trip` times; the rest is for a machine that has other tests to run.
+/// A halt returns within 50 ms, which the bench `round_trip` times. The rest is for a machine that runs other tests,
+/// too.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
 #[tokio::test]
-async fn wheels_that_nobody_keeps_going_stop_by_themselves() {
+async fn wheels_without_a_renewed_lease_stop() {
     let body = Body::new();
     let robot = robot(&body);
     robot.connect().await.unwrap();
@@ -32,7 +33,7 @@ async fn wheels_that_nobody_keeps_going_stop_by_themselves() {
     // The future was dropped and nothing was halted: as if everything above the bus's thread were gone.
     let start = Instant::now();
     within("rest", || (!body.moves()).then_some(()));
-    // The lease is 300 ms; the rest is again for the machine, and still below the second that a robot may move on.
+    // The lease is 300 ms. The rest is again for the machine, and below the second that a robot may move on.
     assert!(
         start.elapsed() < Duration::from_millis(800),
         "after {:?}",
@@ -142,7 +143,7 @@ async fn the_halt_of_one_subsystem_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_safe_stop_needs_nobody() {
+fn a_safe_stop_needs_no_instance() {
     for (estop, powered) in [(None, false), (Some(Estop::Hold), true)] {
         let body = Body::new();
         for id in 7..=9 {

@@ -1,4 +1,4 @@
-//! What keeps the servos working, and what they keep.
+//! Torque, recovery and degraded mode, and the settings that servos keep.
 
 use feetech_sim::{Servo, register as r};
 use robot::action::{BusName, Recovery};

@@ -31,7 +31,7 @@ impl Body {
         let robot = Model::johnny5().unwrap().capabilities;
         let motors = [BusName::Left, BusName::Right].map(|bus| robot.bus(bus).unwrap().motors.clone());
         let line = |name: &str, motors: &[Motor]| {
-            // Not where their goals stand: a servo that gets torque without thought jumps.
+            // The positions differ from the goals, so that a servo that gets torque without a new goal jumps.
             let servos = motors.iter().map(|motor| {
                 let mut servo = Servo::new(motor.id).at(1900 + u16::from(motor.id));
                 servo.set_byte(register::MODE, u8::from(motor.subsystem == Subsystem::Base));
@@ -75,7 +75,7 @@ impl Body {
     }
 }
 
-/// What the adapter noticed.
+/// The notices of the adapter.
 #[derive(Clone, Default)]
 pub(crate) struct Notices(Arc<Mutex<Vec<Notice>>>);
 
@@ -143,7 +143,7 @@ impl Right for Taken {
     fn progress(&self, _: f64, _: &str) {}
 }
 
-/// A step, and the numbers that its words stand for.
+/// A step, and the numbers for its words.
 #[derive(Clone, Debug)]
 pub(crate) struct Deed(pub(crate) Step, pub(crate) Option<Motion>);
 

@@ -1,4 +1,4 @@
-//! What the configuration says of a K1, and what it has by that.
+//! The configuration of a K1, and the parts that follow from it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,7 @@ pub fn model(config: &BoosterK1Config) -> Result<Model, ModelError> {
         .into_iter()
         .flatten()
     {
-        // No topic moves one.
+        // No topic moves a gripper.
         arm.gripper = (config.profile == Profile::BoosterRpc && config.gripper).then(|| gripper.clone());
     }
     model.narrow(capabilities);

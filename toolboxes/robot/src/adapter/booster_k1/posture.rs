@@ -1,7 +1,7 @@
-//! Whether the robot stands, by its own word.
+//! Whether the robot reports that it stands.
 //!
-//! A K1 says on `/fall_down` when it falls, lies and gets up. Nothing is begun with one that does not stand. Read
-//! [`Posture`].
+//! A K1 reports on `/fall_down` that it falls, lies or gets up. No action is begun with a robot that does not stand.
+//! Read [`Posture`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,14 +11,14 @@ use crate::dds::Participant;
 use crate::dds::booster::{FALL_DOWN, FALL_DOWN_STATE, FallDownState};
 use crate::ros::RosError;
 
-/// It stands, or has not said anything.
+/// The robot stands, or has reported nothing.
 const READY: u32 = 0;
 
-/// What the robot said of itself last.
+/// The robot's last report.
 pub(super) struct Posture(Arc<AtomicU32>);
 
 impl Posture {
-    /// Hears the robot's word, and tells others when it changes.
+    /// Subscribes to the report, and sends a notice when it changes.
     pub(super) fn hear(participant: &Participant, notify: &Notify) -> Result<Self, RosError> {
         let posture = Arc::new(AtomicU32::new(READY));
         let heard = Arc::clone(&posture);
@@ -41,7 +41,7 @@ impl Posture {
         trouble(self.0.load(Ordering::SeqCst))
     }
 
-    /// It may have been started anew since.
+    /// Drops the report: the robot may have been restarted.
     pub(super) fn forget(&self) {
         self.0.store(READY, Ordering::SeqCst);
     }

@@ -1,7 +1,7 @@
 //! The K1's own wave and dance, which go on until they are ended.
 //!
-//! Owns starting and ending them, and what was begun and not surely ended. The robot would go on for ever, so nothing is
-//! forgotten before it has said that it heard the end. Read [`Routines`].
+//! Owns starting and ending them, and the list of those without a confirmed end. The robot would go on for ever, so
+//! an entry stays until the robot has confirmed the end. Read [`Routines`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,12 +20,11 @@ use crate::subsystem::Subsystem;
 
 /// Ends a dance.
 const STOP_DANCING: i64 = 1000;
-/// How often an end of what the robot does of its own is said when it does not answer, and how long after an answer
-/// that says no.
+/// How often an end is sent while the robot does not confirm it, and the pause between two tries.
 const TIMES: u32 = 3;
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// The function and body that end something of the robot's own.
+/// The request that ends one of the robot's own routines.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct End {
     pub(super) function: i64,
@@ -48,20 +47,20 @@ impl End {
         }
     }
 
-    /// All there are, for stops that do not know what was begun: a process that has died may have begun it.
+    /// Every end, for a stop that does not know which routine runs: a process that has died may have begun it.
     pub(super) fn all() -> [Self; 3] {
         [Self::wave(0), Self::wave(1), Self::dance()]
     }
 }
 
-/// What was begun. Clones are the same list.
+/// The routines that were begun. Clones are the same list.
 #[derive(Clone, Default)]
 pub(super) struct Routines(Arc<Mutex<List>>);
 
 #[derive(Default)]
 struct List {
     begun: Vec<Begun>,
-    /// Of the newest one.
+    /// The number of the newest routine.
     number: u64,
 }
 
@@ -69,17 +68,17 @@ struct Begun {
     number: u64,
     arm: Subsystem,
     end: End,
-    /// Its end was said, and the robot has not answered yet.
+    /// Its end was sent and not confirmed yet.
     owed: bool,
 }
 
 impl Routines {
     fn list(&self) -> MutexGuard<'_, List> {
-        // Every change is one step.
+        // Every change is one statement.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something is about to be begun with an arm.
+    /// Adds a routine of an arm. Called before it is begun.
     pub(super) fn begin(&self, arm: Subsystem, end: End) {
         let mut list = self.list();
         list.number += 1;
@@ -92,13 +91,13 @@ impl Routines {
         });
     }
 
-    /// What ends everything that was begun and moves one of these parts: a dance moves every one.
+    /// The ends of every routine that moves one of these parts. A dance moves all of them.
     pub(super) fn of(&self, parts: &[Subsystem]) -> Vec<End> {
         let dance = End::dance();
         self.ends(|begun| parts.contains(&begun.arm) || (begun.end == dance && !parts.is_empty()))
     }
 
-    /// What was said and not answered.
+    /// The ends that were sent and not confirmed.
     pub(super) fn owed(&self) -> Vec<End> {
         self.ends(|begun| begun.owed)
     }
@@ -113,7 +112,8 @@ impl Routines {
         ends
     }
 
-    /// An end is about to be said; what is returned names everything that it ends.
+    /// Notes that an end is sent, and returns the number of the newest routine that it ends. Called before it is
+    /// sent.
     pub(super) fn ending(&self, end: &End) -> u64 {
         let mut list = self.list();
         for begun in list.begun.iter_mut().filter(|begun| begun.end == *end) {
@@ -122,14 +122,14 @@ impl Routines {
         list.number
     }
 
-    /// The robot has heard this end. What was begun since goes on.
+    /// Removes the routines that this confirmed end has ended. A newer one goes on.
     pub(super) fn ended(&self, end: &End, newest: u64) {
         let mut list = self.list();
         list.begun
             .retain(|begun| begun.end != *end || begun.number > newest);
     }
 
-    /// Whether an end has to be said again: it was not heard for sure, and the same was not begun anew.
+    /// Whether an end has to be sent again: it was not confirmed, and the same routine was not begun again.
     pub(super) fn is_owed(&self, end: &End) -> bool {
         let list = self.list();
         let mut same = list.begun.iter().filter(|begun| begun.end == *end).peekable();
@@ -138,33 +138,33 @@ impl Routines {
 }
 
 impl RpcLink {
-    /// Ends what the robot does of its own with these parts; nothing where it does nothing.
+    /// Ends the robot's own routines of these parts, where there are any.
     pub(super) fn end(&self, parts: &[Subsystem]) -> Result<(), RosError> {
         self.end_each(&self.routines.of(parts))
     }
 
-    /// Ends whatever it may do of its own, also what a process began that has died.
+    /// Ends every routine of the robot's own, including one of a process that has died.
     pub(super) fn end_all(&self) -> Result<(), RosError> {
         self.end_each(&End::all())
     }
 
-    /// Says again what was not heard for sure, to a robot that comes back.
+    /// Sends the unconfirmed ends again to a robot that comes back.
     pub(super) fn end_owed(&self) -> Result<(), RosError> {
         self.end_each(&self.routines.owed())
     }
 
-    /// All are said, whatever became of the one before.
+    /// Every end is sent, even after one that failed.
     fn end_each(&self, ends: &[End]) -> Result<(), RosError> {
         let said: Vec<_> = ends.iter().map(|end| self.say_end(end)).collect();
         said.into_iter().collect()
     }
 
-    /// Says an end now, and again while the robot does not say that it heard it.
+    /// Sends an end now, and again until the robot confirms it.
     fn say_end(&self, end: &End) -> Result<(), RosError> {
         let newest = self.routines.ending(end);
         let mut asked = self.rpc.ask(end.function, &end.body)?;
         let (rpc, routines, end) = (self.rpc.clone(), self.routines.clone(), end.clone());
-        // Said it is: without this it stays on the list, and the next halt says it again.
+        // The end is sent already. Without this task it stays on the list, and the next halt sends it again.
         let _ = self.participant.start(move || async move {
             for time in 1..=TIMES {
                 let Err(error) = asked.answer().await else {
@@ -187,7 +187,7 @@ impl RpcLink {
 }
 
 impl BoosterK1 {
-    /// What the robot has built in: a wave, and dances. Nothing where it has no such thing.
+    /// Performs the robot's own wave or dance; `None` for every other step.
     pub(super) async fn built_in(
         &self,
         link: &RpcLink,
@@ -217,7 +217,7 @@ impl BoosterK1 {
                     ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
                 ))
             }
-            // The robot dances with all of itself; the right arm's part of the plan starts it and ends it.
+            // The robot dances with its whole body. The right arm's part of the plan starts and ends the dance.
             (Step::Dance { style, duration }, Subsystem::RightArm) => {
                 let begin = json!({ "dance_id": dance(style) });
                 let time = Duration::from_secs_f64(*duration);
@@ -232,7 +232,8 @@ impl BoosterK1 {
         }
     }
 
-    /// Has the robot do something of its own for a while. It would go on for ever: a halt of the arm ends it.
+    /// Lets the robot perform a routine of its own for a while. It would go on for ever, so a halt of the arm ends
+    /// it.
     async fn own(
         &self,
         link: &RpcLink,
@@ -247,7 +248,7 @@ impl BoosterK1 {
             link.ask(end.function, begin)
         });
         if let Err(error) = begun.await {
-            // That there is no answer does not mean that it was not heard.
+            // The robot may have heard the request even where no answer came.
             let _ = control.command(|| link.end(&[on]));
             return Err(error);
         }

@@ -26,12 +26,12 @@ const JOINTS: usize = 22;
 /// Stiffness and damping of an arm's joint, from the vendor's example.
 const STIFFNESS: f32 = 60.0;
 const DAMPING: f32 = 1.5;
-/// How much of an arm is ours at most, from the vendor's example, and how fast it becomes ours, per command.
+/// The largest weight of our commands for an arm, from the vendor's example, and its change with each command.
 const WEIGHT: f32 = 0.5;
 const WEIGHT_STEP: f32 = 0.01;
-/// Between two commands while an arm is given back.
+/// The pause between two commands while an arm is given back.
 const STEP: Duration = Duration::from_millis(20);
-/// Walking.
+/// The number of the walking mode.
 const WALKING: i64 = 2;
 
 pub(in crate::adapter) struct RpcLink {
@@ -39,25 +39,25 @@ pub(in crate::adapter) struct RpcLink {
     pub(super) rpc: Rpc,
     commands: Publisher<LowCmd>,
     state: Latest<LowState>,
-    /// Where arms and head were sent last.
+    /// The last commanded positions of arms and head.
     sent: Sent,
     told: Mutex<Told>,
-    /// The arms may obey us: they are given back in the end.
+    /// The arms may obey us. They are given back in the end.
     ours: AtomicBool,
-    /// The robot has given us the arms, and was not away since.
+    /// The robot has given us the arms and was not away since then.
     taken: AtomicBool,
     hands: Hands,
-    /// What the robot does of its own.
+    /// The robot's own routines.
     pub(super) routines: Routines,
     posture: Posture,
 }
 
-/// What the arms were told last.
+/// The last command to the arms.
 struct Told {
     motors: Vec<MotorCmd>,
     /// Arms that are at home and wait for the other.
     home: Vec<Subsystem>,
-    /// The robot was away since: the weights may still hold, the angles may not.
+    /// The robot was away since then. The weights may still be in force, and the angles may be wrong.
     stale: bool,
 }
 
@@ -118,8 +118,8 @@ impl RpcLink {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The robot went away, and may be another when it comes back: it is asked for the arms again, and has to say where
-    /// they are.
+    /// Drops all that was known of a robot that went away. It may come back restarted, so it is asked for the arms
+    /// again and has to report their positions.
     pub(super) fn left(&self) {
         self.posture.forget();
         self.taken.store(false, Ordering::SeqCst);
@@ -128,8 +128,8 @@ impl RpcLink {
         self.told().stale = true;
     }
 
-    /// After the robot was away: keeps arms that are ours where they are now. It may have been started anew, and would
-    /// swing them to where they were told to be before. False when it has not said where they are.
+    /// After the robot was away, commands our arms to their present positions: a restarted robot would swing them to
+    /// the old ones. Returns false where the robot has not reported the positions.
     fn refresh(&self, told: &mut Told) -> bool {
         if !told.stale {
             return true;
@@ -159,7 +159,8 @@ impl RpcLink {
         self.rpc.send(api::MOVE, &move_body(velocity))
     }
 
-    /// Lets all motors give way. The arms hang then, and are not ours any more: they are taken anew, from where they are.
+    /// Lets all motors give way. The arms hang then and no longer obey us. The next command takes them from their
+    /// present position.
     pub(super) fn damp(&self) -> Result<(), RosError> {
         let damped = self.rpc.send(api::CHANGE_MODE, &json!({"mode": 0}));
         *self.told() = Told::default();
@@ -172,7 +173,8 @@ impl RpcLink {
         self.ours.load(Ordering::SeqCst)
     }
 
-    /// Whether the arms may be given back: this one is at home, and the other is or does not obey us.
+    /// Whether the arms may be given back, now that this one is at home: the other one is at home, too, or does not
+    /// obey us.
     fn may_fade(&self, on: Subsystem) -> bool {
         let mut told = self.told();
         if !told.home.contains(&on) {
@@ -189,7 +191,7 @@ impl RpcLink {
             .all(|arm| told.home.contains(&arm) || !obeys(arm))
     }
 
-    /// Gives a little of the arms' weight back; whether nothing is left.
+    /// Lowers the arms' weight by a step, and returns whether none is left.
     fn fade(&self) -> Result<bool, RosError> {
         let mut told = self.told();
         for motor in &mut told.motors {
@@ -208,7 +210,7 @@ impl RpcLink {
         Ok(none)
     }
 
-    /// The robot's own controller takes the arms back, when they are ours.
+    /// Gives the arms back to the robot's own controller, where they may obey us.
     fn give_back(&self) -> Result<(), RosError> {
         self.taken.store(false, Ordering::SeqCst);
         match self.ours.swap(false, Ordering::SeqCst) {
@@ -248,8 +250,8 @@ impl RpcLink {
         )
     }
 
-    /// Sends an arm somewhere, in degrees, and takes a little more of its weight; whether it has all that it takes. The
-    /// other arm is told again what it was told last.
+    /// Sends an arm to angles in degrees and raises its weight by a step; returns whether the weight is full. The
+    /// command repeats the other arm's last angles.
     pub(super) fn arm(&self, on: Subsystem, positions: &[f64]) -> Result<bool, RosError> {
         let Some((first, count)) = joints(on) else {
             return Ok(true);
@@ -277,13 +279,13 @@ impl RpcLink {
             cmd_type: 1,
             motor_cmd: told.motors.clone(),
         };
-        // Under the lock: one command is for both arms, and an older one must not be said after a newer one.
+        // Published under the lock: one command is for both arms, and an older one must not follow a newer one.
         self.commands.publish(command)?;
         drop(told);
         Ok(whole)
     }
 
-    /// Keeps an arm where it is, when it obeys us, and the head.
+    /// Holds an arm that obeys us, or the head, at its position.
     pub(super) fn hold(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
         match (on, positions) {
             (Subsystem::Gantry, [pan, tilt]) => self.rpc.send(api::ROTATE_HEAD, &head_body(*pan, *tilt)),
@@ -301,7 +303,7 @@ impl RpcLink {
     }
 }
 
-/// What ends everything, for a stop from nothing: walking first, then power, then what the robot does of its own.
+/// The requests of a stop without an instance: walking ends first, then power, then the robot's own routines.
 pub(super) fn stops(damp: bool) -> Vec<RpcReqMsg> {
     let mut stops = vec![request(api::MOVE, &move_body(&Velocity::default()), false).1];
     if damp {
@@ -332,7 +334,7 @@ impl BoosterK1 {
         self.remote.ask(control, || link.ask(api, body)).await
     }
 
-    /// Has the robot walk, unless it does.
+    /// Puts the robot into its walking mode, unless it is in it.
     pub(super) async fn walk_mode(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
         let mode = self.ask(link, control, api::GET_MODE, &Value::Null).await?;
         if mode["mode"] == WALKING {
@@ -343,7 +345,7 @@ impl BoosterK1 {
             .map(drop)
     }
 
-    /// Has the arms obey us.
+    /// Asks the robot to let the arms obey us.
     pub(super) async fn take_arms(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
         if !link.taken.load(Ordering::SeqCst) {
             link.ours.store(true, Ordering::SeqCst);
@@ -383,7 +385,7 @@ impl BoosterK1 {
         Ok(())
     }
 
-    /// Turns the head, which goes by itself.
+    /// Turns the head. The robot itself leads it there.
     pub(super) async fn head(
         &self,
         link: &RpcLink,
@@ -415,7 +417,7 @@ impl BoosterK1 {
             _ => Subsystem::RightArm,
         };
         let close = link.hands.closes(key, action);
-        // A whole number: the robot's parser knows no other.
+        // The robot's parser takes only whole numbers.
         let force = crate::adapter::johnny5::round(force.unwrap_or(0.5) * 1000.0);
         let body = json!({
             "motion_param": {"position": if close { 0 } else { 1000 }, "force": force, "speed": 500},

@@ -20,7 +20,7 @@ pub(in crate::adapter) struct TopicsLink {
     /// Joint angles in radians, by the robot's names.
     joints: Arc<Mutex<HashMap<String, f64>>>,
     last_word: LastWord,
-    /// Where arms and head were sent last.
+    /// The last commanded positions of arms and head.
     sent: Sent,
 }
 
@@ -58,7 +58,7 @@ impl TopicsLink {
         &self.sent
     }
 
-    /// The robot went away: where its parts are is worth nothing until it says so again.
+    /// Drops the positions of a robot that went away; it has to report them again.
     pub(super) fn left(&self) {
         self.sent.forget();
         self.joints.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -80,7 +80,7 @@ impl TopicsLink {
             .publish(&self.topics.velocity, RosMessage::Twist(twist))
     }
 
-    /// Sends an arm or the head somewhere, in degrees; an error where nothing on the robot hears it.
+    /// Sends an arm or the head to angles in degrees; fails where nothing on the robot hears it.
     pub(super) fn lead(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
         self.hears(on)?;
         self.positions(on, positions)
@@ -97,7 +97,7 @@ impl TopicsLink {
         }
     }
 
-    /// Says where an arm or the head should be, in degrees, whether it is heard or not.
+    /// Sends an arm or the head to angles in degrees, even where nothing hears it.
     pub(super) fn positions(&self, on: Subsystem, positions: &[f64]) -> Result<(), RosError> {
         let label = match on {
             Subsystem::Gantry => "head",
@@ -115,7 +115,7 @@ impl TopicsLink {
         }
     }
 
-    /// Who does not hear velocities cannot be stopped: everything waits for that.
+    /// A robot that does not hear velocities cannot be stopped, so every action waits for that.
     pub(super) fn is_there(&self) -> bool {
         self.backend.is_heard(&self.topics.velocity) && !self.last_word.is_silent()
     }
@@ -124,7 +124,8 @@ impl TopicsLink {
         self.backend.is_heard(&self.topics.velocity) && self.last_word.is_silent()
     }
 
-    /// What the robot says of an arm or the head, where its names are those of the model (`left_arm_elbow`) .
+    /// The measured angles of an arm or the head, where the robot names its joints as the model does
+    /// (`left_arm_elbow`).
     pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
         let joints = self.capabilities.joints(on)?;
         let known = self.joints.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
-//! Calibration: what the servos keep is read and checked, ends are measured, homes are made.
+//! Calibration: reads and checks the servos' settings, measures ends and sets homes.
 //!
-//! Owns what writes into the servos: only a limit that was measured and only where the configuration allows it. Read
-//! [`Johnny5::calibrate`].
+//! Owns every calibration value that is written into a servo: a measured limit or a home, and only where the
+//! configuration allows it. Read [`Johnny5::calibrate`].
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use super::servo::Servo;
 use super::settings::home_here;
 use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::resolve::CAREFUL;
 use crate::subsystem::Subsystem;
 
 impl Johnny5 {
@@ -55,7 +56,7 @@ impl Johnny5 {
     }
 
     /// # Errors
-    /// The configuration does not let calibration write.
+    /// The configuration does not allow calibration to write.
     pub(super) fn may_write(&self) -> Result<(), ActionError> {
         if self.capabilities.services.calibration_write {
             return Ok(());
@@ -75,7 +76,7 @@ impl Johnny5 {
                 value: servo.home.clamp(min, max),
             });
         }
-        self.go(&goals, 0.3, Blocked::Fails, control).await.map(drop)
+        self.go(&goals, CAREFUL, Blocked::Fails, control).await.map(drop)
     }
 
     pub(super) async fn calibrate_base(
@@ -104,7 +105,7 @@ impl Johnny5 {
                     ..Default::default()
                 };
                 let mut driven = self.drive(velocity, Duration::from_millis(600), control).await?;
-                // As the wheels measured it.
+                // The distance is the one that the wheels measured.
                 output = output.with(way, driven.data.shift_remove("measured").unwrap_or_default());
                 output.notes.extend(driven.notes);
             }

@@ -1,4 +1,4 @@
-//! The base: wheels on a lease.
+//! The base: its wheels turn on a lease.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use super::{Johnny5, tenth};
 use crate::action::{BusName, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Control};
 
-/// How long the wheels turn when they are not told to go on.
+/// How long the wheels turn without a renewed command.
 pub(super) const LEASE: Duration = Duration::from_millis(300);
-/// How often it is said.
+/// How often the command is renewed.
 const RENEW: Duration = Duration::from_millis(100);
 /// How long wheels may take to come to rest.
 const SETTLE: Duration = Duration::from_secs(1);
-/// A wheel that is read at no more than this stands, steps per second.
+/// A wheel at this speed or below stands, steps per second.
 const STANDS: i64 = 20;
 
 impl Johnny5 {
@@ -32,7 +32,7 @@ impl Johnny5 {
                 slower * 100.0
             )
         });
-        // As far, though not as fast.
+        // The base goes as far, and takes longer.
         let duration = duration.div_f64(slower);
         let bus = self.wheels_ready(control).await?;
         let ids = self.wheel_ids();
@@ -174,7 +174,7 @@ impl Johnny5 {
         Ok(bus)
     }
 
-    /// How fast the robot moves by its wheels' word.
+    /// The velocity of the robot from the measured speeds of its wheels.
     async fn measure(&self, bus: BusName, ids: &[u8], control: &Control) -> Result<Velocity, ActionError> {
         let asked = ids.to_vec();
         let found = self
@@ -202,7 +202,7 @@ impl Johnny5 {
     }
 }
 
-/// How far the base came, seen from where it started; a turn on the way is taken into account.
+/// The distance of the base from its start, with turns on the way taken into account.
 #[derive(Default)]
 struct Travelled {
     x: f64,

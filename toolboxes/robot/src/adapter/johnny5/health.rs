@@ -1,4 +1,4 @@
-//! What the servos say of themselves: who answers, how warm, how loaded.
+//! The state of the servos: which of them answer, and how warm and loaded they are.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::servo::{Health, ServoError};
 use crate::subsystem::Subsystem;
 
-/// Ids asked in one job of a scan: a stop waits for at most so many silent ones.
+/// How many ids one job of a scan asks. A stop waits for at most so many silent ones.
 const AT_ONCE: usize = 4;
-/// Above it a servo is called hot, degrees Celsius. Its own protection sets in at 70.
+/// Degrees Celsius above which a servo counts as hot. Its own protection sets in at 70.
 const HOT: i64 = 60;
 
 impl Johnny5 {
@@ -34,8 +34,8 @@ impl Johnny5 {
                 control.progress(f64::from(done) / 64.0, &format!("scanning bus {}", bus.as_str()));
             }
             let motors = self.layout.motors(*bus);
-            // The scan listens for 5 ms; an adapter with a latency timer needs longer, so those that should be there are
-            // asked again with all the time they may take.
+            // The scan listens for 5 ms. An adapter with a latency timer needs longer, so the silent servos of the
+            // layout are asked again with the full timeout.
             for id in motors
                 .iter()
                 .map(|motor| motor.id)
@@ -249,7 +249,7 @@ impl Johnny5 {
             .with("all_answer", silent.is_empty()))
     }
 
-    /// Moves each motor of a part a little and back; of a part that the robot lacks there is none.
+    /// Moves each motor of a part a little and back. A part that the robot lacks has no motors.
     async fn move_a_little(&self, part: Subsystem, control: &Control) -> Result<(), ActionError> {
         if part == Subsystem::Base && !self.layout.wheels.is_empty() {
             self.calibrate_base("wheel_test", control).await?;
@@ -287,7 +287,7 @@ impl Johnny5 {
             measured.insert(name.clone(), self.told(*bus, *id, health));
         }
         if troubles.is_empty() {
-            // The whole robot is all of its parts.
+            // A test of the whole robot tests each part.
             for part in on.each() {
                 self.move_a_little(part, control).await?;
             }

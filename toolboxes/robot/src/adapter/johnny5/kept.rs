@@ -1,7 +1,7 @@
-//! What the servos keep of their calibration, and what that leaves of the layout's ranges.
+//! The calibration that the servos keep, and the layout's ranges within it.
 //!
-//! Owns the rule that a servo is never sent beyond its own limits (registers 9 and 11), and never moved where its homing
-//! offset (31) is not the one of the calibration file that the layout was made from. Writes nothing.
+//! Owns the rule that a servo is never sent beyond its own limits (registers 9 and 11), and never moved where its
+//! homing offset (31) differs from the calibration file of the layout. Writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl Servo {
 }
 
 impl Johnny5 {
-    /// Reads what servos keep; those that do not answer are missing.
+    /// Reads the calibrations of servos. A servo that does not answer is missing.
     pub(super) async fn calibrations(
         &self,
         servos: &[&Servo],
@@ -53,17 +53,17 @@ impl Johnny5 {
         Ok(kept)
     }
 
-    /// How far a servo goes: the layout's range within its own limits.
+    /// The range of a servo: the layout's range within its own limits.
     pub(super) async fn range(&self, servo: &Servo, control: &Control) -> Result<(f64, f64), ActionError> {
         let kept = self.calibrations(&[servo], control).await?;
         match kept.get(&(servo.bus, servo.id)) {
             Some(kept) => usable(servo, *kept),
-            // What is asked of it next says that it does not answer.
+            // The next question to the servo reports that it does not answer.
             None => Ok((servo.min, servo.max)),
         }
     }
 
-    /// Refuses goals beyond the servos' own limits: a servo would go as far as its limit and say nothing.
+    /// Refuses goals beyond the servos' own limits: a servo would stop at its limit without an error.
     pub(super) async fn check_kept(&self, goals: &[Goal<'_>], control: &Control) -> Result<(), ActionError> {
         let servos: Vec<&Servo> = goals.iter().map(|goal| goal.servo).collect();
         let kept = self.calibrations(&servos, control).await?;
@@ -86,7 +86,7 @@ impl Johnny5 {
         Ok(())
     }
 
-    /// Reads what the servos of a part keep, and says what does not fit. Changes and moves nothing.
+    /// Reads the calibrations of a part's servos and reports what does not fit. Changes and moves nothing.
     pub(super) async fn check_calibration(
         &self,
         on: Subsystem,
@@ -119,7 +119,7 @@ impl Johnny5 {
         Ok(output.with("servos", told))
     }
 
-    /// Refuses where one of these joints has power: what is about to be done switches it off, and the joint falls.
+    /// Refuses where one of these joints has power: the step would switch it off, and the joint would fall.
     pub(super) async fn refuse_powered(
         &self,
         servos: &[&Servo],
@@ -174,14 +174,14 @@ fn usable(servo: &Servo, kept: Calibration) -> Result<(f64, f64), ActionError> {
     })
 }
 
-/// What is kept, for results.
+/// A calibration as results show it.
 pub(super) fn in_words(kept: Calibration) -> Value {
     json!({"min_position": kept.min, "max_position": kept.max, "homing_offset": kept.offset})
 }
 
 /// The homing offset that makes `present` read as `home`; `None` where it does not fit into the register.
 pub(super) fn offset_for(kept: Calibration, present: i64, home: i64) -> Option<i64> {
-    // A servo reads its horn less its offset.
+    // The position that a servo reports is that of its horn minus its offset.
     let turn = round(4096.0);
     let offset = (kept.offset + present - home + turn / 2).rem_euclid(turn) - turn / 2;
     (offset.abs() <= 2047).then_some(offset)

@@ -74,7 +74,7 @@ pub(super) fn load(layout: &mut Layout, arm: Subsystem, path: &Path) -> Result<(
         }
         let (low, high) = (exact(joint.range_min), exact(joint.range_max));
         servo.zero = match name {
-            // Closed is 0 in every layout.
+            // A closed gripper is at 0 in every layout.
             "gripper" if servo.scale > 0.0 => low,
             "gripper" => high,
             _ => f64::midpoint(low, high) - servo.scale * servo.middle,

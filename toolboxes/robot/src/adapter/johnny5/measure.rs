@@ -1,7 +1,7 @@
-//! Finding the ends of a joint's way with a gentle push.
+//! Finds the ends of a joint's way with a gentle push.
 //!
-//! Owns what counts as an end: a joint that stopped short of where it was sent and pressed there. One that stands at the
-//! end of its allowed range without pressing has felt nothing. Read [`Johnny5::measure_all`].
+//! Owns what counts as an end: the joint stopped before its goal and pressed there. A joint that stands at the end of
+//! its allowed range without pressing has met nothing. Read [`Johnny5::measure_all`].
 
 use serde_json::json;
 
@@ -11,13 +11,10 @@ use super::servo::Servo;
 use super::torque::with_torque_off;
 use super::{Johnny5, tenth};
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::resolve::{CAREFUL, SWEEP};
 use crate::subsystem::Subsystem;
 
-/// Of its largest speed: how fast an arm's joint looks for its ends.
-const ARM_SPEED: f64 = 0.3;
-/// And how fast what hits nothing but its own ends does.
-const SPEED: f64 = 0.5;
-/// Percent of the servo's torque above which it presses: half of what it is allowed while it is measured.
+/// Percent of the servo's torque above which it presses: half of its limit during a measurement.
 const PRESSES: f64 = USUAL_FORCE * 50.0;
 /// A limit is written so many steps before the end that was felt: about one degree.
 const MARGIN: i64 = 12;
@@ -28,7 +25,7 @@ const NARROWEST: i64 = 100;
 #[derive(Clone, Copy, Debug)]
 struct End {
     step: i64,
-    /// It pressed there.
+    /// The joint pressed there.
     felt: bool,
 }
 
@@ -47,14 +44,14 @@ impl Johnny5 {
         let mut notes = Vec::new();
         let mut measured = Vec::with_capacity(servos.len());
         for servo in servos {
-            let speed = if on.is_arm() { ARM_SPEED } else { SPEED };
+            let speed = if on.is_arm() { CAREFUL } else { SWEEP };
             let ends = self.ends_of(servo, speed, control).await?;
             let told = ends
                 .map(|end| json!({"at": tenth(servo.value(end.step)), "step": end.step, "felt": end.felt}));
             ranges.insert(servo.name.clone(), json!({"low": told[0], "high": told[1]}));
             measured.push((servo, ends));
         }
-        // When all of them have been measured: a measurement that fails changes nothing.
+        // Written after all measurements, so that a measurement that fails changes nothing.
         for (servo, ends) in measured.into_iter().filter(|_| write) {
             match self.write_ends(servo, ends, control).await? {
                 Ok(limits) => drop(written.insert(servo.name.clone(), limits)),
@@ -96,7 +93,7 @@ impl Johnny5 {
                 felt: moved.blocked && health.load_percent.abs() >= PRESSES,
             };
             self.remember(servo.bus, [(id, health.position)]);
-            // Away from what it presses on.
+            // The joint moves away from the thing that it presses on.
             self.go(&[Goal { servo, value: start }], speed, Blocked::Fails, control)
                 .await?;
         }
@@ -104,7 +101,7 @@ impl Johnny5 {
         Ok(ends)
     }
 
-    /// Gives the servos of a part their torque limit back, also after a measurement that was cancelled.
+    /// Restores the torque limit of a part's servos, also after a cancelled measurement.
     pub(super) async fn end_gentle(&self, on: Subsystem, control: &Control) -> Result<(), ActionError> {
         let mut gentle = self.known().gentle.clone();
         gentle.retain(|(bus, id), _| {
@@ -121,7 +118,7 @@ impl Johnny5 {
         Ok(())
     }
 
-    /// Writes the ends that were felt; what is there now, or why nothing was written.
+    /// Writes the ends that were felt. Returns the new limits, or why nothing was written.
     async fn write_ends(
         &self,
         servo: &Servo,

@@ -1,4 +1,4 @@
-//! Joints, lift, hitch and grippers: goals, and the waiting until they are reached.
+//! Joints, lift, hitch and grippers: sends goals and waits until they are reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::capability::Gripper;
 use crate::subsystem::Subsystem;
 
-/// Between two looks at where the servos are.
+/// The pause between two readings of the positions.
 const LOOK: Duration = Duration::from_millis(25);
 /// A servo is there when it is this close, in steps: about one degree.
 pub(super) const THERE: i64 = 12;
-/// And a loaded one that has come to rest is there when it is this close: about four degrees.
+/// A loaded servo at rest is there when it is this close: about four degrees.
 const NEARLY: i64 = 45;
 /// A servo that has not come closer for so long is blocked.
 const BLOCKED: Duration = Duration::from_millis(400);
-/// What a gripper and the hitch press with, of the servo's whole torque, by default.
+/// The fraction of the servo's torque with which a gripper and the hitch press by default.
 pub(super) const USUAL_FORCE: f64 = 0.5;
 
-/// One servo and where it goes, in degrees or millimetres.
+/// One servo and its goal in degrees or millimetres.
 #[derive(Clone, Copy)]
 pub(super) struct Goal<'a> {
     pub(super) servo: &'a Servo,
@@ -72,7 +72,7 @@ impl Johnny5 {
                 values.remove(&servo.id);
                 servos.retain(|other| other.id != servo.id);
             }
-            // Closed and open are words for a hand: as far as it goes.
+            // A hand opens and closes as far as its limits allow.
             if values.contains_key(&servo.id) && !self.is_missing(servo) {
                 let (min, max) = self.range(servo, control).await?;
                 values.entry(servo.id).and_modify(|to| *to = to.clamp(min, max));
@@ -156,10 +156,10 @@ impl Johnny5 {
         self.known().missing.contains(&(servo.bus, servo.id))
     }
 
-    /// Makes sure that a hand which was closed on something still holds it.
+    /// Checks that a hand that was closed on something still holds it.
     ///
     /// # Errors
-    /// It has closed further since.
+    /// The hand has closed further since then.
     pub(super) async fn still_holds(&self, on: Subsystem, control: &Control) -> Result<(), ActionError> {
         let Some((gripper, servo)) = self.hand(on) else {
             return Ok(());
@@ -176,7 +176,7 @@ impl Johnny5 {
         Err(ActionError::Refused(format!("{on} has lost what it held")))
     }
 
-    /// Opens or closes a hand. One that is to press with a force is to hold something.
+    /// Opens or closes a hand. A hand that closes with a force has to hold something.
     pub(super) async fn grip(
         &self,
         on: Subsystem,
@@ -346,7 +346,7 @@ impl Johnny5 {
         blocked: Blocked,
         control: &Control,
     ) -> Result<Moved, ActionError> {
-        // Before there is power on them.
+        // Checked before the servos get power.
         self.check_kept(goals, control).await?;
         let mut moved = Moved::default();
         let mut longest = Duration::ZERO;
@@ -429,7 +429,8 @@ impl Johnny5 {
                 for goal in goals.iter().filter(|goal| goal.servo.bus == bus) {
                     let servo = goal.servo;
                     let Some((steps, alarms)) = found.get(&servo.id).copied() else {
-                        // On a busy machine an answer may be late; a servo that is gone misses the next look, too.
+                        // On a busy machine an answer may be late; a servo that is gone does not answer the next
+                        // question either.
                         if !missed.insert((bus, servo.id)) {
                             return Err(self.broken(format!(
                                 "{} does not answer any more; where it answers at other times, raise johnny5.answer_ms",
@@ -483,7 +484,7 @@ impl Johnny5 {
                 }
                 (None, _) => {}
             }
-            // What is nearly there needs one more look, or comes to rest: a busy machine looks seldom.
+            // A servo that is nearly there gets one more look or comes to rest: a busy machine looks seldom.
             let short = waiting.iter().find(|(_, left, _)| *left > NEARLY);
             if let Some((goal, left, _)) = short
                 && missed.is_empty()
@@ -505,7 +506,7 @@ impl Johnny5 {
     }
 }
 
-/// Where a servo was seen last; at its goal where it was not.
+/// The last read position of a servo, or its goal where there is none.
 fn last_of(moved: &Moved, goal: &Goal<'_>) -> i64 {
     let last = moved.steps.get(&(goal.servo.bus, goal.servo.id)).copied();
     last.unwrap_or_else(|| goal.servo.steps(goal.value))

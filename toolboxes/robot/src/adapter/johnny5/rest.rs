@@ -1,4 +1,4 @@
-//! Coming to rest: of an instance, and from nothing.
+//! Brings the robot to rest, with an instance or without one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ impl Johnny5 {
         let deadline = Instant::now() + PATIENCE;
         let concerned: Vec<Subsystem> = subsystems.iter().flat_map(|one| one.each()).collect();
         let wheels_too = concerned.contains(&Subsystem::Base);
-        // Both are on their way before the first is waited for.
+        // Both stops are sent before the first is waited for.
         let mut stopping = Vec::new();
         for (name, bus) in &self.buses {
             let motors = self.layout.motors(*name);
@@ -93,20 +93,21 @@ fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], torque_off: bool) -> Resul
     if !torque_off {
         return hold(wire, joints);
     }
-    // No servo answers this instruction, so a servo that is missing does not delay it; twice, because it can be lost.
+    // No servo answers this instruction, so a missing servo does not delay it. It is sent twice, because it can be
+    // lost.
     let off: Vec<(u8, i64)> = all.iter().map(|id| (*id, 0)).collect();
     wire.write_each("torque_enable", &off)?;
     wire.write_each("torque_enable", &off)
 }
 
-/// Brings the robot to rest from nothing: wheels stand, then joints do what an emergency stop does.
+/// Brings the robot to rest without an instance: the wheels stop first, then the joints hold or let go.
 ///
 /// # Errors
 /// A bus could not be reached, with the reason; the others were stopped.
 pub fn safe_stop(name: &str, config: &Johnny5Config, estop: Option<Estop>) -> Result<(), ActionError> {
     let layout = &config.layout()?;
     let torque_off = self::estop(name, estop)? == Estop::TorqueOff;
-    // Side by side: a bus that is not there must not delay the other.
+    // In parallel: a missing bus must not delay the other.
     let stopped: Vec<Result<(), ServoError>> = std::thread::scope(|scope| {
         let stops = [BusName::Left, BusName::Right]
             .map(|bus| scope.spawn(move || stop_bus(bus, config, layout, torque_off)));

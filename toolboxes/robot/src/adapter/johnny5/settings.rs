@@ -1,4 +1,4 @@
-//! What a servo keeps when its power goes: its id, its limits, where its middle is.
+//! The settings that a servo keeps without power: its id, its limits and its homing offset.
 
 use serde_json::{Value, json};
 
@@ -154,7 +154,7 @@ pub(super) fn configure(wire: &mut Wire, id: u8, is_wheel: bool) -> Result<(), S
 pub(super) fn home_here(wire: &mut Wire, id: u8, home: i64) -> Result<Option<i64>, ServoError> {
     let present = wire.read(id, "present_position")?;
     let Some(kept) = wire.calibrations(&[id])?.remove(&id) else {
-        // It did not answer: asked alone, it says why.
+        // The servo did not answer. A question to it alone returns the reason.
         wire.read(id, "homing_offset")?;
         return Ok(None);
     };

@@ -1,4 +1,4 @@
-//! The torque of servos: on without a jump or a turn, held where they are, off for a while.
+//! Switches the torque of servos on without a jump or a turn, holds them, and takes it off for a while.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(super) const SLOWEST: u16 = 20;
 
 /// The register value of a servo that goes to positions.
 const POSITION: i64 = 0;
-/// And of one that turns at a speed until it is told another.
+/// The register value of a servo that turns at a speed.
 const VELOCITY: i64 = 1;
 
 /// Switches the torque of joints on, each at the position where it is, and returns these positions.
@@ -29,12 +29,12 @@ pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, Se
         match (on, positions.get(id)) {
             (Some(true), Some(_)) => {}
             (Some(false), Some(steps)) => {
-                // Its goal may be anywhere: without this it would jump there.
+                // The old goal may be anywhere, and the servo would jump there.
                 wire.go(&[(*id, *steps, SLOWEST)])?;
                 wire.write(*id, "torque_enable", 1)?;
             }
             _ => {
-                // It did not answer: asked alone, it says why.
+                // The servo did not answer. A question to it alone returns the reason.
                 let mode = wire.read(*id, "operating_mode")?;
                 wire.read(*id, "present_position")?;
                 if mode != POSITION {
@@ -46,11 +46,11 @@ pub(super) fn power(wire: &mut Wire, ids: &[u8]) -> Result<BTreeMap<u8, i64>, Se
     Ok(positions)
 }
 
-/// Stops servos where they are, with power: those whose torque is on.
+/// Stops the servos with torque at their present position.
 pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
     let mut powered = wire.modes(ids)?;
     powered.retain(|_, mode| mode.torque);
-    // Speed 0 stops what turns; to what goes to positions it means as fast as it can.
+    // Speed 0 stops a wheel; for a joint it means full speed.
     let (joints, turning): (Vec<u8>, Vec<u8>) = powered
         .keys()
         .copied()
@@ -67,7 +67,8 @@ pub(super) fn hold(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
 
 /// Puts wheels into velocity mode, at rest and with power.
 ///
-/// All are asked before the first is changed: where one is silent the others may be joints, on swapped ports.
+/// All wheels are asked before the first is changed: where one is silent, the ports may be swapped and the others be
+/// joints.
 pub(super) fn ready(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
     let mut modes = Vec::with_capacity(ids.len());
     for id in ids {
@@ -85,7 +86,7 @@ pub(super) fn ready(wire: &mut Wire, ids: &[u8]) -> Result<(), ServoError> {
     Ok(())
 }
 
-/// Runs `work`, which needs the torque off, and brings the torque back as it was, without a jump; a wheel stands then.
+/// Runs `work` with the torque off and restores the torque without a jump. A wheel stands afterwards.
 pub(super) fn with_torque_off<R>(
     wire: &mut Wire,
     id: u8,

@@ -1,4 +1,4 @@
-//! Moving one motor a little and back, to see that it does.
+//! Moves one motor a little and back, to see whether it works.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,9 @@ use super::servo::exact;
 use super::{Johnny5, tenth};
 use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::resolve::CAREFUL;
 
-/// A wheel turns so fast in a test, steps per second.
+/// The speed of a wheel in a test, steps per second.
 const TEST_SPEED: i64 = 300;
 
 impl Johnny5 {
@@ -41,7 +42,7 @@ impl Johnny5 {
             )));
         };
         let start = self.where_is(servo, control).await?;
-        // Away from an end that is too near.
+        // The joint turns the other way where an end is too near.
         let wanted = [start + angle, start - angle]
             .into_iter()
             .find(|to| (servo.min..=servo.max).contains(to));
@@ -55,14 +56,14 @@ impl Johnny5 {
             )));
         };
         let moved = self
-            .go(&[Goal { servo, value: wanted }], 0.3, Blocked::Fails, control)
+            .go(&[Goal { servo, value: wanted }], CAREFUL, Blocked::Fails, control)
             .await?;
         let reached = moved
             .steps
             .get(&(bus, id))
             .map_or(start, |steps| servo.value(*steps));
         let back = start.clamp(servo.min, servo.max);
-        self.go(&[Goal { servo, value: back }], 0.3, Blocked::Fails, control)
+        self.go(&[Goal { servo, value: back }], CAREFUL, Blocked::Fails, control)
             .await?;
         Ok(ActionOutput::said(format!(
             "{} turned {:.0} and back",
@@ -86,7 +87,7 @@ impl Johnny5 {
             let after = self
                 .ask(bus, control, move |wire| wire.read(id, "present_position"))
                 .await?;
-            // It counts to 4095 and goes on at 0; a test is far shorter than half a turn.
+            // The position goes from 4095 to 0. A test is far shorter than half a turn.
             let way = (after - before + 2048).rem_euclid(4096) - 2048;
             let way = exact(way.abs()) * 360.0 / 4096.0;
             if way > turned {

@@ -1,4 +1,4 @@
-//! What keeps the servos working: torque, recovery, doing without one. The larger parts of it are files of their own.
+//! Every step without a motion. Owns torque, recovery and degraded mode; the larger steps have files of their own.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -125,7 +125,7 @@ impl Johnny5 {
                     return ids.iter().try_for_each(|id| wire.write(*id, "torque_enable", 0));
                 }
                 power(wire, &joints)?;
-                // In their mode first: speed 0 means as fast as it can to a servo that goes to positions.
+                // The wheels get their mode first: speed 0 means full speed to a servo that goes to positions.
                 ready(wire, &wheels)?;
                 wheels.iter().try_for_each(|id| wire.write(*id, "goal_speed", 0))
             })
@@ -173,7 +173,7 @@ impl Johnny5 {
                 "has started anew"
             }
             Recovery::ResetError => {
-                // Its protection ends when the torque is switched off. That of a joint is off already.
+                // The servo's protection ends when its torque is switched off. A joint's torque is off already.
                 self.tell(bus, vec![id], control, move |wire| {
                     wire.write(id, "torque_enable", 0)
                 })
@@ -234,7 +234,7 @@ impl Johnny5 {
         let id = servo.id;
         let health = self.ask(servo.bus, control, move |wire| wire.health(id)).await?;
         let at = (servo.value(health.position) - servo.min) / (servo.max - servo.min) * 100.0;
-        // Closed on something: it presses, and it is not all the way closed.
+        // A hitch that holds something presses and is not fully closed.
         let holding = health.torque && !health.moving && at > 5.0 && at < 95.0;
         Ok(ActionOutput::said(if holding {
             "the hitch holds something"

@@ -33,7 +33,7 @@ impl Default for BaseSize {
     }
 }
 
-/// Where the wheels stand.
+/// The bearings of the wheels, and the size of the base.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wheels {
     /// Degrees counterclockwise from straight ahead.
@@ -53,8 +53,8 @@ impl Wheels {
         self.size = size;
     }
 
-    /// Steps per second of each wheel, and the fraction of the velocity that is: below 1 where a wheel would have to be
-    /// faster than its servo can, and all are slowed down together.
+    /// Steps per second of each wheel, and the fraction of the velocity that they reach. It is below 1 where a wheel
+    /// would have to be faster than its servo: then all wheels are slowed down together.
     pub(crate) fn speeds(&self, velocity: &Velocity) -> (Vec<i64>, f64) {
         let rims = self.bearings.iter().map(|bearing| {
             let (sin, cos) = bearing.to_radians().sin_cos();

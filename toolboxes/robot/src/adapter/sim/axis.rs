@@ -1,4 +1,4 @@
-//! Movement in closed form: where things are is computed from when they set out, not stepped.
+//! Movement in closed form: a position is computed from the time of the start, not stepped.
 //!
 //! Owns joints, lift and hitch ([`Axes`]) and the base ([`Odometry`]). Pure: time is an argument.
 
@@ -65,7 +65,7 @@ impl Axes {
         &self.limits
     }
 
-    /// Sets out; what `to` lacks stays where it is. Returns the seconds it takes.
+    /// Starts a movement and returns its seconds. An axis without a goal in `to` stays.
     pub(super) fn set_out(&mut self, now: f64, to: &[Option<f64>], speed: f64) -> f64 {
         let from = self.positions(now);
         let wanted = |index: usize| to.get(index).copied().flatten();
@@ -100,7 +100,7 @@ impl Axes {
     }
 }
 
-/// Where the base is, seen from where it was when the simulator was made.
+/// The place of the base, from its place at the simulator's start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Odometry {
     from: Place,

@@ -1,4 +1,4 @@
-//! What the configuration says of the simulated robot.
+//! The configuration of the simulated robot.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Movements in the simulated world: each sets out under its lock and is waited for on its clock.
+//! Movements in the simulated world: each starts under the world's lock and ends on the simulator's clock.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ impl Sim {
         self.leg(on, &to, speed, hold, begun, control).await
     }
 
-    /// Moves joints of a part, those that have somewhere to go, and waits for them.
+    /// Moves the joints of a part that have a goal, and waits for them.
     pub(super) async fn leg(
         &self,
         on: Subsystem,
@@ -183,7 +183,7 @@ impl Sim {
         };
         let holds = if open { None } else { self.world().in_reach(on) };
         let closed = if holds.is_some() {
-            // Around a thing as wide as a quarter of the opening.
+            // A thing is as wide as a quarter of the opening.
             gripper.closed + (gripper.open - gripper.closed) / 4.0
         } else {
             gripper.closed

@@ -1,6 +1,6 @@
 //! The people around a simulated robot.
 //!
-//! Owns whom it sees, hears and knows, and answers the recognition tools with it. Read [`People`].
+//! Owns the people it sees, hears and knows, and answers the recognition tools. Read [`People`].
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ fn near() -> f64 {
     1.5
 }
 
-/// Whom the robot sees and knows.
+/// The people that the robot sees and knows.
 #[derive(Debug)]
 pub(super) struct People {
     visible: Vec<Person>,

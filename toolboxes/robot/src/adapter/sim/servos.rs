@@ -1,7 +1,6 @@
-//! The servos of a simulated robot: what diagnostics and calibration find.
+//! The servos of a simulated robot, for diagnostics and calibration.
 //!
-//! Owns ids, torque, temperature, load and faults of each servo. Knows nothing of time but how long it has been
-//! moving. Read [`Servos`].
+//! Owns ids, torque, temperature, load and faults of each servo. Knows no time. Read [`Servos`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +24,7 @@ pub(super) struct Servo {
     pub(super) missing: bool,
     /// It is too warm.
     hot: bool,
-    /// It was told to be left alone.
+    /// Degraded mode leaves it alone.
     pub(super) ignored: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the simulated machine was told and when: a line of JSON for each command.
+//! The commands to the simulated machine with their times, a line of JSON each.
 //!
 //! Owns the file of the configuration's `trace`. For tests and for looking at a call afterwards. Read [`Trace`].
 
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Where commands are written; nowhere without a path.
+/// The file of commands, where the configuration has a path.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     file: Option<File>,

@@ -1,6 +1,6 @@
 //! Diagnostics and calibration of a simulated robot.
 //!
-//! Owns what is asked and done around the movements. Read [`Sim::upkeep`](super::Sim).
+//! Every step without a motion. Read [`Sim::upkeep`](super::Sim).
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,10 @@ use super::servos::{load, temperature};
 use super::{Begun, Fault, Sim, thousandth, world};
 use crate::action::{BusName, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::resolve::CAREFUL;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::tools::diagnostics::parse_servo;
-
-/// Of their largest speed, for tests and calibration.
-const CAREFUL: f64 = 0.3;
 
 impl Sim {
     pub(super) async fn upkeep(
@@ -313,7 +311,7 @@ impl Sim {
         Ok(ActionOutput::said(format!("{on} calibrated")).with("mode", mode))
     }
 
-    /// From end to end and back.
+    /// Moves from end to end and back.
     async fn sweep(&self, on: Subsystem, begun: &Begun, control: &Control) -> Result<(), ActionError> {
         let back = self.position(on);
         let limit = {
@@ -328,7 +326,7 @@ impl Sim {
         Ok(())
     }
 
-    /// Each joint a little, one after the other.
+    /// Moves each joint a little, one after the other.
     async fn try_joints(&self, on: Subsystem, begun: &Begun, control: &Control) -> Result<(), ActionError> {
         let joints = self.world().axes.get(&on).map_or(0, |axes| axes.limits().len());
         let back: Vec<Option<f64>> = {

@@ -56,7 +56,7 @@ pub(super) struct World {
     /// Without the servos that were given up.
     pub(super) go_on: bool,
     pub(super) hitched: Option<String>,
-    /// What each hand is at, by the arm's name.
+    /// The thing that each hand has reached, by the arm's name.
     pub(super) reached: BTreeMap<String, String>,
     pub(super) held: BTreeMap<Subsystem, String>,
     things: Vec<Thing>,
@@ -82,7 +82,7 @@ impl World {
                         max_speed: joint.max_speed,
                     })
                     .collect();
-                // A narrowed joint may exclude home: it begins at its nearest end.
+                // A narrowed range may exclude home. The joint begins at its nearest end.
                 let home = home
                     .iter()
                     .zip(&limits)
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// Leaves servos alone that were given up.
+    /// Removes the goals of servos that were given up.
     pub(super) fn heed_servos(&self, on: Subsystem, to: &[Option<f64>]) -> Vec<Option<f64>> {
         let mut to = to.to_vec();
         for (index, (_, servo)) in self.servos.of(on).enumerate() {
@@ -226,7 +226,7 @@ impl World {
         }
     }
 
-    /// What the hand could close around.
+    /// The thing that the hand can close around.
     pub(super) fn in_reach(&self, on: Subsystem) -> Option<String> {
         if let Some(held) = self.held.get(&on) {
             return Some(held.clone());
@@ -254,7 +254,7 @@ impl World {
             .find(|thing| thing.name.eq_ignore_ascii_case(name))
     }
 
-    /// Closes around what stands behind, or lets go.
+    /// Closes around the cart or charger behind the robot, or lets go.
     pub(super) fn hitch(&mut self, close: bool, dock: bool) -> Option<String> {
         self.hitched = match (close, dock) {
             (true, true) => self.charger.then(|| CHARGER.to_string()),

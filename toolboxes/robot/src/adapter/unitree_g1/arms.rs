@@ -1,7 +1,7 @@
 //! The G1's arms joint by joint, over `arm_sdk`, and its hands.
 //!
-//! Owns what the arms were told last and how much they are ours. One message tells both arms, so what moves one repeats
-//! the other's. The robot mixes our angles with its own controller's by the weight in joint 29.
+//! Owns the last command to the arms and its weight. One message commands both arms, so a command for one repeats the
+//! other's angles. The robot mixes our angles with its own controller's by the weight in joint 29.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ use crate::dds::{Participant, Publisher, radians};
 use crate::ros::RosError;
 use crate::subsystem::Subsystem;
 
-/// Between two commands: 50 a second, as the vendor's example.
+/// The pause between two commands: 50 a second, as in the vendor's example.
 pub(super) const STEP: Duration = Duration::from_millis(20);
 /// Joints of an arm.
 const ARM: usize = 7;
-/// The joint that is none: its angle is the weight.
+/// The joint number whose angle is the weight; no joint has it.
 const WEIGHT: usize = 29;
 /// Stiffness and damping, from the vendor's example.
 const STIFFNESS: f32 = 60.0;
@@ -34,40 +34,40 @@ pub(super) struct Arms {
     state: Latest<LowState>,
     told_to_close: Hands,
     told: Mutex<Told>,
-    /// How much of the weight is taken or given back with a command.
+    /// The change of the weight with a command.
     step: f32,
 }
 
-/// What became of leading an arm.
+/// The state after a command for an arm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Led {
-    /// The arms are wholly ours.
+    /// The weight is full.
     pub(super) whole: bool,
-    /// Commands that were said so far. One tells both arms, so this arm's angles may have been said for the other.
+    /// The number of commands so far. A command for the other arm has this arm's angles, too.
     pub(super) said: u64,
 }
 
 #[derive(Default)]
 struct Told {
-    /// Radians, by joint; nothing for an arm that was told nothing.
+    /// Radians by joint; `None` for an arm without a command.
     left: Option<[f32; ARM]>,
     right: Option<[f32; ARM]>,
-    /// Waist joints 12 to 14, which come with the arms: where they were when the arms were taken.
+    /// The angles of the waist joints 12 to 14 when the arms were taken. They are commanded with the arms.
     waist: [f32; 3],
     weight: f32,
-    /// When the last command was said, and how many there were.
+    /// The time of the last command, and the number of commands.
     last: Option<Instant>,
     said: u64,
-    /// The robot was away since: the weight may still hold, the angles may not.
+    /// The robot was away since then. The weight may still be in force, and the angles may be wrong.
     stale: bool,
-    /// Arms that were led anywhere.
+    /// Arms that were commanded since they were taken.
     led: Vec<Subsystem>,
     /// Arms that are at home and wait for the other.
     home: Vec<Subsystem>,
 }
 
 impl Told {
-    /// Nothing but how much was said.
+    /// Drops everything but the number of commands.
     fn forget(&mut self) {
         *self = Self {
             said: self.said,
@@ -75,10 +75,10 @@ impl Told {
         };
     }
 
-    /// Whether the next command is due. Both arms are led at the same time and one command is for both: 50 a second are
-    /// said, not 50 for each, and the weight changes with each command.
+    /// Whether the next command is due. Both arms may move at the same time, and one command is for both: 50 commands
+    /// a second are sent, not 50 for each arm. The weight changes with each command.
     fn is_due(&self) -> bool {
-        // A little early is in time: a sleep is never exact.
+        // A command may be a little early, because a sleep is never exact.
         self.last.is_none_or(|last| last.elapsed() >= STEP * 3 / 4)
     }
 }
@@ -112,7 +112,7 @@ impl Arms {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the robot says of an arm, in degrees.
+    /// The measured angles of an arm, in degrees.
     pub(super) fn measured(&self, on: Subsystem) -> Option<Vec<f64>> {
         let first = first(on)?;
         let state = self.state.lock();
@@ -122,7 +122,7 @@ impl Arms {
             .collect()
     }
 
-    /// What the robot says of motors: of an arm, of the legs and the waist (base), of all.
+    /// The values of motors: of an arm, of the legs and the waist (base), or of all.
     pub(super) fn status(&self, on: Subsystem, motor: Option<u8>) -> Map<String, Value> {
         let motors = match on {
             Subsystem::LeftArm => 15..22,
@@ -151,7 +151,7 @@ impl Arms {
             .collect()
     }
 
-    /// Whether the robot spoke and does not any more.
+    /// Whether the robot has stopped sending its state.
     pub(super) fn is_silent(&self) -> bool {
         self.state.is_silent()
     }
@@ -161,21 +161,21 @@ impl Arms {
         self.told().weight > 0.0
     }
 
-    /// The arms were let go and hang: the next command takes them from where they are.
+    /// Drops the command of arms that hang. The next command takes them from their present position.
     pub(super) fn forget(&self) {
         self.told().forget();
     }
 
-    /// The robot went away: where its arms are is worth nothing until it says so again.
+    /// Drops the positions of a robot that went away; it has to report them again.
     pub(super) fn left(&self) {
         *self.state.lock() = None;
         let mut told = self.told();
         told.stale = told.weight > 0.0;
     }
 
-    /// After the robot was away: keeps both arms where they are now. It may have been started anew, and would swing them
-    /// to where they were told to be before; after a gap in the network it may still hold our weight, which is kept.
-    /// False when it has not said where they are.
+    /// After the robot was away, commands both arms to their present positions: a restarted robot would swing them to
+    /// the old ones. The weight is kept, because it may still be in force after a gap in the network. Returns false
+    /// where the robot has not reported the positions.
     fn refresh(&self, told: &mut Told) -> bool {
         if !told.stale {
             return true;
@@ -190,13 +190,13 @@ impl Arms {
         true
     }
 
-    /// Tells an arm where to be, in degrees, and takes a little more of the weight.
+    /// Commands an arm to angles in degrees, and raises the weight by a step.
     pub(super) fn lead(&self, on: Subsystem, positions: &[f64]) -> Result<Led, RosError> {
         let here = |arm| self.measured(arm).map(|degrees| array(&degrees));
         let (left, right) = (here(Subsystem::LeftArm), here(Subsystem::RightArm));
         let mut told = self.told();
         if told.weight <= 0.0 {
-            // All of this is ours with the weight: without an angle and stiffness it would hang.
+            // The weight is for all of these joints. A joint without an angle and stiffness would hang.
             (told.left, told.right, told.waist) = (left, right, self.waist());
         }
         if !self.refresh(&mut told) {
@@ -223,14 +223,14 @@ impl Arms {
         })
     }
 
-    /// Stops arms where they are, when they obey us.
+    /// Holds arms that obey us at their positions.
     pub(super) fn hold(&self, concerned: &[Subsystem]) -> Result<(), RosError> {
         let here: Vec<(Subsystem, Vec<f64>)> = concerned
             .iter()
             .filter_map(|one| Some((*one, self.measured(*one)?)))
             .collect();
         let mut told = self.told();
-        // They were not led since the robot was away, and a robot that was started anew leads them itself.
+        // No command was sent since the robot was away, and a restarted robot leads its arms itself.
         if told.weight <= 0.0 || told.stale {
             return Ok(());
         }
@@ -246,7 +246,8 @@ impl Arms {
         self.send(&mut told)
     }
 
-    /// Whether the arms may be given back: this one is at home, and the other is or was never told anything.
+    /// Whether the arms may be given back, now that this one is at home: the other one is at home, too, or had no
+    /// command.
     pub(super) fn may_fade(&self, on: Subsystem) -> bool {
         let mut told = self.told();
         if !told.home.contains(&on) {
@@ -255,11 +256,11 @@ impl Arms {
         told.led.iter().all(|arm| told.home.contains(arm))
     }
 
-    /// Gives a little of the weight back; whether nothing is left.
+    /// Lowers the weight by a step, and returns whether none is left.
     pub(super) fn fade(&self) -> Result<bool, RosError> {
         let mut told = self.told();
         if !self.refresh(&mut told) {
-            // The robot is away and cannot take them; when it comes back it is told nothing of before.
+            // The robot is away and cannot take the arms. It gets no old command when it comes back.
             told.forget();
             return Ok(true);
         }
@@ -288,7 +289,7 @@ impl Arms {
 
     fn send(&self, told: &mut Told) -> Result<(), RosError> {
         let mut command = LowCmd {
-            // The robot's own kind, which it wants to hear back.
+            // The robot expects its own kind in every command.
             mode_machine: self.state.lock().as_ref().map_or(0, |state| state.mode_machine),
             ..LowCmd::default()
         };
@@ -317,7 +318,7 @@ impl Arms {
         self.commands.publish(command.sealed())
     }
 
-    /// Opens or closes a hand; whether it was told to close.
+    /// Opens or closes a hand, and returns whether it closes.
     pub(super) fn grip(&self, on: Subsystem, action: Grip) -> Result<bool, RosError> {
         let close = self.told_to_close.closes(on, action);
         self.told_to_close.told(on, close);
@@ -325,7 +326,7 @@ impl Arms {
         // The right hand is the left one's mirror image.
         let sign = if left { 1.0 } else { -1.0 };
         let motors = HAND.iter().enumerate().map(|(motor, angle)| MotorCmd {
-            // Motor number and "on", as the vendor packs them.
+            // The motor's number and the bit for "on", as the vendor packs them.
             mode: u8::try_from(motor).unwrap_or(0) | 0x10,
             q: if close { sign * angle } else { 0.0 },
             kp: 0.5,

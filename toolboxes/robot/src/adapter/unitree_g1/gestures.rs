@@ -1,7 +1,7 @@
 //! The G1's own arm actions: wave, clap and so on.
 //!
-//! The robot performs one at a time and answers when it is over; some are held up afterwards until the arms are released.
-//! Owns starting them, and releasing the arms whatever became of them. Read [`Gestures`].
+//! The robot performs one at a time and answers when it is over. Some keep the arms up until the arms are released.
+//! Owns starting the actions, and releasing the arms in every case. Read [`Gestures`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,12 @@ use crate::dds::asked::Asked;
 use crate::dds::unitree::{Rpc, api};
 use crate::ros::RosError;
 
-/// How long an action may take to be answered. By the vendor's example for `G1ArmActionClient` all take less than ten
+/// How long the answer to an action may take. By the vendor's example for `G1ArmActionClient` all take less than ten
 /// seconds.
 pub(super) const LONGEST: Duration = Duration::from_secs(12);
-/// The action that lets the arms go.
+/// The action that releases the arms.
 const RELEASE: i64 = 99;
-/// Between two tries to release the arms: the robot may refuse while an action is under way.
+/// The pause between two tries to release the arms: the robot may refuse during an action.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// The robot's service `arm`.
@@ -29,7 +29,7 @@ pub(super) struct Gestures {
     under_way: Arc<UnderWay>,
 }
 
-/// The newest action that was begun and whose arms were not released for sure.
+/// The newest action whose release was not confirmed.
 #[derive(Default)]
 struct UnderWay {
     last: AtomicU64,
@@ -41,7 +41,7 @@ impl UnderWay {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The arms were released after this action, or nothing more can be done about them.
+    /// Ends this action: the arms are released, or the last try is over.
     fn over(&self, number: Option<u64>) {
         let mut now = self.now();
         if *now == number {
@@ -80,18 +80,18 @@ impl Gestures {
         self.rpc.ask(api::ARM_ACTION, &release_body())
     }
 
-    /// Nothing is under way: the robot has said so, never heard of it, or was away.
+    /// Drops the action: the robot has confirmed its end, never began it, or was away.
     pub(super) fn forget(&self) {
         *self.under_way.now() = None;
     }
 
-    /// Releases the arms now, and again until the robot says that it has done so, another action was begun, or none can
-    /// be under way any more.
+    /// Releases the arms now, and again until the robot confirms it, another action is begun, or no action can run
+    /// any more.
     pub(super) fn insist(&self) -> Result<(), RosError> {
         let number = *self.under_way.now();
         let mut asked = self.release()?;
         let (rpc, under_way) = (self.rpc.clone(), Arc::clone(&self.under_way));
-        // It was said: where no task can be started it is not said again.
+        // The release is sent already. Where no task can be started it is not repeated.
         let _ = self.participant.start(move || async move {
             let end = Instant::now() + LONGEST;
             while let Err(error) = asked.answer().await {
@@ -111,12 +111,12 @@ impl Gestures {
     }
 }
 
-/// Both forms: the C++ SDK reads `action_id`, the Python SDK and older firmwares read `data`.
+/// The body has both keys: the C++ SDK uses `action_id`, the Python SDK and older firmwares use `data`.
 fn action_body(action: i64) -> Value {
     json!({"action_id": action, "data": action})
 }
 
-/// What releases the arms.
+/// The body of the request that releases the arms.
 pub(super) fn release_body() -> Value {
     action_body(RELEASE)
 }
