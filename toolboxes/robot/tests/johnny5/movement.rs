@@ -149,7 +149,8 @@ async fn the_base_drives_on_a_lease_and_ends_at_zero() {
         let output = run(&robot, Subsystem::Base, drive(x, y, turn, 500))
             .await
             .unwrap();
-        assert!(start.elapsed() >= Duration::from_millis(500));
+        let took = start.elapsed();
+        assert!(took >= Duration::from_millis(500));
         let frames = body.left.frames();
         for (id, sign) in (7..).zip(signs) {
             let speeds = words(&frames, id, r::GOAL_SPEED);
@@ -170,14 +171,16 @@ async fn the_base_drives_on_a_lease_and_ends_at_zero() {
         }
         assert!(!body.moves(), "{velocity:?}");
         let measured = &output.data["measured"];
-        let far = (
-            x.hypot(y) * 0.5,
-            measured["forward_m"]
-                .as_f64()
-                .unwrap()
-                .hypot(measured["left_m"].as_f64().unwrap()),
+        let far = measured["forward_m"]
+            .as_f64()
+            .unwrap()
+            .hypot(measured["left_m"].as_f64().unwrap());
+        // On a busy machine the stop comes later than 500 ms, and what was driven until then is measured, too.
+        let (least, most) = (x.hypot(y) * 0.5, x.hypot(y) * took.as_secs_f64());
+        assert!(
+            far > least - 0.02 && far < most + 0.02,
+            "{velocity:?} in {took:?}: {measured}"
         );
-        assert!((far.0 - far.1).abs() < 0.02, "{velocity:?}: {measured}");
     }
 }
 

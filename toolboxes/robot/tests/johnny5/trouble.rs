@@ -118,9 +118,12 @@ async fn a_pulled_cable_is_said_and_put_back() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             body.left.unplug();
+            std::future::pending::<()>().await;
         };
-        let (driven, ()) = tokio::join!(robot.execute(&base, &control), pull);
-        let error = driven.unwrap_err();
+        let error = tokio::select! {
+            driven = robot.execute(&base, &control) => driven.unwrap_err(),
+            () = pull => unreachable!("it never ends"),
+        };
         assert!(
             matches!(error, ActionError::NotConnected { .. }),
             "round {round}: {error:?}"

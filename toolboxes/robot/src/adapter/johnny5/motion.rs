@@ -416,6 +416,8 @@ impl Johnny5 {
         let mut closest: BTreeMap<(BusName, u8), (i64, Instant)> = BTreeMap::new();
         let mut missed: BTreeSet<(BusName, u8)> = BTreeSet::new();
         loop {
+            // A reading is judged by when it was asked for: on a busy machine it may be looked at much later.
+            let asked = Instant::now();
             let mut waiting = Vec::new();
             for bus in [BusName::Left, BusName::Right] {
                 let ids = ids_on(goals, bus);
@@ -455,11 +457,11 @@ impl Johnny5 {
                         )));
                     }
                     let left = (servo.steps(goal.value) - steps).abs();
-                    let best = closest.entry((bus, servo.id)).or_insert((left, Instant::now()));
+                    let best = closest.entry((bus, servo.id)).or_insert((left, asked));
                     if left < best.0 {
-                        *best = (left, Instant::now());
+                        *best = (left, asked);
                     }
-                    let rests = best.1.elapsed() >= BLOCKED;
+                    let rests = asked.duration_since(best.1) >= BLOCKED;
                     if !(still && left <= THERE || rests && left <= NEARLY) {
                         waiting.push((goal, left, rests));
                     }
@@ -488,7 +490,7 @@ impl Johnny5 {
             let short = waiting.iter().find(|(_, left, _)| *left > NEARLY);
             if let Some((goal, left, _)) = short
                 && missed.is_empty()
-                && start.elapsed() > limit
+                && asked.duration_since(start) > limit
             {
                 return Err(ActionError::Timeout {
                     robot: self.name.clone(),
