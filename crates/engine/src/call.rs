@@ -1,6 +1,7 @@
-//! A call while it is under way: who it is, how far it is, and how to end it.
+//! One call: its request, its progress, its control and its end.
 //!
-//! Read [`CallRequest`] for what goes in, [`CallEnd`] for what comes out, [`CallControl`] for what others can do to it.
+//! [`CallRequest`] is the input, [`CallEnd`] is the result, and [`CallControl`] lets other tasks watch and end the
+//! call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,143 +14,144 @@ use tokio_util::sync::CancellationToken;
 use super::latch::{Latch, StopRecord};
 use super::plan::{Plan, PlanError};
 
-/// Where a call's progress goes. Called from the call's own task, and with [`CallProgress::Update`] from any thread; must
-/// not block.
+/// Receives a call's progress. [`CallProgress::Update`] comes from any thread, everything else from the call's own
+/// task. Must not block.
 pub type CallObserver = Arc<dyn Fn(CallProgress<'_>) + Send + Sync>;
 
-/// How far a call is.
+/// One step of a call's progress.
 #[derive(Clone, Copy, Debug)]
 pub enum CallProgress<'a> {
-    /// It waits for its subsystems.
+    /// The call waits for its subsystems.
     Queued {
-        /// Calls ahead of it.
+        /// The number of calls ahead of it in the queue.
         ahead: usize,
     },
     /// A wave starts.
     Wave {
-        /// Counted from 1.
+        /// The wave's number, counted from 1.
         wave: usize,
-        /// How many there are.
+        /// The number of waves of the plan.
         waves: usize,
     },
-    /// An action was handed to the toolbox.
+    /// The engine is about to hand an action to the toolbox.
     ActionStarted {
-        /// Its id.
+        /// The action's id.
         action: &'a str,
-        /// Its wave.
+        /// The number of its wave, counted from 1.
         wave: usize,
-        /// How many waves there are.
+        /// The number of waves of the plan.
         waves: usize,
     },
     /// An action ended.
     ActionEnded {
-        /// Its id.
+        /// The action's id.
         action: &'a str,
-        /// How.
+        /// How the action ended.
         outcome: ovos_toolbox_wire::Outcome,
-        /// Its wave.
+        /// The number of its wave, counted from 1.
         wave: usize,
-        /// How many waves there are.
+        /// The number of waves of the plan.
         waves: usize,
     },
-    /// The toolbox says how far an action is.
+    /// The toolbox reports the progress of an action.
     Update {
-        /// Its id.
+        /// The action's id.
         action: &'a str,
-        /// What it says.
+        /// The toolbox's report.
         progress: &'a Progress,
-        /// Its wave.
+        /// The number of its wave, counted from 1.
         wave: usize,
-        /// How many waves there are.
+        /// The number of waves of the plan.
         waves: usize,
     },
 }
 
-/// What to call.
+/// The input of one call.
 pub struct CallRequest {
     /// Unique among the calls under way.
     pub call_id: String,
-    /// The toolbox.
+    /// The toolbox that owns the tool.
     pub toolbox_id: String,
-    /// The generation that runs it, as the lease names it.
+    /// The generation that runs the call, which is that of the lease; 0 while the call waits for one.
     pub generation: u64,
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
     /// The tool's effect.
     pub effect: Effect,
-    /// The tool's own timeout for each action.
+    /// The tool's own timeout for each action; `None` for the configured one.
     pub action_timeout: Option<Duration>,
-    /// Prepared and validated arguments.
+    /// The coerced and validated arguments.
     pub args: Object,
-    /// Session of the message, when it named one.
+    /// The session of the message, when it names one.
     pub session_id: Option<String>,
-    /// Language of the session.
+    /// The language of the session.
     pub lang: Option<String>,
-    /// Who asked.
+    /// The sender of the message.
     pub source: Option<String>,
-    /// Whether an operator asks.
+    /// Whether an operator sent the call.
     pub operator: bool,
     /// When the request was received; `timeout` counts from here.
     pub received: Instant,
-    /// The caller's own bound.
+    /// The caller's timeout for the whole call.
     pub timeout: Option<Duration>,
-    /// Where progress goes.
+    /// The receiver of progress.
     pub observer: Option<CallObserver>,
 }
 
-/// Why a call is to end before it is done.
+/// Why a call has to end before it is done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     /// `ovos.tools.cancel`, or the caller went away.
     #[error("cancelled by {by}")]
     Cancelled {
-        /// Who.
+        /// The client or the event that cancelled it.
         by: String,
     },
-    /// The caller's `timeout_ms` is over.
+    /// The caller's `timeout_ms` has passed.
     #[error("not done within its timeout of {} ms", limit.as_millis())]
     TimedOut {
-        /// The caller's bound.
+        /// The caller's timeout.
         limit: Duration,
     },
     /// The user said "stop".
     #[error("the user said stop")]
     UserStop,
-    /// The bus is away and motion was under way.
+    /// The bus was away for too long while motion was under way.
     #[error("the bus has been away for more than {} ms while motion was under way", limit.as_millis())]
     BusLost {
-        /// The configured bound.
+        /// The configured time (`on_bus_loss_ms`).
         limit: Duration,
     },
-    /// A safe call took its place.
+    /// A safe call took the call's subsystems.
     #[error("`{tool}` (call {call_id}) took its place")]
     Preempted {
-        /// The safe tool.
+        /// The safe tool's name.
         tool: String,
-        /// Its call.
+        /// The safe call's id.
         call_id: String,
     },
     /// An emergency stop.
     #[error("emergency stop {stop_id}: {reason}")]
     EmergencyStop {
-        /// Which.
+        /// The id of the stop.
         stop_id: String,
-        /// Who or what stopped it.
+        /// The source of the stop, as text for people.
         reason: String,
     },
-    /// Its toolbox is being replaced or removed.
+    /// The call's toolbox is being replaced or removed.
     #[error("toolbox `{toolbox_id}` was reloaded and the call did not end in time")]
     Reloaded {
-        /// Which.
+        /// The toolbox.
         toolbox_id: String,
     },
-    /// The service is going down.
+    /// The service is shutting down.
     #[error("the service is shutting down")]
     Shutdown,
 }
 
 impl Cause {
-    /// The stop that made an admission to this latch out of date.
+    /// The emergency stop that made an admission to this latch void. The stop may be lifted by now, and then the record
+    /// has a placeholder for its id.
     pub(crate) fn stopped(latch: &Latch) -> Self {
         let StopRecord { stop_id, reason } = latch.holder().unwrap_or_else(|| StopRecord {
             stop_id: "of a moment ago".to_owned(),
@@ -158,7 +160,7 @@ impl Cause {
         Self::EmergencyStop { stop_id, reason }
     }
 
-    /// Whether this ends `safe` actions too. Everything else lets them go on to their end state.
+    /// Whether this cause ends `safe` actions, too. Every other cause lets them go on to their end state.
     fn ends_safe_actions(&self) -> bool {
         self.weight() > Weight::Soft
     }
@@ -172,14 +174,14 @@ impl Cause {
     }
 }
 
-/// How much a cause ends; a heavier one replaces a lighter one.
+/// The strength of a cause; a stronger one replaces a weaker one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
-    /// Lets safe actions go on.
+    /// Ends all actions but safe ones.
     Soft,
-    /// Ends safe actions too.
+    /// Ends safe actions, too.
     Hard,
-    /// The same, and the answer says that the machine is stopped, whatever else was under way.
+    /// As `Hard`, and the call's outcome is `stopped` unless all of its actions completed.
     Emergency,
 }
 
@@ -189,85 +191,85 @@ pub enum Refusal {
     /// The toolbox is in emergency stop.
     #[error("toolbox `{toolbox_id}` is in emergency stop state since {}", stop.stop_id)]
     Latched {
-        /// Which.
+        /// The toolbox.
         toolbox_id: String,
-        /// What stopped it.
+        /// The stop that holds it.
         stop: StopRecord,
     },
-    /// The toolbox would not plan it.
+    /// The toolbox failed to plan the call.
     #[error("{0}")]
     PlanFailed(ovos_toolbox_wire::Failure),
-    /// The plan cannot be run.
+    /// The plan is not valid.
     #[error("{0}")]
     Plan(#[from] PlanError),
     /// The toolbox took too long to plan.
     #[error("toolbox `{toolbox_id}` did not plan `{tool}` within {} ms", limit.as_millis())]
     PlanTimeout {
-        /// Which toolbox.
+        /// The toolbox.
         toolbox_id: String,
-        /// Which tool.
+        /// The tool.
         tool: String,
-        /// How long it had.
+        /// The time that the toolbox had.
         limit: Duration,
     },
-    /// Its toolbox was still planning the calls ahead of it.
+    /// The toolbox was still planning the calls ahead of this one.
     #[error("toolbox `{toolbox_id}` has not planned the calls ahead of this one within {} ms", limit.as_millis())]
     TurnTooLong {
-        /// Which toolbox.
+        /// The toolbox.
         toolbox_id: String,
-        /// How long it waited.
+        /// The time that the call waited.
         limit: Duration,
     },
     /// Too many calls wait for subsystems.
     #[error("{} waits in line already ({limit}); in the way: {}", subsystems.join(", "), holders.join(", "))]
     QueueFull {
-        /// What it wanted.
+        /// The subsystems that the call needs.
         subsystems: Vec<String>,
-        /// How many may wait.
+        /// The number of calls that may wait.
         limit: usize,
-        /// Calls that hold or wait for it.
+        /// The calls that hold these subsystems or wait for them.
         holders: Vec<String>,
     },
     /// The subsystems did not become free in time.
     #[error("{} did not become free within {} ms; held by {}", subsystems.join(", "), limit.as_millis(), holders.join(", "))]
     WaitTooLong {
-        /// What it wanted.
+        /// The subsystems that the call needs.
         subsystems: Vec<String>,
-        /// How long it waited.
+        /// The time that the call waited.
         limit: Duration,
-        /// Calls that hold it.
+        /// The calls that hold these subsystems.
         holders: Vec<String>,
     },
-    /// Its toolbox had died before anything of the call got there; the next copy can run it.
+    /// The toolbox died before it received anything of the call, so the next generation can run it.
     #[error("{0}")]
     NeverBegun(Failure),
-    /// Where what moves is remembered does not answer.
+    /// The record of moving toolboxes was not written in time.
     #[error("the state folder does not answer within {} ms, and nothing moves that is not on record (service.state_dir)", limit.as_millis())]
     RecordTooLong {
-        /// How long it had.
+        /// The time that the record had.
         limit: Duration,
     },
-    /// What moves cannot be remembered.
+    /// The record of moving toolboxes cannot be written.
     #[error(
         "nothing moves that is not on record, and the record cannot be written (service.state_dir): {why}"
     )]
     NotRecorded {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The call was ended before it ran.
     #[error("{0}")]
     Ended(Cause),
-    /// A call of this id is under way.
+    /// Another call with this id is under way.
     #[error("call_id `{call_id}` is already in flight; use another one, or none")]
     DuplicateCallId {
-        /// The id.
+        /// The id of both calls.
         call_id: String,
     },
     /// Too many calls are under way.
     #[error("{limit} calls are in flight, which is the limit (service.max_calls); try again later")]
     TooManyCalls {
-        /// The limit.
+        /// The number of calls that may be under way.
         limit: usize,
     },
 }
@@ -279,32 +281,32 @@ pub enum CallEnd {
     Refused(Refusal),
     /// It ran.
     Ran {
-        /// One line an action.
+        /// One report line for each action.
         report: Report,
-        /// What is made of the report.
+        /// The tool's result, made from the report.
         verdict: Verdict,
-        /// What ended it early, if anything did.
+        /// What ended the call early, if anything did.
         cause: Option<Cause>,
     },
 }
 
-/// What is made of a report, and whether the toolbox or the engine made it.
+/// The result of a call that ran, and whether the toolbox or the engine made it from the report.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// By the toolbox, which sends it as its answer.
+    /// The toolbox made it, or failed to do so within the time limit. It is sent as the answer.
     Toolbox(Conclusion),
-    /// By the engine, because the toolbox leaves it to the service or could not say.
+    /// The engine made it, because the toolbox leaves the result to the service.
     Engine(Conclusion),
 }
 
-/// How far a call is, for status and cancel.
+/// The phase of a call, for status and cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Being planned.
+    /// The toolbox plans the call.
     Planning,
-    /// Waits for its subsystems.
+    /// The call waits for its subsystems.
     Queued,
-    /// Its actions run.
+    /// The call's actions run.
     Running,
 }
 
@@ -320,26 +322,26 @@ impl Phase {
     }
 }
 
-/// What others can see of a call and do to it.
+/// The handle by which other tasks watch a call and end it.
 #[derive(Debug)]
 pub struct CallControl {
-    /// Its id.
+    /// The call's id.
     pub call_id: String,
-    /// Its toolbox.
+    /// The call's toolbox.
     pub toolbox_id: String,
     generation: AtomicU64,
-    /// Its tool.
+    /// The call's tool.
     pub tool: String,
     /// The tool's effect.
     pub effect: Effect,
-    /// Its session, when the message named one.
+    /// The session of the message, when it names one.
     pub session_id: Option<String>,
-    /// When it was received.
+    /// When the request was received.
     pub received: Instant,
     state: Mutex<State>,
-    /// Ends everything but safe actions.
+    /// Ends all actions but safe ones.
     soft: CancellationToken,
-    /// Ends safe actions too.
+    /// Ends safe actions, too.
     hard: CancellationToken,
 }
 
@@ -370,8 +372,8 @@ impl CallControl {
         }
     }
 
-    /// Asks the call to end. The first cause stays, unless a later one ends safe actions and the first did not, or is
-    /// an emergency stop.
+    /// Asks the call to end. The first cause stays, unless a later one is stronger: one that ends safe actions replaces
+    /// one that does not, and an emergency stop replaces every other.
     pub fn end(&self, cause: Cause) {
         let ends_safe_actions = cause.ends_safe_actions();
         {
@@ -388,13 +390,13 @@ impl CallControl {
         self.soft.cancel();
     }
 
-    /// What asked it to end.
+    /// Why the call was asked to end.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         self.state.lock().cause.clone()
     }
 
-    /// The generation that runs it; 0 while it waits for one.
+    /// The generation that runs the call; 0 while the call waits for one.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
@@ -404,7 +406,7 @@ impl CallControl {
         self.generation.store(generation, Ordering::Relaxed);
     }
 
-    /// What ends it before it runs.
+    /// The token that ends the call before it runs.
     pub(crate) fn ended(&self) -> &CancellationToken {
         if self.effect == Effect::Safe {
             &self.hard
@@ -413,13 +415,13 @@ impl CallControl {
         }
     }
 
-    /// How far it is.
+    /// The phase of the call.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.state.lock().phase
     }
 
-    /// What it holds or waits for.
+    /// The subsystems that the call holds or waits for.
     #[must_use]
     pub fn subsystems(&self) -> Vec<String> {
         self.state.lock().subsystems.clone()

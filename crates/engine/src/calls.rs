@@ -1,6 +1,6 @@
-//! The calls under way, by id, and the last ones that ended.
+//! The table of calls: those under way, by id, and the last ones that ended.
 //!
-//! Read [`Calls`]. It bounds how many calls are in flight and makes call ids unique among them.
+//! It bounds the number of calls in flight and keeps call ids unique among them. Read [`Calls`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use parking_lot::Mutex;
 
 use super::call::{CallControl, Cause, Refusal};
 
-/// How many ended calls are remembered, so that cancelling one a moment too late says so.
+/// The number of ended call ids that are kept, so that a late cancel is answered with "already ended".
 const REMEMBERED: usize = 4096;
 
-/// How many marks are remembered one by one; older ones are kept as one that stands for every call.
+/// The number of marks that are kept. When there are more, the two oldest are merged into one for every session.
 const MARKS: usize = 64;
 
-/// Calls of some kind were ended at a moment: one that was received by then and comes here only later is ended too,
-/// because a stop overtakes what waits to be looked at.
+/// Calls of some kind were ended at a moment. A call that was received by then and enters the table only later is
+/// ended, too, because a stop overtakes requests that are still in a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     pub(crate) at: Instant,
     pub(crate) cause: Cause,
-    /// Only calls of this session.
+    /// Only calls of this session; `None` for calls of every session.
     pub(crate) session_id: Option<String>,
-    /// Only calls that move something.
+    /// Only calls of effect `motion`.
     pub(crate) motion: bool,
 }
 
@@ -37,14 +37,14 @@ impl Mark {
     }
 }
 
-/// What is known of a call id.
+/// What the engine knows of a call id.
 #[derive(Clone, Debug)]
 pub enum Known {
-    /// It is under way.
+    /// The call is under way.
     InFlight(Arc<CallControl>),
-    /// It has ended.
+    /// The call has ended.
     Ended,
-    /// It was never seen, or long ago.
+    /// The id was never seen, or its call ended too long ago.
     Unknown,
 }
 
@@ -56,7 +56,7 @@ struct Table {
     marks: VecDeque<Mark>,
 }
 
-/// The calls under way.
+/// The table of calls.
 #[derive(Debug)]
 pub(crate) struct Calls {
     table: Mutex<Table>,
@@ -71,7 +71,8 @@ impl Calls {
         }
     }
 
-    /// Enters a call, until the guard is dropped.
+    /// Enters a call into the table, until the guard is dropped. Only a `bounded` call is refused when the table is
+    /// full.
     pub(crate) fn enter(&self, control: Arc<CallControl>, bounded: bool) -> Result<Entered<'_>, Refusal> {
         let mut table = self.table.lock();
         if table.closed {
@@ -99,21 +100,21 @@ impl Calls {
         Ok(Entered { calls: self, call_id })
     }
 
-    /// Lets calls that the mark concerns not in any more.
+    /// Refuses the calls that the mark concerns from now on.
     pub(crate) fn mark(&self, mark: Mark) {
         let mut table = self.table.lock();
         if table.marks.len() == MARKS
             && let Some(oldest) = table.marks.pop_front()
             && let Some(next) = table.marks.front_mut()
         {
-            // What is this old and has still not come here is late enough to be ended by either.
+            // A call as old as these marks that has not entered yet is late enough to be ended by either of them.
             next.at = next.at.max(oldest.at);
             (next.session_id, next.motion) = (None, next.motion && oldest.motion);
         }
         table.marks.push_back(mark);
     }
 
-    /// Lets no more calls in, for ever.
+    /// Refuses every call from now on.
     pub(crate) fn close(&self) {
         self.table.lock().closed = true;
     }
@@ -139,7 +140,7 @@ impl Calls {
     }
 }
 
-/// A call that is under way; leaves the table when dropped, however its task ends.
+/// A call in the table. Dropping it takes the call out, however the call's task ends.
 #[derive(Debug)]
 pub(crate) struct Entered<'a> {
     calls: &'a Calls,

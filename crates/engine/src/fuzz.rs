@@ -1,4 +1,5 @@
-//! What has to hold for the plan of any graph of actions, drawn from bytes or read as JSON. Built for tests and fuzzing only.
+//! Properties of the plan of any action graph, which is generated from bytes or read as JSON. Built for tests and
+//! fuzzing only.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a finding panics")]
 
 use std::collections::BTreeSet;
@@ -8,7 +9,7 @@ use ovos_toolbox_wire::{Action, Effect};
 
 use crate::{Claim, Defaults, Plan, PlanError};
 
-/// Bytes to draw from; zeros when they are used up.
+/// The bytes that the input is generated from; zeros after the last one.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -34,11 +35,11 @@ const EFFECTS: [Effect; 6] = [
     Effect::Resume,
 ];
 
-/// More are not compared pair by pair.
+/// The largest plan whose actions are compared in pairs.
 const MOST: usize = 48;
 
-/// The same actions give the same plan; an action waits for what it depends on and for nothing else, and the actions of
-/// a wave that share something run in the order in which they were declared. What is refused is refused rightly.
+/// The same actions give the same plan. An action waits for its dependencies and for no other action, and the actions
+/// of a wave that share a subsystem run in the order of declaration. Every refusal has a true reason.
 pub fn plan(data: &[u8]) {
     let Some((&how, rest)) = data.split_first() else {
         return;
@@ -140,14 +141,15 @@ fn check(plan: &Plan, actions: &[Action]) {
     );
 }
 
-/// Who shares a subsystem waits, directly or through others; who waits directly shares one.
+/// An action waits, directly or through others, for every earlier one that shares a subsystem, and directly only for
+/// such.
 fn check_order(plan: &Plan, wave: &[usize]) {
     let claims: Vec<Claim> = plan
         .actions
         .iter()
         .map(|action| action.subsystems.iter().cloned().collect())
         .collect();
-    // A unit without a name is taken for the unit of names without a unit, which only makes actions wait.
+    // An empty unit name (`/arm`) counts as the unit of the names without a unit, which only makes actions wait longer.
     let named = |n: usize| {
         plan.actions[n]
             .subsystems

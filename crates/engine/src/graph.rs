@@ -1,7 +1,7 @@
-//! The action graph: who waits for whom.
+//! The action graph: which actions depend on which.
 //!
-//! Resolves ids and dependencies and finds the waves (longest path). Pure and linear in actions plus dependencies.
-//! Read [`ActionGraph::build`].
+//! Resolves ids and dependencies and computes the waves (longest path). Pure, and linear in the number of actions and
+//! dependencies. Read [`ActionGraph::build`].
 
 use std::collections::HashMap;
 
@@ -11,21 +11,23 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::plan::PlanError;
 
-/// A plan with more dependencies than this is refused: a name that stands for thousands of actions, named by thousands
-/// of others, would otherwise take all memory.
+/// The largest number of dependencies in a plan. A name that stands for thousands of actions, in the dependencies of
+/// thousands of others, would otherwise exhaust the memory.
 const MAX_EDGES: usize = 8_000_000;
 
-/// Actions as nodes (their index is their place in the plan), an edge from each dependency to what waits for it.
+/// The nodes are actions, numbered as in the plan; an edge goes from each dependency to the action that depends on it.
 #[derive(Debug)]
 pub(crate) struct ActionGraph {
     graph: DiGraph<(), (), u32>,
-    /// Unique, in the plan's order.
+    /// The ids of the actions, unique, in the plan's order.
     pub(crate) ids: Vec<String>,
 }
 
 impl ActionGraph {
+    /// Builds the graph and gives an id to each action that has none.
+    ///
     /// # Errors
-    /// A dependency that matches nothing, a duplicate id, too many actions or dependencies.
+    /// A dependency that matches nothing, a duplicate id, too many dependencies, or an action without id and name.
     pub(crate) fn build(actions: &[Action]) -> Result<Self, PlanError> {
         let ids = assign_ids(actions)?;
         let mut bearers: HashMap<&str, Bearers> = HashMap::with_capacity(actions.len());
@@ -72,7 +74,7 @@ impl ActionGraph {
         Ok(Self { graph, ids })
     }
 
-    /// What `action` waits for, in the plan's order, each once.
+    /// The dependencies of `action`, each once, in the plan's order.
     pub(crate) fn dependencies(&self, action: usize) -> Vec<usize> {
         let mut found: Vec<usize> = self
             .graph
@@ -87,7 +89,7 @@ impl ActionGraph {
     /// The wave of each action, counted from 1: one more than the largest wave of its dependencies.
     ///
     /// # Errors
-    /// A cycle, named in order.
+    /// A cycle, with its actions in order.
     pub(crate) fn waves(&self) -> Result<Vec<usize>, PlanError> {
         let count = self.graph.node_count();
         let mut waiting: Vec<usize> = (0..count)
@@ -119,8 +121,8 @@ impl ActionGraph {
         }
     }
 
-    /// A cycle among the nodes that still wait: each of those has a dependency that still waits, so following one from
-    /// any of them must come round.
+    /// A cycle among the nodes that still wait. Each of those has a dependency that waits, too, so a walk from
+    /// dependency to dependency must come to a node a second time.
     fn cycle(&self, waiting: &[usize]) -> Vec<String> {
         let mut path: Vec<usize> = Vec::new();
         let mut place: HashMap<usize, usize> = HashMap::new();
@@ -128,7 +130,8 @@ impl ActionGraph {
         while let Some(current) = node {
             if let Some(&from) = place.get(&current) {
                 let mut cycle: Vec<String> = path[from..].iter().map(|&n| self.ids[n].clone()).collect();
-                // Followed from what waits to what it waits for; told in the order in which they would run.
+                // The walk goes from an action to its dependency; the path is given in the order in which they would
+                // run.
                 cycle.reverse();
                 cycle.push(cycle[0].clone());
                 return cycle;
@@ -141,7 +144,7 @@ impl ActionGraph {
     }
 }
 
-/// Who bears a word: one action as its id, any number as their name.
+/// Maps an id or a name to its actions: at most one by its id, any number by their name.
 #[derive(Default)]
 struct Bearers {
     id: Option<u32>,

@@ -1,30 +1,31 @@
-//! The emergency-stop state of a toolbox, and the epoch that tells starts from before a stop from those after it.
+//! The emergency-stop state of a toolbox, and the epoch that separates starts before a stop from starts after it.
 //!
-//! Holds no clock, no toolbox and no file. `tests/interleavings.rs` explores its interleavings. Read [`Latch`].
+//! Holds no clock, no toolbox and no file. `tests/interleavings.rs` explores the interleavings of its methods. Read
+//! [`Latch`].
 
 use super::sync::{AtomicU64, Mutex, Ordering};
 
-/// What latched a toolbox.
+/// The emergency stop that latched a toolbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopRecord {
-    /// Names the stop; a resume must name it too.
+    /// The id of the stop, which a resume has to name.
     pub stop_id: String,
-    /// Who or what stopped it, for people.
+    /// The source of the stop, as text for people.
     pub reason: String,
 }
 
 /// Why a latch was not lifted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LiftError {
-    /// There is nothing to lift.
+    /// The toolbox is not in emergency stop.
     #[error("it is not in emergency stop state")]
     NotLatched,
-    /// Another stop holds it.
+    /// Another stop holds the latch.
     #[error("stop_id `{given}` is not the stop that holds it, which is `{current}`")]
     OtherStop {
-        /// The id that was given.
+        /// The id that the resume named.
         given: String,
-        /// The stop that holds it now.
+        /// The id of the stop that holds the latch.
         current: String,
     },
 }
@@ -40,12 +41,12 @@ pub enum LiftError {
 #[derive(Debug)]
 pub struct Latch {
     stop: Mutex<Option<StopRecord>>,
-    /// Raised by every stop, under the lock above; read without it before every start.
+    /// Raised by every stop while it holds the lock above; read without the lock before every start.
     epoch: AtomicU64,
 }
 
 impl Latch {
-    /// Open, or held by a stop from before the service started.
+    /// An open latch, or one that is held by a stop from before the service started.
     #[must_use]
     pub fn new(stop: Option<StopRecord>) -> Self {
         Self {
@@ -54,15 +55,15 @@ impl Latch {
         }
     }
 
-    /// Latches, and returns the epoch whose starts may still run: every older one is void from now on.
+    /// Latches, and returns the new epoch. Starts of every older epoch are void from now on.
     pub fn stop(&self, record: StopRecord) -> u64 {
         let mut stop = lock(&self.stop);
         *stop = Some(record);
-        // Under the lock, so that no call is admitted with the new epoch while the latch still looks open.
+        // While the lock is held, so that no call is admitted with the new epoch while the latch still looks open.
         self.epoch.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// The epoch for a call that moves or writes.
+    /// The epoch for a call of effect `motion` or `write`.
     ///
     /// # Errors
     /// The stop that holds the latch.
@@ -74,7 +75,7 @@ impl Latch {
         }
     }
 
-    /// The epoch for a call that works while latched.
+    /// The epoch for a call that works while the toolbox is latched.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
     }
@@ -100,7 +101,7 @@ impl Latch {
     /// Opens the latch, if `stop_id` still is the stop that holds it.
     ///
     /// # Errors
-    /// See [`LiftError`]; a newer stop is never lifted by an older id.
+    /// See [`LiftError`]. An older id never lifts a newer stop.
     pub fn lift(&self, stop_id: &str) -> Result<(), LiftError> {
         let mut stop = lock(&self.stop);
         Self::matches(&stop, stop_id)?;
@@ -121,7 +122,7 @@ impl Latch {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> impl std::ops::DerefMut<Target = T> + '_ {
-    // A poisoned lock means that a thread panicked inside one of the short sections above, none of which leaves the
-    // record half written; and a stop must work after a panic of all things.
+    // A poisoned lock means that a thread panicked inside one of the short sections above. None of them leaves the
+    // record half written, and a stop has to work even after a panic.
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,8 +1,8 @@
 //! The execution engine: turns a call into a graph of actions and runs it in waves.
 //!
 //! It runs against [`Toolbox`] and knows neither the bus nor plugins. A call goes through `plan` (graph and waves),
-//! `reserve` (subsystems), `run` (waves) and `report`; `stop` and the latch stand beside all of them.
-//! Read [`Engine::call`].
+//! `reserve` (subsystems), `run` (waves) and `report`; `stop` and `latch` act on all of these phases. Read
+//! [`Engine::call`].
 
 mod call;
 mod calls;
@@ -52,22 +52,22 @@ pub use subsystem::Claim;
 use toolbox::RunIds;
 pub use toolbox::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 
-/// The engine's bounds for one toolbox.
+/// The engine's limits for one toolbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Calls that may wait for subsystems.
+    /// The number of calls that may wait for subsystems.
     pub max_waiting: usize,
-    /// How long one may wait.
+    /// How long a call may wait for its subsystems, or for the calls ahead of it to be planned.
     pub max_wait: Duration,
-    /// How long a toolbox may take to plan, to conclude or to agree to a resume.
+    /// How long a toolbox may take to plan, to conclude, or to answer a resume.
     pub plan: Duration,
-    /// How long an action may take where nothing else says so.
+    /// The timeout of an action where neither the action nor the tool has one.
     pub default_timeout: Duration,
-    /// How long a toolbox has to report the end of an action after it was asked to end it.
+    /// How long the engine waits for the report of an action's end after it asked the toolbox to end the action.
     pub grace: Duration,
-    /// The same for an action that moves: a vehicle brakes for seconds.
+    /// The same for an action of effect `motion`: a vehicle brakes for seconds.
     pub settle: Duration,
-    /// How long a safe action may go on before its call is answered without it.
+    /// How long the engine waits for a safe action; then the action is reported as `abandoned`.
     pub safe_limit: Duration,
     /// How long a toolbox may take to confirm a halt.
     pub halt: Duration,
@@ -88,7 +88,7 @@ impl Default for Limits {
     }
 }
 
-/// Runs calls. One for the service; shared by everything that starts, ends or watches calls.
+/// Runs calls. The service has one engine, shared by every task that starts, ends or watches calls.
 pub struct Engine {
     calls: Calls,
     run_ids: RunIds,
@@ -97,15 +97,16 @@ pub struct Engine {
     motion: Motion,
 }
 
-/// What is kept of every toolbox that was ever there.
+/// The stations of all toolboxes that the engine has known since its start.
 struct Stations {
     by_id: BTreeMap<String, Arc<Station>>,
-    /// A stop that holds every toolbox, also those that come later. While it holds, no latch is lifted by itself.
+    /// A stop that holds every toolbox, including those that are attached later. While it holds, the latch of a single
+    /// toolbox is not lifted.
     everything: Option<StopRecord>,
 }
 
 impl Stations {
-    /// The station of a toolbox; a new one is latched where everything is.
+    /// The station of a toolbox. A new one is latched where one stop holds everything.
     fn of(&mut self, toolbox_id: &str, limits: Limits) -> Arc<Station> {
         let everything = &self.everything;
         let fresh = || Arc::new(Station::new(toolbox_id, Latch::new(everything.clone()), limits));
@@ -115,9 +116,10 @@ impl Stations {
 }
 
 impl Engine {
-    /// An engine without live toolboxes. `max_calls` bounds the calls in flight; `latched` are the stops that a previous
-    /// run of the service left behind: they hold those toolboxes before they are there, and a newer stop replaces them.
-    /// The one under `all` holds every toolbox that there will be, until [`Self::resume_all`].
+    /// An engine without live toolboxes. `max_calls` bounds the calls in flight. `latched` has the stops that a
+    /// previous run of the service left behind, by toolbox id: they hold those toolboxes before they are attached, and
+    /// a newer stop replaces them. The stop under `all` holds every toolbox, present and future, until
+    /// [`Self::resume_all`].
     #[must_use]
     pub fn new(max_calls: usize, mut latched: HashMap<String, StopRecord>) -> Self {
         let everything = latched.remove(ALL);
@@ -137,13 +139,13 @@ impl Engine {
         }
     }
 
-    /// Has it remembered which toolboxes move: a call that moves something starts once its record is there. Once, before
-    /// the first call.
+    /// Sets the watch that records which toolboxes move. From then on a call that moves something starts only when its
+    /// record is written. Must be called before the first call; later watches are ignored.
     pub fn watch_motion(&self, watch: Arc<dyn MotionWatch>) {
         self.motion.watch(watch);
     }
 
-    /// Whether a call that moves something is under way, and every change of it.
+    /// Whether a call that moves something is under way; the receiver is notified of changes.
     #[must_use]
     pub fn motion(&self) -> watch::Receiver<bool> {
         self.motion.any()
@@ -151,9 +153,9 @@ impl Engine {
 
     // --- toolboxes
 
-    /// Says which toolboxes are installed: those with a live copy, and those of which one is being started or restarted, or
-    /// was given up until a reload. A stop reaches these, and a name that is none of them stops all of them. The latch of
-    /// one that goes stays, and holds it again when it comes back.
+    /// Sets which toolboxes are installed: those with a live generation, those that are being started or restarted, and
+    /// those that were given up until a reload. A stop reaches all of these, and a stop of any other name stops all of
+    /// them. The latch of a removed toolbox stays and holds the toolbox again when it comes back.
     pub fn set_installed(&self, toolbox_ids: &BTreeSet<&str>) {
         let mut stations = self.stations.write();
         for toolbox_id in toolbox_ids {
@@ -164,27 +166,28 @@ impl Engine {
         }
     }
 
-    /// Makes a generation of a toolbox callable, also one that was drained. One that comes while its toolbox is in
-    /// emergency stop is halted at once.
+    /// Makes a generation of a toolbox callable, including one that was drained. A new generation is halted at once if
+    /// its toolbox is in emergency stop.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
         let station = self.stations.write().of(toolbox_id, limits);
         station.attach(generation, toolbox, limits);
     }
 
-    /// Says which tools a toolbox has, and which of them are forbidden: its plans are held to it. Before it is attached.
+    /// Sets the tools of a toolbox and which of them are forbidden; the toolbox's plans are checked against them. Must
+    /// be called before the toolbox is attached.
     pub fn set_step_tools(&self, toolbox_id: &str, tools: StepTools) {
         let station = self.stations.write().of(toolbox_id, Limits::default());
         station.set_step_tools(tools);
     }
 
-    /// Holds a generation for a call; `None` when it takes no new calls (any more).
+    /// Holds a generation for a call; `None` when the generation is unknown or takes no new calls.
     #[must_use]
     pub fn lease(&self, toolbox_id: &str, generation: u64) -> Option<Lease> {
         self.station(toolbox_id)?.lease(generation)
     }
 
-    /// Takes no new calls for a generation and waits until it has none: for `limit`, then its calls are ended and waited
-    /// for once more.
+    /// Refuses new calls for a generation and waits for its calls to end. After `limit` it ends them and waits once
+    /// more, for at most `settle + grace + 2 * halt + 2 * plan` of the toolbox's [`Limits`].
     ///
     /// # Cancel safety
     /// Dropped early, the generation still takes no new calls; [`Self::attach`] undoes that.
@@ -212,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// Forgets a closed generation. The latch stays.
+    /// Removes a closed generation. The latch stays.
     pub fn detach(&self, toolbox_id: &str, generation: u64) {
         if let Some(station) = self.station(toolbox_id) {
             station.detach(generation);
@@ -224,9 +227,9 @@ impl Engine {
     /// Runs a call to its end. Tools of effect `stop` and `resume` do not come here; see [`Self::stop`].
     ///
     /// # Cancel safety
-    /// Dropped early, the actions under way are cancelled, what they move is halted, and the call leaves the tables and
-    /// gives its subsystems back; the machine is not waited for and the end is not told. End it through
-    /// [`CallControl::end`] instead.
+    /// Dropped early, the running actions are cancelled, the subsystems that they move are halted, and the call leaves
+    /// the table and releases its subsystems. The engine does not wait for the machine and reports no end. End the call
+    /// through [`CallControl::end`] instead.
     pub async fn call(&self, lease: &Lease, request: CallRequest) -> CallEnd {
         match self.enter(&request) {
             Ok(place) => self.call_at(place, lease, request).await,
@@ -234,19 +237,20 @@ impl Engine {
         }
     }
 
-    /// Makes a call known before there is a generation to run it (`request.generation` is 0 then, and `args` do not
-    /// matter): from here on it counts, and what ends calls ends it.
+    /// Enters a call into the table before there is a generation to run it (`request.generation` is 0 then, and `args`
+    /// are not read). From now on the call counts as in flight and can be ended.
     ///
     /// # Errors
-    /// Why it cannot be under way at all.
+    /// The service is shutting down, a user stop or a bus loss has ended the call already, its id is in use, or too
+    /// many calls are in flight.
     pub fn enter(&self, request: &CallRequest) -> Result<Place<'_>, Refusal> {
         let control = Arc::new(CallControl::new(request));
-        // What brings the machine to safety is not turned away because others keep the service busy.
+        // A safe call is admitted even when the service is at its limit.
         let entered = self
             .calls
             .enter(control.clone(), request.effect != Effect::Safe)?;
         let deadline = request.timeout.and_then(|limit| {
-            // One beyond the end of the clock is none.
+            // A deadline that the clock cannot represent counts as none.
             Some((limit, request.received.checked_add(limit)?.into()))
         });
         Ok(Place {
@@ -256,7 +260,7 @@ impl Engine {
         })
     }
 
-    /// As [`Self::call`], for a call that was entered already.
+    /// As [`Self::call`], for a call that [`Self::enter`] has entered.
     ///
     /// # Cancel safety
     /// As [`Self::call`].
@@ -270,7 +274,7 @@ impl Engine {
         let mut work = std::pin::pin!(self.work(lease, request, &control));
         let end = match deadline {
             None => work.await,
-            // The time first: a call whose time was up before it came here starts nothing.
+            // The deadline is checked first: a call whose time is up on arrival starts nothing.
             Some((limit, deadline)) => tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(deadline) => {
@@ -284,13 +288,13 @@ impl Engine {
         end.unwrap_or_else(CallEnd::Refused)
     }
 
-    /// The checked plan of a call, without running anything.
+    /// Plans a call and checks the plan, without running anything.
     ///
     /// # Errors
-    /// What would refuse the call before its first action.
+    /// The toolbox failed or took too long, or the plan is not valid.
     ///
     /// # Cancel safety
-    /// Nothing has happened when it is dropped.
+    /// Safe: it changes nothing in the engine.
     pub async fn plan(&self, lease: &Lease, request: &CallRequest) -> Result<Plan, Refusal> {
         let limits = lease.station().limits();
         let planned = timeout(limits.plan, lease.toolbox().plan(&request.tool, &request.args)).await;
@@ -342,7 +346,7 @@ impl Engine {
         let planned = {
             let ended = control.ended();
             let planned = async {
-                // A read reserves nothing, and a safe call waits for no other call.
+                // A read call reserves nothing, and a safe call waits for no other call to be planned.
                 let turn = if needs_open_latch {
                     let limit = station.limits().max_wait;
                     let turn = timeout(limit, station.turn.lock()).await;
@@ -377,7 +381,7 @@ impl Engine {
             None => None,
         };
         let moving = plan.moves().then(|| self.motion.begin(&station.toolbox_id));
-        // What brings the machine to safety does not wait for a disk.
+        // A safe call does not wait for the disk.
         if moving.is_some() && request.effect != Effect::Safe {
             tokio::select! {
                 biased;
@@ -410,7 +414,7 @@ impl Engine {
         drop(moving);
         drop(reserved);
         let report = ran.map_err(Refusal::NeverBegun)?;
-        // What comes while the toolbox makes an answer of the report has ended nothing.
+        // The cause is read now: a cancel that comes while the toolbox concludes did not end any action.
         let cause = control.cause();
         let verdict = self.conclude(lease, &request.tool, &request.args, &report).await;
         Ok(CallEnd::Ran {
@@ -420,10 +424,10 @@ impl Engine {
         })
     }
 
-    /// What the toolbox makes of a report, or the engine in its place.
+    /// The toolbox's result for a report, or the engine's where the toolbox leaves it to the service.
     ///
     /// # Cancel safety
-    /// Nothing but the answer is lost when it is dropped.
+    /// Dropped early, only the result is lost.
     pub async fn conclude(&self, lease: &Lease, tool: &str, args: &Object, report: &Report) -> Verdict {
         let limit = lease.station().limits().plan;
         match timeout(limit, lease.toolbox().conclude(tool, args, report)).await {
@@ -441,7 +445,7 @@ impl Engine {
         }
     }
 
-    /// What is known of a call id.
+    /// What the engine knows of a call id.
     #[must_use]
     pub fn find(&self, call_id: &str) -> Known {
         self.calls.find(call_id)
@@ -453,19 +457,20 @@ impl Engine {
         self.calls.in_flight()
     }
 
-    /// How many calls are under way.
+    /// The number of calls under way.
     #[must_use]
     pub fn calls_in_flight(&self) -> usize {
         self.calls.len()
     }
 
-    /// The user says "stop" now; see [`Self::user_stop_at`].
+    /// As [`Self::user_stop_at`], for a user who says "stop" now.
     pub fn user_stop(&self, session_id: Option<&str>) -> usize {
         self.user_stop_at(session_id, tokio::time::Instant::now().into_std())
     }
 
-    /// The user said "stop" at a moment: ends the calls of that session, or all of them when it is `None`, that were
-    /// received by then, also those that have not come here yet. Returns how many of them were under way.
+    /// Ends the calls that were received by the moment at which the user said "stop", including those that have not
+    /// entered the table yet: the calls of the given session, or all calls when it is `None`. Safe actions go on.
+    /// Returns the number of those calls that were under way.
     pub fn user_stop_at(&self, session_id: Option<&str>, at: Instant) -> usize {
         self.end_marked(Mark {
             at,
@@ -475,7 +480,7 @@ impl Engine {
         })
     }
 
-    /// The bus has been away for `limit`: ends the calls that move something. Returns how many.
+    /// Ends the calls of effect `motion`, because the bus has been away for `limit`. Returns their number.
     pub fn bus_lost(&self, limit: Duration) -> usize {
         self.end_marked(Mark {
             at: tokio::time::Instant::now().into_std(),
@@ -485,21 +490,21 @@ impl Engine {
         })
     }
 
-    /// Ends every call and takes no more, because the service is going down.
+    /// Ends every call and refuses new ones, because the service is shutting down.
     pub fn shut_down(&self) {
         self.calls.close();
         self.end_all(&Cause::Shutdown, |_| true);
     }
 
-    /// Ends what a mark concerns, now and when it comes.
+    /// Ends the calls that a mark concerns: those under way, and those that enter the table later.
     fn end_marked(&self, mark: Mark) -> usize {
-        // First the mark: what enters after it is refused, what entered before it is found.
+        // The mark comes first: a call that enters after it is refused, and one that entered before it is found below.
         self.calls.mark(mark.clone());
         self.end_all(&mark.cause, |call| mark.concerns(call))
     }
 
-    /// Ends calls, those that wait first: otherwise one that ends would hand its subsystems to one that is about to, and
-    /// that one would move for a moment. Returns how many.
+    /// Ends calls, waiting ones first. Otherwise a running call that ends would release its subsystems to a waiting
+    /// call that is about to be ended, and that one would move for a moment. Returns their number.
     fn end_all(&self, cause: &Cause, concerned: impl Fn(&CallControl) -> bool) -> usize {
         let mut calls = self.calls.in_flight();
         calls.retain(|call| concerned(call));
@@ -513,8 +518,8 @@ impl Engine {
 
     // --- latches
 
-    /// Every toolbox that is in emergency stop, also those that are not installed at the moment; `all` where one stop
-    /// holds everything. This is what has to outlive the service.
+    /// The stops of all latched toolboxes by toolbox id, including toolboxes that are not installed now; `all` where
+    /// one stop holds everything. The service has to keep them across its restart.
     #[must_use]
     pub fn latched(&self) -> BTreeMap<String, StopRecord> {
         let stations = self.stations.read();
@@ -538,7 +543,7 @@ impl Engine {
         self.stations.read().by_id.get(toolbox_id).cloned()
     }
 
-    /// The longest that one of the machines may take to come to rest.
+    /// The longest `settle` of all toolboxes: how long the slowest machine may take to come to rest.
     #[must_use]
     pub fn longest_settle(&self) -> Duration {
         let stations = self.stations();
@@ -551,7 +556,7 @@ impl Engine {
     }
 }
 
-/// A call's place in the tables, until it is dropped.
+/// A call's entry in the table, until it is dropped.
 #[derive(Debug)]
 pub struct Place<'a> {
     control: Arc<CallControl>,
@@ -560,18 +565,18 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Waits for something that the call needs before it can run.
+    /// Waits for a condition that the call needs before it can run.
     ///
     /// # Errors
     /// The call was ended meanwhile, or its time is up.
     ///
     /// # Cancel safety
-    /// As that of `needed`.
+    /// That of `needed`.
     pub async fn wait_for<T>(&self, needed: impl Future<Output = T>) -> Result<T, Refusal> {
         let control = &self.control;
         let late = async {
             match self.deadline {
-                // What brings the machine to safety is not ended by a timeout.
+                // A timeout does not end a safe call.
                 Some((limit, at)) if control.effect != Effect::Safe => {
                     tokio::time::sleep_until(at).await;
                     limit
@@ -588,7 +593,8 @@ impl Place<'_> {
     }
 }
 
-/// The plan of a tool whose toolbox has none for it. What moves without saying what it moves holds everything.
+/// The plan for a tool that its toolbox does not plan. The single action of a tool that moves something takes all
+/// subsystems, because nothing says which ones it moves.
 fn only_action(request: &CallRequest) -> Action {
     let moves = matches!(request.effect, Effect::Motion | Effect::Safe);
     let subsystems = if moves { vec![ALL.to_owned()] } else { Vec::new() };

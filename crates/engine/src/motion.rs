@@ -1,7 +1,7 @@
 //! Which toolboxes have calls under way that move something.
 //!
-//! Counts them, and has the [`MotionWatch`] record it before the first of them starts: the record outlives the service.
-//! Holds no clock and no file. Read [`MotionWatch`].
+//! Counts these calls, and lets a [`MotionWatch`] record their toolboxes before the first of them starts, because the
+//! record has to outlive the service. Holds no clock and no file. Read [`MotionWatch`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -14,16 +14,17 @@ use tokio::time::timeout;
 
 use super::call::Refusal;
 
-/// How long a call that moves something waits for the record of it.
+/// How long a call that moves something waits for its record.
 const RECORD: Duration = Duration::from_secs(1);
 
-/// Is told when a toolbox begins to move, and when it has come to rest.
+/// Records which toolboxes have a call under way that moves something.
 pub trait MotionWatch: Send + Sync {
-    /// The toolboxes that move, whenever these change: before the first start of a call that moves, and after its end.
-    /// Changes come one at a time and in order. Called where calls run: has to return at once.
+    /// Receives the ids of all moving toolboxes whenever they change: before the first start of a call that moves
+    /// something, and after the end of the last one. Changes come one at a time and in order. Called from the tasks of
+    /// calls, so it must return at once.
     fn changed(&self, moving: &[&str]);
 
-    /// Resolves when what was told last, or something newer, is remembered; the error says why it is not.
+    /// Resolves when the last change, or a newer one, is recorded. The error is the reason why it is not.
     fn recorded(&self) -> BoxFuture<'static, Result<(), String>>;
 }
 
@@ -36,17 +37,17 @@ pub(crate) struct Motion {
 }
 
 impl Motion {
-    /// The first watch stays.
+    /// Sets the watch; only the first one is kept.
     pub(crate) fn watch(&self, watch: Arc<dyn MotionWatch>) {
         _ = self.watch.set(watch);
     }
 
-    /// Whether anything moves, and every change of it.
+    /// Whether anything moves; the receiver is notified of changes.
     pub(crate) fn any(&self) -> watch::Receiver<bool> {
         self.any.subscribe()
     }
 
-    /// A call of this toolbox is about to move something, until the result is dropped.
+    /// Counts a call of this toolbox as moving, until the result is dropped.
     pub(crate) fn begin(&self, toolbox_id: &str) -> Moving<'_> {
         self.count(toolbox_id, |calls| calls + 1);
         Moving {
@@ -55,10 +56,11 @@ impl Motion {
         }
     }
 
-    /// Waits until what moves is remembered.
+    /// Waits until the present set of moving toolboxes is recorded.
     ///
     /// # Errors
-    /// It is not: then nothing may move, for after the end of the service nothing would say that it did.
+    /// The record was not written in time. Then nothing may move, because after a crash of the service nothing would
+    /// show that it did.
     ///
     /// # Cancel safety
     /// Safe.
@@ -93,7 +95,7 @@ impl Motion {
     }
 }
 
-/// A call that moves something.
+/// A call that counts as moving.
 pub(crate) struct Moving<'a> {
     motion: &'a Motion,
     toolbox_id: String,

@@ -1,4 +1,4 @@
-//! What a call is going to do, checked and in waves, before anything runs.
+//! The plan of a call: its actions, checked and sorted into waves before anything runs.
 //!
 //! Pure: the same actions always give the same plan. Read [`Plan::new`].
 
@@ -10,107 +10,108 @@ use ovos_toolbox_wire::{Action, Effect, Object};
 use super::graph::ActionGraph;
 use super::subsystem::{Claim, Scope, scope};
 
-/// More actions than any machine has use for; a bound so that a broken toolbox cannot take all memory.
+/// The largest number of actions in a plan, far above any real plan; it keeps a broken toolbox from exhausting the
+/// memory.
 pub(crate) const MAX_ACTIONS: usize = 2_000_000;
 
-/// Why a plan cannot be run.
+/// Why a plan is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// A plan has at least one action.
+    /// The plan has no action.
     #[error("the plan has no action: a toolbox returns at least one, or no plan at all")]
     Empty,
-    /// An action has neither id nor name.
+    /// An action has neither an id nor a name.
     #[error("action number {} has no name", index + 1)]
     Unnamed {
-        /// Its place in the plan.
+        /// The action's index in the plan.
         index: usize,
     },
-    /// Two actions have one id.
+    /// Two actions have the same id.
     #[error("actions number {} and {} both have the id `{id}`: ids are unique in a plan", first + 1, second + 1)]
     DuplicateId {
-        /// The id.
+        /// The id of both.
         id: String,
-        /// Place of the first one.
+        /// The index of the first action.
         first: usize,
-        /// Place of the second one.
+        /// The index of the second action.
         second: usize,
     },
-    /// A dependency names nothing.
+    /// A dependency is neither an id nor a name of the plan.
     #[error(
         "action `{action}` depends on `{dependency}`, which is neither an id nor a name of this plan; it has: {}",
         known.join(", ")
     )]
     UnknownDependency {
-        /// Who depends.
+        /// The id of the action that depends.
         action: String,
-        /// On what.
+        /// The dependency.
         dependency: String,
         /// Ids and names of the plan, sorted, at most twenty.
         known: Vec<String>,
     },
-    /// The actions wait for each other.
+    /// The dependencies form a cycle.
     #[error("the dependencies form a cycle: {}", path.join(" -> "))]
     Cycle {
-        /// In the order in which they would run; the first one again at the end.
+        /// The ids in the order in which the actions would run, with the first one again at the end.
         path: Vec<String>,
     },
-    /// An action does more to the world than its tool declares.
+    /// An action has an effect that its tool's effect does not allow.
     #[error("action `{action}` has the effect `{effect}`, but its tool declares `{tool}`")]
     Effect {
-        /// The action.
+        /// The action's id.
         action: String,
-        /// Its effect.
+        /// The action's effect.
         effect: Effect,
         /// The tool's effect.
         tool: Effect,
     },
-    /// A step is a tool that the configuration forbids.
+    /// An action is a tool that the configuration forbids.
     #[error("step `{step}` of the plan is the tool `{tool}`, which the configuration forbids (`{key}`)")]
     Forbidden {
-        /// The action.
+        /// The action's id.
         step: String,
-        /// The tool that it is.
+        /// The tool's name.
         tool: String,
-        /// The key that forbids it.
+        /// The key of the configuration that forbids the tool.
         key: String,
     },
-    /// A step is a tool that does more to the world than the plan says.
+    /// An action is a tool with an effect that the action's effect does not allow.
     #[error(
         "step `{step}` of the plan has the effect `{effect}`, but it is the tool `{tool}`, whose effect is `{of_tool}`"
     )]
     StepEffect {
-        /// The action.
+        /// The action's id.
         step: String,
-        /// Its effect in the plan.
+        /// The action's effect in the plan.
         effect: Effect,
-        /// The tool that it is.
+        /// The tool's name.
         tool: String,
-        /// That tool's effect.
+        /// The tool's effect.
         of_tool: Effect,
     },
-    /// Too much to plan.
+    /// The plan has too many actions or dependencies.
     #[error("the plan has more than {limit} {what}")]
     TooLarge {
-        /// Actions or dependencies.
+        /// `actions` or `dependencies`.
         what: &'static str,
-        /// How many are allowed.
+        /// The number that is allowed.
         limit: usize,
     },
 }
 
-/// A toolbox's tools by name, as they may be steps of its plans. An action is the tool that bears its name.
+/// The tools of a toolbox by name. An action with the name of a tool is checked as that tool.
 pub type StepTools = BTreeMap<String, StepTool>;
 
-/// What holds for a tool wherever it runs.
+/// The rules for a tool, wherever it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepTool {
-    /// What it does to the world.
+    /// The tool's effect.
     pub effect: Effect,
-    /// The key of the configuration that forbids it.
+    /// The key of the configuration that forbids it, if one does.
     pub forbidden_by: Option<String>,
 }
 
-/// What the engine assumes where an action does not say.
+/// The values for actions that do not set them.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults {
     /// The tool's effect.
@@ -119,40 +120,40 @@ pub struct Defaults {
     pub timeout: Duration,
 }
 
-/// One action of a plan, with everything resolved.
+/// One action of a plan, with ids, dependencies, effect and timeout resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedAction {
-    /// Unique in the plan.
+    /// The id, unique in the plan.
     pub id: String,
-    /// What is done.
+    /// The name by which the toolbox knows the action.
     pub name: String,
-    /// What it is done with.
+    /// The subsystems that the action uses.
     pub subsystems: Vec<String>,
-    /// Handed to the toolbox unchanged.
+    /// The parameters, which the toolbox gets unchanged.
     pub params: Object,
-    /// What it does to the world.
+    /// The action's effect.
     pub effect: Effect,
-    /// How long it may take.
+    /// The action's timeout.
     pub timeout: Duration,
-    /// Places of the actions whose outputs it receives.
+    /// The indexes of the actions whose outputs it receives.
     pub dependencies: Vec<usize>,
-    /// Counted from 1.
+    /// The number of its wave, counted from 1.
     pub wave: usize,
-    /// Places of the actions of the same wave that must end first, because they share a subsystem.
+    /// The indexes of the actions of the same wave that must end first, because they share a subsystem with it.
     pub after: Vec<usize>,
 }
 
 /// A checked plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// In the order in which the toolbox declared them.
+    /// The actions, in the order of declaration.
     pub actions: Vec<PlannedAction>,
-    /// Places of the actions of each wave, in the order of declaration.
+    /// The indexes of the actions of each wave, in the order of declaration.
     pub waves: Vec<Vec<usize>>,
 }
 
 impl Plan {
-    /// Whether any of its actions moves something.
+    /// Whether any action has the effect `motion` or `safe`.
     #[must_use]
     pub fn moves(&self) -> bool {
         let moves = |action: &PlannedAction| matches!(action.effect, Effect::Motion | Effect::Safe);
@@ -162,7 +163,7 @@ impl Plan {
     /// Checks `actions` and computes their waves.
     ///
     /// # Errors
-    /// Everything [`PlanError`] names; nothing has run by then.
+    /// [`PlanError`], except `Forbidden` and `StepEffect`, which [`Self::check_steps`] finds.
     pub fn new(actions: Vec<Action>, defaults: Defaults) -> Result<Self, PlanError> {
         if actions.is_empty() {
             return Err(PlanError::Empty);
@@ -211,8 +212,8 @@ impl Plan {
         })
     }
 
-    /// Checks the steps that are tools themselves: what may not be called may not be a step either, and a step does no
-    /// more than the plan says.
+    /// Checks the actions that are tools of the toolbox: a tool that may not be called may not be an action either, and
+    /// the tool's effect has to be allowed by the action's effect.
     ///
     /// # Errors
     /// [`PlanError::Forbidden`], [`PlanError::StepEffect`].
@@ -228,7 +229,7 @@ impl Plan {
                     key: key.clone(),
                 });
             }
-            // A plan that may move something may stop it, too.
+            // A plan that may move something may also stop it.
             let does = match tool.effect {
                 Effect::Stop => Effect::Safe,
                 effect => effect,
@@ -245,7 +246,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Every subsystem the plan touches.
+    /// All subsystems of the plan.
     #[must_use]
     pub fn claim(&self) -> Claim {
         let names: std::collections::HashSet<&str> = self
@@ -256,7 +257,7 @@ impl Plan {
         names.into_iter().collect()
     }
 
-    /// The longest the plan can take: the sum over its waves of the longest chain of timeouts inside each.
+    /// The longest time that the plan can take: the sum over its waves of the longest chain of timeouts in each.
     #[must_use]
     pub fn bound(&self) -> Duration {
         let mut end = vec![Duration::ZERO; self.actions.len()];
@@ -280,8 +281,8 @@ impl Plan {
     }
 }
 
-/// Whether a tool of effect `tool` may contain an action of effect `action`: a tool that declares less than it does
-/// would slip past the latch and the reservation.
+/// Whether a tool of effect `tool` may contain an action of effect `action`. A tool that declares less than its actions
+/// do would bypass the latch and the reservation.
 fn allows(tool: Effect, action: Effect) -> bool {
     use Effect::{Motion, Read, Resume, Safe, Stop, Write};
     match tool {
@@ -292,7 +293,7 @@ fn allows(tool: Effect, action: Effect) -> bool {
     }
 }
 
-/// Fills `after`: inside a wave, actions that share a subsystem run in the order of declaration.
+/// Fills `after`: in a wave, actions that share a subsystem run in the order of declaration.
 fn order_within(wave: &[usize], actions: &mut [PlannedAction]) {
     let mut order = Order::default();
     for &index in wave {
@@ -310,8 +311,8 @@ fn order_within(wave: &[usize], actions: &mut [PlannedAction]) {
     }
 }
 
-/// The last action of each subsystem so far. An action that holds a whole unit, or everything, takes the place of all
-/// that it waits for, so that every entry is waited for by a bounded number of actions and the work stays linear.
+/// The last action so far on each subsystem. An action on a whole unit, or on everything, replaces all entries that it
+/// waits for. So a bounded number of actions waits for each entry, and the work stays linear.
 #[derive(Default)]
 struct Order {
     everything: Option<usize>,

@@ -1,14 +1,15 @@
-//! What a report amounts to.
+//! The outcome and the result of a report.
 //!
-//! Pure. The only place that decides how a call as a whole ended, and what the answer is where a toolbox leaves that to
-//! the service.
+//! Pure. Only this module decides the outcome of a whole call, and the result where the toolbox leaves it to the
+//! service.
 
 use ovos_toolbox_wire::{ActionReport, CallOutcome, Conclusion, Failure, Object, Outcome, Report};
 use serde_json::Value;
 
 use super::call::Cause;
 
-/// How the call ended: completed if every action did; else what ended it; else the worst line.
+/// The outcome of the call: `completed` if every action is; otherwise by the cause that ended the call; without a
+/// cause, by the worst outcome of its actions.
 pub(crate) fn call_outcome(actions: &[ActionReport], cause: Option<&Cause>) -> CallOutcome {
     let any = |outcome| actions.iter().any(|line| line.outcome == outcome);
     if actions.iter().all(|line| line.outcome == Outcome::Completed) {
@@ -25,8 +26,8 @@ pub(crate) fn call_outcome(actions: &[ActionReport], cause: Option<&Cause>) -> C
     }
 }
 
-/// The answer of a toolbox without a `conclude`: the single action's output, or the outputs by action id; any outcome
-/// but completed is an error, which is the first line's that has one.
+/// The result for a toolbox without a `conclude`: the output of the single action, or the outputs by action id. When
+/// the call did not complete, the result is the error of the first action that neither completed nor was skipped.
 pub(crate) fn conclude(report: &Report) -> Conclusion {
     if report.outcome != CallOutcome::Completed {
         let worst = report

@@ -1,14 +1,14 @@
-//! Who holds which subsystems, and who waits for them.
+//! The table of subsystems: which call holds them, and which calls wait for them.
 //!
-//! A pure table: first come, first served; a waiting call is overtaken only by calls that share nothing with it or with
-//! anything ahead of it. It wakes no call itself: every change returns the calls that may go ahead now.
-//! Read [`Reservations`].
+//! A pure table: first come, first served. A waiting call is overtaken only by safe calls, and by calls that share
+//! nothing with it or with anything ahead of it. The table wakes no call itself: every change returns the calls that
+//! may go ahead now. Read [`Reservations`].
 
 use std::collections::VecDeque;
 
 use super::subsystem::Claim;
 
-/// Names a call inside the table.
+/// The number of a call in the table.
 pub type Ticket = u64;
 
 #[derive(Debug)]
@@ -18,14 +18,14 @@ struct Entry {
     safe: bool,
 }
 
-/// What a request for subsystems led to.
+/// The result of a request for subsystems.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// They are held now.
+    /// The call holds its subsystems now.
     Granted,
-    /// It waits; this many calls are ahead of it.
+    /// The call waits behind this many calls.
     Queued(usize),
-    /// The queue is full; these calls hold or wait for what it wants.
+    /// The queue is full; these calls hold the subsystems or wait for them.
     Refused(Vec<Ticket>),
 }
 
@@ -48,7 +48,7 @@ impl Reservations {
         }
     }
 
-    /// Lets at most `max_waiting` calls wait from now on; those that wait already stay.
+    /// Sets the number of calls that may wait; calls that wait already stay.
     pub fn bound(&mut self, max_waiting: usize) {
         self.max_waiting = max_waiting;
     }
@@ -71,8 +71,7 @@ impl Reservations {
         Request::Queued(self.queue.len() - 1)
     }
 
-    /// As [`Self::request`], for a call that brings the machine to safety: it goes ahead of everything that is not safe
-    /// itself and is never refused.
+    /// As [`Self::request`], for a safe call: it goes ahead of all calls that are not safe and is never refused.
     pub fn request_first(&mut self, ticket: Ticket, claim: Claim) -> Request {
         let place = self.queue.iter().take_while(|entry| entry.safe).count();
         let entry = Entry {
@@ -88,7 +87,7 @@ impl Reservations {
         Request::Queued(place)
     }
 
-    /// Gives up what `ticket` holds or waits for. Returns the calls that may go ahead now, in order.
+    /// Releases what `ticket` holds, or its place in the queue. Returns the calls that may go ahead now, in order.
     pub fn release(&mut self, ticket: Ticket) -> Vec<Ticket> {
         self.held.retain(|entry| entry.ticket != ticket);
         self.queue.retain(|entry| entry.ticket != ticket);
@@ -105,7 +104,7 @@ impl Reservations {
         granted
     }
 
-    /// The calls that hold something `claim` wants.
+    /// The calls that hold a subsystem that conflicts with `claim`.
     #[must_use]
     pub fn holders(&self, claim: &Claim) -> Vec<Ticket> {
         self.held
@@ -115,7 +114,7 @@ impl Reservations {
             .collect()
     }
 
-    /// The calls that wait for something `claim` wants.
+    /// The calls that wait for a subsystem that conflicts with `claim`.
     #[must_use]
     pub fn waiting_for(&self, claim: &Claim) -> Vec<Ticket> {
         self.queue
@@ -125,7 +124,7 @@ impl Reservations {
             .collect()
     }
 
-    /// How many calls wait.
+    /// The number of calls that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.len()
@@ -138,7 +137,7 @@ impl Reservations {
             .collect()
     }
 
-    /// Whether something held, or something among the first `ahead` of the queue, shares a subsystem with `claim`.
+    /// Whether a holder, or one of the first `ahead` calls of the queue, conflicts with `claim`.
     fn blocked(&self, claim: &Claim, ahead: usize) -> bool {
         let ahead = self.queue.iter().take(ahead);
         self.held

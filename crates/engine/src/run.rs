@@ -1,8 +1,8 @@
 //! Runs a plan wave by wave against a toolbox.
 //!
-//! Owns the order of starts, the timeouts of actions and what happens when one ends badly. It never waits for a toolbox
-//! without a bound, and gives exactly one report line for every action, whatever the toolbox does.
-//! Read [`Runner::run`], then [`Runner::drive`].
+//! Owns the order of starts, the timeouts of actions, and the handling of actions that do not complete. Every wait for
+//! a toolbox has a bound, and every action gets exactly one report line, whatever the toolbox does. Read
+//! [`Runner::run`], then [`Runner::drive`].
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,28 +27,29 @@ use super::subsystem::ALL;
 use super::toolbox::{Ended, Halt, ProgressSink, RunId, RunIds, Toolbox};
 use super::wave::{Broken, WaveQueue};
 
-/// Everything a call's actions share.
+/// The state that the actions of one call share.
 pub(crate) struct Runner<'a> {
     pub(crate) toolbox: &'a Arc<dyn Toolbox>,
     pub(crate) control: &'a CallControl,
     pub(crate) latch: &'a Latch,
-    /// The epoch the call was admitted under.
+    /// The epoch under which the call was admitted.
     pub(crate) epoch: u64,
     pub(crate) identity: CallIdentity,
     pub(crate) limits: Limits,
     pub(crate) run_ids: &'a RunIds,
     pub(crate) observer: Option<&'a CallObserver>,
-    /// Set with the first start of an action that moves: from then on the call's end must leave the machine at rest.
+    /// Set at the first start of an action of effect `motion`: an early end of the call has to bring the machine to
+    /// rest then.
     pub(crate) moved: AtomicBool,
     pub(crate) beginnings: Beginnings,
     pub(crate) waves: usize,
 }
 
-/// Which of a call's runs got to the toolbox.
+/// Whether the call's runs reached the toolbox.
 #[derive(Default)]
 pub(crate) struct Beginnings {
     any: AtomicBool,
-    /// Why one did not.
+    /// Why a run did not reach it.
     none: OnceLock<Failure>,
 }
 
@@ -62,10 +63,10 @@ impl Beginnings {
 }
 
 impl Runner<'_> {
-    /// Runs every wave and tells what became of every action.
+    /// Runs every wave and reports how each action ended.
     ///
     /// # Errors
-    /// Nothing of the call got to the toolbox, which had died before.
+    /// The toolbox died before any run of the call reached it.
     pub(crate) async fn run(&self, mut plan: Plan) -> Result<Report, Failure> {
         let begun = Instant::now();
         let mut lines: Vec<Option<ActionReport>> = vec![None; plan.actions.len()];
@@ -119,7 +120,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Starts each action of the wave as soon as those before it on its subsystems have ended.
+    /// Starts each action of the wave as soon as the earlier ones on its subsystems have ended.
     async fn run_wave(
         &self,
         wave: &[usize],
@@ -160,7 +161,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Whether the call still starts actions of this kind: safe ones also after what does not end safe actions.
+    /// Whether the call still starts actions of this effect. Safe ones start until a cause ends safe actions, too.
     fn may_start(&self, effect: Effect) -> bool {
         let ended = if effect == Effect::Safe {
             self.control.hard()
@@ -170,7 +171,7 @@ impl Runner<'_> {
         !ended.is_cancelled()
     }
 
-    /// Runs one action to its end, or to the end of the engine's patience.
+    /// Runs one action until it ends or the engine's time limit for it has passed.
     async fn drive(&self, index: usize, job: Job, inputs: Object) -> (usize, ActionReport) {
         let begun = Instant::now();
         let Job {
@@ -268,18 +269,18 @@ impl Runner<'_> {
         (index, line)
     }
 
-    /// Why an action must not be started although its turn has come: the call was ended since then, perhaps while
-    /// others of its wave were being started.
+    /// Why an action is not started although its turn has come: the call was ended since then, perhaps while other
+    /// actions of the wave were being started.
     fn too_late(&self, effect: Effect) -> Option<Failure> {
         let stopped = matches!(effect, Effect::Motion | Effect::Write) && !self.latch.is_current(self.epoch);
         if stopped {
-            // The stop raises the epoch first and tells the calls last; this one has seen it before it was told.
+            // A stop raises the epoch first and tells the calls last; this call sees the epoch before it is told.
             self.control.end(Cause::stopped(self.latch));
         }
         (!self.may_start(effect)).then(|| interruption(self.control.cause().as_ref()).failure)
     }
 
-    /// The emergency stop that ended a run before its call was told of it: a stop raises the epoch first, then halts, and
+    /// The emergency stop that ended a run before its call was told: a stop raises the epoch first, then halts, and
     /// tells the calls last.
     fn stopped_by_now(&self, end: &Ended) -> Option<Interruption> {
         let did_not_get_there = matches!(end, Ended::Cancelled | Ended::Reported(Completion::Error(_)));
@@ -290,7 +291,7 @@ impl Runner<'_> {
         Some(interruption(self.control.cause().as_ref()))
     }
 
-    /// Waits for a safe action: only what ends safe actions, or the outermost bound, ends the wait.
+    /// Waits for a safe action, until it ends, a cause ends safe actions, or `safe_limit` has passed.
     async fn wait_safely(&self, ended: &mut (impl Future<Output = Ended> + Unpin)) -> Waited {
         tokio::select! {
             biased;
@@ -300,7 +301,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Asks the toolbox to end a run and, if it moves, halts its subsystems at once.
+    /// Asks the toolbox to end a run and, if the run moves something, halts its subsystems at once.
     async fn cancel(&self, run: RunId, line: &ActionReport, moves: bool) {
         self.toolbox.cancel(run);
         if moves {
@@ -308,8 +309,8 @@ impl Runner<'_> {
         }
     }
 
-    /// When a call that moved ends early, everything it holds is brought to rest: also what completed actions left
-    /// behind. Nothing is started after this.
+    /// Halts all motion subsystems of a call that moved something and ends early, including those of completed actions.
+    /// The call starts nothing after this.
     async fn come_to_rest(&self, actions: &[PlannedAction]) {
         if self.moved.load(Ordering::Relaxed) {
             let names: HashSet<&String> = actions
@@ -338,16 +339,16 @@ impl Runner<'_> {
         }
     }
 
-    /// Sends a halt on its way; the future brings the toolbox's word.
+    /// Sends a halt; the future resolves with the toolbox's confirmation.
     ///
-    /// `None` after an emergency stop, which has sent a halt of its own: a gentler one after it would undo what the
+    /// `None` after an emergency stop, which has sent a halt of its own. A gentler halt after it would undo what the
     /// backend does in an emergency (such as releasing torque).
     fn send_halt(&self, mut subsystems: Vec<String>) -> Option<BoxFuture<'static, Result<(), Failure>>> {
         if !self.latch.is_current(self.epoch) {
             return None;
         }
         if subsystems.is_empty() {
-            // It moves and does not say what.
+            // The action moves something and names no subsystem.
             subsystems.push(ALL.to_owned());
         }
         Some(self.toolbox.halt(Halt {
@@ -379,7 +380,7 @@ impl Runner<'_> {
         Start { call, action, inputs }
     }
 
-    /// Hands on what a toolbox says of an action while the action is under way, and nothing after that.
+    /// A sink that hands an action's progress to the observer while the action runs, and ignores it afterwards.
     fn progress_sink(&self, line: &ActionReport, hears: Option<&Arc<AtomicBool>>) -> Option<ProgressSink> {
         let (observer, hears) = (self.observer?.clone(), hears?.clone());
         let (action, wave, waves) = (line.id.clone(), line.wave, self.waves);
@@ -405,14 +406,14 @@ impl Runner<'_> {
 
 /// A run that was started and has not ended.
 ///
-/// Where it is dropped before it has (the call's task was aborted, or it panicked) the run is cancelled and what it
-/// moves is halted, for nothing else would do it; the call gives its subsystems back only after that.
+/// If it is dropped before the run's end (the call's task was aborted, or it panicked), it cancels the run and halts
+/// the subsystems that the run moves, because no other code would. The call releases its subsystems only after that.
 struct Underway<'a> {
     runner: &'a Runner<'a>,
     run: RunId,
-    /// What it moves, if it moves.
+    /// The subsystems of a run that moves something.
     moves: Option<Vec<String>>,
-    /// Whether progress is handed on.
+    /// Whether the observer still gets progress.
     hears: Option<Arc<AtomicBool>>,
     over: bool,
 }
@@ -433,13 +434,13 @@ impl Drop for Underway<'_> {
         }
         self.runner.toolbox.cancel(self.run);
         if let Some(subsystems) = self.moves.take() {
-            // On its way without the future; no caller is left to wait for the toolbox's word.
+            // The halt is sent even if its future is dropped, and no task is left to wait for the confirmation.
             drop(self.runner.send_halt(subsystems));
         }
     }
 }
 
-/// What an action brings into its run, taken out of the plan: the parameters are handed on, not copied.
+/// The part of an action that its run takes out of the plan, so that the parameters are moved and not copied.
 struct Job {
     line: ActionReport,
     params: Object,
@@ -490,10 +491,11 @@ fn interruption(cause: Option<&Cause>) -> Interruption {
     }
 }
 
-/// Writes how a run ended into its line.
+/// Writes the end of a run into its report line.
 fn settle(line: &mut ActionReport, end: Ended, interruption: Option<&Interruption>) {
     match (end, interruption) {
-        // It got there all the same, and saying otherwise would be untrue.
+        // An output means that the action did its work, so it is `completed` even if it was asked to end. Only a
+        // timeout makes it `timed_out`; the output is kept.
         (Ended::Reported(Completion::Output(output)), None) => {
             line.outcome = Outcome::Completed;
             line.output = Some(output);
@@ -563,8 +565,8 @@ fn cancelled(action: &PlannedAction, cause: Option<&Cause>) -> ActionReport {
     line
 }
 
-/// The outputs of an action's dependencies, by id. A dependency has always completed by then: a wave starts only when
-/// every action of the one before has.
+/// The outputs of an action's dependencies, by id. Every dependency has completed by now: a wave starts only when all
+/// actions of the wave before have completed.
 fn inputs(action: &PlannedAction, lines: &[Option<ActionReport>]) -> Object {
     let output = |&index: &usize| {
         let line = lines[index].as_ref()?;

@@ -1,4 +1,4 @@
-//! What the engine keeps for one toolbox: its latch, its reservations and its live generations.
+//! The engine's state for one toolbox: its latch, its reservations and its live generations.
 //!
 //! A station belongs to the service and outlives every generation of its toolbox. Read [`Station`].
 
@@ -19,29 +19,29 @@ use super::reserve::{Request, Reservations, Ticket};
 use super::subsystem::{ALL, Claim};
 use super::toolbox::{Halt, Toolbox};
 
-/// Safe calls that are remembered for the calls that were planned meanwhile.
+/// The number of safe calls that are kept, to be checked against calls that are still being planned.
 const SAFE_CALLS: usize = 64;
 
-/// One toolbox, as the engine sees it over the life of the service.
+/// The engine's state for one toolbox, over the life of the service.
 pub(crate) struct Station {
     pub(crate) toolbox_id: String,
     pub(crate) latch: Latch,
     limits: Mutex<Limits>,
     step_tools: Mutex<Arc<StepTools>>,
-    /// It belongs to what the service has, also while it has no live copy.
+    /// Whether the toolbox is installed; it may be so without a live generation.
     installed: AtomicBool,
     seats: Mutex<Seats>,
     generations: Mutex<Vec<Generation>>,
-    /// Held by a call from before it is planned until it has its place in the queue, so that calls that are planned at the
-    /// same time keep the order in which they came. Fair: it is handed on in the order in which it was asked for.
+    /// A call holds it from before its planning until it has its place in the queue, so that calls that come at the
+    /// same time keep their order. The mutex is fair: it is granted in the order of the requests.
     pub(crate) turn: tokio::sync::Mutex<()>,
-    /// A lease was given back.
+    /// Wakes the drain when a lease is dropped.
     returned: Notify,
-    /// Resumes under way.
+    /// The number of resumes under way.
     resumes: AtomicUsize,
 }
 
-/// A resume that is under way, until it is dropped.
+/// Counts a resume as under way, until it is dropped.
 pub(crate) struct Resuming<'a>(&'a Station);
 
 impl Drop for Resuming<'_> {
@@ -57,8 +57,8 @@ struct Seats {
     safe: VecDeque<SafeCall>,
 }
 
-/// A call that brought the machine to safety: what was received before it and only now wants what it took does not get
-/// it, as if it had been waiting for it.
+/// A safe call that took subsystems. A call that was received before it, and claims one of those subsystems only now,
+/// is refused, as if it had been waiting in the queue.
 struct SafeCall {
     received: Instant,
     claim: Claim,
@@ -73,7 +73,7 @@ struct Seat {
 struct Generation {
     number: u64,
     toolbox: Arc<dyn Toolbox>,
-    /// How many calls hold it; shared with their leases, which can outlive this entry.
+    /// The number of calls that hold the generation; shared with their leases, which can outlive this entry.
     leases: Arc<AtomicUsize>,
     retired: bool,
 }
@@ -126,7 +126,7 @@ impl Station {
         self.installed.store(installed, Ordering::SeqCst);
     }
 
-    /// Whether there is anything that a stop could reach: a live copy (also one on its way out), or one to come.
+    /// Whether a stop can reach the toolbox: it is installed, or has a live generation, which may be closing.
     pub(crate) fn is_installed(&self) -> bool {
         self.installed.load(Ordering::SeqCst) || !self.generations.lock().is_empty()
     }
@@ -140,7 +140,8 @@ impl Station {
             return;
         }
         if self.latch.holder().is_some() {
-            // It has not heard of the stop that holds it. The halt is on its way; its answer is not used.
+            // The new generation does not know of the stop. `halt` sends the halt at once; its confirmation is not
+            // needed.
             drop(toolbox.halt(Halt {
                 subsystems: vec![ALL.to_owned()],
                 emergency: true,
@@ -155,7 +156,7 @@ impl Station {
         });
     }
 
-    /// Holds a generation for a call; `None` when it takes no new calls any more.
+    /// Holds a generation for a call; `None` when it is unknown or takes no new calls.
     pub(crate) fn lease(self: &Arc<Self>, number: u64) -> Option<Lease> {
         let mut generations = self.generations.lock();
         let generation = generations
@@ -170,11 +171,11 @@ impl Station {
         })
     }
 
-    /// Takes no new calls for a generation, and waits until those it has are over.
+    /// Refuses new calls for a generation, and waits until its calls have ended.
     pub(crate) async fn drained(&self, number: u64) {
         loop {
             let mut returned = std::pin::pin!(self.returned.notified());
-            // Registered before the look, so that a lease given back in between is not missed.
+            // Registered before the check, so that a lease that is dropped in between is not missed.
             returned.as_mut().enable();
             if self.retire(number) == 0 {
                 return;
@@ -183,7 +184,7 @@ impl Station {
         }
     }
 
-    /// Takes no new calls for a generation; returns how many it has.
+    /// Refuses new calls for a generation; returns the number of calls that hold it.
     fn retire(&self, number: u64) -> usize {
         let mut generations = self.generations.lock();
         generations
@@ -199,7 +200,8 @@ impl Station {
         self.generations.lock().retain(|g| g.number != number);
     }
 
-    /// Every loaded copy, newest first: also those that are being drained can still move something.
+    /// All live generations, newest first. Those that are being drained are included, because they can still move
+    /// something.
     pub(crate) fn live(&self) -> Vec<Arc<dyn Toolbox>> {
         self.generations
             .lock()
@@ -214,7 +216,7 @@ impl Station {
     /// Takes the claim, or a place in the queue for it.
     ///
     /// # Errors
-    /// The queue is full, or a safe call came first.
+    /// The queue is full, or a safe call that was received later has taken a subsystem.
     pub(crate) fn claim(
         self: &Arc<Self>,
         control: &Arc<CallControl>,
@@ -322,7 +324,7 @@ impl Station {
         seats.calls.remove(&ticket);
         for granted in seats.table.release(ticket) {
             if let Some(granted) = seats.calls.get_mut(&granted).and_then(|seat| seat.granted.take()) {
-                // It may have given up a moment ago; its guard releases the seat in that case.
+                // The receiver may be gone already; the drop of its `Reserved` releases the subsystems then.
                 _ = granted.send(());
             }
         }
@@ -337,14 +339,15 @@ impl Seats {
         self.safe.push_back(safe);
     }
 
-    /// What took the place of a call that was received earlier and has its plan only now.
+    /// The safe call that preempts a call that was received earlier and has its plan only now.
     fn preempted(&self, received: Instant, claim: &Claim) -> Option<Cause> {
         let newest_first = self.safe.iter().rev();
         let mut later = newest_first.filter(|safe| received < safe.received);
         Some(later.find(|safe| safe.claim.conflicts(claim))?.cause.clone())
     }
 
-    /// Who holds or waits for something a safe call wants; an older safe call too, for the newest knows best.
+    /// The calls that hold or wait for a subsystem of a safe call. They may be safe themselves: the newest safe call
+    /// wins.
     fn displaced_by(&self, claim: &Claim) -> Vec<Arc<CallControl>> {
         let (holders, waiting) = (self.table.holders(claim), self.table.waiting_for(claim));
         let control = |ticket| Some(self.calls.get(ticket)?.control.clone());
@@ -352,7 +355,7 @@ impl Seats {
     }
 }
 
-/// What a call has claimed: held already, or a place in the queue.
+/// A granted claim, or a place in the queue.
 pub(crate) struct Claimed {
     reserved: Reserved,
     queued: Option<Queued>,
@@ -366,7 +369,7 @@ struct Queued {
 }
 
 impl Claimed {
-    /// Waits until it is held.
+    /// Waits until the claim is granted.
     ///
     /// # Errors
     /// The wait took too long, or the call was ended meanwhile.
@@ -392,7 +395,7 @@ impl Claimed {
         }
         let station = &self.reserved.station;
         let limit = station.limits().max_wait;
-        // A call that brings the machine to safety keeps its place, whatever would end other calls.
+        // A safe call keeps its place, unless a cause ends safe actions, too.
         let ended = if safe { control.hard() } else { control.soft() };
         tokio::select! {
             biased;
@@ -405,7 +408,7 @@ impl Claimed {
     }
 }
 
-/// Subsystems that a call holds or waits for; given back when dropped.
+/// Subsystems that a call holds or waits for; released when dropped.
 pub(crate) struct Reserved {
     station: Arc<Station>,
     ticket: Ticket,
@@ -417,7 +420,8 @@ impl Drop for Reserved {
     }
 }
 
-/// A generation that a call uses: it is not closed before this is dropped, or before the drain runs out of patience.
+/// A call's hold on a generation. The generation is closed only after the drop of its leases, or after the drain's time
+/// limit.
 pub struct Lease {
     station: Arc<Station>,
     number: u64,
@@ -426,13 +430,13 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// What it holds.
+    /// The toolbox of that generation.
     #[must_use]
     pub fn toolbox(&self) -> &Arc<dyn Toolbox> {
         &self.toolbox
     }
 
-    /// Which generation it holds.
+    /// The number of the generation.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.number

@@ -1,7 +1,7 @@
-//! The emergency stop, and what lifts it.
+//! The emergency stop, and the resume that lifts it.
 //!
-//! Everything that must not wait happens before the first await: latch, epoch, cancellation and the halt are on their
-//! way when [`Engine::stop`] returns its future. Read [`Engine::stop`].
+//! Everything urgent happens before the first await: when [`Engine::stop`] returns its future, the latch is set, the
+//! epoch is raised, the halts are sent and the calls are being cancelled. Read [`Engine::stop`].
 
 use std::sync::Arc;
 
@@ -19,56 +19,57 @@ use super::{Engine, Limits};
 /// Which toolboxes to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopTarget {
-    /// Every one that is installed.
+    /// Every installed toolbox.
     All,
-    /// These; none, or one that is not installed, means every one, because a stop is never refused.
+    /// These toolboxes. An empty list, or a name that is not installed, means every toolbox, because a stop is never
+    /// refused.
     Toolboxes(Vec<String>),
 }
 
-/// What became of one toolbox in a stop.
+/// The result of a stop for one toolbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// Which.
+    /// The toolbox.
     pub toolbox_id: String,
     /// The stop that holds it now.
     pub stop_id: String,
-    /// Why its halt could not be confirmed. It is latched all the same.
+    /// Why its halt was not confirmed, if so. The toolbox is latched in every case.
     pub unreached: Option<String>,
 }
 
-/// What became of one toolbox in a resume of everything.
+/// The result of a resume of everything for one toolbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resumed {
-    /// Which.
+    /// The toolbox.
     pub toolbox_id: String,
-    /// Why it stays latched.
+    /// Why it stays latched; `None` when it was resumed.
     pub refused: Option<ResumeError>,
 }
 
 /// Why a toolbox was not resumed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ResumeError {
-    /// No such toolbox.
+    /// The engine knows no toolbox of this id.
     #[error("unknown toolbox `{0}`; `ovos.tools.status` lists them")]
     UnknownToolbox(String),
-    /// The latch does not match.
+    /// The toolbox is not latched, or another stop holds it.
     #[error("toolbox `{toolbox_id}`: {source}")]
     Latch {
-        /// Which.
+        /// The toolbox.
         toolbox_id: String,
-        /// Why.
+        /// The latch's answer.
         source: LiftError,
     },
-    /// The toolbox is not there to be asked.
+    /// The toolbox has no live generation that could agree.
     #[error("toolbox `{0}` is not running; reload it first")]
     NotRunning(String),
     /// The toolbox was removed.
     #[error("toolbox `{0}` is not installed; resume `all` with this stop_id to forget its latch")]
     NotInstalled(String),
-    /// One stop holds everything.
+    /// One stop holds every toolbox, so a single one cannot be resumed.
     #[error("toolbox `{toolbox_id}` is held like everything else; resume `all` with stop_id `{stop_id}`")]
     EverythingHeld {
-        /// Which was to be resumed.
+        /// The toolbox of the request.
         toolbox_id: String,
         /// The stop that holds everything.
         stop_id: String,
@@ -76,23 +77,23 @@ pub enum ResumeError {
     /// No latch names this stop.
     #[error("stop `{0}` holds nothing; `ovos.tools.status` names the stops that hold something")]
     HoldsNothing(String),
-    /// The toolbox said no.
+    /// The toolbox refused, or did not answer in time.
     #[error("toolbox `{toolbox_id}` refuses: {reason}")]
     Refused {
-        /// Which.
+        /// The toolbox.
         toolbox_id: String,
-        /// Why.
+        /// The toolbox's reason.
         reason: String,
     },
 }
 
 impl Engine {
-    /// Stops toolboxes. By the time this returns, the toolboxes are latched, their calls are being cancelled and their
-    /// halts are on the way; the future brings the toolboxes' confirmation. May be called from any thread, also outside
-    /// the runtime.
+    /// Stops toolboxes. When this returns, the toolboxes are latched, their halts are sent and their calls are being
+    /// cancelled; the future resolves with the toolboxes' confirmations. May be called from any thread, including one
+    /// outside the runtime.
     ///
     /// # Cancel safety
-    /// Dropping the future gives up the confirmation and nothing else.
+    /// Dropping the future loses the confirmations and nothing else.
     pub fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
         let record = StopRecord::new(reason);
         let (mut stations, absent): (Vec<_>, Vec<_>) =
@@ -107,7 +108,8 @@ impl Engine {
             if let Some(everything) = &mut self.stations.write().everything {
                 everything.clone_from(&record);
             }
-            // What is not there cannot be halted, and has no place in the answer; what holds it is the newest stop.
+            // A toolbox that is not installed cannot be halted and is not in the answer; a latched one is held by the
+            // newest stop.
             for station in absent.iter().filter(|s| s.latch.holder().is_some()) {
                 station.latch.stop(record.clone());
             }
@@ -117,9 +119,9 @@ impl Engine {
         self.stop_stations(&stations, &record)
     }
 
-    /// A toolbox stopped by itself. As [`Self::stop`], but never of another one, also where this one is not live yet: it
-    /// is latched when it comes. Nothing happens to one that is stopped already (it may say so because of that very stop,
-    /// from its halt), unless a resume is about to lift that.
+    /// Stops a toolbox that reported a stop of its own. As [`Self::stop`], but never another toolbox. One that is not
+    /// live yet is latched when it is attached. A toolbox that is latched already does not change (its report may be an
+    /// echo of that very stop, sent from its halt), unless a resume of it is under way.
     ///
     /// # Cancel safety
     /// As [`Self::stop`].
@@ -138,8 +140,8 @@ impl Engine {
         record: &StopRecord,
     ) -> BoxFuture<'static, Vec<Stopped>> {
         let StopRecord { stop_id, reason } = record;
-        // Every latch, then every halt, then the calls: cancelling wakes tasks, which would compete with the halts of
-        // the toolboxes that come later for the processor.
+        // All latches, then all halts, then the calls: a cancel wakes tasks, which would compete for the processor with
+        // the halts of the remaining toolboxes.
         let epochs: Vec<u64> = stations.iter().map(|s| s.latch.stop(record.clone())).collect();
         let halts: Vec<_> = stations
             .iter()
@@ -188,14 +190,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Lifts the stop `stop_id` wherever it holds: from everything, from each installed toolbox that agrees, and from
-    /// those that are not installed. Says for each installed one how it went.
+    /// Lifts the stop `stop_id` wherever it holds: the stop of everything, the latch of each installed toolbox that
+    /// agrees, and the latches of toolboxes that are not installed. Returns the result for each installed one.
     ///
     /// # Errors
     /// Another stop holds everything, or this one holds nothing.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, toolboxes that were asked stay latched by this stop.
+    /// If it is dropped while it asks the toolboxes, the stop of everything and the latches of toolboxes that are not
+    /// installed are lifted already, and [`Self::watch_latches`] does not see the change. An installed toolbox stays
+    /// latched, unless it has agreed by then.
     pub async fn resume_all(&self, stop_id: &str) -> Result<Vec<Resumed>, ResumeError> {
         let held = {
             let mut stations = self.stations.write();
@@ -219,7 +223,7 @@ impl Engine {
         };
         let (installed, absent): (Vec<_>, Vec<_>) = held.into_iter().partition(|s| s.is_installed());
         for station in absent {
-            // A newer stop came in between; it holds.
+            // This fails if a newer stop came in between, which then holds the toolbox.
             _ = station.latch.lift(stop_id);
         }
         let asked = installed.iter().map(|station| async move {
@@ -239,7 +243,7 @@ impl Engine {
             toolbox_id: toolbox_id.clone(),
             source,
         };
-        // Before anything is looked at: what the toolbox says from now on is newer than the stop that is lifted.
+        // Set before the check: a stop that the toolbox reports from now on is newer than the one that is being lifted.
         let _resuming = station.resuming();
         station.latch.check(stop_id).map_err(latch_error)?;
         if !station.is_installed() {
@@ -258,19 +262,21 @@ impl Engine {
         for (copy, word) in join_all(words).await.into_iter().enumerate() {
             match word {
                 Ok(Ok(())) => {}
-                // An older copy that is drained drives the same machine, so it has its say until it is gone.
+                // An older generation that is being drained drives the same machine, so it has to agree, too, until it
+                // is gone.
                 Ok(Err(failure)) if copy > 0 && is_gone(&failure) => {}
                 Ok(Err(failure)) => return Err(refused(failure.message)),
                 Err(_) => return Err(refused("it did not answer".to_owned())),
             }
         }
-        // A stop that came while the toolbox was asked has another id, so this does not lift it.
+        // A stop that came while the toolbox was asked has another id, so this call does not lift it.
         station.latch.lift(stop_id).map_err(latch_error)?;
         tracing::warn!(toolbox = toolbox_id, stop_id, "emergency stop lifted");
         Ok(())
     }
 
-    /// The stop that holds a toolbox, also one that is not loaded at the moment; that of everything under `all`.
+    /// The stop that holds a toolbox, including one that is not loaded now; under `all`, the stop that holds
+    /// everything.
     #[must_use]
     pub fn latch(&self, toolbox_id: &str) -> Option<StopRecord> {
         let stations = self.stations.read();
@@ -282,7 +288,7 @@ impl Engine {
 }
 
 impl StopRecord {
-    /// A stop of its own.
+    /// A record of a new stop, with an id of its own.
     #[must_use]
     pub fn new(reason: &str) -> Self {
         Self {
@@ -296,7 +302,7 @@ fn is_gone(failure: &Failure) -> bool {
     matches!(failure.kind.as_str(), "ToolboxClosed" | "ToolboxCrashed")
 }
 
-/// Halts every live generation of a toolbox; the halts are on their way when this returns.
+/// Halts every live generation of a toolbox; the halts are sent when this returns.
 fn halt(station: &Station, stop_epoch: u64, stop_id: &str) -> impl Future<Output = Stopped> + Send + use<> {
     let halt = Halt {
         subsystems: vec![ALL.to_owned()],
@@ -308,12 +314,13 @@ fn halt(station: &Station, stop_epoch: u64, stop_id: &str) -> impl Future<Output
     let (toolbox_id, stop_id) = (station.toolbox_id.clone(), stop_id.to_owned());
     async move {
         let mut unreached = halts.is_empty().then(|| "it is not running".to_owned());
-        // The clock is touched only here: a stop may come from a thread that has none.
+        // `timeout` is called only in this future: it needs the runtime, and a stop may come from a thread outside of
+        // it.
         let halts = halts.into_iter().map(|halt| timeout(limit, halt));
         for (copy, halt) in join_all(halts).await.into_iter().enumerate() {
             unreached = match halt {
                 Ok(Ok(())) => unreached,
-                // An older copy is brought to rest before it is closed, and a newer one drives the machine.
+                // An older generation is brought to rest before it is closed, and a newer one drives the machine.
                 Ok(Err(failure)) if copy > 0 && failure.kind == "ToolboxClosed" => unreached,
                 Ok(Err(failure)) => Some(failure.to_string()),
                 Err(_) => Some(format!(

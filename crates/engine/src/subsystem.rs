@@ -1,14 +1,14 @@
 //! Which subsystems exclude each other.
 //!
-//! A subsystem is `name` or, with several machines, `unit/name`. `all` conflicts with every one and `unit/all` with
-//! every one of that unit. Pure names: nothing here knows what they stand for. Read [`Claim`].
+//! A subsystem is `name` or, with several machines, `unit/name`. `all` conflicts with every subsystem and `unit/all`
+//! with every one of that unit. This module compares names only. Read [`Claim`].
 
 use std::collections::BTreeSet;
 
-/// Conflicts with every subsystem.
+/// The subsystem that conflicts with every other.
 pub(crate) const ALL: &str = "all";
 
-/// A subsystem's name, taken apart.
+/// The subsystems that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope<'a> {
     /// Every subsystem.
@@ -30,7 +30,7 @@ pub(crate) fn scope(subsystem: &str) -> Scope<'_> {
     }
 }
 
-/// A set of subsystems that is wanted or held.
+/// A set of subsystems that a call needs or holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim(BTreeSet<String>);
 
@@ -41,16 +41,16 @@ impl Claim {
         self.0.iter().cloned().collect()
     }
 
-    /// Nothing is claimed.
+    /// Whether it has no subsystem.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the two cannot be held at the same time.
+    /// Whether two calls cannot hold the two claims at the same time.
     ///
-    /// Looks each name of the smaller claim up in the larger one: comparing all pairs of two claims of thousands of
-    /// names would keep the reservations locked for seconds.
+    /// Looks up each name of the smaller claim in the larger one. A comparison of all pairs of two claims with
+    /// thousands of names would keep the reservations locked for seconds.
     #[must_use]
     pub fn conflicts(&self, other: &Self) -> bool {
         let (few, many) = if self.0.len() <= other.0.len() {
@@ -62,7 +62,7 @@ impl Claim {
         everything || few.0.iter().any(|name| many.meets(name))
     }
 
-    /// Whether one of the names excludes `name`, or the other way round; `all` among them is left to the caller.
+    /// Whether `name` conflicts with one of the names. An `all` among the names is checked by the caller.
     fn meets(&self, name: &str) -> bool {
         match scope(name) {
             Scope::Everything => !self.is_empty(),

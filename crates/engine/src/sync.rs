@@ -1,6 +1,6 @@
-//! The locks and atomics of the parts that `tests/interleavings.rs` explores with loom.
+//! The locks and atomics of the files that `tests/interleavings.rs` explores with loom.
 //!
-//! Those files name them through `super::sync`, so the test can compile the same files against loom's.
+//! Those files import them through `super::sync`, so that the test can compile the same files with loom's types.
 
 pub(crate) use std::sync::Mutex;
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,18 +1,18 @@
-//! One wave while it runs: which of its actions can start, and on which subsystems one did not complete.
+//! The state of one wave while it runs: which actions can start, and which subsystems are broken.
 //!
-//! Pure bookkeeping, linear in the wave's actions; starts nothing itself. Read [`WaveQueue`], then [`Broken`].
+//! Pure bookkeeping, linear in the wave's actions; it starts nothing itself. Read [`WaveQueue`], then [`Broken`].
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::plan::PlannedAction;
 use super::subsystem::{Scope, scope};
 
-/// Which actions of a wave can start.
+/// The actions of a wave that can start, and those that wait.
 pub(crate) struct WaveQueue {
     ready: VecDeque<usize>,
-    /// By action: how many must end first.
+    /// By action: the number of actions that must end first.
     waiting: HashMap<usize, usize>,
-    /// By action: who waits for it.
+    /// By action: the actions that wait for it.
     waiters: HashMap<usize, Vec<usize>>,
 }
 
@@ -53,17 +53,17 @@ impl WaveQueue {
     }
 }
 
-/// Subsystems on which an action of the wave did not complete: the rest of their actions is skipped.
+/// The broken subsystems: those on which an action of the wave did not complete. The rest of their actions is skipped.
 #[derive(Default)]
 pub(crate) struct Broken {
-    /// The first action that did not complete.
+    /// The id of the first action that did not complete.
     pub(crate) first: Option<String>,
-    /// Some subsystem is broken, so `all` is.
+    /// Whether any subsystem is broken, which breaks `all`.
     any: bool,
     everything: bool,
     /// Units that are broken as a whole.
     units: HashSet<String>,
-    /// Units of which something is broken.
+    /// Units with at least one broken subsystem.
     touched: HashSet<String>,
     names: HashSet<String>,
 }

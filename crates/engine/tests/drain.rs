@@ -1,4 +1,4 @@
-//! Generations: who may still be called, and what a reload waits for.
+//! Generations: which ones take calls, and what a reload waits for.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -86,7 +86,7 @@ async fn a_drain_has_an_end_even_if_nothing_listens() {
         (limits.settle + 2 * limits.halt).as_millis()
     );
     call.report().await;
-    // A lease that is not given back.
+    // A lease that is never dropped.
     rig.attach(GENERATION);
     let _lease = rig.lease();
     let begun = tokio::time::Instant::now();
@@ -179,7 +179,7 @@ async fn a_lease_may_outlive_its_generation() {
     let rig = rig(Script::takes(1));
     let lease = rig.lease();
     rig.engine.detach("robot", GENERATION);
-    // The same number again, as after a failed removal: the old lease is not counted against it.
+    // A generation with the same number, as after a failed removal: the old lease does not count for it.
     rig.attach(GENERATION);
     drop(lease);
     rig.motion("t").report().await;

@@ -1,4 +1,4 @@
-//! The examples of the published description of tool calls, with the waves it gives for them.
+//! The examples in the published description of tool calls, with the waves that it states.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,7 +11,7 @@ mod memory_toolbox;
 use memory_toolbox::{Rig, actions};
 use ovos_toolbox_wire::CallOutcome;
 
-/// Plans and runs the actions; the waves are given as ids.
+/// Plans and runs the actions; the expected waves are lists of ids.
 async fn check(tool: &str, lines: &[&str], waves: &[&[&str]]) {
     let rig = Rig::new();
     rig.toolbox.tool(tool, actions(lines));

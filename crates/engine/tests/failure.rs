@@ -1,4 +1,4 @@
-//! What one action that does not complete means for the others, and what the report says of each.
+//! The effect of an action that does not complete on the other actions, and on the report.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -67,7 +67,7 @@ async fn the_rest_of_its_subsystem_is_skipped_and_the_others_finish() {
         ],
     )
     .await;
-    // An action that uses two arms is skipped for one of them; what comes after it on the other arm is not.
+    // An action on two arms is skipped because of one of them; the next action on the other arm still runs.
     check(
         &["bad left", "both left,right", "other right"],
         &[fails()],

@@ -1,11 +1,11 @@
-//! Every interleaving of stops, resumes and starts on the latch itself, explored with loom.
+//! All interleavings of stops, resumes and starts on the latch, explored with loom.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     reason = "a test fails by panicking"
 )]
 
-/// What the files below name as `super::sync`, as loom's types.
+/// Loom's types for the names that the files below import from `super::sync`.
 mod sync {
     pub(crate) use loom::sync::Mutex;
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,7 @@ fn an_older_resume_never_lifts_a_newer_stop() {
         };
         let lifter = {
             let latch = latch.clone();
-            // As the engine does: looks, asks the toolbox, lifts.
+            // The order of the engine: it checks, asks the toolbox, and lifts.
             thread::spawn(move || {
                 latch.check("old")?;
                 latch.lift("old")
@@ -71,7 +71,7 @@ fn what_was_admitted_before_a_stop_is_void_once_the_stop_has_returned() {
             })
         };
         if let Ok(epoch) = latch.admit() {
-            // The order in which a start looks: first at what it can know of the stop, then at its own epoch.
+            // The order of a start: it learns of the stop first, and then checks its own epoch.
             let stopped = returned.load(Ordering::Acquire);
             assert!(
                 !(stopped && latch.is_current(epoch)),
@@ -116,7 +116,7 @@ fn a_call_admitted_before_a_stop_stays_void_after_the_resume() {
         let raised = latch.stop(record("a"));
         latch.lift("a").unwrap();
         match caller.join().unwrap() {
-            // Before the stop, or after the resume; nothing else is current.
+            // Admitted before the stop or after the resume; only the latter epoch is current.
             Ok(epoch) => assert_eq!(latch.is_current(epoch), epoch == raised),
             Err(stop) => assert_eq!(stop, record("a")),
         }

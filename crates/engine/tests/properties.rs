@@ -1,4 +1,4 @@
-//! What holds for every graph, every toolbox and every disturbance: drawn at random, shrunk when it fails.
+//! Properties of every graph, toolbox and disturbance: the cases are random, and shrunk when one fails.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,7 +19,7 @@ use proptest::sample::subsequence;
 
 const SUBSYSTEMS: [&str; 7] = ["left", "right", "all", "k1/arm", "k1/base", "k1/all", "g1/arm"];
 
-/// One call and how its toolbox behaves.
+/// One generated call, with the behaviour of its toolbox.
 #[derive(Clone, Debug)]
 struct Drawn {
     effect: Effect,
@@ -61,7 +61,7 @@ fn script() -> impl Strategy<Value = Script> {
     })
 }
 
-/// Actions without a cycle whose dependencies may be declared before or after them.
+/// Actions without a cycle, in which a dependency may be declared before or after the action that needs it.
 fn actions(effect: Effect, most: usize) -> impl Strategy<Value = Vec<Action>> {
     let shuffled = (1..=most).prop_flat_map(|n| Just((0..n).collect::<Vec<_>>()).prop_shuffle());
     shuffled.prop_flat_map(move |ranks| {
@@ -138,17 +138,17 @@ fn planned(actions: Vec<Action>, effect: Effect) -> Plan {
     Plan::new(actions, Defaults { effect, timeout }).expect("there is no cycle")
 }
 
-/// What came of one case.
+/// The course of one case.
 struct Story {
     calls: Vec<Drawn>,
     log: Vec<Event>,
-    /// By call; `None` where its task was dropped.
+    /// By call; `None` if its task was aborted.
     ends: Vec<Option<CallEnd>>,
-    /// By call: the place in the log where something first asked it to end, and what.
+    /// By call: the first disturbance that asked it to end, with the length of the log at that moment.
     ended_at: HashMap<usize, (usize, Disturbance)>,
 }
 
-/// Runs the calls with the disturbances in between. Ids become `<call>-<action>`, so that the log can tell them apart.
+/// Runs the calls with the disturbances in between. Ids become `<call>-<action>`, so that they are unique in the log.
 fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered: bool) -> Story {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -176,7 +176,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
             }
             rig.toolbox.tool(&format!("t{number}"), actions);
         }
-        // What happens when: calls come in, and then they are disturbed.
+        // The timeline; at the same time, calls come before disturbances.
         let mut times: Vec<(u64, Result<usize, Disturbance>)> = Vec::new();
         times.extend(
             calls
@@ -257,7 +257,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
             ends.push(end.ok());
         }
         assert_eq!(rig.engine.calls_in_flight(), 0);
-        // Nothing is left behind: everything can be taken again.
+        // Nothing is left reserved: a call on `all` completes.
         if let Some(stop) = rig.engine.latch("robot") {
             rig.engine.resume("robot", &stop.stop_id).await.unwrap();
         }
@@ -286,7 +286,7 @@ impl Story {
         format!("{number}-{}", action.id.as_ref().unwrap())
     }
 
-    /// When an action started and ended, as places in the log.
+    /// The indexes in the log of an action's start and end.
     fn span(&self, number: usize, action: &Action) -> Option<(usize, usize)> {
         let id = Self::id(number, action);
         let start = |e: &Event| matches!(e, Event::Started { action, .. } if *action == id);
@@ -396,7 +396,8 @@ impl Story {
         }
     }
 
-    /// Nothing but what is safe is started once a call was asked to end, and not even that after a stop.
+    /// After a call was asked to end, only safe actions are started; after an emergency stop or an abort of its task,
+    /// none.
     fn check_nothing_after_the_end(&self) {
         for (number, _, action) in self.actions() {
             let Some((place, why)) = self.ended_at.get(&number) else {
@@ -418,7 +419,8 @@ impl Story {
         );
     }
 
-    /// What moves and is cancelled is halted at once, unless an emergency stop came first; and no gentle halt follows one.
+    /// A motion action that is cancelled is halted at once, unless an emergency stop came first; no gentle halt follows
+    /// one.
     fn check_halts(&self) {
         let stops: Vec<_> = (0..self.log.len())
             .filter(|&place| matches!(self.log[place], Event::Halted { emergency: true, .. }))

@@ -1,4 +1,4 @@
-//! Reservation: a call holds what it moves from first wave to last, and who waits is served in order.
+//! Reservation: a call holds its subsystems from the first wave to the last, and waiting calls are served in order.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,7 +14,8 @@ use memory_toolbox::{Event, Rig, Script, actions};
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools_engine::{CallRequest, Cause, Claim, Limits, Phase, Refusal, Request, Reservations};
 
-/// A rig with tools `left`, `right`, `both`, `base`, `everything`: two waves on what they are called after.
+/// A rig with the tools `left`, `right`, `both`, `base` and `everything`: each has two waves on the subsystems in its
+/// name.
 fn rig(limits: Limits) -> Rig {
     let rig = Rig::with(limits);
     for (tool, subsystems) in [
@@ -89,7 +90,7 @@ async fn reading_reserves_nothing_and_waits_for_nothing() {
     rig.effect("left", Effect::Read).report().await;
     assert_eq!(begun.elapsed(), Duration::from_millis(200));
     assert!(!moving.task.is_finished());
-    // And what reads keeps nothing from moving.
+    // A read call does not delay a motion call either.
     rig.toolbox.script("right1", Script::takes(5000));
     let reading = rig.effect("right", Effect::Read);
     rig.toolbox.until_started("right1").await;
@@ -154,7 +155,7 @@ async fn the_line_is_bounded_in_time() {
     let begun = tokio::time::Instant::now();
     let waits = rig.motion("both");
     rig.phase(&waits, Phase::Queued).await;
-    // It is behind one that gives up, so it goes ahead when that one does.
+    // It waits behind a call that gives up, and runs as soon as that one does.
     let behind = rig.motion("right");
     let refusal = waits.refusal().await;
     assert_eq!(begun.elapsed(), Duration::from_secs(2));
@@ -252,7 +253,7 @@ async fn calls_in_flight_are_bounded_and_their_ids_unique() {
     rig.phase(&second, Phase::Running).await;
     let refusal = rig.effect("ping", Effect::Read).refusal().await;
     assert_eq!(refusal, Refusal::TooManyCalls { limit: 2 });
-    // What brings the machine to safety is not turned away.
+    // A safe call is admitted at the limit.
     rig.effect("brake", Effect::Safe).report().await;
     first.report().await;
     second.report().await;
@@ -267,7 +268,7 @@ fn claims_of_many_subsystems_are_compared_fast() {
     assert!(
         !mine.conflicts(&others) && mine.conflicts(&mine) && !mine.conflicts(&all) && all.conflicts(&others)
     );
-    // 10^10 comparisons of names take minutes.
+    // 10^10 comparisons of names would take minutes.
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 

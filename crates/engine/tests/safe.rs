@@ -1,4 +1,5 @@
-//! Safe calls: they go first, they go on to their end state, and only a stop or a newer safe call ends them.
+//! Safe calls: they go first and go on to their end state. A cancel or a timeout does not end them; an emergency stop
+//! or a newer safe call does.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

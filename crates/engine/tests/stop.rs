@@ -91,7 +91,7 @@ async fn a_call_that_is_ended_by_the_halt_before_it_is_told_was_stopped_all_the_
         rig.toolbox.hook(move |event| {
             if matches!(event, Event::Halted { emergency: true, .. }) {
                 toolbox.end_runs();
-                // The stop goes on when the call has its answer.
+                // The stop continues only after the call has ended.
                 is_answered.recv_timeout(Duration::from_secs(10)).unwrap();
             }
         });
@@ -213,7 +213,7 @@ async fn a_stop_that_comes_while_a_wave_is_being_started_lets_no_more_of_it_star
     let report = rig.motion("t").report().await;
     assert_eq!(report.outcome, CallOutcome::Stopped);
     assert_eq!(rig.toolbox.started().len(), 8);
-    // The toolbox would have dropped the others by their epoch; they are not even sent.
+    // The engine does not even send the others, which the toolbox would drop by their epoch.
     let dropped = |event: &Event| matches!(event, Event::Dropped { .. });
     assert!(!rig.toolbox.log().iter().any(dropped));
     assert_eq!(report.actions.len(), 300);
@@ -253,7 +253,7 @@ async fn a_stop_is_never_refused() {
                 "{target:?}, {id}"
             );
         }
-        // And once more while latched.
+        // A second stop, while the toolbox is latched.
         assert_eq!(rig.engine.stop(&target, "again").await.len(), expected.len());
     }
 }
@@ -314,7 +314,7 @@ async fn the_answer_says_what_could_not_be_reached() {
         );
     }
     let rig = rig();
-    // Closed behind a newer copy, which was reached.
+    // A closed generation, with and without a newer one that confirms its halt.
     rig.toolbox.halts(Answer::Closed);
     let stopped = rig.engine.stop(&robot(), "a test").await;
     assert_eq!(
@@ -326,7 +326,7 @@ async fn the_answer_says_what_could_not_be_reached() {
         .attach("robot", GENERATION + 1, next, Limits::default());
     let stopped = rig.engine.stop(&robot(), "a test").await;
     assert_eq!(stopped[0].unreached, None);
-    // It was given up until a reload, or is being restarted: nothing can tell it to halt.
+    // The toolbox was given up until a reload, or is being restarted: it has no generation to halt.
     rig.engine.set_installed(&BTreeSet::from(["robot"]));
     rig.engine.detach("robot", GENERATION + 1);
     rig.engine.detach("robot", GENERATION);
@@ -335,7 +335,7 @@ async fn the_answer_says_what_could_not_be_reached() {
     assert!(rig.engine.latch("robot").is_some());
 }
 
-/// An arm beside the robot, as a reload brings it.
+/// Adds a toolbox `arm` beside `robot`, as a reload does.
 fn with_arm(rig: &Rig) -> Arc<MemoryToolbox> {
     let arm = MemoryToolbox::new();
     rig.engine.set_installed(&BTreeSet::from(["arm", "robot"]));
@@ -344,7 +344,7 @@ fn with_arm(rig: &Rig) -> Arc<MemoryToolbox> {
     arm
 }
 
-/// As a reload removes it: out of sight first, and closed when it was drained.
+/// Removes the arm, as a reload does: it is taken from the installed ones first, and closed when it is drained.
 fn without_arm(rig: &Rig) {
     rig.engine.set_installed(&BTreeSet::from(["robot"]));
     rig.engine.detach("arm", 7);
@@ -369,7 +369,7 @@ async fn the_name_of_a_removed_toolbox_stops_everything() {
         rig.engine.latched().keys().eq(["robot"]),
         "nothing is remembered of it"
     );
-    // It comes back as if it had never been there: what is stopped later than its removal is not its stop.
+    // It comes back unlatched, because the stops came after its removal.
     let arm = with_arm(&rig);
     assert_eq!((rig.engine.latch("arm"), arm.halted()), (None, vec![]));
 }
@@ -395,7 +395,7 @@ async fn a_toolbox_that_is_removed_while_it_is_latched_comes_back_latched_until_
     without_arm(&rig);
     let by_itself = rig.engine.resume("arm", &first).await;
     assert_eq!(by_itself, Err(ResumeError::NotInstalled("arm".into())));
-    // A stop of everything holds it too, without a word of it.
+    // A stop of everything latches the removed toolbox, too, and does not report it.
     let stopped = rig.engine.stop(&StopTarget::All, "again").await;
     assert_eq!(stopped.len(), 1, "{stopped:?}");
     let second = stopped[0].stop_id.clone();
@@ -430,7 +430,7 @@ async fn a_toolbox_that_is_being_started_is_stopped_by_name() {
     assert!(rig.engine.latch("arm").is_some());
 }
 
-/// What cannot be read may have named any toolbox.
+/// The stop that the service sets when it cannot read which toolboxes were latched: it may be any of them.
 #[tokio::test(start_paused = true)]
 async fn one_stop_holds_everything_that_is_loaded_until_it_is_lifted_as_such() {
     let record = |stop_id: &str| StopRecord {
@@ -457,7 +457,7 @@ async fn one_stop_holds_everything_that_is_loaded_until_it_is_lifted_as_such() {
         })
     };
     assert_eq!(engine.resume("arm", "stop-1").await, held("arm", "stop-1"));
-    // A newer stop of everything replaces it, and so outlives the service like it.
+    // A newer stop of everything replaces it, and so it outlives the service, too.
     let newer = engine.stop(&StopTarget::All, "a test").await[0].stop_id.clone();
     assert_eq!(engine.latched()["all"].stop_id, newer);
     assert!(
@@ -466,7 +466,7 @@ async fn one_stop_holds_everything_that_is_loaded_until_it_is_lifted_as_such() {
     );
     let base = attach("base");
     assert_eq!(engine.latch("base").unwrap().stop_id, newer);
-    // A stop of one toolbox alone stays when the others are lifted.
+    // A later stop of one toolbox stays when the stop of everything is lifted.
     let base_alone = StopTarget::Toolboxes(vec!["base".into()]);
     let of_base = engine.stop(&base_alone, "its own").await[0].stop_id.clone();
     assert_eq!(engine.resume("base", &of_base).await, held("base", &newer));
@@ -600,7 +600,7 @@ async fn the_latch_outlives_reloads_and_restarts() {
         "{end:?}"
     );
 
-    // The next run of the service is given what this one left behind.
+    // The next run of the service gets the latches that this one left behind.
     let left: HashMap<_, _> = rig.engine.latched().into_iter().collect();
     let engine = Engine::new(8, left.clone());
     assert_eq!(
@@ -681,7 +681,7 @@ async fn a_toolbox_that_stops_by_itself_before_it_is_live_stops_nobody_else() {
     assert_eq!(arm.halted(), [(vec!["all".to_owned()], true)]);
 }
 
-/// A toolbox that says from its halt that it is latched would latch anew for ever.
+/// Otherwise a toolbox that reports a stop from its own halt would be latched again and again.
 #[tokio::test(start_paused = true)]
 async fn a_toolbox_that_stops_itself_while_it_is_stopped_changes_nothing() {
     let rig = rig();
@@ -691,7 +691,7 @@ async fn a_toolbox_that_stops_itself_while_it_is_stopped_changes_nothing() {
     rig.toolbox.hook(move |event| {
         if let (Event::Halted { emergency: true, .. }, Some(engine)) = (event, engine.upgrade()) {
             *count.lock().unwrap() += 1;
-            // On a thread of its own, as an event comes.
+            // On another thread, like a real event.
             let said = std::thread::spawn(move || drop(engine.stop_itself("robot", "its button")));
             said.join().unwrap();
         }
@@ -703,7 +703,7 @@ async fn a_toolbox_that_stops_itself_while_it_is_stopped_changes_nothing() {
     assert_eq!(rig.engine.latch("robot"), None);
 }
 
-/// What it says while it is being resumed is newer than what is lifted.
+/// A stop that the toolbox reports during its resume is newer than the stop that is being lifted.
 #[tokio::test(start_paused = true)]
 async fn a_toolbox_that_stops_itself_during_its_resume_stays_stopped() {
     let rig = rig();
@@ -720,7 +720,7 @@ async fn a_toolbox_that_stops_itself_during_its_resume_stays_stopped() {
     assert_eq!(holder.reason, "its button");
 }
 
-/// A copy that is drained drives the same machine.
+/// A generation that is being drained drives the same machine.
 #[tokio::test(start_paused = true)]
 async fn every_copy_that_is_there_has_a_say_in_a_resume() {
     let rig = rig();
@@ -741,7 +741,7 @@ async fn every_copy_that_is_there_has_a_say_in_a_resume() {
     rig.engine.resume("robot", &stop_id).await.unwrap();
 }
 
-/// A record of what moves, which takes its time.
+/// A watch that takes some time for its record.
 #[derive(Default)]
 struct Moving {
     told: Arc<Mutex<Vec<String>>>,
@@ -770,7 +770,7 @@ impl MotionWatch for Moving {
     }
 }
 
-/// Nothing moves that is not on record; nothing else waits for the record, and what brings to safety least of all.
+/// A motion call starts only when it is on record. Other calls do not wait for the record, safe calls least of all.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_moves_waits_for_its_record_for_a_second() {
     let record = |takes_ms: u64, fails| {
@@ -804,7 +804,7 @@ async fn a_call_that_moves_waits_for_its_record_for_a_second() {
         "it does not count as moving any more"
     );
 
-    // What ends calls ends this wait, and a stop is not behind it.
+    // A cause that ends calls ends this wait, too, and a stop does not wait for the record.
     let call = rig.motion("go");
     rig.toolbox
         .until("a second plan", |log| {
@@ -831,7 +831,7 @@ async fn a_call_that_moves_waits_for_its_record_for_a_second() {
     assert_eq!(rig.toolbox.started(), [""; 0]);
 }
 
-/// The watch knows before the first start, and until the machine is at rest.
+/// The record names the toolbox from before the first start until the machine is at rest.
 #[tokio::test(start_paused = true)]
 async fn what_moves_is_known_from_before_its_first_start_until_it_rests() {
     let rig = rig();

@@ -1,4 +1,4 @@
-//! Timeouts and cancellation: what is asked of the toolbox, how long the engine waits, and what the report says.
+//! Timeouts and cancellation: the requests to the toolbox, the time that the engine waits, and the report.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +21,7 @@ fn by_a_test() -> Cause {
     Cause::Cancelled { by: "a test".into() }
 }
 
-/// `long` moves the left arm or, with another effect, does not.
+/// The action `long` uses the left arm, with the given effect.
 fn rig(effect: Effect, on_cancel: OnCancel) -> Rig {
     let rig = Rig::new();
     let long = Action {
@@ -101,7 +101,7 @@ async fn an_action_that_takes_too_long_is_cancelled_and_halted() {
 
 #[tokio::test(start_paused = true)]
 async fn the_nearest_timeout_counts() {
-    // The action's, the tool's, the configured one.
+    // The action's timeout, the tool's, and the configured one.
     for (action_ms, tool_ms, expected) in [
         (Some(50), Some(20), 50),
         (None, Some(20), 20),
@@ -125,7 +125,7 @@ async fn the_nearest_timeout_counts() {
         })
         .report()
         .await;
-        // Timers of the runtime go by whole milliseconds.
+        // The runtime's timers have a resolution of 1 ms.
         assert!(
             begun.elapsed().as_millis().abs_diff(expected) <= 1,
             "{:?} for {expected}",
@@ -155,7 +155,7 @@ async fn a_toolbox_that_ignores_it_is_abandoned_after_the_grace() {
             assert!(rig.toolbox.log().contains(&Event::GivenUp {
                 action: "long".into()
             }));
-            // It gave up what it held.
+            // The call has released its subsystems.
             rig.toolbox.script("long", Script::takes(1));
             assert_eq!(rig.motion("t").report().await.outcome, CallOutcome::Completed);
         }
@@ -174,7 +174,7 @@ async fn what_gets_done_all_the_same_is_not_called_cancelled() {
         [("long", Completed), ("later", Cancelled)].into()
     );
     assert!(line(&report, "long").output.is_some());
-    // After its timeout it is too late, but what came out of it is kept.
+    // After its timeout an action counts as `timed_out`, but its output is kept.
     let report = rig.motion("t").report().await;
     assert_eq!(line(&report, "long").outcome, TimedOut);
     assert!(line(&report, "long").output.is_some());
@@ -220,7 +220,7 @@ async fn the_callers_timeout_counts_from_receipt() {
         ..rig.request("t")
     };
 
-    // While running.
+    // The call is running.
     let rig_running = rig(Effect::Motion, OnCancel::Ends(Duration::ZERO));
     let request = timed(&rig_running);
     tokio::time::advance(Duration::from_millis(100)).await;
@@ -231,7 +231,7 @@ async fn the_callers_timeout_counts_from_receipt() {
     assert_eq!(line(&report, "long").outcome, TimedOut);
     assert!(halts_left(&rig_running));
 
-    // While waiting for its subsystems.
+    // The call waits for its subsystems.
     let rig_waiting = rig(Effect::Motion, OnCancel::Ends(Duration::ZERO));
     let holds = rig_waiting.motion("t");
     rig_waiting.toolbox.until_started("long").await;
@@ -242,7 +242,7 @@ async fn the_callers_timeout_counts_from_receipt() {
     rig_waiting.end(&holds, by_a_test());
     holds.report().await;
 
-    // While the toolbox plans.
+    // The toolbox plans the call.
     let rig_planning = Rig::new();
     let slow = Tool {
         plan_takes: Duration::from_secs(60),
@@ -254,7 +254,7 @@ async fn the_callers_timeout_counts_from_receipt() {
     assert_eq!(refusal, Refusal::Ended(Cause::TimedOut { limit: waits }));
     assert_eq!(begun.elapsed(), waits);
 
-    // Before it was even called: nothing is started.
+    // The timeout passed before the engine got the call: nothing is started.
     let rig_late = rig(Effect::Motion, OnCancel::Ends(Duration::ZERO));
     let request = timed(&rig_late);
     tokio::time::advance(Duration::from_secs(1)).await;
@@ -289,7 +289,7 @@ async fn a_call_that_is_over_keeps_the_cause_it_ended_with() {
         ..rig.request("t")
     };
     match rig.spawn(request).end().await {
-        // Its action took 100 ms; the time ran out while the toolbox made an answer of it.
+        // The action took 100 ms; the timeout passed while the toolbox concluded.
         CallEnd::Ran { report, cause, .. } => {
             assert_eq!((report.outcome, cause), (CallOutcome::Completed, None))
         }
@@ -348,7 +348,7 @@ async fn progress_is_told_in_order_and_never_after_the_end() {
     progress(some_progress());
     rig.end(&call, by_a_test());
     call.report().await;
-    // The toolbox was abandoned, and talks on.
+    // The abandoned toolbox still reports progress.
     progress(some_progress());
     let told: Vec<_> = told
         .lock()

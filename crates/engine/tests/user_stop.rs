@@ -1,4 +1,4 @@
-//! The user said "stop", and the bus went away: calls end and motion is halted, without latching.
+//! The user says "stop", or the bus is away: calls end and motion is halted, without a latch.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Waves: who runs beside whom, who waits for whom, and what is refused before anything runs.
+//! Waves: which actions run together, which ones wait, and which plans are refused before anything runs.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -43,14 +43,14 @@ fn an_action_is_one_wave_after_the_last_of_its_dependencies() {
         &["a", "b < a", "c < a", "d < b,c", "e < a,d"],
         &[&["a"], &["b", "c"], &["d"], &["e"]],
     );
-    // A short way and a long way: the long one counts.
+    // Two paths of different length: the longer one decides the wave.
     check(
         &["a", "b < a", "c < b", "d < a,c"],
         &[&["a"], &["b"], &["c"], &["d"]],
     );
-    // The same dependency twice, and under both its names.
+    // The same dependency twice, by its id and by its name.
     check(&["1=a", "b < 1,a,a"], &[&["1"], &["b"]]);
-    // A name stands for all that bear it, an id for one.
+    // A name means every action that has it, an id means one.
     check(
         &[
             "calibrate left",
@@ -145,7 +145,7 @@ fn an_action_does_not_do_more_to_the_world_than_its_tool_declares() {
 
 #[test]
 fn inside_a_wave_only_what_shares_a_subsystem_waits() {
-    // By action: the actions of its wave that must have ended, directly or through others.
+    // By action: the actions of its wave that must end first, directly or through others.
     let check = |lines: &[&str], expected: &[&str]| {
         let plan = planned(lines).unwrap();
         for (action, expected) in plan.actions.iter().zip(expected) {

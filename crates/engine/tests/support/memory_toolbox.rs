@@ -1,7 +1,8 @@
-//! A toolbox in memory, scripted per action, that keeps a log of everything it is asked to do.
+//! A toolbox in memory, scripted per action, that logs every request.
 //!
-//! It stands in for the plugin side of `engine::Toolbox` and keeps that side's promises: one end a run, and no start of
-//! an epoch older than the last emergency halt. Read [`MemoryToolbox`] and [`Script`]; [`Rig`] puts it into an engine.
+//! It stands in for the plugin side of `engine::Toolbox` and keeps that side's contract: each run ends once, and no
+//! action is started under an epoch older than the last emergency halt. Read [`MemoryToolbox`] and [`Script`]; [`Rig`]
+//! puts the toolbox into an engine.
 #![allow(dead_code, reason = "each test file uses its own part of the support")]
 #![allow(
     clippy::unwrap_used,
@@ -27,13 +28,13 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long a test waits for something that must happen, in the runtime's time.
+/// How long a test waits for an expected event, in the runtime's (paused) time.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(3600);
 
-/// What an action does.
+/// The behaviour of an action.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    /// How long it takes; `None` never ends by itself.
+    /// The time that the action takes; `None` if it never ends by itself.
     pub(crate) takes: Option<Duration>,
     pub(crate) then: Then,
     pub(crate) on_cancel: OnCancel,
@@ -44,19 +45,19 @@ pub(crate) enum Then {
     Complete(Value),
     Fail,
     Crash,
-    /// Ends the run as cancelled, although it was not asked to.
+    /// Ends the run as cancelled without a request to do so.
     Ends,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OnCancel {
-    /// Ends, and says so, after this time.
+    /// Confirms the cancel after this time.
     Ends(Duration),
-    /// Reports an error of its own after this time.
+    /// Reports an error after this time.
     Fails(Duration),
-    /// Gets its work done all the same.
+    /// Reports an output after this time.
     Completes(Duration),
-    /// Goes on as if it had not been asked to.
+    /// Ignores the request.
     Ignores,
 }
 
@@ -111,7 +112,7 @@ impl Script {
     }
 }
 
-/// What the toolbox was asked to do and what came of it; its place in the log is its time.
+/// A request to the toolbox, or its result; the index in the log is its time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
     Planned(String),
@@ -119,18 +120,18 @@ pub(crate) enum Event {
         call: String,
         action: String,
     },
-    /// A start that came with an epoch older than the last emergency halt.
+    /// A start with an epoch older than the last emergency halt.
     Dropped {
         action: String,
     },
     Cancelled {
         action: String,
     },
-    /// Reported its end.
+    /// The toolbox reported the end of the run.
     Ended {
         action: String,
     },
-    /// The engine stopped waiting for it.
+    /// The engine dropped the run's future before its end.
     GivenUp {
         action: String,
     },
@@ -142,18 +143,18 @@ pub(crate) enum Event {
     Resumed,
 }
 
-/// What a halt or a resume answers.
+/// The answer to a halt or a resume.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Answer {
     #[default]
     Yes,
     No,
     Never,
-    /// It is being closed.
+    /// An error because the toolbox is closed.
     Closed,
 }
 
-/// How a plan or a conclusion is given.
+/// The plan and the conclusion of a tool.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tool {
     pub(crate) plan: Option<Vec<Action>>,
@@ -188,7 +189,7 @@ struct Settings {
     resume: Answer,
 }
 
-/// See the module.
+/// The toolbox; see the module's head.
 pub(crate) struct MemoryToolbox {
     state: Mutex<State>,
     settings: Mutex<Settings>,
@@ -216,7 +217,7 @@ impl MemoryToolbox {
         self.settings().tools.insert(name.to_owned(), tool);
     }
 
-    /// Scripts every action of this id, or else of this name.
+    /// Scripts every action with this id, or otherwise with this name.
     pub(crate) fn script(&self, action: &str, script: Script) {
         self.settings().scripts.insert(action.to_owned(), script);
     }
@@ -229,7 +230,8 @@ impl MemoryToolbox {
         self.settings().resume = answer;
     }
 
-    /// Called for every event, in the thread that causes it, outside all locks but the hook's own.
+    /// Sets a function that is called for every event, on the thread that causes it, while no lock but the hook's own
+    /// is held.
     pub(crate) fn hook(&self, hook: impl FnMut(&Event) + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Box::new(hook));
     }
@@ -255,7 +257,7 @@ impl MemoryToolbox {
         self.state().sinks[action].clone()
     }
 
-    /// The ids of the actions started, in order.
+    /// The ids of the started actions, in order.
     pub(crate) fn started(&self) -> Vec<String> {
         let started = |event| match event {
             Event::Started { action, .. } => Some(action),
@@ -288,7 +290,7 @@ impl MemoryToolbox {
             .unwrap_or_else(|| panic!("{event:?} is not in {log:#?}"))
     }
 
-    /// Waits until the log holds what is looked for.
+    /// Waits until `found` is true for the log.
     pub(crate) async fn until(&self, what: &str, mut found: impl FnMut(&[Event]) -> bool) {
         let mut length = self.length.subscribe();
         let waited = tokio::time::timeout(DEADLINE, async {
@@ -323,7 +325,7 @@ impl MemoryToolbox {
             state.log.push(event.clone());
             state.log.len()
         };
-        // A hook may come back here, for example through a stop; it is not called for what it causes itself.
+        // A hook may cause events itself, for example by a stop; it is not called for those.
         if let Ok(mut hook) = self.hook.try_lock()
             && let Some(hook) = hook.as_mut()
         {
@@ -333,7 +335,7 @@ impl MemoryToolbox {
     }
 }
 
-/// Notes when the engine drops a run that has not ended.
+/// Logs when the engine drops a run that has not ended.
 struct Watch {
     toolbox: Arc<MemoryToolbox>,
     action: String,
@@ -349,7 +351,7 @@ impl Drop for Watch {
     }
 }
 
-/// The engine holds a toolbox behind a pointer of its own, and runs outlive the call of `start`.
+/// The engine owns a pointer to the toolbox, and a run outlives the call of `start`, so both share the toolbox.
 pub(crate) struct Shared(pub(crate) Arc<MemoryToolbox>);
 
 impl Toolbox for Shared {
@@ -430,7 +432,7 @@ impl Toolbox for Shared {
                 }
             };
             let asked = async {
-                // The sender lives in the table of runs; a run that cannot be cancelled any more is not.
+                // The sender is in the table of runs. If it is gone, the run cannot be cancelled.
                 if cancelled.wait_for(|asked| *asked).await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -520,9 +522,9 @@ fn answered(answer: Answer) -> BoxFuture<'static, Result<(), Failure>> {
     }
 }
 
-// --- plans in few words
+// --- plans as text
 
-/// `"id=name subsystem,subsystem < dependency,dependency"`; everything but the name may be left out.
+/// Parses `"id=name subsystem,subsystem < dependency,dependency"`; only the name is required.
 pub(crate) fn action(text: &str) -> Action {
     let (head, dependencies) = text.split_once('<').unwrap_or((text, ""));
     let mut words = head.split_whitespace();
@@ -582,7 +584,7 @@ impl Rig {
         }
     }
 
-    /// A motion call that nothing but the toolbox ends.
+    /// A motion call without a timeout of its own.
     pub(crate) fn request(&self, tool: &str) -> CallRequest {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         CallRequest {
@@ -609,19 +611,19 @@ impl Rig {
             .expect("the generation takes calls")
     }
 
-    /// Runs a call in a task of its own.
+    /// Runs a call in its own task.
     pub(crate) fn spawn(&self, request: CallRequest) -> Call {
         let (engine, lease, call_id) = (self.engine.clone(), self.lease(), request.call_id.clone());
         let task = tokio::spawn(async move { engine.call(&lease, request).await });
         Call { call_id, task }
     }
 
-    /// Runs a motion call of this tool in a task of its own.
+    /// Runs a motion call of this tool in its own task.
     pub(crate) fn motion(&self, tool: &str) -> Call {
         self.spawn(self.request(tool))
     }
 
-    /// The same with another effect.
+    /// As [`Self::motion`], with another effect.
     pub(crate) fn effect(&self, tool: &str, effect: Effect) -> Call {
         self.spawn(CallRequest {
             effect,
@@ -649,7 +651,7 @@ impl Rig {
                 tokio::task::yield_now().await;
             }
         };
-        // Paused time stands still while a task is ready, so the bound is a number of turns.
+        // Paused time does not advance while a task is ready, so the wait is bounded by a number of polls.
         let mut turns = 0;
         let mut reached = std::pin::pin!(reached);
         std::future::poll_fn(|context| {
@@ -708,7 +710,7 @@ pub(crate) fn line<'a>(report: &'a Report, id: &str) -> &'a ActionReport {
         .expect("a line for every action")
 }
 
-/// An observer that writes down what it is told.
+/// An observer that records what it receives.
 pub(crate) fn recorder() -> (CallObserver, Arc<Mutex<Vec<String>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let into = told.clone();
