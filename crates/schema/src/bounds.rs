@@ -1,9 +1,9 @@
-//! Limits on what a client may send, checked before any other work is done on it.
+//! Limits on the arguments of a client, checked before any other work on them.
 //!
-//! Every limit is an error text that says what to change. The one that needs explaining is the number of ways: a
-//! validator tries the alternatives of a union one after another, so a union of two objects that both contain
-//! the union again costs 2^depth. Such schemas are legal; only arguments that would take seconds are refused.
-//! Words for what is wrong need every alternative (tags do not help), so they have a bound of their own.
+//! Every limit has an error text that says what to change. The limit on the number of ways needs an explanation: a
+//! validator tries the alternatives of a union one after another, so a union of two objects that both contain the union
+//! again costs 2^depth. Such schemas are legal; only arguments that would take seconds are refused. An error text needs
+//! the errors of every alternative (tags do not help there), so it has a limit of its own.
 
 use serde_json::{Map, Value};
 
@@ -11,23 +11,24 @@ use super::scalar::tidy;
 use super::tree::Tree;
 use super::{Problem, shorten};
 
-/// Levels of nesting, the limit of `serde_json` itself: deeper values would need a deeper stack everywhere.
+/// The largest number of levels of nesting, which is the limit of `serde_json` itself: deeper values would need a
+/// deeper stack everywhere.
 const MAX_DEPTH: usize = 128;
 
-/// Validation steps one call may cost in the worst case, about 0.1 s.
+/// The largest number of validation steps that one call may cost in the worst case, about 0.1 s.
 const MAX_STEPS: f64 = 4e6;
 
-/// Steps that finding the words for a refusal may cost; each may copy what it refuses.
+/// The largest number of steps for the error text of a refusal. Each step may copy the refused value.
 const MAX_WORDS: f64 = 2e5;
 
 #[derive(Debug)]
 pub(super) struct Bounds {
-    /// Ways to look at a part of a value, by the depth of the value; for validation and for words.
+    /// The number of ways to look at a part of a value, by the depth of the value: for validation and for error texts.
     to_check: Vec<f64>,
     to_word: Vec<f64>,
 }
 
-/// Whether a refusal can afford to say where and why.
+/// Whether a refusal says where and why, or only that the value does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Words {
     Full,
@@ -77,7 +78,7 @@ impl Bounds {
             });
         }
         let to_word = ways(&self.to_word);
-        // Errors of alternatives own copies of what they refuse, one for each level.
+        // The errors of alternatives own copies of the refused value, one for each level.
         let copies = if depth > 16 { count * depth as f64 } else { 0.0 };
         let brief = (to_word > 1.0 && to_word * count > MAX_WORDS) || copies > MAX_WORDS;
         Ok(if brief { Words::Brief } else { Words::Full })
@@ -91,7 +92,7 @@ struct Survey {
 }
 
 struct Found {
-    /// Innermost first.
+    /// The segments of the path, innermost first.
     path: Vec<String>,
     message: String,
 }
@@ -139,7 +140,7 @@ impl Survey {
 
 impl Found {
     fn under(mut self, segment: impl FnOnce() -> String) -> Self {
-        // Enough to find the place; 128 keys of a hostile length are not worth copying.
+        // 16 segments are enough to find the place; 128 keys of any length would be expensive to copy.
         if self.path.len() < 16 {
             self.path.push(super::shorten::shorten_text(&segment(), 80));
         }

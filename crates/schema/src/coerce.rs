@@ -1,9 +1,9 @@
 //! Lax coercion of a call's arguments along the coercion tree.
 //!
-//! Two walks: `rate` says how well a value fits a node and changes nothing; `build` makes the converted value and
-//! asks `rate` at every union. Ratings of containers are remembered, so a value is rated once per node however
-//! unions nest: the work is linear in the arguments. A value that does not fit is passed on as it is, the
-//! validator has the words for it.
+//! Two walks: `rate` rates how well a value fits a node and changes nothing; `build` makes the converted value and
+//! calls `rate` at every union. The ratings of containers are cached, so each value is rated once per node even in
+//! nested unions, and the work is linear in the arguments. A value that does not fit is passed on unchanged, and the
+//! validator reports it.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -18,11 +18,11 @@ use super::tree::{ArrayNode, Node, NodeId, ScalarNode, Tree};
 use super::validate::path_text;
 use super::{MAX_PROBLEMS, Problem, Unknown, shorten};
 
-/// How well a value fits; what pydantic's smart unions compare.
+/// How well a value fits a node, as pydantic's smart unions compare it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fit {
     exactness: Exactness,
-    /// Properties found in objects with declared properties ("models"), all levels together.
+    /// The number of properties found in objects with declared properties ("models"), over all levels.
     fields: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ impl Fit {
 pub(super) struct Coercion<'t> {
     tree: &'t Tree,
     unknown: Unknown,
-    /// Keyed by node and by the address of the value, which outlives the coercion.
+    /// By node and by the address of the value, which outlives the coercion.
     ratings: HashMap<(NodeId, *const Value), Option<Fit>>,
     path: Vec<LocationSegment<'t>>,
     problems: Vec<Problem>,
@@ -71,12 +71,12 @@ impl<'t> Coercion<'t> {
         }
     }
 
-    /// The coerced arguments: an object whenever the schema is one for arguments.
+    /// The coerced arguments: an object for every argument schema.
     pub(super) fn arguments(mut self, args: &'t Map<String, Value>) -> Result<Value, Vec<Problem>> {
         let coerced = match self.tree.node(self.tree.root()) {
             Node::Object(object) => Value::Object(self.build_object(object, args)),
             _ => {
-                // A union at the top is rare enough to pay for a copy.
+                // A union at the root is rare, so the copy is acceptable.
                 let whole = Value::Object(args.clone());
                 let mut inner = Coercion::new(self.tree, self.unknown);
                 let built = inner.build(self.tree.root(), &whole);
@@ -206,12 +206,12 @@ impl<'t> Coercion<'t> {
         });
     }
 
-    /// Where the walk is.
+    /// The path of the current value, for an error.
     fn place(&self) -> String {
         shorten_text(&path_text(self.path.iter().cloned()), 200)
     }
 
-    /// JSON Schema takes `1e20` for an integer, pydantic does not; nor could a toolbox read it as one.
+    /// JSON Schema accepts `1e20` as an integer. Pydantic does not, and a toolbox could not read it as one.
     fn refuse_oversized(&mut self, node: &ScalarNode, value: &Value) {
         if node.kind == Some(ScalarType::Integer)
             && is_oversized_float(value)
@@ -228,8 +228,8 @@ impl<'t> Coercion<'t> {
         }
     }
 
-    /// The alternative that fits best: the first exact one, else most properties, else the closest type, else the
-    /// first.
+    /// The alternative that fits best: the first exact one; otherwise the one with the most properties, then the one
+    /// with the closest type, then the first one.
     fn choose(&mut self, choices: &'t [NodeId], value: &'t Value) -> Option<(NodeId, Fit)> {
         let mut best: Option<(NodeId, Fit)> = None;
         for &choice in choices {
@@ -272,7 +272,7 @@ impl<'t> Coercion<'t> {
         if let Some(&known) = self.ratings.get(&key) {
             return known;
         }
-        // A union that is its own alternative finds this and gives up instead of running in circles.
+        // A union that contains itself as an alternative finds this entry and stops instead of recursing for ever.
         self.ratings.insert(key, None);
         let fit = match (node, value) {
             (Node::Union(choices), _) => self.choose(choices, value).map(|(_, fit)| fit),
@@ -301,8 +301,8 @@ impl<'t> Coercion<'t> {
         if !(node.min..=node.max).contains(&(map.len() as u64)) {
             return None;
         }
-        // Making a model of an object is not exact for pydantic, taking it as a dictionary is (observed: a
-        // dictionary of anything and a model are equals, the first wins).
+        // For pydantic a model made from an object is not exact, and a dictionary is (observed: a dictionary of
+        // anything and a model are rated equal, and the first one wins).
         let model = !node.properties.is_empty();
         let mut fit = if model {
             Fit {
@@ -356,7 +356,8 @@ impl<'t> Coercion<'t> {
 
 fn fit_scalar<'v>(node: &ScalarNode, value: &'v Value) -> Option<(Cow<'v, Value>, Exactness)> {
     let Some(kind) = node.kind else {
-        // Members of several types: pydantic looks them up as Python does, where `1`, `1.0` and `true` are one key.
+        // Members of several types: pydantic looks them up like Python, for which `1`, `1.0` and `true` are the same
+        // key.
         let member = node
             .members
             .as_ref()?
@@ -378,7 +379,8 @@ fn is_member(node: &ScalarNode, value: &Value) -> bool {
         .is_none_or(|members| members.iter().any(|member| same(member, value)))
 }
 
-/// A copy with every number in a form that later steps can afford; numbers that have none were refused before.
+/// A copy with every number in a form that is cheap for the later steps. Numbers without such a form are refused
+/// before.
 fn keep(value: &Value) -> Value {
     match value {
         Value::Number(number) => Value::Number(tidy(number).flatten().unwrap_or_else(|| number.clone())),

@@ -1,7 +1,7 @@
 //! Builds the nodes of a coercion tree from a schema.
 //!
-//! What a schema says in several places about one value (`$ref`, `allOf`, its own keywords) becomes one node;
-//! for objects that means one list of declared properties, so that nothing a schema mentions is dropped.
+//! The parts of a schema that describe one value (`$ref`, `allOf`, its own keywords) become one node. An object node
+//! has one list of declared properties, so that no property in any part of the schema is dropped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::scalar::ScalarType;
 use super::tree::{ArrayNode, Node, NodeId, ScalarNode};
 use super::validate;
 
-/// The nodes of a schema and the root among them.
+/// The nodes of a schema, and the id of the root.
 pub(super) fn nodes(schema: &Value) -> (Vec<Node>, NodeId) {
     let mut builder = Builder {
         root: schema,
@@ -26,7 +26,7 @@ pub(super) fn nodes(schema: &Value) -> (Vec<Node>, NodeId) {
 struct Builder<'s> {
     root: &'s Value,
     nodes: Vec<Node>,
-    /// By address: a schema that is referred to twice, or by itself, is one node.
+    /// By address: a schema with several references to it, or with a reference to itself, is one node.
     seen: HashMap<*const Value, NodeId>,
 }
 
@@ -49,7 +49,7 @@ impl<'s> Builder<'s> {
         self.nodes.len() - 1
     }
 
-    /// All that a schema says about one value: its own keywords and those it refers to, which hold together.
+    /// The node for one value: the schema's own keywords and the schemas it refers to, which all apply.
     fn build(&mut self, schema: &'s Map<String, Value>, is_root: bool) -> Node {
         let mut parts = Vec::new();
         if let Some(target) = schema
@@ -73,7 +73,7 @@ impl<'s> Builder<'s> {
                 _ => parts.push(self.push(Node::Union(choices))),
             }
         }
-        // `type: object` beside `oneOf` says nothing that the alternatives do not say better.
+        // Beside `oneOf`, `type: object` adds nothing to the alternatives.
         let bare = !parts.is_empty() && !schema.contains_key("properties") && !declares_extra(schema);
         let own = self
             .own(schema, is_root)
@@ -114,7 +114,8 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// Several parts hold together and none is at hand: objects are merged, otherwise the first that says anything.
+    /// The node for several parts that all apply, where the schema itself has no own node: objects are merged;
+    /// otherwise the first part with a known type is used.
     fn intersect(&mut self, parts: &[NodeId]) -> Node {
         let telling =
             |builder: &Self, &part: &NodeId| !matches!(builder.target(part), Some(Node::Any) | None);
@@ -135,9 +136,9 @@ impl<'s> Builder<'s> {
         }
     }
 
-    /// Declares in `object` what a part of it declares; `held` when the part always holds.
+    /// Declares the properties of a part in `object`; `held` means that the part always applies.
     fn absorb(&self, object: &mut ObjectNode, part: NodeId, held: bool, depth: usize) {
-        // Deeper nesting of parts than this is not written by people, and could be a loop.
+        // A schema written by hand does not nest parts this deep, so this may be a loop.
         if depth > 16 {
             return;
         }
@@ -162,7 +163,7 @@ impl<'s> Builder<'s> {
         None
     }
 
-    /// What the schema's own keywords say.
+    /// The node of the schema's own keywords.
     fn own(&mut self, schema: &'s Map<String, Value>, is_root: bool) -> Option<Node> {
         match schema.get("type") {
             Some(Value::String(kind)) => Some(self.typed(schema, kind, is_root)),
@@ -223,7 +224,7 @@ impl<'s> Builder<'s> {
     }
 
     fn array(&mut self, schema: &'s Map<String, Value>) -> ArrayNode {
-        // Before 2020-12 a tuple was `items: [..]` with `additionalItems` for the rest.
+        // Before draft 2020-12, a tuple was `items: [..]`, and `additionalItems` described the rest.
         let (prefix, items) = match schema.get("items") {
             Some(Value::Array(prefix)) => (prefix.as_slice(), schema.get("additionalItems")),
             items => (list(schema.get("prefixItems")), items),
@@ -270,11 +271,12 @@ impl<'s> Builder<'s> {
             (Some(each @ Value::Object(_)), []) => Extra::Each(self.node(each)),
             (None | Some(Value::Bool(false)), [each]) => Extra::Each(self.node(each)),
             (Some(Value::Object(_) | Value::Bool(true)), _) | (_, [_, ..]) => Extra::Keep,
-            // An inner object of which nothing is said is free-form; arguments of which nothing is said are none.
+            // An inner object without any declaration is free-form; an argument schema without any declaration has no
+            // arguments.
             (None, []) if declared.is_none() && !is_root => Extra::Keep,
             _ => Extra::Drop,
         };
-        // Names that are only in `required` are declared too.
+        // A name that is only in `required` is declared, too.
         let mut object = ObjectNode::new(
             properties,
             extra,
@@ -292,7 +294,7 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// The schema behind a reference inside a document.
+/// The schema that a reference inside the document points to.
 pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let pointer = reference.strip_prefix('#')?;
     root.pointer(pointer)

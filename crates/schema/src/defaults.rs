@@ -1,8 +1,8 @@
 //! Checks the `default`s of a schema when it is compiled.
 //!
-//! Defaults are filled in while the arguments are coerced (`coerce`), at every level like pydantic does, and are
-//! validated with them. One that does not fit would fail every call that relies on it with a text that blames
-//! the caller, so it is refused here, where the author of the toolbox reads it.
+//! Coercion (`coerce`) fills in defaults at every level, like pydantic, and they are validated with the arguments. A
+//! default that does not fit would fail every call that relies on it, with a text that blames the caller. So it is
+//! refused here, where the author of the toolbox reads the error.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(super) fn check(schema: &Value, bounds: &Bounds) -> Result<(), SchemaError> 
     if !mentions_default(schema) {
         return Ok(());
     }
-    // Compiles every subschema on its own: only worth it when there is a default to check.
+    // This compiles every subschema on its own, so it is done only for a schema with a default.
     let parts = validate::options()
         .build_map(schema)
         .map_err(|error| validate::schema_error(&error))?;

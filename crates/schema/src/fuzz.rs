@@ -1,5 +1,5 @@
-//! What has to hold for any arguments, against the schemas that were recorded from pydantic and against schemas of the
-//! input's own. Built for tests and fuzzing only.
+//! Properties of the preparation of any arguments, with the schemas that were recorded from pydantic and with schemas
+//! from the input. Built for tests and fuzzing only.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a finding panics")]
 
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{ArgumentSchema, OutputSchema, Unknown};
 
-/// Bytes to draw from; zeros when they are used up.
+/// The bytes that the input is generated from; zeros after the last one.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -38,8 +38,9 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     tables.iter().map(compile).collect()
 });
 
-/// A refusal says why, and what was prepared once is prepared for good. The first byte chooses: JSON text for a known
-/// schema, a value drawn from the bytes for a known schema, or a schema and arguments, each a line of JSON.
+/// Every refusal has at least one problem, and preparing prepared arguments changes nothing. The first byte selects the
+/// input: JSON text for a recorded schema, a value generated from the bytes for a recorded schema, or a schema and
+/// arguments, each a line of JSON.
 pub fn prepare(data: &[u8]) {
     let [how, which, rest @ ..] = data else { return };
     let known = &KNOWN[usize::from(*which) % KNOWN.len()];
@@ -63,7 +64,7 @@ impl Known {
                     self.arguments.prepare(&prepared, Unknown::Refuse).as_ref(),
                     Ok(&prepared)
                 );
-                // Defaults and coercion leave nothing that the schema itself would refuse.
+                // The schema itself accepts the result of defaults and coercion.
                 assert_eq!(self.output.check(&Value::Object(prepared)), Ok(()));
             }
             Err(problems) => assert!(!problems.is_empty()),
@@ -87,7 +88,7 @@ fn own(lines: &[u8]) {
     }
 }
 
-/// A JSON value of at most `depth` levels; every string of bytes is one.
+/// A JSON value of at most `depth` levels; every byte string gives one.
 fn drawn(bytes: &mut Bytes<'_>, depth: usize) -> Value {
     const TEXTS: [&str; 20] = [
         "",

@@ -1,11 +1,11 @@
-//! What a tool accepts and returns: schemas compiled once, used for every call.
+//! The schemas of a tool's arguments and output, compiled once and used for every call.
 //!
-//! Owns the way from the arguments of a bus message to the arguments a toolbox sees: lax coercion as pydantic
-//! does it, defaults, removal of undeclared arguments, validation, and the text that says what is wrong.
-//! Pure: no IO, no clock, no state. Read [`ArgumentSchema`] first.
+//! Owns every step from the arguments of a bus message to the arguments that a toolbox gets: lax coercion as in
+//! pydantic, defaults, removal of undeclared arguments, validation, and the error texts. Pure: no IO, no clock, no
+//! state. Read [`ArgumentSchema`] first.
 //!
-//! Work is bounded for whatever a client sends: nesting, digits of a number and ambiguous recursion have limits
-//! (`bounds`), patterns run on a linear-time engine, everything else is linear in the size of the arguments.
+//! The work is bounded for any input of a client: nesting, the digits of a number and ambiguous recursion have limits
+//! (`bounds`), patterns run on a linear-time engine, and everything else is linear in the size of the arguments.
 
 mod bounds;
 mod coerce;
@@ -45,36 +45,36 @@ pub enum SchemaError {
         /// The shortened value.
         found: String,
     },
-    /// Arguments are always named, the schema describes something else.
+    /// The arguments are always an object, and the schema describes another type.
     #[error("schema at #/type: arguments are an object, so `type` must be \"object\", got {found}")]
     NotForArguments {
         /// The shortened `type`.
         found: String,
     },
-    /// A keyword has a wrong value, a reference leads nowhere, a pattern cannot be compiled.
+    /// A keyword has a wrong value, a reference cannot be resolved, or a pattern cannot be compiled.
     #[error("schema at {path}: {message}")]
     Invalid {
-        /// Where in the schema, as a URI fragment (`#/properties/speed/type`).
+        /// The place in the schema, as a URI fragment (`#/properties/speed/type`).
         path: String,
-        /// What is wrong there.
+        /// The error at that place.
         message: String,
     },
-    /// A `default` that the schema beside it refuses would make every call that relies on it fail.
+    /// A `default` does not fit its own schema, so every call that relies on it would fail.
     #[error("schema at {path}: the default does not fit its own schema: {message}")]
     Default {
-        /// Where in the schema.
+        /// The place in the schema, as a URI fragment.
         path: String,
-        /// What is wrong with the default.
+        /// The problem of the default.
         message: String,
     },
 }
 
-/// One thing that is wrong with a call's arguments or a tool's output.
+/// One error in a call's arguments or a tool's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The argument, as `a`, `pose.x` or `points[3]`; empty for the arguments as a whole.
     pub path: String,
-    /// What was expected and what was there, lower case.
+    /// The expected value and the given one, in lower case.
     pub message: String,
 }
 
@@ -88,17 +88,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What happens to arguments that are not declared where `additionalProperties` is `false`. Elsewhere they are dropped, or
-/// kept where the schema says so.
+/// The handling of undeclared arguments where `additionalProperties` is `false`. Elsewhere they are dropped, or kept
+/// where the schema allows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
-    /// They are dropped there, too.
+    /// Undeclared arguments are dropped.
     Drop,
-    /// They are a problem.
+    /// Undeclared arguments are a problem.
     Refuse,
 }
 
-/// The argument schema of one tool, compiled.
+/// The compiled argument schema of one tool.
 #[derive(Debug)]
 pub struct ArgumentSchema {
     tree: Tree,
@@ -107,13 +107,13 @@ pub struct ArgumentSchema {
 }
 
 impl ArgumentSchema {
-    /// Compiles a JSON Schema (draft 2020-12 unless `$schema` says otherwise; `format` is not asserted).
+    /// Compiles a JSON Schema (draft 2020-12 unless `$schema` names another; `format` is not asserted).
     ///
     /// # Errors
     ///
-    /// [`SchemaError`] when the schema is not one, when it does not describe named arguments, when a reference
-    /// leads nowhere or outside the document, when a pattern needs look-around or back references, and when a
-    /// `default` does not fit.
+    /// [`SchemaError`] when the value is not a schema or does not describe named arguments, when a reference cannot be
+    /// resolved inside the document, when a pattern needs look-around or back references, and when a `default` does not
+    /// fit.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let Value::Object(root) = schema else {
             return Err(SchemaError::NotAnObject {
@@ -137,11 +137,11 @@ impl ArgumentSchema {
         })
     }
 
-    /// Turns the arguments of a call into what the toolbox gets: coerced, with defaults, without undeclared
-    /// arguments, validated.
+    /// Makes the toolbox's arguments from those of a call: coerced, with defaults, without undeclared arguments,
+    /// validated.
     ///
-    /// Undeclared arguments are dropped, and kept when `additionalProperties` is `true` or a schema; when it is `false`,
-    /// `unknown` decides. Objects inside the arguments are treated alike, except that one whose schema has no
+    /// Undeclared arguments are dropped, but kept when `additionalProperties` is `true` or a schema; when it is
+    /// `false`, `unknown` decides. The same holds for objects inside the arguments, except that one whose schema has no
     /// `properties` at all is free-form and keeps everything.
     ///
     /// # Errors
@@ -157,7 +157,8 @@ impl ArgumentSchema {
         self.checker.check(&coerced, words)?;
         match coerced {
             Value::Object(map) => Ok(map),
-            // The tree keeps objects objects; should that ever break, the call fails instead of the service.
+            // The root node of an argument schema gives an object. If that ever breaks, the call fails and the service
+            // goes on.
             other => Err(vec![Problem {
                 path: String::new(),
                 message: format!("expected an object of arguments, got {}", shorten(&other)),
@@ -166,8 +167,7 @@ impl ArgumentSchema {
     }
 }
 
-/// A schema by which something is checked and never changed, compiled: the output of a tool, the configuration of a
-/// toolbox.
+/// A compiled schema for validation without coercion: of a tool's output or a toolbox's configuration.
 #[derive(Debug)]
 pub struct OutputSchema {
     checker: Checker,
@@ -175,11 +175,11 @@ pub struct OutputSchema {
 }
 
 impl OutputSchema {
-    /// Compiles a JSON Schema (draft 2020-12 unless `$schema` says otherwise; `format` is not asserted).
+    /// Compiles a JSON Schema (draft 2020-12 unless `$schema` names another; `format` is not asserted).
     ///
     /// # Errors
     ///
-    /// [`SchemaError`] when the schema is not one, a reference leads nowhere, or a pattern cannot be used.
+    /// [`SchemaError`] when the value is not a schema, a reference cannot be resolved, or a pattern cannot be compiled.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         if !schema.is_object() && !schema.is_boolean() {
             return Err(SchemaError::NotAnObject {
@@ -203,14 +203,14 @@ impl OutputSchema {
     }
 }
 
-/// More problems than this are not listed: no person reads them, and a hostile call could make millions.
+/// The largest number of problems in a refusal. More would not be read, and a hostile call could cause millions.
 pub const MAX_PROBLEMS: usize = 16;
 
 fn names_object(kind: &Value) -> bool {
     match kind {
         Value::String(name) => name == "object",
         Value::Array(names) => names.iter().any(|name| name == "object"),
-        // Not a type at all: left to the meta-schema, which says so with more words.
+        // Not a valid `type`: the meta-schema refuses it with a better text.
         _ => true,
     }
 }

@@ -1,10 +1,10 @@
-//! Python's names of JSON types: they are part of the published error strings.
+//! Python's names of the JSON types, which are part of the published error texts.
 
 use serde_json::Value;
 
-/// The name Python gives the type of a JSON value: `NoneType`, `bool`, `int`, `float`, `str`, `list` or `dict`.
+/// The name of a JSON value's type in Python: `NoneType`, `bool`, `int`, `float`, `str`, `list` or `dict`.
 ///
-/// As `json.loads` decides it: a number without fraction and exponent is an `int`, however large.
+/// As in `json.loads`, a number without fraction and exponent is an `int` of any size.
 ///
 /// ```
 /// assert_eq!(ovos_tools_schema::python_type_name(&serde_json::json!(1.0)), "float");

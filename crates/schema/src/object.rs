@@ -1,4 +1,4 @@
-//! The object node of the coercion tree: which properties it declares and what happens to all others.
+//! The object node of the coercion tree: the declared properties, and the handling of all others.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ pub(super) struct Property {
     pub(super) default: Option<Value>,
 }
 
-/// What happens to a property that is not declared.
+/// The handling of undeclared properties.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Extra {
     #[default]
     Drop,
     Keep,
-    /// Kept, converted by this node.
+    /// Keeps each of them, converted by this node.
     Each(NodeId),
 }
 
@@ -28,10 +28,10 @@ pub(super) enum Extra {
 pub(super) struct ObjectNode {
     pub(super) properties: Vec<Property>,
     names: HashSet<Box<str>>,
-    /// Declared without a schema (only in `required`): passed on as they are.
+    /// Properties that are only in `required`, without a schema: passed on unchanged.
     pub(super) untyped: Vec<Box<str>>,
     pub(super) extra: Extra,
-    /// It says `additionalProperties: false`.
+    /// Whether the schema has `additionalProperties: false`.
     closed: bool,
     pub(super) min: u64,
     pub(super) max: u64,
@@ -61,13 +61,13 @@ impl ObjectNode {
         self.names.contains(name)
     }
 
-    /// Every declared property.
+    /// The names of all declared properties.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let typed = self.properties.iter().map(|property| &*property.name);
         typed.chain(self.untyped.iter().map(|name| &**name))
     }
 
-    /// Whether undeclared properties are not meant to be there: among alternatives they rule this one out.
+    /// Whether an undeclared property rules this object out as an alternative of a union.
     pub(super) fn is_closed(&self) -> bool {
         self.closed && matches!(self.extra, Extra::Drop)
     }
@@ -78,7 +78,7 @@ impl ObjectNode {
         }
     }
 
-    /// Takes over what a part declares. A part that does not always hold brings no defaults and requires nothing.
+    /// Adds the properties of a part. A part that does not always apply adds no defaults and requires nothing.
     pub(super) fn absorb(&mut self, part: &Self, held: bool) {
         for property in &part.properties {
             if self.names.insert(property.name.clone()) {

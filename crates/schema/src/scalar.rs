@@ -1,14 +1,14 @@
 //! Lax conversion of single values, by the rules of pydantic-core 2 (`tests/data/pydantic_lax.json` is the proof).
 //!
-//! Numbers are handled as their JSON text: the service keeps every digit, and like Python it takes a number
-//! without fraction and exponent for an integer.
+//! A number is handled as its JSON text, because the service keeps every digit. As in Python, a number without fraction
+//! and exponent is an integer.
 
 use serde_json::{Number, Value};
 
-/// Digits of an integer: Python's own limit (`sys.int_info.default_max_str_digits`).
+/// The largest number of digits of an integer: Python's own limit (`sys.int_info.default_max_str_digits`).
 pub(super) const MAX_DIGITS: usize = 4300;
 
-/// How well a value fits, from worst to best; pydantic's smart unions prefer the best.
+/// How well a value fits a type, from worst to best; pydantic's smart unions prefer the best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exactness {
     Lax,
@@ -25,14 +25,14 @@ pub(super) enum ScalarType {
     String,
 }
 
-/// A value that fits: as it is, or converted.
+/// A value that fits: unchanged, or converted.
 #[derive(Debug)]
 pub(super) enum Fitted {
     Same,
     New(Value),
 }
 
-/// Converts a value to a type; `None` when lax mode refuses it.
+/// Converts a value to a type; `None` when lax mode refuses the value.
 pub(super) fn convert(kind: ScalarType, value: &Value) -> Option<(Fitted, Exactness)> {
     match (kind, value) {
         (ScalarType::Null, Value::Null)
@@ -61,7 +61,7 @@ fn integer(value: &Value) -> Option<(Fitted, Exactness)> {
         )),
         Value::Number(number) => {
             let float: f64 = number.as_str().parse().ok()?;
-            // 2^63: at and beyond it pydantic refuses floats, their low digits are not what the sender meant.
+            // 2^63: from there on pydantic refuses floats, because their low digits are not what the sender meant.
             (float.fract() == 0.0 && float.abs() < 9_223_372_036_854_775_808.0).then(|| lax(float as i64))
         }
         Value::Bool(flag) => Some(lax(i64::from(*flag))),
@@ -70,7 +70,7 @@ fn integer(value: &Value) -> Option<(Fitted, Exactness)> {
     }
 }
 
-/// Whether a value is an integral float that is too large for [`convert`] to take for an integer.
+/// Whether a value is an integral float that is too large for [`convert`] to accept as an integer.
 pub(super) fn is_oversized_float(value: &Value) -> bool {
     matches!(value, Value::Number(number) if !is_integer_text(number.as_str())
         && number.as_str().parse::<f64>().is_ok_and(|float| float.fract() == 0.0))
@@ -96,7 +96,7 @@ fn number(value: &Value) -> Option<(Fitted, Exactness)> {
                 .parse()
                 .ok()
                 .or_else(|| without_underscores(text)?.parse().ok())?;
-            // `nan` and `inf` parse but are no JSON: they must not reach a toolbox.
+            // `nan` and `inf` parse but are not JSON, so they must not reach a toolbox.
             Number::from_f64(float).map(Value::Number).map(lax)
         }
         _ => None,
@@ -119,7 +119,7 @@ fn boolean(value: &Value) -> Option<bool> {
     }
 }
 
-/// `[+-]digits[.0...]` with single underscores between digits and white space around.
+/// Parses `[+-]digits[.0...]`, with single underscores between digits and white space around.
 fn integer_text(text: &str) -> Option<Value> {
     let text = text.trim();
     let (sign, text) = match text.as_bytes().first()? {
@@ -158,15 +158,16 @@ fn without_underscores(text: &str) -> Option<String> {
     (!misplaced && text.contains('_')).then(|| text.replace('_', ""))
 }
 
-/// Whether the JSON text of a number is that of an integer.
+/// Whether the JSON text of a number has neither fraction nor exponent.
 pub(super) fn is_integer_text(text: &str) -> bool {
     !text.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
 }
 
-/// The number as it may go on: `Some(None)` as it is, `Some(Some(_))` rewritten, `None` when it is not finite.
+/// The number in the form that is passed on: `Some(None)` unchanged, `Some(Some(_))` rewritten, `None` when it is
+/// refused: not finite, or an integer whose text is longer than [`MAX_DIGITS`] digits and a sign.
 ///
-/// A float with a long text is rounded to a double, as every JSON reader in Python would do: the validator works
-/// with exact fractions, and `1e-999999999` would cost it gigabytes.
+/// A float with a long text is rounded to a double, as every JSON reader in Python does: the validator works with exact
+/// fractions, and `1e-999999999` would cost it gigabytes.
 #[expect(
     clippy::option_option,
     reason = "refused, unchanged and changed are three answers of one question"
@@ -188,7 +189,7 @@ pub(super) fn tidy(number: &Number) -> Option<Option<Number>> {
     }
 }
 
-/// Equality of JSON values for `enum` and `const`: numbers by their value, so `1` is `1.0`.
+/// Equality of JSON values for `enum` and `const`: numbers are compared by value, so `1` equals `1.0`.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => {
@@ -200,7 +201,7 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Equality of Python's dictionary keys: like [`same`], and booleans are numbers.
+/// Equality of Python's dictionary keys: like [`same`], and a boolean equals its number.
 pub(super) fn same_key(left: &Value, right: &Value) -> bool {
     let as_number = |value: &Value| match value {
         Value::Bool(flag) => Value::from(i64::from(*flag)),

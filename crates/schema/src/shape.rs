@@ -1,9 +1,10 @@
-//! Refuses schemas that would make the service run in circles or out of stack, before anything is compiled.
+//! Refuses schemas with endless or too deep recursion, before anything is compiled.
 //!
-//! A schema comes from a plugin, and a plugin must not be able to take the service down. Recursion through the
-//! value (a tree of nodes) is fine, each level needs a level of the value; recursion in place is not. References
-//! are JSON pointers into the document (`#/$defs/Name`), which is what pydantic and schemars write; anchors,
-//! dynamic references and inner `$id`s are refused rather than followed by two different rules.
+//! A schema comes from a plugin, and a plugin must not be able to take the service down. Recursion through the value
+//! (such as a tree of nodes) is accepted, because each level needs a level of the value; recursion in place is refused.
+//! References are JSON pointers into the document (`#/$defs/Name`), which is what pydantic and schemars write. Anchors,
+//! dynamic references and inner `$id`s are refused, because this crate and the validator might resolve them
+//! differently.
 
 use std::collections::HashMap;
 
@@ -12,10 +13,10 @@ use serde_json::{Map, Value};
 use super::SchemaError;
 use super::compile::resolve;
 
-/// Schemas that may be nested, references included: each costs stack where schemas are compiled.
+/// The largest depth of nested schemas, references included: each level uses stack when a schema is compiled.
 const MAX_NESTED: usize = 200;
 
-/// Schemas that may describe the same value one through another: each costs stack at every level of a value.
+/// The longest chain of schemas that describe the same value: each of them uses stack at every level of a value.
 const MAX_IN_PLACE: usize = 16;
 
 /// Keywords whose schemas describe the same value.
@@ -32,7 +33,7 @@ const INNER: &[&str] = &[
     "unevaluatedProperties",
     "contentSchema",
 ];
-/// Keywords that map names to schemas of parts, or of nothing yet.
+/// Keywords that map names to schemas of a part of the value, or to schemas for use by reference.
 const INNER_MAPS: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
 
 pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
@@ -50,7 +51,7 @@ pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
 
 struct Walk<'s> {
     root: &'s Value,
-    /// Every schema by its address.
+    /// Every object schema, by its address.
     seen: HashMap<*const Value, Place>,
 }
 
@@ -117,7 +118,7 @@ impl<'s> Walk<'s> {
         Ok(())
     }
 
-    /// The longest in-place chain from a schema; a loop is an endless one.
+    /// The length of the longest in-place chain from a schema. A loop is refused like a chain that is too long.
     fn chain(
         &self,
         key: *const Value,
@@ -127,7 +128,7 @@ impl<'s> Walk<'s> {
         if let Some(&known) = chains.get(&key) {
             return Ok(known);
         }
-        // Booleans are no places: they refer to nothing.
+        // A boolean schema has no entry, because it refers to nothing.
         let Some(place) = self.seen.get(&key) else {
             return Ok(0);
         };
@@ -158,7 +159,7 @@ fn invalid(path: &str, message: String) -> SchemaError {
     }
 }
 
-/// The schemas under some keywords: a schema, a list of schemas, or (for `maps`) a map of schemas.
+/// The schemas under `keywords` (one schema or a list of them) and under `maps` (a map of schemas), with their paths.
 fn children<'s>(
     map: &'s Map<String, Value>,
     keywords: &'static [&'static str],

@@ -1,22 +1,22 @@
-//! The one place that makes a value short enough for an error text.
+//! Shortens values and texts for error messages; no other module does so.
 
 use std::io;
 
 use serde_json::Value;
 
-/// Longest text of a value in an error, in bytes.
+/// The longest text of a value in an error, in bytes.
 const LIMIT: usize = 60;
 
-/// The JSON text of a value, cut after about 60 bytes; costs no more for a value of megabytes.
+/// The JSON text of a value, cut after about 60 bytes. The cost does not grow with the size of the value.
 #[must_use]
 pub fn shorten(value: &Value) -> String {
     let mut sink = Sink(Vec::with_capacity(LIMIT + 4));
-    // The only error is our own "full", which ends the serializer early.
+    // The only possible error is that the sink is full, which ends the serializer early.
     let full = serde_json::to_writer(&mut sink, value).is_err();
     cut(sink.0, full)
 }
 
-/// Cuts a text like [`shorten`] does, at a longer limit for texts that are sentences.
+/// Cuts a text as [`shorten`] does, at a limit in bytes.
 pub(super) fn shorten_text(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         text.to_owned()

@@ -1,7 +1,6 @@
 //! One tool of a toolbox, with its schemas compiled.
 //!
-//! Made where a toolbox lists its tools, and used wherever they are shown or called: what has one can call it. Owns no
-//! rule of its own. Read [`CompiledTool`].
+//! Made when a toolbox lists its tools, and used where they are shown or called. Read [`CompiledTool`].
 
 use ovos_toolbox_wire::ToolDefinition;
 
@@ -10,10 +9,10 @@ use crate::{ArgumentSchema, OutputSchema};
 /// A tool that can be called.
 #[derive(Debug)]
 pub struct CompiledTool {
-    /// What the toolbox says of it.
+    /// The toolbox's definition of the tool.
     pub definition: ToolDefinition,
-    /// Its argument schema.
+    /// The compiled argument schema.
     pub arguments: ArgumentSchema,
-    /// Its output schema.
+    /// The compiled output schema.
     pub output: OutputSchema,
 }

@@ -1,8 +1,9 @@
-//! The coercion tree: what of a schema decides how a value is converted, compiled once.
+//! The coercion tree: the part of a schema that decides how a value is converted, compiled once.
 //!
-//! Nodes live in one vector and name each other by index, so recursive `$ref`s are loops in it, not in memory.
-//! Only types, members, properties, items and alternatives are kept; all else is the validator's. What the tree
-//! does not understand becomes [`Node::Any`]: passed on as it is, still validated.
+//! The nodes are in one vector and refer to each other by index, so a recursive `$ref` is a loop of indexes and needs
+//! no shared pointers. The tree has only types, members, properties, items and alternatives; the validator checks the
+//! rest. A schema that the tree cannot represent becomes [`Node::Any`]: its values are passed on unchanged and still
+//! validated.
 
 use std::collections::HashSet;
 
@@ -27,11 +28,11 @@ pub(super) enum Node {
 
 #[derive(Debug)]
 pub(super) struct ScalarNode {
-    /// `None`: only `enum` or `const` without a type, nothing is converted.
+    /// `None`: the schema has `enum` or `const` without a type, so nothing is converted.
     pub(super) kind: Option<ScalarType>,
-    /// `enum`, or `const` as its single member.
+    /// The values of `enum`, or the single value of `const`.
     pub(super) members: Option<Vec<Value>>,
-    /// Ranges, lengths and patterns, for choosing among alternatives; the whole call is validated anyway.
+    /// Ranges, lengths and patterns, for the choice among alternatives; the whole call is validated anyway.
     pub(super) constraints: Option<Validator>,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct ScalarNode {
 pub(super) struct ArrayNode {
     pub(super) prefix: Vec<NodeId>,
     pub(super) items: Option<NodeId>,
-    /// A set: pydantic and serde both drop duplicates instead of refusing them.
+    /// Whether the array is a set: pydantic and serde both drop duplicates instead of refusing them.
     pub(super) unique: bool,
     pub(super) min: u64,
     pub(super) max: u64,
@@ -52,7 +53,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Never fails: the schema has been checked against its meta-schema before.
+    /// Builds the tree. This cannot fail, because the schema has been checked against its meta-schema before.
     pub(super) fn compile(schema: &Value) -> Self {
         let (nodes, root) = compile::nodes(schema);
         let mut tree = Self { nodes, root };
@@ -64,7 +65,7 @@ impl Tree {
         self.root
     }
 
-    /// The node behind an id; never an alias.
+    /// The node of an id, behind its aliases.
     pub(super) fn node(&self, mut id: NodeId) -> &Node {
         while let Node::Alias(target) = self.nodes[id] {
             id = target;
@@ -87,9 +88,9 @@ impl Tree {
         }
     }
 
-    /// For every depth of a value, in how many ways at worst one part of it is looked at, because unions offer
-    /// several alternatives for it. `tags`: alternatives that a tag tells apart count as one,
-    /// and the value is one of the root; otherwise it may be one of any part of the schema.
+    /// For every depth of a value, the largest number of ways in which one part of it is examined, because unions offer
+    /// several alternatives for it. With `tags`, alternatives that a tag distinguishes count as one, and the value
+    /// belongs to the root; without, it may belong to any part of the schema.
     pub(super) fn ways_by_depth(&self, max_depth: usize, tags: bool) -> Vec<f64> {
         let told_apart: Vec<bool> = self
             .nodes
@@ -111,7 +112,7 @@ impl Tree {
         by_depth
     }
 
-    /// Recursion is in place, which `shape` has bounded.
+    /// The number of ways of one node. The recursion is in place, so its depth is bounded by `shape`.
     fn ways(&self, id: NodeId, inner: &[f64], told_apart: &[bool], known: &mut [Option<f64>]) -> f64 {
         if let Some(ways) = known[id] {
             return ways;
@@ -150,7 +151,7 @@ impl Tree {
         ways
     }
 
-    /// Whether a string `const` in a required property selects the alternative; the validator looks it up then,
+    /// Whether a string `const` in a required property selects the alternative. The validator looks up the tag only
     /// from three alternatives on.
     fn told_apart(&self, choices: &[NodeId]) -> bool {
         let objects: Option<Vec<&ObjectNode>> = choices

@@ -1,7 +1,7 @@
-//! The validator of a compiled schema and the words for what it refuses.
+//! The validator of a compiled schema, and the error texts for refused values.
 //!
-//! Patterns run on the linear-time `regex` engine (what pydantic uses too): no input makes them slow, and a
-//! schema with look-around is refused when it is compiled. References never leave the document.
+//! Patterns run on the linear-time `regex` engine (as in pydantic), so no input makes them slow, and a schema with
+//! look-around is refused when it is compiled. References never leave the document.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::LocationSegment;
@@ -12,19 +12,20 @@ use super::bounds::Words;
 use super::shorten::shorten_text;
 use super::{MAX_PROBLEMS, Problem, SchemaError, shorten};
 
-/// Bytes of a compiled pattern and of its cache: large repetitions (`(a{1000}){1000}`) are refused, not built.
+/// The largest size of a compiled pattern, and of its cache, in bytes. Large repetitions (`(a{1000}){1000}`) are
+/// refused and not built.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// Values listed in full for an `enum`.
+/// The largest number of `enum` values that an error lists.
 const MAX_MEMBERS: usize = 12;
 
-/// Longest message, in bytes.
+/// The longest message, in bytes.
 const MAX_TEXT: usize = 400;
 
 #[derive(Debug)]
 pub(super) struct Checker {
     validator: Validator,
-    /// For the words: an error knows the keyword that failed, not the keywords beside it.
+    /// For error texts: an error knows the keyword that failed, but not the keywords beside it.
     schema: Value,
 }
 
@@ -75,7 +76,7 @@ pub(super) fn options() -> ValidationOptions<'static> {
         )
 }
 
-/// A validator of what a scalar's own keywords say, without its type; `None` when they say nothing.
+/// A validator of a scalar's own keywords without its type; `None` when there are none.
 pub(super) fn constraints(schema: &Map<String, Value>) -> Option<Validator> {
     let keywords = [
         "minimum",
@@ -92,7 +93,7 @@ pub(super) fn constraints(schema: &Map<String, Value>) -> Option<Validator> {
         .iter()
         .filter_map(|&keyword| Some((keyword.to_owned(), schema.get(keyword)?.clone())))
         .collect();
-    // What does not compile alone (a `not` with a reference) is left to the validation of the whole.
+    // Keywords that do not compile alone (a `not` with a reference) are left to the validation of the whole.
     if own.is_empty() {
         None
     } else {
@@ -100,7 +101,7 @@ pub(super) fn constraints(schema: &Map<String, Value>) -> Option<Validator> {
     }
 }
 
-/// The words for a schema that does not compile; the error's instance is the schema.
+/// The error for a schema that does not compile. The instance of `error` is the schema.
 pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
     let message = match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => format!(
@@ -116,7 +117,7 @@ pub(super) fn schema_error(error: &ValidationError<'_>) -> SchemaError {
     }
 }
 
-/// The words for one error of an instance.
+/// The error text for one error of an instance.
 pub(super) fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
     let error = innermost(error);
     let mut path = path_text(error.instance_path().segments());
@@ -137,7 +138,8 @@ pub(super) fn describe(error: &ValidationError<'_>, schema: &Value) -> Problem {
     }
 }
 
-/// A union that refuses a value is as clear as the one alternative that was meant, when there is only one.
+/// The error to report for a union. If only one alternative was plausible, it is that alternative's first error,
+/// because that is clearer than the error of the union.
 fn innermost<'e>(error: &'e ValidationError<'e>) -> &'e ValidationError<'e> {
     let mut error = error;
     while let Some(context) = alternatives(error) {
@@ -154,7 +156,7 @@ fn innermost<'e>(error: &'e ValidationError<'e>) -> &'e ValidationError<'e> {
     error
 }
 
-/// Whether an alternative was plainly not meant: another type, or another tag, at the union's own place.
+/// Whether an alternative was clearly not meant: the type or the tag differs at the union's own place.
 fn is_other_kind(error: &ValidationError<'_>, depth: usize) -> bool {
     let below = error.instance_path().segments().count().saturating_sub(depth);
     match error.kind() {
@@ -173,7 +175,7 @@ fn alternatives<'e>(error: &'e ValidationError<'_>) -> Option<&'e Vec<Vec<Valida
     }
 }
 
-/// "expected .., got .."
+/// The text "expected .., got .." of an error.
 fn expected(error: &ValidationError<'_>, schema: &Value) -> String {
     let value = error.instance();
     let got = || format!("got {}", shorten(value));
@@ -246,12 +248,12 @@ fn expected(error: &ValidationError<'_>, schema: &Value) -> String {
             format!("a key is not accepted: {}", expected(error, schema))
         }
         ValidationErrorKind::Referencing(source) => source.to_string(),
-        // The rest is rare, and the validator's own words leave the value out.
+        // The other errors are rare, and the validator's own text without the value is good enough for them.
         _ => format!("{}, {}", error.masked(), got()),
     }
 }
 
-/// What the place of an error accepts: its type with its members or range.
+/// What is accepted at the place of an error: a type with its members or range.
 fn accepts(error: &ValidationError<'_>, schema: &Value) -> String {
     let members = match error.kind() {
         ValidationErrorKind::Enum { options } => options.as_array().cloned(),
@@ -289,7 +291,7 @@ fn accepts(error: &ValidationError<'_>, schema: &Value) -> String {
             .unwrap_or("number")
             .to_owned(),
     };
-    // An error that is not found in the schema still has its own limit.
+    // An error whose keyword is not found in the schema still has its own limit.
     let own = match error.kind() {
         ValidationErrorKind::Minimum { limit } => vec![format!("at least {limit}")],
         ValidationErrorKind::Maximum { limit } => vec![format!("at most {limit}")],
@@ -322,7 +324,7 @@ fn ranges(schema: &Value) -> Vec<String> {
     .collect()
 }
 
-/// What any alternative of a union would have taken.
+/// What the alternatives of a union accept.
 fn union_text(error: &ValidationError<'_>, schema: &Value) -> String {
     let mut texts: Vec<String> = Vec::new();
     for errors in alternatives(error).into_iter().flatten() {
@@ -367,7 +369,7 @@ fn length(value: &Value) -> usize {
     }
 }
 
-/// `arm.joints[2]`
+/// A path as text, such as `arm.joints[2]`.
 pub(super) fn path_text<'a>(segments: impl Iterator<Item = LocationSegment<'a>>) -> String {
     let mut text = String::new();
     for segment in segments {

@@ -1,5 +1,5 @@
-//! Promise: a refusal names the argument, the value and what is accepted, a bad schema is refused with its place, and
-//! no schema or input makes the service slow or takes it down.
+//! Promise: a refusal names the argument, the value and what is accepted; a bad schema is refused with its place; and
+//! no schema or input makes the service slow or ends it.
 
 #![expect(
     clippy::unwrap_used,
@@ -301,7 +301,8 @@ fn outputs_are_checked_and_not_changed() {
     );
 }
 
-/// Inputs made to be slow. The deadline is far above what they take and far below what they would.
+/// Inputs that are made to be slow. The deadline is far above the time they take, and far below the time they would
+/// take without limits.
 #[test]
 fn hostile_arguments_cost_little() {
     let tree = |choices: Value| json!({"properties": {"v": {"$ref": "#/$defs/T"}}, "$defs": {"T": {"anyOf": choices}}});
@@ -327,7 +328,7 @@ fn hostile_arguments_cost_little() {
     let tagged = |tag: &str| json!({"type": "object", "properties": {"b": {"const": tag}, "n": {"$ref": "#/$defs/T"}}, "required": ["b"]});
     let three_tags = || tree(json!([tagged("1"), tagged("2"), tagged("3"),]));
     let tagged_args = |leaf: &str| nested(110, leaf).replace(r#""b": 1"#, r#""b": "2""#);
-    // Not recursive, and yet every level doubles the ways.
+    // Not recursive, but every level doubles the number of ways.
     let shared = {
         let mut schemas = Map::new();
         for level in 0..40 {
@@ -428,7 +429,7 @@ fn hostile_arguments_cost_little() {
         }
         assert!(started.elapsed().as_secs() < 5, "{name}: {:?}", started.elapsed());
     }
-    // Deeper than a parser would let through.
+    // Deeper than a JSON parser accepts.
     let deep = (0..500).fold(json!(1), |inner, _| json!([inner]));
     let schema = ArgumentSchema::compile(&any).unwrap();
     let problems = schema
@@ -437,7 +438,7 @@ fn hostile_arguments_cost_little() {
     assert!(problems[0].message.contains("128 levels"), "{problems:?}");
 }
 
-/// What may be nested is bounded so that it fits the 2 MiB stack of a test's or a runtime's thread.
+/// The limits on nesting keep the recursion within the 2 MiB stack of a test thread or a runtime thread.
 #[test]
 fn nesting_that_is_accepted_fits_the_stack() {
     let chain = |length: usize, last: Value| {

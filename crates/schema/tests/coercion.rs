@@ -1,7 +1,7 @@
-//! Promise: arguments are coerced as pydantic's lax mode does it.
+//! Promise: arguments are coerced as in pydantic's lax mode.
 //!
-//! `tests/data/pydantic_lax.json` is what pydantic itself answered (`tests/python/pydantic_lax.py` writes it).
-//! Every difference is in `DELIBERATE`, with its reason; one that is no longer a difference fails the test.
+//! `tests/data/pydantic_lax.json` has the answers of pydantic itself (`tests/python/pydantic_lax.py` writes it). Every
+//! difference is in `DELIBERATE`, with its reason; an entry that is no longer a difference fails the test.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ struct Table {
     rows: Vec<(Option<String>, Option<String>)>,
 }
 
-/// (table, input or `*` for every input of the table, why we differ).
+/// (table, input or `*` for every input of the table, reason of the difference).
 const DELIBERATE: &[(&str, &str, &str)] = &[
     (
         "datetime",
@@ -114,7 +114,8 @@ fn arguments(input: Option<&str>) -> Map<String, Value> {
     args
 }
 
-/// What is no JSON (`nan`, `inf`) pydantic takes and we refuse: never passed on.
+/// Whether both agree. Pydantic accepts `nan` and `inf`, which are not JSON and are refused here: that counts as
+/// agreement.
 fn agrees(ours: Option<&Map<String, Value>>, pydantic: Option<&str>) -> bool {
     match (ours, pydantic) {
         (None, None | Some("not finite")) => true,
@@ -125,7 +126,7 @@ fn agrees(ours: Option<&Map<String, Value>>, pydantic: Option<&str>) -> bool {
     }
 }
 
-/// Equal, an integer only to an integer and a float only to a float.
+/// Equality in which an integer equals only an integer, and a float only a float.
 fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(a), Value::Number(b)) => {
@@ -166,7 +167,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is sent: no panic, a refusal says why, and what was prepared once is prepared for good.
+    /// Any input: no panic, every refusal has at least one problem, and preparing prepared arguments changes nothing.
     #[test]
     fn any_arguments_are_prepared_or_refused(value in any_value()) {
         static SCHEMAS: LazyLock<Vec<ArgumentSchema>> = LazyLock::new(|| {
