@@ -1,9 +1,10 @@
-//! The connection to the messagebus, and everything that has to outlive it.
+//! The connection to the messagebus, and the state that outlives a single connection.
 //!
-//! [`BusClient`] connects, reconnects, reads frames into a [`BusHandler`] and writes messages. Answers wait
-//! for room and survive a loss of the connection, in order; progress and events are dropped when there is no
-//! room or no bus. It looks into no message. `link` is one connection, `delivery` knows what has arrived,
-//! `dial` is one attempt to connect; [`Caller`] is the small client of the command line.
+//! [`BusClient`] connects, reconnects, passes received frames to a [`BusHandler`] and writes messages. Answers wait
+//! for room in the queue and survive a loss of the connection, in order; progress and events are dropped when the
+//! queue has no room or the bus is away. The client interprets no message. `link` runs one connection, `delivery`
+//! tracks which answers have arrived, `dial` makes one attempt to connect; [`Caller`] is the small client of the
+//! command line.
 
 mod backoff;
 mod caller;
@@ -36,38 +37,38 @@ use self::delivery::{Delivery, Limits, Unproven};
 use self::dial::{Dial, Dialer};
 use super::message::Message;
 
-/// Bytes of answers that may wait to be written, all together; and of those that are written and not yet seen to arrive.
+/// Total size in bytes of the messages that wait to be written; also the bound of the answers that are written and
+/// not yet echoed.
 const ANSWER_BYTES: usize = 64 << 20;
 
-/// Answers that are written and not yet seen to arrive; past it the oldest is given up.
+/// How many answers may be written and not yet echoed; beyond it the oldest is given up.
 const UNPROVEN_ANSWERS: usize = 4096;
 
-/// How often a bus that stays away is told of as a warning.
+/// Interval between warnings while the bus stays away for the same reason.
 const REMINDER: Duration = Duration::from_secs(60);
 
-/// How to reach the bus, and the bounds of what is kept for it.
+/// Address of the bus, retry times and memory bounds.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
     /// `ws://host:port/route`, or `wss`.
     pub url: Url,
-    /// Wait before the first attempt to reconnect; doubles up to `max_retry`.
+    /// Delay before the first reconnect; doubles up to `max_retry`.
     pub first_retry: Duration,
-    /// Longest wait between two attempts.
+    /// Longest delay between two attempts.
     pub max_retry: Duration,
-    /// Frames of more bytes are dropped when they come in, and refused when they are to go out: the bus would
-    /// hang up.
+    /// Longer frames, in bytes, are dropped on receipt and refused for sending: the bus would close the connection.
     pub drop_above: usize,
-    /// Frames of more bytes end the connection; at least `drop_above`.
+    /// Longer received frames, in bytes, end the connection; at least `drop_above`.
     pub message_limit: usize,
-    /// Messages that may wait to be written: as many as there may be calls in flight.
+    /// How many messages may wait to be written; at least the number of calls in flight.
     pub answer_queue: usize,
-    /// A PEM file of certificates to trust beside the machine's own.
+    /// A PEM file of certificates to trust in addition to those of the machine.
     pub extra_ca: Option<PathBuf>,
 }
 
 impl ClientConfig {
-    /// The defaults for a bus at this address: retries after 200 ms doubling to 500 ms, frames up to 25 MiB, a
-    /// queue of 4096.
+    /// The defaults for a bus at this address: retries after 200 ms doubling to 500 ms, frames up to 25 MiB, a queue
+    /// of 4096 messages.
     pub fn new(url: Url) -> Self {
         Self {
             url,
@@ -81,26 +82,26 @@ impl ClientConfig {
     }
 }
 
-/// What the client calls. It runs on the reader, or the writer, and holds up everything behind it: it must not block,
-/// and `frame` had better only look at the type and pass the frame on.
+/// Callbacks of the client. They run on the task that reads or writes the connection and delay everything behind
+/// them: they must not block, and `frame` must be cheap (inspect the type, pass the frame on).
 pub trait BusHandler: Send + Sync + 'static {
-    /// A text frame came, our own included: the bus relays to everybody.
+    /// A text frame arrived. The bus relays to all clients, so this includes the frames sent by this client.
     fn frame(&self, text: Utf8Bytes);
-    /// The bus is there.
+    /// The connection is established.
     fn connected(&self);
-    /// The bus is gone. No frame comes until [`connected`](Self::connected) is called again.
+    /// The connection is lost. No frame arrives until [`connected`](Self::connected) is called again.
     fn disconnected(&self, reason: &str);
-    /// A frame to send in place of an answer that cannot be sent: the same topic in the same context, with `reason` as
-    /// its error. None if that is no answer.
+    /// Returns a frame to send in place of an answer that cannot be sent: same topic and context, with `reason` as
+    /// the error. None if `answer` is not an answer.
     fn instead(&self, answer: &str, reason: &str) -> Option<String>;
 }
 
-/// Whether the bus is there.
+/// Whether the client is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connection {
-    /// Connected since then.
+    /// Connected.
     Up {
-        /// The end of the handshake.
+        /// When the handshake ended.
         since: Instant,
     },
     /// Not connected.
@@ -111,21 +112,21 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// Whether the bus is there.
+    /// Whether the client is connected.
     pub fn is_up(&self) -> bool {
         matches!(self, Connection::Up { .. })
     }
 }
 
-/// An answer that will not be sent.
+/// Why an answer cannot be sent.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// The bus would hang up on it.
+    /// The frame is longer than the bus accepts; the bus would close the connection.
     #[error("message of {size} bytes is too big for the bus, {limit} are accepted")]
     TooBig {
-        /// Bytes of the frame.
+        /// Size of the frame in bytes.
         size: usize,
-        /// Bytes accepted.
+        /// Largest accepted size in bytes.
         limit: usize,
     },
     /// The client was shut down.
@@ -133,36 +134,36 @@ pub enum AnswerError {
     Closed,
 }
 
-/// What has happened since the start.
+/// Counters since the start of the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientCounters {
-    /// Connections made.
+    /// Connections established.
     pub connections: u64,
-    /// Progress and events not sent for want of room or of a bus.
+    /// Progress and events dropped because the queue was full or the bus was away.
     pub notices_dropped: u64,
-    /// Times an answer was written again after a loss.
+    /// Writes of an answer, or of the error in its place, after a lost connection.
     pub answers_resent: u64,
-    /// Answers that were never seen to arrive and are not tried again: past the bounds, or written too often.
+    /// Answers that were never echoed and are not sent again: past the bounds, or written too often.
     pub answers_given_up: u64,
-    /// Frames dropped for their size or because they were not UTF-8.
+    /// Received frames dropped because they were too long or not UTF-8.
     pub frames_dropped: u64,
 }
 
-/// A handle to the connection; clones share it.
+/// A handle to the client; clones share one connection.
 #[derive(Clone)]
 pub struct BusClient {
     shared: Arc<Shared>,
     queue: mpsc::Sender<Outgoing>,
 }
 
-/// What the handles, the connection loop, the reader and the writer share.
+/// State shared by the handles, the connection loop, the reader and the writer.
 struct Shared {
     config: ClientConfig,
     connection: watch::Sender<Connection>,
     delivery: Mutex<Delivery>,
-    /// Kibibytes of answers that may still be taken in.
+    /// Free space for outgoing messages, in KiB.
     room: Arc<Semaphore>,
-    /// Answers taken in and not yet with the kernel.
+    /// Number of answers accepted and not yet written to the socket.
     unwritten: AtomicUsize,
     all_written: Notify,
     connections: AtomicU64,
@@ -170,30 +171,30 @@ struct Shared {
     answers_resent: AtomicU64,
     answers_given_up: AtomicU64,
     frames_dropped: AtomicU64,
-    /// Wakes the writer for a ping.
+    /// Tells the writer to send a ping.
     ping: Notify,
-    /// When something was read from the bus.
+    /// When data was last read from the bus.
     heard: Mutex<Instant>,
 }
 
-/// A message on its way to the writer.
+/// A message queued for the writer.
 struct Outgoing {
     text: Utf8Bytes,
     kind: OutgoingKind,
-    /// Given back when the message is written.
+    /// The reserved space; released when this value is dropped.
     _room: OwnedSemaphorePermit,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutgoingKind {
-    /// Kept until it is seen to arrive.
+    /// Kept until its echo arrives.
     Answer,
-    /// Worth nothing after the connection (by number) it was meant for.
+    /// Dropped unless it is written on the connection with this number.
     Notice { connection: u64 },
 }
 
 impl BusClient {
-    /// Starts to connect in the background, on a task of `tracker` that ends with `shutdown`.
+    /// Starts the client on a task of `tracker` that ends with `shutdown`; it connects in the background.
     pub fn start(
         config: ClientConfig,
         handler: Arc<dyn BusHandler>,
@@ -204,8 +205,8 @@ impl BusClient {
         Self::start_on(dialer, config, handler, tracker, shutdown)
     }
 
-    /// As [`start`](Self::start), over connections of this dialer. All waits are tokio's, so a test that pauses its clock
-    /// decides the client's.
+    /// As [`start`](Self::start), with connections from `dialer`. All waits use tokio's clock, so a test that pauses
+    /// it controls the client's timing.
     fn start_on(
         dialer: impl Dial,
         config: ClientConfig,
@@ -213,7 +214,7 @@ impl BusClient {
         tracker: &TaskTracker,
         shutdown: CancellationToken,
     ) -> BusClient {
-        // Bounded like the calls in flight: every one of them may owe an answer while the bus is away.
+        // Bounded by the number of calls in flight: each of them may have to queue an answer while the bus is away.
         let (queue, outgoing) = mpsc::channel(config.answer_queue.max(2));
         let limits = Limits {
             answers: UNPROVEN_ANSWERS,
@@ -248,27 +249,28 @@ impl BusClient {
         BusClient { shared, queue }
     }
 
-    /// Sends a message that must arrive. Waits for room in the queue, not for the bus: while the bus is away
-    /// the message is kept, and sent after the reconnect, in order. When the connection broke before its echo came it is
-    /// sent again, with `ovos_tools: {"call_id", "resent"}` in its context; three times in all, then an error goes in its
-    /// place. On a bus that never [echoed](Self::echoes) nothing that was wholly written is sent again.
+    /// Sends a message that must arrive. Waits for room in the queue, not for the bus: while the bus is away the
+    /// message is kept and sent after the reconnect, in order. If the connection breaks before the echo arrives, the
+    /// message is sent again with `ovos_tools: {"call_id", "resent"}` in its context; after three writes in all an
+    /// error takes its place. On a bus that never [echoed](Self::echoes), a message that was completely written is
+    /// not sent again.
     ///
     /// # Errors
-    /// [`AnswerError::TooBig`]: send a shorter one. [`AnswerError::Closed`] after the shutdown.
+    /// [`AnswerError::TooBig`]: send a shorter message. [`AnswerError::Closed`] after the shutdown.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, the message is not sent.
+    /// If dropped before it is ready, the message is not sent.
     pub async fn answer(&self, message: &Message) -> Result<(), AnswerError> {
         self.answer_text(message.to_text()).await
     }
 
-    /// As [`answer`](Self::answer), for a message that is written as a frame already.
+    /// As [`answer`](Self::answer), for an already serialized message.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, the message is not sent.
+    /// If dropped before it is ready, the message is not sent.
     pub async fn answer_text(&self, text: String) -> Result<(), AnswerError> {
         let (text, size) = self.measure(text)?;
         let debt = Debt::new(&self.shared);
@@ -284,13 +286,14 @@ impl BusClient {
         Ok(())
     }
 
-    /// Sends a message that may get lost: progress, an event. Never waits; false when it was dropped, because
-    /// the bus is away or the queue is half full (the other half is kept for answers).
+    /// Sends a message that may be lost: progress, an event. Never waits. Returns false if the message was dropped,
+    /// because it is too long, the bus is away, the space for bytes is used up, or the queue is half full (the other
+    /// half is kept for answers).
     pub fn notify(&self, message: &Message) -> bool {
         self.notify_text(message.to_text())
     }
 
-    /// As [`notify`](Self::notify), for a message that is written as a frame already.
+    /// As [`notify`](Self::notify), for an already serialized message.
     pub fn notify_text(&self, text: String) -> bool {
         let sent = self.connection_now().is_up()
             && self.queue.capacity() > self.queue.max_capacity() / 2
@@ -315,33 +318,34 @@ impl BusClient {
         sent
     }
 
-    /// Whether the bus is there, and every change of it.
+    /// Watches the state of the connection.
     pub fn connection(&self) -> watch::Receiver<Connection> {
         self.shared.connection.subscribe()
     }
 
-    /// Whether the bus is there now.
+    /// The present state of the connection.
     pub fn connection_now(&self) -> Connection {
         *self.shared.connection.borrow()
     }
 
-    /// Asks the bus for a sign of life. Never waits; nothing comes of it while the bus is away.
+    /// Sends a ping to the bus. Never waits. A ping requested while the bus is away is sent after the reconnect.
     pub fn ping(&self) {
         self.shared.ping.notify_one();
     }
 
-    /// When something was last read from the bus.
+    /// When data was last read from the bus; before the first read, the start of the client.
     pub fn heard(&self) -> Instant {
         *self.shared.heard()
     }
 
-    /// Whether the bus was ever seen to relay an answer back to us. Without that it cannot be known what arrives.
+    /// Whether the bus ever relayed an answer of this client back to it. Without an echo the client cannot tell which
+    /// answers arrived.
     pub fn echoes(&self) -> bool {
         self.shared.delivery(|delivery| delivery.echoes())
     }
 
-    /// Waits until every answer taken in has been written, also those that wait for the bus to come back.
-    /// False if some were not by the deadline. Call it before the shutdown.
+    /// Waits until all accepted answers are written, including those that wait for a reconnect. Returns false if the
+    /// deadline passes first. Call it before the shutdown.
     ///
     /// # Cancel safety
     /// Safe.
@@ -357,7 +361,7 @@ impl BusClient {
         }
     }
 
-    /// What has happened since the start.
+    /// Counters since the start of the client.
     pub fn counters(&self) -> ClientCounters {
         let shared = &self.shared;
         ClientCounters {
@@ -369,7 +373,7 @@ impl BusClient {
         }
     }
 
-    /// The frame, and what it takes of the room, in KiB.
+    /// Returns the frame and the space it takes, in KiB.
     fn measure(&self, text: String) -> Result<(Utf8Bytes, u32), AnswerError> {
         let (size, limit) = (text.len(), self.shared.config.drop_above);
         if size > limit {
@@ -382,7 +386,7 @@ impl BusClient {
 
 impl Shared {
     fn delivery<R>(&self, with: impl FnOnce(&mut Delivery) -> R) -> R {
-        // A panic elsewhere cannot leave it half changed in a way that matters here.
+        // The mutex is not poisoned by a panic, and no panic leaves the delivery in a state that matters here.
         with(&mut self.delivery.lock())
     }
 
@@ -401,7 +405,8 @@ impl Shared {
     }
 }
 
-/// An answer that was taken in but is not in the queue yet; forgiven when the caller goes away.
+/// Counts one answer as unwritten until it is in the queue; dropping it first, as when the caller is cancelled, takes
+/// the count back.
 struct Debt<'a>(Option<&'a Shared>);
 
 impl<'a> Debt<'a> {
@@ -410,7 +415,7 @@ impl<'a> Debt<'a> {
         Self(Some(shared))
     }
 
-    /// The writer owes it from now on.
+    /// The answer is in the queue: from now on the writer takes the count back.
     fn hand_over(mut self) {
         self.0 = None;
     }
@@ -424,7 +429,7 @@ impl Drop for Debt<'_> {
     }
 }
 
-/// Connects again and again until the shutdown.
+/// Connects and reconnects until the shutdown.
 async fn run(
     mut dialer: impl Dial,
     shared: Arc<Shared>,
@@ -461,16 +466,16 @@ async fn run(
                 );
                 let ended = held.await;
                 let now = Instant::now();
-                // One that hangs up at once is not asked more often than one that is away.
+                // A bus that accepts and closes at once is not dialled more often than an absent one.
                 if now.duration_since(since) > config.max_retry {
                     backoff.reset();
                 }
                 shared.connection.send_replace(Connection::Away { since: now });
                 let lost = shared.delivery(Delivery::lost);
-                // In this order: a flush must not see nothing owed in between.
+                // In this order, so that a concurrent flush never sees a count of zero in between.
                 shared.owe(lost.len());
                 shared.settle(ended.unwritten);
-                // Before those that were not written a first time.
+                // In front of the answers that were not resent on this connection: those are newer.
                 lost.into_iter().rev().for_each(|answer| again.push_front(answer));
                 handler.disconnected(&ended.reason);
                 ended.reason

@@ -1,8 +1,8 @@
-//! The first look at a frame: its type, and where data and context stand in the text.
+//! Locates the type, data and context of a frame without parsing their values.
 //!
-//! Nothing is built and nothing is copied: a frame that is not answered here costs one pass over its bytes,
-//! and nesting of any depth costs no stack. Trees are built by [`Envelope::message`], and only up to
-//! [`MAX_DEPTH`] levels. Read [`Envelope`] first.
+//! Nothing is built or copied: a frame that this service does not answer costs one pass over its bytes, and nesting
+//! of any depth uses no stack. [`Envelope::message`] builds trees, only up to [`MAX_DEPTH`] levels. Read [`Envelope`]
+//! first.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use serde_json::{Map, Value};
 
 use super::message::Message;
 
-/// Data or context nested this deep, or deeper, is not built into a tree: serde_json's own limit.
+/// Data or context nested this deep, or deeper, is not parsed: serde_json's own limit.
 pub const MAX_DEPTH: usize = 128;
 
-/// A frame that is not a usable message, or a part of it that is not.
+/// Why a frame, or a part of it, is not a usable message.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
     /// Not one JSON value.
@@ -30,30 +30,30 @@ pub enum MessageError {
     /// No `type`.
     #[error("frame has no \"type\"")]
     NoType,
-    /// `type` is not a string, or one that is no text.
+    /// `type` is not a string, or its escapes do not decode to text.
     #[error("\"type\" is not a string")]
     TypeNotAString,
     /// `type` is `""`.
     #[error("\"type\" is empty")]
     EmptyType,
-    /// A part that has to be a JSON object is something else.
+    /// `data` or `context` is neither a JSON object nor null.
     #[error("\"{0}\" is not a JSON object")]
     PartNotAnObject(Part),
     /// `context.session` is neither an object nor null.
     #[error("\"context.session\" is not a JSON object")]
     SessionNotAnObject,
-    /// Nested too deep to build a tree of it.
+    /// A part is nested too deep to be parsed.
     #[error("\"{part}\" is nested {depth} levels deep: fewer than {MAX_DEPTH} are accepted")]
     TooDeep {
         /// Which part.
         part: Part,
-        /// How many levels were found.
+        /// The measured depth, in levels.
         depth: usize,
     },
-    /// A key that the JSON library keeps for itself: taken literally it would become another value.
+    /// A part has a key reserved by serde_json, which would turn the object into another value.
     #[error("\"{0}\" has a key that starts with \"$serde_json::private::\"")]
     ReservedKey(Part),
-    /// Well-formed JSON that has no value, such as half of a surrogate pair.
+    /// The JSON is well formed but cannot be represented, such as half of a surrogate pair.
     #[error("\"{part}\" cannot be read: {source}")]
     Unreadable {
         /// Which part.
@@ -81,23 +81,23 @@ impl fmt::Display for Part {
     }
 }
 
-/// A frame, looked at but not read.
+/// A frame whose parts are located but not parsed.
 #[derive(Debug, Clone)]
 pub struct Envelope<'a> {
     /// The topic, `type` on the wire.
     pub kind: Cow<'a, str>,
-    /// The payload as it stands in the frame; none when absent or null.
+    /// The unparsed payload; none when absent or null.
     pub data: Option<&'a RawValue>,
-    /// The context as it stands in the frame; none when absent or null.
+    /// The unparsed context; none when absent or null.
     pub context: Option<&'a RawValue>,
 }
 
 impl<'a> Envelope<'a> {
-    /// Finds the parts of a message. Unknown keys are ignored; of a repeated key the last one counts.
+    /// Locates the parts of a message. Unknown keys are ignored; the last of several equal keys wins.
     ///
     /// # Errors
-    /// What makes the frame no message: [`MessageError::NotJson`], `NotAnObject`, `NoType`, `TypeNotAString`,
-    /// `EmptyType`, `PartNotAnObject`. There is no sender to answer then: drop the frame.
+    /// [`MessageError::NotJson`], `NotAnObject`, `NoType`, `TypeNotAString`, `EmptyType`, `PartNotAnObject`: the
+    /// frame is not a message. No sender can be answered then: drop the frame.
     pub fn parse(text: &'a str) -> Result<Self, MessageError> {
         if !text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{') {
             return Err(match serde_json::from_str::<IgnoredAny>(text) {
@@ -117,9 +117,9 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// The type of a frame, as cheaply as it can be had: a frame that begins with its type, as all known
-    /// senders write it, is not read any further. So `Some` promises neither that the rest is well formed nor
-    /// that no second `type` follows; none means that the frame is no message.
+    /// Returns the type of a frame as cheaply as possible. If the frame begins with its type, as all known senders
+    /// write it, the rest is not read: `Some` then guarantees neither that the rest is well formed nor that no second
+    /// `type` follows. None means that the frame is not a message.
     pub fn kind_of(text: &'a str) -> Option<Cow<'a, str>> {
         match leading_type(text) {
             Some(kind) => Some(Cow::Borrowed(kind)),
@@ -130,15 +130,15 @@ impl<'a> Envelope<'a> {
     /// Builds the whole message.
     ///
     /// # Errors
-    /// What [`data`](Self::data_map) or [`context`](Self::context_map) refuses. When only the data is at
-    /// fault, [`head`](Self::head) still gives the request to answer with an error.
+    /// Those of [`data_map`](Self::data_map) and [`context_map`](Self::context_map). When only the data is unusable,
+    /// [`head`](Self::head) still gives the request, so that an error can be answered.
     pub fn message(&self) -> Result<Message, MessageError> {
         let mut message = self.head()?;
         message.data = self.data_map()?;
         Ok(message)
     }
 
-    /// The message without its data: enough to derive an answer from.
+    /// Builds the message without its data: enough to derive an answer from it.
     ///
     /// # Errors
     /// As [`context_map`](Self::context_map).
@@ -150,7 +150,7 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// The data as a tree.
+    /// Parses the data; an empty map when it is absent.
     ///
     /// # Errors
     /// [`MessageError::TooDeep`], `ReservedKey`, `Unreadable`.
@@ -158,7 +158,8 @@ impl<'a> Envelope<'a> {
         tree(self.data, Part::Data)
     }
 
-    /// The keys of the data whose values are neither objects nor lists: what can be told of data that is nested too deep.
+    /// Returns the entries of the data whose values are neither objects nor arrays. It works for data that is nested
+    /// too deep for [`data_map`](Self::data_map).
     #[must_use]
     pub fn plain_data(&self) -> Map<String, Value> {
         let text = self.data.map_or("{}", RawValue::get);
@@ -171,7 +172,7 @@ impl<'a> Envelope<'a> {
         values.into_iter().filter_map(plain).collect()
     }
 
-    /// The context as a tree.
+    /// Parses the context; an empty map when it is absent.
     ///
     /// # Errors
     /// [`MessageError::SessionNotAnObject`], `TooDeep`, `ReservedKey`, `Unreadable`.
@@ -184,7 +185,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// How deep brackets and braces nest in a text, strings left out. Holds for text that is not JSON, too.
+/// Measures how deep brackets and braces nest, strings left out. The text need not be JSON.
 pub(crate) fn nesting(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0_usize);
     let mut bytes = text.bytes();
@@ -208,7 +209,7 @@ pub(crate) fn nesting(text: &str) -> usize {
     deepest
 }
 
-/// `{"type": "..."` at the very start, when the type needs no unescaping.
+/// Returns the type if the text starts with `{"type": "..."` and the type has no escapes.
 fn leading_type(text: &str) -> Option<&str> {
     let space = [' ', '\t', '\r', '\n'];
     let rest = text
@@ -222,7 +223,7 @@ fn leading_type(text: &str) -> Option<&str> {
     plain_string(rest.trim_start_matches(space))
 }
 
-/// The string that starts a text, if it is not empty and stands for itself.
+/// Returns the JSON string at the start of a text, if it is not empty and has no escapes.
 fn plain_string(text: &str) -> Option<&str> {
     let text = text.strip_prefix('"')?;
     let end = text
@@ -263,19 +264,19 @@ fn tree(raw: Option<&RawValue>, part: Part) -> Result<Map<String, Value>, Messag
     })
 }
 
-/// serde_json passes big numbers and raw text through its trees under keys of its own. From the wire such a
-/// key would turn an object into something else, and each raw value starts a fresh depth count. Over-cautious:
-/// a string value with that text is refused, too.
+/// serde_json passes big numbers and raw text through its trees under reserved keys. Received from the bus, such a
+/// key would turn an object into another value, and each raw value would start a new depth count. The check is
+/// conservative: it also rejects a string value with that text.
 fn has_reserved_key(text: &str) -> bool {
     const RESERVED: &str = "$serde_json::private::";
     if text.contains(RESERVED) {
         return true;
     }
-    // Written with escapes the key would slip through; `\u00..` is rare enough to look twice.
+    // The key could also be written with escapes; `\u00..` is rare enough to unescape and search again.
     text.contains("\\u00") && unescape_ascii(text).contains(RESERVED)
 }
 
-/// Replaces `\u0020` to `\u007e` by the characters they stand for.
+/// Replaces the escapes `\u0020` to `\u007e` by the characters they stand for.
 fn unescape_ascii(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut pieces = text.split("\\u00");
@@ -295,7 +296,7 @@ fn unescape_ascii(text: &str) -> String {
     plain
 }
 
-/// The top-level values of a message as they stand in the frame, whatever they are.
+/// The unparsed top-level values of a message, of any JSON type.
 #[derive(Default)]
 pub(super) struct Parts<'a> {
     pub(super) kind: Option<&'a RawValue>,
@@ -321,7 +322,7 @@ impl<'de> Visitor<'de> for PartsVisitor {
         f.write_str("a message: {\"type\", \"data\", \"context\"}")
     }
 
-    // Written out because a derived one refuses repeated keys.
+    // Written by hand because a derived implementation rejects duplicate keys.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut parts = Parts::default();
         while let Some(Key(key)) = map.next_key()? {
@@ -345,7 +346,7 @@ mod tests {
 
     use super::*;
 
-    /// What reading a frame comes to, in one word.
+    /// Returns a short name for the outcome of reading a frame.
     fn verdict(text: &str) -> &'static str {
         match Message::parse(text) {
             Ok(_) => "message",
@@ -487,7 +488,7 @@ mod tests {
             let full = Envelope::parse(text).ok().map(|envelope| envelope.kind);
             assert_eq!(Envelope::kind_of(text), full, "{text}");
         }
-        // A stop is seen in a frame that is broken or huge further on.
+        // A stop is recognised even if the rest of the frame is broken or huge.
         assert_eq!(
             Envelope::kind_of(r#"{"type": "ovos.tools.stop", "data": {"#).as_deref(),
             Some("ovos.tools.stop")

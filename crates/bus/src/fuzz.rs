@@ -1,4 +1,4 @@
-//! What has to hold for any bytes that come over the socket of the bus. Built for tests and fuzzing only.
+//! Properties that hold for any bytes received from the bus socket. Built for tests and fuzzing only.
 #![allow(clippy::unwrap_used, reason = "a finding panics")]
 
 use bytes::BytesMut;
@@ -7,8 +7,9 @@ use super::server::gate::{Verdict, judge};
 use super::websocket::frame::{End, Event, FrameError, FrameReader, Opcode, encode};
 use super::{Envelope, Message};
 
-/// Where the bytes of a connection are cut does not matter, nothing longer than the limit comes out, and what came out
-/// can be sent and read again. The first byte says which end reads, how much it accepts and how the bytes are cut.
+/// Checks that the result does not depend on how the byte stream is split into reads, that no payload exceeds the
+/// limit, and that each event can be encoded and read again. The first byte selects the reading end, the limit and
+/// the size of the pieces.
 pub fn frames(data: &[u8]) {
     let Some((&how, bytes)) = data.split_first() else {
         return;
@@ -41,7 +42,7 @@ pub fn frames(data: &[u8]) {
     }
 }
 
-/// Everything that comes of these bytes, and what ended it.
+/// Returns all events read from `bytes`, fed in pieces of `piece` bytes, and the error that ended the reading.
 fn read(end: End, limit: usize, bytes: &[u8], piece: usize) -> (Vec<Event>, Option<FrameError>) {
     let mut reader = FrameReader::new(end, limit, BytesMut::new());
     let mut events = Vec::new();
@@ -58,14 +59,14 @@ fn read(end: End, limit: usize, bytes: &[u8], piece: usize) -> (Vec<Event>, Opti
     (events, None)
 }
 
-/// What the bus tells all instead of a frame is a frame that it relays.
+/// Checks that the notice which the bus broadcasts in place of a rejected frame is itself a frame that it relays.
 fn gate(text: &str) {
     if let Verdict::Reject(told) = judge(text) {
         assert_eq!(judge(&told), Verdict::Relay, "{told}");
     }
 }
 
-/// A frame of the bus: what can be read survives being written, and so does what is derived from it.
+/// Checks that a message which can be read survives being written and read again, and that so does its response.
 pub fn envelope(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     gate(&text);
@@ -75,7 +76,7 @@ pub fn envelope(data: &[u8]) {
     };
     assert!(peeked.is_some() && !envelope.kind.is_empty());
     let Ok(message) = envelope.message() else {
-        // Only the data may be at fault; then there is a request to answer.
+        // If only the data is unreadable, the head can still be built, so an error can be answered.
         assert!(envelope.head().is_ok() || envelope.context_map().is_err());
         return;
     };

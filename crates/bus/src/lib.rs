@@ -1,8 +1,8 @@
-//! The messagebus: messages, the client that stays connected, and a small bus of our own.
+//! The OVOS messagebus: messages, a client that reconnects, and a small embedded bus.
 //!
-//! Owns everything between a TCP socket and a [`Message`]; knows no tool and no other part of the service.
-//! A frame comes in as text, is looked at as an [`Envelope`] and read into a [`Message`] only by what
-//! wants to answer it.
+//! Owns everything between a TCP socket and a [`Message`]; knows no tool and no other part of the service. A frame
+//! arrives as text. [`Envelope`] locates its type, data and context; only a reader that answers the frame builds a
+//! [`Message`] from it.
 
 mod client;
 mod envelope;

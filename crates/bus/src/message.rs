@@ -1,21 +1,21 @@
-//! A bus message and the three ways to derive another one from it.
+//! A bus message, and the replies derived from it.
 //!
-//! Owns the routing and session rules of OVOS-MSG-1 section 5, as the published Python packages apply them.
-//! Pure: no IO, no clock. Reading a frame is [`Envelope`](super::Envelope)'s work; [`Message::parse`] is the
-//! short way for callers that want the whole tree at once. Read [`Message`] first.
+//! Owns the routing and session rules of OVOS-MSG-1 section 5, as the published Python packages apply them. Pure: no
+//! IO, no clock. [`Envelope`](super::Envelope) reads frames; [`Message::parse`] is the shortcut for callers that want
+//! the whole tree at once. Read [`Message`] first.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::envelope::{Envelope, MessageError};
 
-/// The session id that stands for the device itself.
+/// The session id of the device itself.
 pub const DEFAULT_SESSION_ID: &str = "default";
 
-/// The key of a context that is this service's own: it marks an answer that is sent again.
+/// The context key that belongs to this service: it marks an answer that is sent again.
 pub const OWN_KEY: &str = "ovos_tools";
 
-/// One message of the bus: a type, a payload and the context it travels in.
+/// One message of the bus: a type, a payload and its context.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Message {
     /// The topic, `type` on the wire.
@@ -23,12 +23,12 @@ pub struct Message {
     pub kind: String,
     /// The payload.
     pub data: Map<String, Value>,
-    /// Routing (`source`, `destination`), `session` and whatever else the sender attached.
+    /// Routing (`source`, `destination`), `session` and any other keys of the sender.
     pub context: Map<String, Value>,
 }
 
 impl Message {
-    /// A message with an empty context.
+    /// Creates a message with an empty context.
     pub fn new(kind: impl Into<String>, data: Map<String, Value>) -> Self {
         Self {
             kind: kind.into(),
@@ -37,15 +37,15 @@ impl Message {
         }
     }
 
-    /// Reads a frame into a tree.
+    /// Parses a frame into a message.
     ///
     /// # Errors
-    /// Everything [`Envelope::parse`] and [`Envelope::message`] refuse.
+    /// Those of [`Envelope::parse`] and [`Envelope::message`].
     pub fn parse(text: &str) -> Result<Self, MessageError> {
         Envelope::parse(text)?.message()
     }
 
-    /// The frame: one JSON object, UTF-8, not ASCII-escaped.
+    /// Serializes the message as one JSON object in UTF-8, without ASCII escapes.
     pub fn to_text(&self) -> String {
         #[allow(
             clippy::expect_used,
@@ -54,12 +54,12 @@ impl Message {
         serde_json::to_string(self).expect("a message is JSON")
     }
 
-    /// The session this message names, unless it is the default one or none.
+    /// Returns the session id of the context; none if it is absent or the default one.
     pub fn session_id(&self) -> Option<&str> {
         self.context.get("session")?.as_object().and_then(named)
     }
 
-    /// A message back to the sender: source and destination change places, the rest of the context stays.
+    /// Derives a message to the sender: source and destination are swapped, the rest of the context is kept.
     pub fn reply(&self, kind: impl Into<String>, data: Map<String, Value>) -> Self {
         let mut context = self.context.clone();
         turn_round(&mut context);
@@ -71,15 +71,15 @@ impl Message {
         }
     }
 
-    /// The answer to this message: a [`reply`](Self::reply) under `<type>.response`.
+    /// Derives the answer to this message: a [`reply`](Self::reply) of type `<type>.response`.
     pub fn response(&self, data: Map<String, Value>) -> Self {
         self.reply(format!("{}.response", self.kind), data)
     }
 }
 
-/// Swaps source and destination. An empty string or null is an absent peer, also inside an array; the new
-/// source is the first of several destinations. A peer that stands alone is kept on both sides, as the
-/// reference does.
+/// Swaps source and destination. An empty string or null counts as an absent peer, also inside an array. Of several
+/// destinations the first becomes the source. If only one of the two is present, both get its value, as in the
+/// reference implementation.
 fn turn_round(context: &mut Map<String, Value>) {
     for key in ["source", "destination"] {
         let absent = match context.get_mut(key) {
@@ -114,8 +114,8 @@ fn is_blank(peer: &Value) -> bool {
     peer.is_null() || peer.as_str() == Some("")
 }
 
-/// A named session travels as it came, unknown fields included, and so do `{}` and null. The default session
-/// is the replying process's own, of which this service has none: it says just that.
+/// Keeps a named session unchanged, unknown fields included; also `{}` and null. Replaces the default session by one
+/// that has only the default id: the rest of it belongs to the replying process, and this service keeps none.
 fn settle_session(context: &mut Map<String, Value>) {
     let keep = match context.get("session") {
         None => false,
@@ -128,8 +128,8 @@ fn settle_session(context: &mut Map<String, Value>) {
     }
 }
 
-/// The session id of a session that is not the default one. What cannot be an id (null, a number, "") reads
-/// as left out, and a session without an id is the default one.
+/// Returns the id of a session unless it is the default one. A value that cannot be an id (null, a number, "") counts
+/// as absent, and a session without an id is the default one.
 fn named(session: &Map<String, Value>) -> Option<&str> {
     session
         .get("session_id")?
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(answer.context, object(reply), "reply to {:?}", request.context);
     }
 
-    /// Each row was produced by ovos-bus-client 2.11.29a1 / ovos-spec-tools 1.16.0a1.
+    /// Each row was produced with ovos-bus-client 2.11.29a1 / ovos-spec-tools 1.16.0a1.
     #[test]
     fn routing_turns_round_as_the_reference_does() {
         let rows = [

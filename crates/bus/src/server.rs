@@ -1,9 +1,9 @@
-//! A small bus of our own, for a machine without ovos-messagebus.
+//! The embedded bus, for a machine without ovos-messagebus.
 //!
-//! Behaves on the wire as the Python bus does: greets a new client, relays every text frame to all clients,
-//! the sender included, and knows no topics. Where the Python bus lets one client hurt others (endless
-//! buffering for a slow one, nesting that kills Python services) it does not. `gate` decides what is relayed,
-//! `hub` hands it to everybody, `peer` is one client. Start with [`EmbeddedBus`].
+//! Behaves on the wire as the Python bus does: greets a new client, relays every text frame to all clients, the
+//! sender included, and interprets no topics. It differs where the Python bus lets one client harm others: it bounds
+//! the queue of a slow client and drops frames nested so deep that Python services disconnect. `gate` decides what is
+//! relayed, `hub` distributes it to all clients, `peer` serves one client. Start with [`EmbeddedBus`].
 
 pub(super) mod gate;
 mod hub;
@@ -22,23 +22,23 @@ use url::{Host, Url};
 
 use self::hub::Hub;
 
-/// How long clients may take to say goodbye at the shutdown.
+/// How long clients have to finish the closing handshake at the shutdown.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Where the bus listens, and what it bears.
+/// Where the bus listens, and its limits.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Address or name to bind; loopback unless said otherwise.
+    /// Address or name to bind; loopback by default.
     pub host: String,
-    /// 0 for any free one.
+    /// TCP port; 0 for any free one.
     pub port: u16,
     /// Path of the websocket.
     pub route: String,
-    /// Bytes of a message; a longer one closes its sender.
+    /// Largest message in bytes; the bus disconnects a client that sends a longer one.
     pub max_message: usize,
-    /// Messages that may wait for a client; one more, and the client is disconnected.
+    /// How many messages may be queued for one client; the bus disconnects a client that would exceed it.
     pub client_queue_messages: usize,
-    /// Bytes that may wait for a client, though one message always may.
+    /// How many bytes may be queued for one client; an empty queue takes a batch of any size.
     pub client_queue_bytes: usize,
 }
 
@@ -55,7 +55,7 @@ impl Default for ServerConfig {
     }
 }
 
-/// The bus cannot listen.
+/// The address cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {host}:{port}: {source}; is another bus running there?")]
 pub struct BindError {
@@ -64,7 +64,7 @@ pub struct BindError {
     source: io::Error,
 }
 
-/// A bus that listens; [`run`](Self::run) serves it.
+/// A bus with a bound listener; [`run`](Self::run) serves it.
 pub struct EmbeddedBus {
     listener: TcpListener,
     address: SocketAddr,
@@ -72,10 +72,10 @@ pub struct EmbeddedBus {
 }
 
 impl EmbeddedBus {
-    /// Takes the port. Clients that connect from now on wait for [`run`](Self::run).
+    /// Binds the port. Clients that connect before [`run`](Self::run) wait in the backlog of the listener.
     ///
     /// # Errors
-    /// The address cannot be bound: in use, not of this machine, not allowed.
+    /// The address cannot be bound: it is in use, belongs to another machine, or needs more rights.
     pub async fn bind(mut config: ServerConfig) -> Result<Self, BindError> {
         if !config.route.starts_with('/') {
             config.route.insert(0, '/');
@@ -99,7 +99,7 @@ impl EmbeddedBus {
         }
     }
 
-    /// Where it listens.
+    /// The bound address, with the real port where the configuration says 0.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
@@ -109,13 +109,13 @@ impl EmbeddedBus {
         format!("ws://{}{}", self.address, self.hub.config().route)
     }
 
-    /// Serves clients until the shutdown, then tells them and waits up to a second for them to go.
+    /// Serves clients until the shutdown, then sends each a close frame and waits up to a second for them to leave.
     ///
     /// # Cancel safety
-    /// Dropped, it takes no more clients and closes those it has.
+    /// If dropped, the bus accepts no more clients and closes the connections it has.
     pub async fn run(self, shutdown: CancellationToken) {
         let clients = TaskTracker::new();
-        // Ends with this call even where the caller's token lives on.
+        // Cancelled when this call ends or is dropped, even if the caller's token lives on.
         let over = shutdown.child_token();
         let _over = over.clone().drop_guard();
         tracing::info!(address = %self.address, "the embedded bus listens");
@@ -131,7 +131,7 @@ impl EmbeddedBus {
                     clients.spawn(serve);
                 }
                 Err(error) => {
-                    // Out of file descriptors, most likely: it does not help to ask again at once.
+                    // The usual cause is a lack of file descriptors; an immediate retry would fail again.
                     tracing::warn!(%error, "the embedded bus cannot take a client");
                     sleep(Duration::from_millis(100)).await;
                 }
@@ -148,7 +148,7 @@ impl EmbeddedBus {
     }
 }
 
-/// Whether something listens at a bus address: tried for half a second.
+/// Tests whether a TCP connection to a bus address succeeds within half a second.
 ///
 /// # Cancel safety
 /// Safe.

@@ -1,4 +1,4 @@
-//! The bus client comes back whatever happens, keeps what it owes, and is disturbed by no frame.
+//! The bus client always reconnects, keeps the answers it owes, and tolerates any frame.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -20,7 +20,7 @@ use tokio_tungstenite::{WebSocketStream, accept_async};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// A client under test and what it hears; shut down by [`Under::stop`].
+/// A client under test and the events it reported; shut down by [`Under::stop`].
 struct Under {
     client: BusClient,
     hearing: Hearing,
@@ -56,7 +56,7 @@ fn message(kind: &str) -> Message {
     Message::new(kind, Map::new())
 }
 
-/// A bus that does what the test says.
+/// A bus that the test scripts.
 struct Script(TcpListener);
 
 impl Script {

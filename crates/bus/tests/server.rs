@@ -1,4 +1,4 @@
-//! The embedded bus behaves on the wire as the Python bus does, and no client can hurt another.
+//! The embedded bus behaves on the wire as the Python bus does, and no client can harm another.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{Frame as RawFrame, FrameHeader};
 
 fn raw(opcode: Data, is_final: bool, payload: &'static [u8]) -> Frame {
-    // tungstenite masks raw frames itself only when they carry a mask already.
+    // tungstenite masks a raw frame only if its header already has a mask.
     let header = FrameHeader {
         opcode: OpCode::Data(opcode),
         is_final,
@@ -110,7 +110,7 @@ async fn frames_of_every_kind_are_relayed_or_dropped() {
     }
 }
 
-/// What ends the sender's connection, and with which code; the others never notice.
+/// Each row violates a rule and gives the close code that the sender receives; other clients are not affected.
 #[tokio::test]
 async fn a_violation_closes_its_sender_alone() {
     let bus = Bus::start(ServerConfig {
@@ -157,7 +157,7 @@ async fn a_client_that_does_not_read_is_let_go_and_holds_nobody_back() {
     let mut slow = TcpStream::connect(bus.address).await.unwrap();
     let request = "GET /core HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-    // In two pieces, as a handshake may come.
+    // In two pieces: a handshake may arrive like that.
     slow.write_all(&request.as_bytes()[..50]).await.unwrap();
     slow.flush().await.unwrap();
     slow.write_all(&request.as_bytes()[50..]).await.unwrap();
@@ -167,12 +167,12 @@ async fn a_client_that_does_not_read_is_let_go_and_holds_nobody_back() {
 
     let mut quick = Peer::join(&bus.url).await;
     let text = "x".repeat(500_000);
-    // Far more than the kernel's buffers and the queue take.
+    // Far more than the kernel's buffers and the queue hold.
     for _ in 0..200 {
         quick.send(Frame::text(text.as_str())).await;
         assert_eq!(quick.text().await.len(), text.len());
     }
-    // The rest of what the kernel held, then the end.
+    // Read what the kernel still holds, up to the end of the stream.
     let mut sink = vec![0; 1 << 20];
     let mut read = 0;
     soon("the end of the slow client", async {
@@ -210,7 +210,7 @@ async fn other_requests_get_what_tornado_answers() {
         soon("an answer", stream.read_exact(&mut head)).await.unwrap();
         assert_eq!(String::from_utf8_lossy(&head[9..]), status, "{request:.60}");
     }
-    // Still well.
+    // The bus still works.
     let mut peer = Peer::join(&bus.url).await;
     soon("send", peer.0.send(Frame::text("x"))).await.unwrap();
     assert_eq!(peer.text().await, "x");

@@ -1,4 +1,4 @@
-//! A bus behind TLS: trusted when its certificate is, refused with a reason when it is not.
+//! A bus with TLS: accepted if its certificate is trusted, refused with a reason if not.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use url::Url;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A bus with a self-signed certificate that answers every request with its own frame, as `<type>.response`.
+/// A bus with a self-signed certificate that answers every request with the request's data, as `<type>.response`.
 struct TlsBus {
     port: u16,
     certificate: PathBuf,
@@ -50,7 +50,7 @@ impl TlsBus {
         // Ends with the test's runtime.
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // A client that does not trust us hangs up here.
+                // A client that does not trust the certificate disconnects here.
                 let Ok(stream) = acceptor.accept(stream).await else {
                     continue;
                 };

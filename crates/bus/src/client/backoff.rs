@@ -1,9 +1,9 @@
-//! How long to wait before the next attempt to connect. Pure.
+//! The delays between attempts to connect. Pure.
 
 use std::time::Duration;
 
-/// Waits that double from `first` to `max`, each spread by a fifth either way so that the clients of a
-/// restarted bus do not all come back at once.
+/// Delays that double from `first` to `max`. Each varies at random by up to 20 % either way, so that the clients of a
+/// restarted bus do not all reconnect at the same moment.
 #[derive(Debug)]
 pub(super) struct Backoff {
     first: Duration,
@@ -20,12 +20,12 @@ impl Backoff {
         }
     }
 
-    /// After a connection: start over.
+    /// Starts over with the first delay.
     pub(super) fn reset(&mut self) {
         self.next = self.first.min(self.max);
     }
 
-    /// The next wait; `spread` in 0..1 says where in its range.
+    /// Returns the next delay; `spread` in 0..=1 selects the point within ±20 %.
     pub(super) fn wait(&mut self, spread: f64) -> Duration {
         let wait = self.next.mul_f64(0.8 + 0.4 * spread.clamp(0.0, 1.0));
         self.next = self.next.saturating_mul(2).min(self.max);

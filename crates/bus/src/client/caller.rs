@@ -1,6 +1,6 @@
-//! The bus client of a command line: connect once, ask, wait for the answer.
+//! The bus client of the command line: connects once, sends a request, waits for the answer.
 //!
-//! The bus has no correlation ids: a caller names a session of its own and takes the first answer in it.
+//! The bus has no correlation ids: a caller uses a session of its own and takes the first answer in that session.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,23 +19,23 @@ use crate::websocket::socket::Duplex;
 /// Largest message a caller reads, in bytes.
 const MESSAGE_LIMIT: usize = 64 << 20;
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// There is no bus.
+    /// The connection failed.
     #[error("{0}{advice}", advice = advice(.0))]
     NoBus(#[source] DialError),
-    /// The bus did not take the connection in time.
+    /// The bus did not accept the connection in time.
     #[error(
         "no bus at {url}: no answer within {wait:?}; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus"
     )]
     NoBusInTime {
         /// The bus.
         url: Url,
-        /// How long it was waited for.
+        /// How long the caller waited.
         wait: Duration,
     },
-    /// The bus went away while the answer was waited for.
+    /// The bus closed the connection before the answer arrived.
     #[error("the bus at {url} closed the connection: {cause}")]
     Lost {
         /// The bus.
@@ -43,14 +43,14 @@ pub enum CallError {
         /// Why, as far as known.
         cause: String,
     },
-    /// No answer came.
+    /// No answer arrived in time.
     #[error("no answer to {topic} on {url} within {wait:?}: is ovos-tools running on this bus")]
     NoAnswer {
         /// The bus.
         url: Url,
-        /// What was asked.
+        /// The topic of the request.
         topic: String,
-        /// How long it was waited for.
+        /// How long the caller waited.
         wait: Duration,
     },
 }
@@ -65,7 +65,7 @@ fn advice(error: &DialError) -> &'static str {
     }
 }
 
-/// A connection for one asker.
+/// A connection with a session of its own.
 pub struct Caller {
     url: Url,
     stream: Box<dyn Duplex>,
@@ -74,7 +74,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Connects, within `wait`.
+    /// Connects within `wait`.
     ///
     /// # Errors
     /// [`CallError::NoBus`], [`CallError::NoBusInTime`].
@@ -97,19 +97,19 @@ impl Caller {
         })
     }
 
-    /// The session all requests of this caller are in.
+    /// The session id of all requests of this caller.
     pub fn session_id(&self) -> &str {
         &self.session_id
     }
 
-    /// Asks, and waits for `<topic>.response` in this caller's session. Every other message in the session,
-    /// such as progress, goes to `other`.
+    /// Sends a request and waits for `<topic>.response` in this caller's session. Every other message in the session,
+    /// such as progress, is passed to `other`.
     ///
     /// # Errors
     /// [`CallError::NoAnswer`] after `wait`, [`CallError::Lost`].
     ///
     /// # Cancel safety
-    /// Dropped, the request may have been sent; a later request under the same topic may then get its answer.
+    /// If dropped, the request may have been sent; a later request for the same topic may then receive its answer.
     pub async fn request(
         &mut self,
         topic: &str,
@@ -143,13 +143,13 @@ impl Caller {
         }
     }
 
-    /// Sends a message in this caller's session and waits for nothing.
+    /// Sends a message in this caller's session without waiting for an answer.
     ///
     /// # Errors
     /// [`CallError::Lost`].
     ///
     /// # Cancel safety
-    /// Not safe: dropped half-way, the connection is of no further use.
+    /// Not safe: if dropped half-way, the connection cannot be used any more.
     pub async fn send(&mut self, topic: &str, data: Map<String, Value>) -> Result<(), CallError> {
         let mut message = Message::new(topic, data);
         message.context.insert("source".into(), "ovos-tools-cli".into());
@@ -166,13 +166,13 @@ impl Caller {
         self.write(&out).await
     }
 
-    /// The next message on the bus, also one that is for others. What is no message is passed over.
+    /// Returns the next message on the bus, including those for others. Skips frames that are not messages.
     ///
     /// # Errors
     /// [`CallError::Lost`].
     ///
     /// # Cancel safety
-    /// Safe but for a ping that is being answered.
+    /// Safe, except while a ping is being answered.
     pub async fn next(&mut self) -> Result<Message, CallError> {
         loop {
             let text = match self

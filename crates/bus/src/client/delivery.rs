@@ -1,29 +1,29 @@
-//! Which answers have arrived. Pure: it knows no clock and no socket.
+//! Tracks which answers have arrived. Pure: no clock, no socket.
 //!
-//! A write that succeeded proves nothing: the bytes may have been in the kernel when the bus died, and hours may pass
-//! before that shows. The bus relays every frame to its sender too, in order, so the echo of an answer is its receipt.
-//! What is without one when the connection is lost is sent again. Not every bus need echo: before the first echo only
-//! what was not wholly written is.
+//! A successful write does not prove delivery: the bytes may still have been in the kernel when the bus died, and
+//! that may show only hours later. The bus relays every frame to its sender too, in order, so the echo of an answer
+//! confirms its delivery. Answers without an echo when the connection is lost are sent again. A bus need not echo:
+//! before the first echo, only answers that were not completely written are sent again.
 
 use std::collections::VecDeque;
 
 use tungstenite::Utf8Bytes;
 
-/// Times an answer is written, and then the error in its place: one that the bus answers by hanging up would otherwise be
-/// written forever.
+/// How often an answer is written, and then the error in its place. The bound matters for an answer to which the bus
+/// always reacts by closing the connection.
 pub(super) const MAX_WRITES: u8 = 3;
 
-/// Answers on their way.
+/// The answers that are written, or being written, and not yet echoed.
 #[derive(Debug)]
 pub(super) struct Delivery {
     on_the_way: VecDeque<Sent>,
     bytes: usize,
     limits: Limits,
-    /// This bus was seen to echo.
+    /// Whether an answer was ever echoed.
     echoes: bool,
 }
 
-/// What is kept at most.
+/// Bounds on the answers that are kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) answers: usize,
@@ -33,18 +33,18 @@ pub(super) struct Limits {
 #[derive(Debug)]
 struct Sent {
     answer: Unproven,
-    /// The kernel has all of it.
+    /// Whether the whole frame was written to the socket.
     is_written: bool,
 }
 
-/// An answer that has to be written, and how often it was.
+/// An answer without an echo, and the number of its writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unproven {
-    /// The frame, as it was written last.
+    /// The frame as last written.
     pub(super) text: Utf8Bytes,
-    /// Of the error too, when it has become one.
+    /// Number of writes so far; those of an error include those of the answer it replaced.
     pub(super) writes: u8,
-    /// An error that took the place of an answer which was written too often.
+    /// Whether this is an error in place of an answer that was written too often.
     pub(super) is_error: bool,
 }
 
@@ -58,7 +58,8 @@ impl Delivery {
         }
     }
 
-    /// An answer is about to be written. Gives how many older ones were given up for it, past the bounds.
+    /// Records an answer that is about to be written. Returns how many older ones were given up because of the
+    /// bounds.
     pub(super) fn writing(&mut self, mut answer: Unproven) -> u64 {
         answer.writes = answer.writes.saturating_add(1);
         self.bytes += answer.text.len();
@@ -71,13 +72,13 @@ impl Delivery {
             && let Some(oldest) = self.on_the_way.pop_front()
         {
             self.bytes -= oldest.answer.text.len();
-            // Where nothing is ever echoed it has most likely arrived, and would not be sent again.
+            // Without echoes the answer has most likely arrived, and would not be sent again anyway.
             given_up += u64::from(self.echoes);
         }
         given_up
     }
 
-    /// Everything that was being written is now with the kernel.
+    /// Marks all recorded answers as completely written.
     pub(super) fn written(&mut self) {
         let fresh = self.on_the_way.iter_mut().rev();
         for sent in fresh.take_while(|sent| !sent.is_written) {
@@ -85,8 +86,8 @@ impl Delivery {
         }
     }
 
-    /// A frame came from the bus. If it is an answer of ours, that one has arrived, and those before it
-    /// either have or never will: the bus keeps the order, so it has refused them.
+    /// Compares a received frame with the pending answers. A match has arrived, and is removed together with those
+    /// before it: the bus keeps the order, so they have arrived or the bus dropped them.
     pub(super) fn echoed(&mut self, text: &str) {
         let found = self
             .on_the_way
@@ -100,7 +101,7 @@ impl Delivery {
         }
     }
 
-    /// The connection is gone: what may not have arrived, in order.
+    /// Returns, in order, the answers that may not have arrived when the connection was lost, and forgets all.
     pub(super) fn lost(&mut self) -> Vec<Unproven> {
         self.bytes = 0;
         let echoes = self.echoes;
@@ -121,9 +122,9 @@ mod tests {
     use super::*;
 
     enum Step {
-        /// These are handed to the kernel.
+        /// All of these are written completely.
         Write(&'static [&'static str]),
-        /// This one was being written when the connection went.
+        /// This one was partly written when the connection broke.
         Half(&'static str),
         Echo(&'static str),
     }
@@ -175,10 +176,10 @@ mod tests {
             &["b", "c"],
             0,
         );
-        // Never an echo: this bus may be one that does not.
+        // No echo so far: this bus may be one that never echoes.
         check(&[Write(&["a", "b"]), Echo("x")], &[], 0);
         check(&[Write(&["a"]), Half("b")], &["b"], 0);
-        // The echo of a later one.
+        // The echo of a later answer confirms the earlier ones.
         check(&[Write(&["a", "b", "c"]), Echo("b")], &["c"], 0);
     }
 

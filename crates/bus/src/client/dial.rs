@@ -1,4 +1,4 @@
-//! One attempt to reach the bus: TCP, TLS for `wss`, websocket handshake.
+//! One attempt to connect to the bus: TCP, TLS for `wss`, websocket handshake.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,28 +19,29 @@ use url::{Host, Url};
 use crate::websocket::handshake::{self, HandshakeError};
 use crate::websocket::socket::{Duplex, QuickAck};
 
-/// Longest time for all of it: a bus on the same machine takes a millisecond.
+/// Longest time for the whole attempt: a bus on the same machine takes a millisecond.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest time for TCP to connect to one address. A machine that is away loses the first packet, and the kernel sends
-/// another one after a second and the third after three: a new attempt finds a machine that is back sooner.
+/// Longest time for a TCP connection to one address. The first packet to an absent machine is lost; the kernel sends
+/// the second one after a second and the third after three. A new attempt reaches a returned machine sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(2500);
 
-/// How long the bus may leave what was sent without an acknowledgement: as long as it takes to notice an idle peer is gone.
+/// How long sent data may stay unacknowledged before the connection fails: the same 16 s in which keepalive detects
+/// an idle dead peer.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(16);
 
 /// An open websocket.
 pub(super) struct Line {
     pub(super) stream: Box<dyn Duplex>,
-    /// What came along with the handshake.
+    /// Bytes received behind the handshake.
     pub(super) read: BytesMut,
 }
 
-/// Why the bus was not reached.
+/// Why an attempt to connect failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// The URL cannot be a bus.
+    /// The URL is not a bus address.
     #[error("bus address {0} is not ws://host:port/route or wss://host:port/route")]
     Address(Url),
     /// Nothing listens there, or it cannot be reached.
@@ -51,7 +52,7 @@ pub enum DialError {
         /// Why.
         source: io::Error,
     },
-    /// It took longer than ten seconds.
+    /// The attempt took longer than ten seconds.
     #[error("no bus at {0}: no answer within {DIAL_TIMEOUT:?}")]
     TimedOut(Url),
     /// The extra CA file cannot be used.
@@ -62,7 +63,7 @@ pub enum DialError {
         /// What is wrong with it.
         cause: String,
     },
-    /// There is nothing to verify the bus's certificate with.
+    /// There are no trusted certificates to verify the bus's certificate with.
     #[error(
         "no trusted certificates on this machine to verify {0} with: install ca-certificates or name a CA file"
     )]
@@ -72,22 +73,22 @@ pub enum DialError {
     Tls {
         /// The bus.
         url: Url,
-        /// Why; an untrusted certificate is said here.
+        /// The cause, such as an untrusted certificate.
         source: io::Error,
     },
-    /// Something listens there, but it is not a bus.
+    /// Something listens at the address, but it is not a bus.
     #[error("no bus at {url}: {cause}")]
     NotABus {
         /// The address.
         url: Url,
-        /// What it did instead.
+        /// What it answered instead.
         cause: String,
     },
 }
 
-/// Where connections come from.
+/// A source of connections; tests substitute their own.
 pub(super) trait Dial: Send + 'static {
-    /// Opens one.
+    /// Makes one attempt to connect.
     ///
     /// # Cancel safety
     /// Safe: a dropped attempt leaves nothing behind.
@@ -103,11 +104,11 @@ impl Dial for Dialer {
     }
 }
 
-/// Opens websockets to one address; keeps what TLS needs between attempts.
+/// Opens websockets to one address and keeps the TLS configuration between attempts.
 pub(super) struct Dialer {
     url: Url,
     extra_ca: Option<PathBuf>,
-    /// Read from the machine's certificates when first used, and only for `wss`.
+    /// Built from the machine's certificates on first use, only for `wss`.
     tls: Option<Arc<ClientConfig>>,
 }
 
@@ -141,7 +142,8 @@ impl Dialer {
                 url: url.clone(),
                 source,
             })?;
-        // Without it a peer that is gone is noticed after a quarter of an hour, while there is something to send.
+        // Without this option a dead peer is detected only after a quarter of an hour while sent data is
+        // unacknowledged.
         #[cfg(target_os = "linux")]
         let _ = SockRef::from(&socket).set_tcp_user_timeout(Some(UNACKNOWLEDGED));
         let socket = QuickAck::new(socket);
@@ -179,7 +181,7 @@ impl Dialer {
             return Ok(Arc::clone(tls));
         }
         let roots = self.roots()?;
-        // Named and not the process's default: another library may have installed one, or none.
+        // Chosen explicitly: the process-wide default may be unset, or set by another library.
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -213,7 +215,7 @@ impl Dialer {
     }
 }
 
-/// Connects to the first address of a name that answers.
+/// Connects to the first address of a name that accepts, within `CONNECT_TIMEOUT` for each.
 async fn connect(name: &str, port: u16) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in tokio::net::lookup_host((name, port)).await? {

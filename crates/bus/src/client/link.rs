@@ -1,4 +1,4 @@
-//! One connection: a reader and a writer, each a task of its own, until either of them ends.
+//! One connection: a reader task and a writer, which run until either of them ends.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,24 +20,24 @@ use super::{BusHandler, Outgoing, OutgoingKind, Shared, resend};
 use crate::websocket::frame::{self, End, Event, FrameReader, Opcode};
 use crate::websocket::socket::Duplex;
 
-/// Bytes gathered into one write.
+/// Messages are joined into writes of about this many bytes.
 const BATCH: usize = 256 * 1024;
 
-/// How long the bus may take to say goodbye, or to take what is written at the shutdown.
+/// How long the bus may take to close its side, or to take the close frame, at the shutdown.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// How long what comes from the bus waits for the answers that are sent again. They are with the kernel in a millisecond;
-/// a bus that does not take them must not keep a stop waiting.
+/// How long reading waits for the answers that are sent again. The kernel takes them within a millisecond; a bus that
+/// does not read them must not delay a stop.
 const AGAIN_FIRST: Duration = Duration::from_millis(100);
 
 /// How a connection ended.
 pub(super) struct Ended {
     pub(super) reason: String,
-    /// Answers whose write did not end; they are owed still.
+    /// Answers whose write did not complete; they still count as unwritten.
     pub(super) unwritten: usize,
 }
 
-/// Runs a connection to its end. What was being written is in the delivery then.
+/// Runs a connection to its end. Answers whose write was interrupted are then recorded in the delivery.
 pub(super) async fn hold(
     shared: &Arc<Shared>,
     handler: &Arc<dyn BusHandler>,
@@ -49,7 +49,7 @@ pub(super) async fn hold(
 ) -> Ended {
     let (reading, writing) = tokio::io::split(line.stream);
     let (over, sent_again) = (CancellationToken::new(), CancellationToken::new());
-    // Pongs owed: when the writer is stuck, more of them do not help.
+    // Bounded: while the writer is blocked, further pongs are dropped.
     let (pongs, pongs_owed) = mpsc::channel(8);
     let reader = Reader {
         shared: Arc::clone(shared),
@@ -77,12 +77,12 @@ pub(super) async fn hold(
         biased;
         () = over.cancelled() => Ok(()),
         written = writer.run(outgoing, again, &sent_again, pongs_owed, shutdown) => written,
-        // A bus that takes nothing must not hold up the shutdown.
+        // A bus that reads nothing must not delay the shutdown.
         () = overdue(shutdown) => Err(io::ErrorKind::TimedOut.into()),
     };
     let unwritten = writer.answers;
     let read = if written.is_ok() && shutdown.is_cancelled() {
-        // The goodbye is said: wait for the bus's, so that it is not cut off.
+        // The close frame is written. Wait for that of the bus, so that the connection is not cut off.
         let over = over.clone();
         tokio::select! { () = over.cancelled() => {} () = sleep(FAREWELL) => {} }
         over.cancel();
@@ -137,11 +137,11 @@ impl Reader {
         }
     }
 
-    /// Gives the reason if this was the last one.
+    /// Handles one event. Returns the reason if the connection has to end.
     fn handle(&self, event: Event) -> Option<String> {
         match event {
             Event::Text(text) => self.text(text),
-            // Some buses relay binary frames as they are; Python clients read them as text, too.
+            // Some buses relay binary frames unchanged, and Python clients read them as text too.
             Event::Binary(data) => match Utf8Bytes::try_from(data) {
                 Ok(text) => self.text(text),
                 Err(error) => self.dropped(&error.to_string()),
@@ -177,12 +177,12 @@ struct Writer<'a> {
     /// The number of this connection.
     connection: u64,
     out: Vec<u8>,
-    /// Answers in `out`.
+    /// Number of answers in `out`.
     answers: usize,
 }
 
 impl Writer<'_> {
-    /// Writes until the shutdown, then says goodbye.
+    /// Sends the answers in `again`, then queued messages until the shutdown, then a close frame.
     async fn run(
         &mut self,
         outgoing: &mut mpsc::Receiver<Outgoing>,

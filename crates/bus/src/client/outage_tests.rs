@@ -1,4 +1,4 @@
-//! The client and a bus that goes away, over pipes in memory and on a clock that stands still while anything can happen.
+//! The client against a bus that goes away, over pipes in memory and on a paused clock.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ use super::*;
 
 type Socket = WebSocketStream<DuplexStream>;
 
-/// The client's way to a bus that the test plays.
+/// Gives the client connections to a bus that the test plays.
 struct Pipes {
     capacity: usize,
     is_up: Arc<AtomicBool>,
@@ -61,7 +61,7 @@ impl BusHandler for Handler {
     }
 }
 
-/// A client and both ends of what it is connected to.
+/// A client, its events, and the bus ends of its connections.
 struct Scene {
     client: BusClient,
     is_up: Arc<AtomicBool>,
@@ -72,7 +72,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// With so many bytes of buffer for each direction of a connection.
+    /// Starts a client whose connections buffer `capacity` bytes in each direction.
     fn start(capacity: usize, change: impl FnOnce(&mut ClientConfig)) -> Self {
         let (to_bus, accepted) = mpsc::unbounded_channel();
         let (to_test, heard) = mpsc::unbounded_channel();
@@ -103,7 +103,7 @@ impl Scene {
         WebSocketStream::from_raw_socket(pipe, Role::Server, None).await
     }
 
-    /// Lets the client see that this bus echoes.
+    /// Echoes one answer, so that the client knows that this bus echoes.
     async fn echo_once(&mut self, bus: &mut Socket) {
         self.client.answer(&answer("first", 1)).await.unwrap();
         echo(bus).await;
@@ -112,7 +112,7 @@ impl Scene {
     }
 }
 
-/// Fails after ten minutes of the test's clock, which take no time.
+/// Fails after ten minutes of the paused clock, which take no real time.
 async fn soon<F: Future>(future: F) -> F::Output {
     let outcome = tokio::time::timeout(Duration::from_secs(600), future).await;
     outcome.expect("within ten minutes")
@@ -150,10 +150,10 @@ fn resent(message: &Message) -> Option<u64> {
     message.context.get("ovos_tools")?["resent"].as_u64()
 }
 
-/// The bus hangs for a minute with 200 answers under way and is killed, and what comes back may be killed again.
+/// The bus hangs for a minute with 200 answers in flight and is killed; the bus that replaces it may be killed again.
 async fn hang(seed: u64) -> u64 {
     let mut random = fastrand::Rng::with_seed(seed);
-    // Of what is written into a dead connection some fits into the kernel's buffers, and some does not.
+    // Of the data written to a dead connection some fits into the kernel's buffers and some does not.
     let mut scene = Scene::start(1 << random.u32(10..=20), |_| {});
     let mut bus = scene.accept().await;
     scene.echo_once(&mut bus).await;
@@ -233,7 +233,7 @@ async fn an_answer_that_costs_the_connection_becomes_an_error() {
         drop(bus);
         bus = scene.accept().await;
     }
-    // After three more writes of the error there is no more.
+    // The error is written three times at most.
     scene.client.answer(&answer("next", 10)).await.unwrap();
     assert_eq!(read(&mut bus).await, answer("next", 10));
     let counters = scene.client.counters();
@@ -254,7 +254,7 @@ async fn nothing_is_sent_again_on_a_bus_that_never_echoed() {
     assert_eq!(scene.client.counters().answers_resent, 0);
 }
 
-/// What is sent again goes first, but a bus that does not take it holds up no stop.
+/// Resent answers go first, but a bus that does not read them delays no stop.
 #[tokio::test(start_paused = true)]
 async fn requests_wait_for_what_is_sent_again_and_no_longer_than_100_ms() {
     for (capacity, wait) in [(1 << 16, Duration::ZERO), (1 << 10, Duration::from_millis(100))] {
@@ -283,7 +283,7 @@ async fn requests_wait_for_what_is_sent_again_and_no_longer_than_100_ms() {
 #[allow(clippy::print_stderr, reason = "the figures")]
 async fn the_client_is_back_soon_and_asks_seldom() {
     let ms = Duration::from_millis;
-    // As the configuration has it for a bus on this machine, and elsewhere.
+    // The configured times for a bus on this machine, and for one elsewhere.
     for (first, max, promise, per_second) in
         [(ms(200), ms(500), ms(1000), 4), (ms(500), ms(2000), ms(5000), 2)]
     {
@@ -293,7 +293,7 @@ async fn the_client_is_back_soon_and_asks_seldom() {
             (config.first_retry, config.max_retry) = (first, max);
         });
         for _ in 0..100 {
-            // The connection it has, which may have been there for a moment or for long.
+            // The present connection, which may be new or old.
             let bus = scene.accept().await;
             sleep(ms(random.u64(0..5_000))).await;
             scene.is_up.store(false, Ordering::Release);

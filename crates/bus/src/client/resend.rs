@@ -1,4 +1,4 @@
-//! What is written when an answer may not have arrived: the answer once more with a mark, or an error in its place.
+//! Builds what is sent when an answer may not have arrived: the answer with a mark, or an error in its place.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -10,8 +10,8 @@ use super::delivery::{MAX_WRITES, Unproven};
 use crate::envelope::Envelope;
 use crate::message::OWN_KEY;
 
-/// What to write for an answer that was lost `answer.writes` times, or none when it is given up. No frame is longer than
-/// `longest`: the bus would hang up.
+/// Returns the frame to write for an answer that was lost `answer.writes` times, or none if the answer is given up.
+/// No frame is longer than `longest` bytes: the bus would close the connection.
 pub(super) fn next(answer: Unproven, handler: &dyn BusHandler, longest: usize) -> Option<Unproven> {
     let fits = |text: &String| text.len() <= longest;
     let writes = answer.writes;
@@ -52,8 +52,8 @@ pub(super) fn next(answer: Unproven, handler: &dyn BusHandler, longest: usize) -
     })
 }
 
-/// The same message with `ovos_tools: {"call_id", "resent"}` in its context; its data stays to the letter. The call_id is
-/// there where the data has one.
+/// Adds `ovos_tools: {"call_id", "resent"}` to the context of a message and leaves its data byte for byte as it was.
+/// The call_id is present if the data has one.
 fn marked(text: &str, resent: u8) -> Option<String> {
     #[derive(Deserialize)]
     struct OfCall {
@@ -83,7 +83,7 @@ fn marked(text: &str, resent: u8) -> Option<String> {
     serde_json::to_string(&frame).ok()
 }
 
-/// Enough of a frame to know it by in the log.
+/// Returns up to the first 200 bytes of a frame, to identify it in the log.
 fn start(text: &Utf8Bytes) -> &str {
     let text = text.as_str();
     &text[..text.floor_char_boundary(200)]

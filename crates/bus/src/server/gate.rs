@@ -1,4 +1,4 @@
-//! What the bus does with a text frame. Pure.
+//! Decides whether the bus relays a text frame. Pure.
 
 use std::fmt;
 
@@ -7,23 +7,23 @@ use serde_json::value::RawValue;
 
 use crate::envelope::{Parts, nesting};
 
-/// Deeper nested frames are not relayed: at 1000 levels Python's JSON reader gives up, and every Python
-/// service on the bus drops its connection.
+/// Deeper nested frames are not relayed: Python's JSON reader fails at 1000 levels, and every Python service on the
+/// bus then drops its connection.
 const MAX_NESTING: usize = 900;
 
-/// What is done with a frame.
+/// The decision about a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It goes to all as it is, JSON or not.
+    /// Relay it unchanged to all clients; it need not be JSON.
     Relay,
-    /// It goes nowhere, and all are told with this frame: its session cannot be one (OVOS-SESSION-1 2.5).
+    /// Drop it and broadcast this notice instead: the session is neither an object nor null (OVOS-SESSION-1 2.5).
     Reject(String),
-    /// It goes nowhere: nested this deep.
+    /// Drop it: it is nested this many levels deep.
     TooDeep(usize),
 }
 
 pub(crate) fn judge(text: &str) -> Verdict {
-    // A level takes a byte at least.
+    // Each level takes at least one byte, so a shorter text cannot nest too deep.
     if text.len() > MAX_NESTING {
         let depth = nesting(text);
         if depth > MAX_NESTING {
@@ -53,8 +53,8 @@ fn rejection(text: &str) -> Option<String> {
     ))
 }
 
-/// What Python takes for true. No tree is built: the depth that was counted says nothing of the texts that one key of
-/// `serde_json`'s own would have it read inside this one.
+/// Applies Python's truth test to a JSON value without building a tree. The measured depth does not bound a tree:
+/// under a reserved key `serde_json` would parse a string as further JSON, with a depth count of its own.
 fn is_truthy(json: &str) -> bool {
     match json.as_bytes() {
         b"null" | b"false" => false,
@@ -64,7 +64,7 @@ fn is_truthy(json: &str) -> bool {
     }
 }
 
-/// What the gate looks at in a context.
+/// The keys of a context that the gate examines.
 #[derive(Default)]
 struct Carrier<'a> {
     session: Option<&'a RawValue>,
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(judge(&"[".repeat(100_000)), Verdict::TooDeep(100_000));
     }
 
-    /// Each layer is a text of its own to `serde_json`, which counts its levels anew.
+    /// `serde_json` parses each layer as a text of its own and starts a new depth count for it.
     #[test]
     fn layers_of_raw_text_cost_no_stack() {
         let mut text = "1".to_owned();

@@ -1,4 +1,4 @@
-//! Who is connected, and what waits for each of them.
+//! The connected clients and their send queues.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::ServerConfig;
 
-/// Some frames as they go to the socket, encoded once for all clients.
+/// Encoded frames, shared by all clients.
 #[derive(Debug, Clone)]
 pub(super) struct Batch {
     pub(super) bytes: Bytes,
     pub(super) messages: usize,
 }
 
-/// All clients.
+/// The registry of connected clients.
 pub(super) struct Hub {
     config: ServerConfig,
     clients: Mutex<Vec<Arc<Outbox>>>,
@@ -44,8 +44,8 @@ impl Hub {
         self.clients.lock().retain(|other| !Arc::ptr_eq(other, client));
     }
 
-    /// Hands a batch to everybody. All clients see all batches in the same order: the lock is held
-    /// throughout, and nothing waits under it. A client whose queue is full is let go.
+    /// Queues a batch for every client. All clients see all batches in the same order, because the lock is held
+    /// throughout; nothing under it waits. A client whose queue is full is disconnected.
     pub(super) fn relay(&self, batch: &Batch) {
         self.clients.lock().retain(|client| {
             let taken = client.push(batch, &self.config);
@@ -58,12 +58,12 @@ impl Hub {
     }
 }
 
-/// What waits for one client: bounded in messages and in bytes by the configuration.
+/// The send queue of one client, bounded by the configuration in messages and in bytes.
 pub(super) struct Outbox {
     from: SocketAddr,
     waiting: Mutex<Waiting>,
     more: Notify,
-    /// The client is to be dropped at once.
+    /// Cancelled to disconnect the client without sending the rest of the queue.
     pub(super) gone: CancellationToken,
 }
 
@@ -85,7 +85,7 @@ impl Outbox {
         }
     }
 
-    /// False when there is no room.
+    /// Queues a batch; false if there is no room. An empty queue takes a batch of any size.
     pub(super) fn push(&self, batch: &Batch, config: &ServerConfig) -> bool {
         let mut waiting = self.waiting.lock();
         let messages = waiting.messages + batch.messages;
@@ -103,7 +103,8 @@ impl Outbox {
         true
     }
 
-    /// Takes everything that waits, in order; waits for something. False when nothing will come any more.
+    /// Moves all queued batches into `into`, in order; waits while the queue is empty. False when the queue is closed
+    /// and empty.
     ///
     /// # Cancel safety
     /// Safe.
@@ -124,7 +125,7 @@ impl Outbox {
         }
     }
 
-    /// Appends a last frame, however full; nothing follows.
+    /// Queues a last frame, even beyond the bounds, and ignores later ones.
     pub(super) fn close(&self, last: Vec<u8>) {
         let mut waiting = self.waiting.lock();
         if !waiting.closed {

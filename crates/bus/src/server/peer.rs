@@ -1,4 +1,4 @@
-//! One client of the embedded bus: a reader that relays, and a writer of its own.
+//! One client of the embedded bus: a reader that relays its frames, and a writer task that sends its queue.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,20 +19,20 @@ use crate::websocket::frame::{self, End, Event, FrameError, FrameReader, Opcode}
 use crate::websocket::handshake;
 use crate::websocket::socket::QuickAck;
 
-/// What a new client hears first, byte for byte as the Python bus says it.
+/// The first frame sent to a new client, byte for byte that of the Python bus.
 const GREETING: &str =
     r#"{"type": "connected", "data": {}, "context": {"session": {"session_id": "default"}}}"#;
 
 /// Longest time for the opening handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// How long a client may take to read what is left for it after its goodbye.
+/// How long a client has to read the rest of its queue after the close frame is queued.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Bytes gathered into one write.
+/// Queued batches are joined into writes of about this many bytes.
 const GATHER: usize = 256 * 1024;
 
-/// Serves one client until it goes, is too slow, or the bus ends.
+/// Serves one client until it disconnects, its queue overflows, or the bus shuts down.
 pub(super) async fn serve(
     hub: Arc<Hub>,
     socket: TcpStream,
@@ -53,7 +53,7 @@ pub(super) async fn serve(
     let outbox = Arc::new(Outbox::new(from, CancellationToken::new()));
     let mut greeting = Vec::new();
     frame::encode(&mut greeting, Opcode::Text, GREETING.as_bytes(), None);
-    // Before it joins: the greeting is the first thing it is sent.
+    // Queued before the client joins, so that the greeting is its first frame.
     outbox.push(
         &Batch {
             bytes: greeting.into(),
@@ -95,7 +95,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Relays until the client goes; gives the last frame it is to get, none when it is gone already.
+    /// Relays until the client disconnects. Returns the close frame to send, or none if the connection is already
+    /// gone.
     async fn run(&mut self, mut stream: ReadHalf<QuickAck>) -> Option<Vec<u8>> {
         loop {
             let last = self.relay();
@@ -113,7 +114,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Relays everything that has come, in one batch.
+    /// Relays all complete messages in the buffer as one batch. Returns the close frame if the connection has to end.
     fn relay(&mut self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         let mut messages = 0;
@@ -173,7 +174,7 @@ impl Reader<'_> {
     fn pong(&self, payload: &[u8]) {
         let mut out = Vec::new();
         frame::encode(&mut out, Opcode::Pong, payload, None);
-        // A client that does not read its pongs fills its queue and goes the way of all slow ones.
+        // A client that does not read its pongs fills its queue and is disconnected like any slow client.
         if !self.outbox.push(
             &Batch {
                 bytes: out.into(),
@@ -192,7 +193,7 @@ fn close(code: u16, reason: &str) -> Vec<u8> {
     out
 }
 
-/// Writes what waits until the outbox is closed or the client is gone.
+/// Sends queued batches until the outbox is closed or the client is gone.
 async fn write(mut stream: WriteHalf<QuickAck>, outbox: Arc<Outbox>) {
     let outcome = tokio::select! {
         () = outbox.gone.cancelled() => Ok(()),

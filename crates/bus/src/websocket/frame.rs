@@ -1,7 +1,7 @@
-//! RFC 6455 frames: bytes in, messages out, and back. Pure, no IO.
+//! Encodes and decodes RFC 6455 frames. Pure, no IO.
 //!
-//! [`FrameReader`] is fed with bytes as they come and gives whole messages; [`encode`] writes a frame.
-//! No extension is ever negotiated, so reserved bits are an error.
+//! [`FrameReader`] is fed with bytes as they arrive and yields whole messages; [`encode`] writes a frame. No
+//! extension is ever negotiated, so reserved bits are an error.
 
 use bytes::{Buf, Bytes, BytesMut};
 use tungstenite::Utf8Bytes;
@@ -9,18 +9,18 @@ use tungstenite::Utf8Bytes;
 /// Largest payload of a ping, a pong or a close frame.
 const CONTROL_LIMIT: usize = 125;
 
-/// Room asked for before each read: a kilobyte-sized message rarely needs a second one, and many small ones
-/// come together.
+/// Buffer space reserved before each read, in bytes: enough for a message of some kilobytes, or for many small ones,
+/// in one read.
 const READ_SIZE: usize = 64 * 1024;
 
-/// Which end of the connection reads. The client masks what it sends, the server does not.
+/// The end that reads. A client masks the frames it sends, a server does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Client,
     Server,
 }
 
-/// What a frame is for.
+/// The opcode of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opcode {
     Continuation,
@@ -31,20 +31,20 @@ pub(crate) enum Opcode {
     Pong,
 }
 
-/// What the other end sent.
+/// A message or control frame from the other end.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Text(Utf8Bytes),
-    /// A text message that is not UTF-8; dropped, with its length in bytes.
+    /// A text message that is not UTF-8, with its length in bytes; its content is dropped.
     NotUtf8(usize),
     Binary(Bytes),
     Ping(Bytes),
     Pong,
-    /// The other end says goodbye, with its status code if it gave one.
+    /// A close frame, with its status code if it has one.
     Close(Option<u16>),
 }
 
-/// What ends a connection.
+/// An error after which the connection has to be closed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     #[error("message of {size} bytes or more, {limit} are accepted")]
@@ -53,7 +53,7 @@ pub(crate) enum FrameError {
     Protocol(&'static str),
 }
 
-/// Turns bytes into messages. After an error it is of no further use.
+/// Decodes bytes into messages. It must not be used after an error.
 pub(crate) struct FrameReader {
     end: End,
     limit: usize,
@@ -61,7 +61,7 @@ pub(crate) struct FrameReader {
     partial: Option<Partial>,
 }
 
-/// A message of which not all fragments have come.
+/// A fragmented message whose final frame has not arrived.
 struct Partial {
     opcode: Opcode,
     data: BytesMut,
@@ -71,14 +71,14 @@ struct Header {
     is_final: bool,
     opcode: Opcode,
     mask: Option<[u8; 4]>,
-    /// Bytes of the header itself.
+    /// Size of the header in bytes.
     size: usize,
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     length: usize,
 }
 
 impl FrameReader {
-    /// Reads messages of up to `limit` bytes; `read` is what came along with the handshake.
+    /// Creates a reader for messages of up to `limit` bytes; `read` holds bytes received behind the handshake.
     pub(crate) fn new(end: End, limit: usize, read: BytesMut) -> Self {
         Self {
             end,
@@ -88,13 +88,13 @@ impl FrameReader {
         }
     }
 
-    /// Where the next bytes go.
+    /// The buffer to read the next bytes into, with at least `READ_SIZE` bytes of free capacity.
     pub(crate) fn space(&mut self) -> &mut BytesMut {
         self.buffer.reserve(READ_SIZE);
         &mut self.buffer
     }
 
-    /// The next message, or none until more bytes have come.
+    /// Returns the next event, or none if more bytes are needed.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, FrameError> {
         loop {
             let Some(header) = self.header()? else {
@@ -144,7 +144,8 @@ impl FrameReader {
         }))
     }
 
-    /// Reads the header of the frame that starts the buffer, and checks it before its payload is waited for.
+    /// Parses and checks the header of the first frame in the buffer, before its payload has arrived; none if the
+    /// header is incomplete.
     fn header(&self) -> Result<Option<Header>, FrameError> {
         let bytes = &self.buffer[..];
         let (Some(&first), Some(&second)) = (bytes.first(), bytes.get(1)) else {
@@ -211,7 +212,7 @@ impl FrameReader {
     }
 }
 
-/// Appends one whole frame. A client passes the mask it drew for this frame, a server none.
+/// Appends one unfragmented frame. A client passes a fresh mask for each frame, a server passes none.
 pub(crate) fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Option<[u8; 4]>) {
     let opcode = match opcode {
         Opcode::Continuation => 0x0,
@@ -246,15 +247,15 @@ pub(crate) fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Op
     }
 }
 
-/// Appends a close frame.
+/// Appends a close frame; cuts the reason at 123 bytes.
 pub(crate) fn encode_close(out: &mut Vec<u8>, code: u16, reason: &str, mask: Option<[u8; 4]>) {
     let mut payload = code.to_be_bytes().to_vec();
     payload.extend(reason.bytes().take(CONTROL_LIMIT - 2));
     encode(out, Opcode::Close, &payload, mask);
 }
 
-/// A mask for a frame of ours. Masks keep scripts in browsers from steering proxies; what is sent here comes
-/// from no script, so a fast generator does.
+/// Draws the mask of one outgoing frame. Masks keep browser scripts from attacking proxies; no script chooses these
+/// payloads, so a fast non-cryptographic generator is enough.
 pub(crate) fn draw_mask() -> Option<[u8; 4]> {
     Some(fastrand::u32(..).to_ne_bytes())
 }
@@ -300,7 +301,7 @@ mod tests {
         Event::Text(Utf8Bytes::from(text))
     }
 
-    /// Reads the bytes in pieces of every given size: where they are cut must not matter.
+    /// Reads the bytes in pieces of several sizes: the result must not depend on the split.
     fn check(end: End, bytes: &[u8], expected: Result<Vec<Event>, FrameError>) {
         for size in [1, 2, 3, 7, 1000, bytes.len().max(1)] {
             let mut reader = FrameReader::new(end, LIMIT, BytesMut::new());

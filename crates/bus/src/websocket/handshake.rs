@@ -1,6 +1,6 @@
-//! The opening handshake, for both ends.
+//! The opening handshake, for client and server.
 //!
-//! What the other end sends right behind the handshake is kept and handed on: the bus greets at once.
+//! Bytes that arrive together with the handshake are returned to the caller: the bus sends its greeting at once.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use tungstenite::handshake::derive_accept_key;
 use tungstenite::handshake::machine::TryParse;
 use tungstenite::handshake::server::{Request, create_response, write_response};
 
-/// Longest head of a request or an answer, in bytes.
+/// Longest accepted head of a request or a response, in bytes.
 const HEAD_LIMIT: usize = 16 * 1024;
 
-/// Why there is no websocket.
+/// Why the handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandshakeError {
     #[error(transparent)]
@@ -27,7 +27,7 @@ pub(crate) enum HandshakeError {
     Refused { status: String, path: String },
 }
 
-/// Asks for a websocket at `path`; gives what was read beyond the answer.
+/// Requests a websocket at `path`; returns the bytes received behind the response.
 pub(crate) async fn ask<S>(stream: &mut S, host: &str, path: &str) -> Result<BytesMut, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,
@@ -56,8 +56,8 @@ where
     Ok(rest)
 }
 
-/// Answers a request for a websocket at `route`; gives what was read beyond the request. Any other request
-/// gets what tornado, the Python bus's server, answers.
+/// Answers a request for a websocket at `route`; returns the bytes received behind the request. Any other request
+/// gets the answer of tornado, the server of the Python bus.
 pub(crate) async fn answer<S>(stream: &mut S, route: &str) -> Result<BytesMut, HandshakeError>
 where
     S: AsyncRead + AsyncWrite + Unpin + ?Sized,

@@ -1,4 +1,4 @@
-//! TCP sockets as the bus needs them: no Nagle, no delayed ACK, dead peers noticed.
+//! TCP sockets for the bus: no Nagle's algorithm, no delayed ACK, keepalive to detect dead peers.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,20 +9,20 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A stream of either kind, plain or TLS.
+/// A byte stream, plain TCP or TLS.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A TCP stream that acknowledges what it has read at once.
+/// A TCP stream that acknowledges received data at once.
 ///
-/// The Python bus and the Rust bus leave Nagle's algorithm on: they hold back a frame until the one before it
-/// is acknowledged, and the kernel delays that by 40 ms. `TCP_QUICKACK` does not last, so it is set again
-/// after every read.
+/// The Python bus and the Rust bus leave Nagle's algorithm on: they hold back a frame until the previous one is
+/// acknowledged, and the kernel delays that acknowledgement by 40 ms. `TCP_QUICKACK` is not permanent, so it is set
+/// again after every read.
 #[derive(Debug)]
 pub(crate) struct QuickAck(TcpStream);
 
 impl QuickAck {
-    /// Takes a fresh connection over and sets its options. An option that cannot be set is done without.
+    /// Wraps a new connection and sets its options. An option that cannot be set is ignored.
     pub(crate) fn new(stream: TcpStream) -> Self {
         let _ = stream.set_nodelay(true);
         let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(10));

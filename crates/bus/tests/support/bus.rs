@@ -1,4 +1,4 @@
-//! A bus on a free port, and websocket clients that are none of ours.
+//! A bus on a free port, and websocket clients of another implementation.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -18,20 +18,20 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// Far more than anything here takes; a test that waits this long has failed.
+/// Far longer than any step here takes; a test that waits this long has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 pub(crate) const GREETING: &str =
     r#"{"type": "connected", "data": {}, "context": {"session": {"session_id": "default"}}}"#;
 
-/// Runs a future to its end, or fails the test.
+/// Awaits a future; fails the test after `DEADLINE`.
 pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     timeout(DEADLINE, future)
         .await
         .unwrap_or_else(|_| panic!("{what}: not within {DEADLINE:?}"))
 }
 
-/// An embedded bus that ends with this value.
+/// An embedded bus that shuts down when this value is dropped.
 pub(crate) struct Bus {
     pub(crate) url: String,
     pub(crate) address: SocketAddr,
@@ -56,7 +56,7 @@ impl Bus {
         }
     }
 
-    /// Ends the bus and waits until it has.
+    /// Shuts the bus down and waits for its tasks.
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         self.tasks.close();
@@ -71,11 +71,11 @@ pub(crate) fn any_port() -> ServerConfig {
     }
 }
 
-/// A client of tokio-tungstenite's.
+/// A client from tokio-tungstenite.
 pub(crate) struct Peer(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Peer {
-    /// Connects and takes the greeting.
+    /// Connects and reads the greeting.
     pub(crate) async fn join(url: &str) -> Peer {
         let config = WebSocketConfig::default().max_frame_size(Some(64 << 20));
         let (stream, _) = soon("connect", connect_async_with_config(url, Some(config), true))
@@ -101,7 +101,7 @@ impl Peer {
         }
     }
 
-    /// Reads until the other end closes; gives the code it gave.
+    /// Reads until the other end closes; returns its close code.
     pub(crate) async fn closed(&mut self) -> Option<u16> {
         loop {
             match soon("the end of the connection", self.0.next()).await {
@@ -113,7 +113,7 @@ impl Peer {
     }
 }
 
-/// What a bus client told its handler.
+/// An event that a bus client reported to its handler.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Frame(String),
@@ -157,7 +157,7 @@ impl Hearing {
         soon("something from the bus", self.0.recv()).await.unwrap()
     }
 
-    /// The next frame that is no greeting.
+    /// The next frame other than a greeting.
     pub(crate) async fn frame(&mut self) -> String {
         loop {
             match self.next().await {
@@ -168,7 +168,7 @@ impl Hearing {
         }
     }
 
-    /// Passes over frames until this.
+    /// Skips events until `wanted` arrives.
     pub(crate) async fn until(&mut self, wanted: Heard) {
         while self.next().await != wanted {}
     }
