@@ -1,4 +1,4 @@
-//! Where the bus is: the `websocket` section that every OVOS service reads, or `--bus URL`.
+//! The bus address: the `websocket` section that every OVOS service reads, or `--bus URL`.
 
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
@@ -13,19 +13,22 @@ use super::paths::Xdg;
 use super::section::Section;
 use super::text::truthy;
 
-/// The messagebus to talk to.
+/// The messagebus to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BusConfig {
-    /// `ws://127.0.0.1:8181/core` unless `host`, `port`, `route` or `ssl` of `websocket` say otherwise, or `--bus`.
+    /// The URL from `host`, `port`, `route` and `ssl` of `websocket`, or from `--bus`. Default
+    /// `ws://127.0.0.1:8181/core`.
     pub url: Url,
-    /// `ssl_cert`: the certificate of a `wss` bus, PEM; to be trusted beside the system's. Default none.
+    /// `ssl_cert`: a PEM file with the certificate of a `wss` bus, trusted in addition to those of the system.
+    /// Default none.
     pub ssl_cert: Option<PathBuf>,
-    /// `max_msg_size`: the largest frame the bus passes, in bytes (written in MB of 2^20). Default 25 MB.
+    /// `max_msg_size`: the largest frame the bus accepts, in bytes (written in MB of 2^20, 0.0625 to 1024). Default
+    /// 25 MB.
     pub max_message_bytes: usize,
 }
 
 impl BusConfig {
-    /// Whether it is a bus of this machine, by its address.
+    /// Whether the address is local: `localhost`, a loopback address or an unspecified one.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self.url.host() {
@@ -36,7 +39,7 @@ impl BusConfig {
         }
     }
 
-    /// Reads the section. Keys that are not ours are left alone: they belong to other services.
+    /// Reads the section. Unknown keys are ignored: they belong to other services.
     pub(super) fn read(
         xdg: &Xdg,
         stack: &Stack,
@@ -93,7 +96,7 @@ impl BusConfig {
         written.push_str(&format!("{host}:{port}/{}", route.trim_start_matches('/')));
         let mut origin = None;
         let url = match bus {
-            // An address without a path means the configured route: no OVOS bus answers on "/".
+            // An address without a path gets the configured route: no OVOS bus answers on "/".
             Some(given) => parse(given).map(|mut url| {
                 origin = Some(Origin::Option("--bus"));
                 if matches!(url.path(), "" | "/") {
@@ -148,7 +151,7 @@ fn parse(text: &str) -> Option<Url> {
         .filter(|url| matches!(url.scheme(), "ws" | "wss") && url.has_host())
 }
 
-/// Other services format the port into a text, so a text that is a number works for them.
+/// Accepts a number or its text: other services format the port into a URL, so a text works for them.
 fn port_number(value: &Value) -> Option<u16> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok(),

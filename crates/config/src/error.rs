@@ -1,23 +1,23 @@
-//! What can be wrong with a configuration, in words that name the file, the key, what stands there and what is
-//! accepted. [`ConfigErrors`] is what a failed load returns: all findings at once, so that a file need not be
-//! fixed one error at a time.
+//! The errors of a configuration. Each message names the file, the key, the value found and what is accepted.
+//! [`ConfigErrors`] is the result of a failed load and has all of them at once, so that a file can be fixed in one
+//! pass.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::origin::Origin;
 
-/// One finding.
+/// One error of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A key that is not known, where only known keys are accepted.
+    /// An unknown key in a section that accepts only known ones.
     #[error("{origin}: {key}: unknown key{}; accepted: {}", did_you_mean(suggestion.as_deref()), accepted.join(", "))]
     UnknownKey {
         /// Where it was written.
         origin: Origin,
         /// The dotted key.
         key: String,
-        /// The accepted key that looks most like it, if one does.
+        /// The most similar accepted key, if one is similar enough.
         suggestion: Option<String>,
         /// Every accepted key, sorted.
         accepted: Vec<String>,
@@ -29,12 +29,12 @@ pub enum ConfigError {
         origin: Origin,
         /// The dotted key, or the command line option.
         key: String,
-        /// What stands there, shortened.
+        /// The value found, shortened.
         found: String,
-        /// What may stand there, with unit and range.
+        /// The accepted values, with unit and range.
         accepted: String,
     },
-    /// The section of a toolbox bears a name no toolbox can have.
+    /// The name of a toolbox's section is not a valid toolbox_id.
     #[error("{origin}: {key}: {name:?} cannot be a toolbox_id: {reason}")]
     ToolboxId {
         /// Where it was written.
@@ -55,20 +55,20 @@ pub enum ConfigError {
         /// Where it was written.
         origin: Origin,
     },
-    /// A bus of the service's own is asked for where the bus is to speak TLS, which ours does not.
+    /// The embedded bus is enabled while the bus address requires TLS, which the embedded bus does not support.
     #[error(
         "{origin}: embedded_bus: {mode:?} opens a bus without TLS, and {url} asks for one with it; set embedded_bus to \
          \"never\" and run a bus that speaks TLS, or set websocket.ssl to false (--bus to a ws:// address)"
     )]
     EmbeddedTls {
-        /// Where the embedded bus was asked for.
+        /// Where the embedded bus was enabled.
         origin: Origin,
         /// The value of `embedded_bus`.
         mode: &'static str,
         /// The address of the bus.
         url: String,
     },
-    /// The file given with `--config` cannot be used. (Files that are looked for by default are skipped instead.)
+    /// The file given with `--config` cannot be used. (Broken files in default locations are skipped instead.)
     #[error("--config {}: {reason}", path.display())]
     Unusable {
         /// The file.
@@ -84,12 +84,12 @@ fn did_you_mean(suggestion: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// Everything that is wrong, in the order in which it was found; never empty.
+/// All errors, in the order in which they were found; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigErrors(Vec<ConfigError>);
 
 impl ConfigErrors {
-    /// `Err` with the findings, or `Ok(value)` when there are none.
+    /// Returns `Ok(value)` if there are no errors, else `Err` with all of them.
     pub(super) fn check<T>(value: T, findings: Vec<ConfigError>) -> Result<T, Self> {
         if findings.is_empty() {
             Ok(value)
@@ -98,7 +98,7 @@ impl ConfigErrors {
         }
     }
 
-    /// The findings.
+    /// Iterates over the errors.
     pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
         self.0.iter()
     }
@@ -124,7 +124,7 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// Something worth telling the operator that does not stop the service. Log it once logging has started.
+/// A problem to report to the operator that does not stop the service. Log it once logging has started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Notice {
     /// A layer could not be read or parsed.

@@ -1,7 +1,7 @@
-//! The mycroft.conf stack: reads every layer, applies the administrator's protections and merges. [`Stack`] is what
-//! was written; it checks nothing beyond the syntax and remembers which file said what.
+//! The mycroft.conf stack: reads every layer, applies the administrator's protections and merges. [`Stack`] holds the
+//! written values; it checks only the syntax and records which file set each value.
 //!
-//! It never fails because of a file that is looked for by default: a broken one is reported and skipped.
+//! A broken file in a default location is reported and skipped; it is never an error.
 
 use std::path::{Path, PathBuf};
 
@@ -16,19 +16,19 @@ use super::text;
 /// One file of the stack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// Who speaks.
+    /// Its kind, which decides the protections that apply.
     pub kind: LayerKind,
     /// The file.
     pub path: PathBuf,
-    /// What became of it.
+    /// Whether it was merged.
     pub state: LayerState,
-    /// What the file says, protected keys included.
+    /// The content of the file, protected keys included.
     written: Map<String, Value>,
-    /// What is merged: `written` without the keys this layer may not set.
+    /// The content that is merged: `written` without the keys this layer may not set.
     effective: Map<String, Value>,
 }
 
-/// What became of a layer.
+/// Whether a layer was merged, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerState {
     /// There is no such file.
@@ -37,7 +37,7 @@ pub enum LayerState {
     Read,
     /// It could not be read or parsed; see the notices.
     Broken,
-    /// Read, but `system.disable_user_config` keeps it out.
+    /// Read, but excluded by `system.disable_user_config`.
     Disabled,
 }
 
@@ -51,11 +51,11 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Reads the files. `previous` lends a layer that has become unreadable since its last good content, as OVOS
+    /// Reads the files. The last good content of a layer that has become unreadable is taken from `previous`, as OVOS
     /// does when it re-reads.
     ///
     /// # Errors
-    /// Only when the file given by `--config` cannot be used.
+    /// The file given by `--config` cannot be used. (For a re-read, only if it is absent.)
     pub(super) fn read(
         env: &dyn Environment,
         xdg: &Xdg,
@@ -118,7 +118,7 @@ impl Stack {
         };
         let (user, assistant) = (keys("user"), keys("assistant"));
         let disabled = constraints.get("disable_user_config").is_some_and(text::truthy);
-        // Protections do not apply to a trusted file that is listed as a user file as well.
+        // The protections do not apply to a trusted file, even if it is also listed as a user file.
         let trusted: Vec<PathBuf> = self
             .layers
             .iter()
@@ -143,7 +143,7 @@ impl Stack {
                     layer.state = LayerState::Disabled;
                 }
             } else if !trusted {
-                // The distribution counts as "user" in both cases. That is how OVOS reads its own protections.
+                // Both rules treat the distribution as a user: OVOS reads its own protections this way.
                 user.iter().for_each(|key| remove(&mut layer.effective, key));
             }
             merge(&mut self.merged, &layer.effective);
@@ -152,8 +152,8 @@ impl Stack {
         self.user_disabled = disabled;
     }
 
-    /// The `system` section that constrains the others: from the distribution, else the system, else the default;
-    /// the first that is not empty is taken whole.
+    /// Returns the `system` section that constrains the others: the first non-empty one of distribution, system and
+    /// default, as a whole.
     fn constraints(&self) -> Map<String, Value> {
         [LayerKind::Distribution, LayerKind::System, LayerKind::Default]
             .into_iter()
@@ -176,14 +176,14 @@ impl Stack {
         &self.merged
     }
 
-    /// The merged value at a path of keys.
+    /// Returns the merged value at a path of keys.
     #[must_use]
     pub fn get(&self, path: &[&str]) -> Option<&Value> {
         lookup(&self.merged, path)
     }
 
-    /// Which file the value at a path came from: the highest layer that has it. An object that several files
-    /// contribute to belongs to the highest of them.
+    /// Returns the origin of the value at a path: the highest layer that has it. For an object with parts from
+    /// several files, the highest of them.
     #[must_use]
     pub fn origin(&self, path: &[&str]) -> Origin {
         self.speaker(path)
@@ -202,7 +202,7 @@ impl Stack {
             .find(|layer| lookup(&layer.effective, path).is_some())
     }
 
-    /// The merge with a patch from the bus on top, under the same protections as the user's file.
+    /// Returns the merge with a patch from the bus on top, under the same protections as the user's file.
     pub(super) fn patched(&self, patch: &Map<String, Value>) -> Map<String, Value> {
         let mut merged = self.merged.clone();
         if !self.user_disabled {

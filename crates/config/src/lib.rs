@@ -1,10 +1,11 @@
-//! The configuration: the mycroft.conf stack as OVOS reads it, and what it means for this service.
+//! The configuration: the mycroft.conf stack as OVOS reads it, and its meaning for this service.
 //!
-//! Two stages. [`Stack`] is what was written: layers read, protected, merged, with the file every value came from.
-//! [`Config`] is what it means: checked values, durations and paths; read that type first. Every key is read in one
-//! place, which states its default, unit and range (`config/service.rs`, `config/toolbox.rs`).
+//! Reading has two stages. [`Stack`] holds the written values: the layers, after the administrator's protections,
+//! merged, with the file of every value. [`Config`] holds their meaning: checked values, durations and paths; read
+//! that type first. Every key is read in one place, which states its default, unit and range (`service.rs`,
+//! `toolbox.rs`).
 //!
-//! Nothing here touches the process environment but [`ProcessEnvironment`], writes a file, or speaks to the bus.
+//! Only [`ProcessEnvironment`] reads the process environment. Nothing here writes a file or uses the bus.
 
 mod address;
 mod error;
@@ -37,27 +38,28 @@ pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
 pub use service::{CallLimits, EmbeddedBus, Isolation, OnBusLoss, ServiceConfig};
 pub use toolbox::{Confine, ToolFilter, ToolboxConfig};
 
-/// The name of our section inside `PHAL`: the Python plugin's, whose place this service takes.
+/// The name of this service's section inside `PHAL`: that of the Python plugin, which this service replaces.
 pub const OURS: &str = "ovos-phal-plugin-tools";
 
-/// The name of this service among OVOS's services: its log file, its section of `logging`, its status topics.
+/// The name of this service among those of OVOS: used for its log file, its section of `logging` and its status
+/// topics.
 pub const SERVICE_NAME: &str = "ovos_tools";
 
-/// What the command line decides over the files.
+/// Options of the command line, which override the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `--config FILE`: takes the place of the user's own mycroft.conf, on top of all other layers. The person who
-    /// starts the service names it, so the protections against user files do not apply to it. It has to exist.
+    /// `--config FILE`: replaces the user's own mycroft.conf, on top of all other layers. The operator names it at
+    /// the start, so the protections against user files do not apply to it. The file must exist.
     pub config: Option<PathBuf>,
-    /// `--bus URL`: instead of `websocket` {host, port, route, ssl}. Without a path it gets the configured route.
+    /// `--bus URL`: overrides `websocket` {host, port, route, ssl}. A URL without a path gets the configured route.
     pub bus: Option<String>,
-    /// `--plugins DIR`, repeatable: instead of `plugins_dir`.
+    /// `--plugins DIR`, repeatable: overrides `plugins_dir`.
     pub plugins: Vec<PathBuf>,
-    /// `--embedded-bus never|auto|always`: instead of `embedded_bus`.
+    /// `--embedded-bus never|auto|always`: overrides `embedded_bus`.
     pub embedded_bus: Option<EmbeddedBus>,
 }
 
-/// The configuration in force. Immutable; share it as `Arc<Config>` and replace it whole.
+/// The configuration in force. Immutable; share it as `Arc<Config>` and replace it as a whole.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The messagebus.
@@ -66,9 +68,9 @@ pub struct Config {
     pub service: ServiceConfig,
     /// Logging.
     pub logging: LogConfig,
-    /// The sections of toolboxes by toolbox_id. An error here is that toolbox's: it cannot be loaded, all others can.
+    /// The sections of toolboxes by toolbox_id. An error prevents only that toolbox from being loaded.
     pub toolboxes: BTreeMap<String, Result<Arc<ToolboxConfig>, ConfigErrors>>,
-    /// What the operator should hear of; log it once logging has started.
+    /// Problems to report to the operator; log them once logging has started.
     pub notices: Vec<Notice>,
     settings: Vec<Setting>,
     xdg: Xdg,
@@ -76,14 +78,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads all files and checks what they say to the service.
+    /// Reads all files and checks the values that concern the service.
     ///
-    /// For a re-read (`configuration.updated`) pass the configuration in force as `previous`: a file that has become
-    /// unreadable then counts with its last good content. When this returns an error, keep `previous`.
+    /// For a re-read (`configuration.updated`) pass the configuration in force as `previous`: the last good content
+    /// of a file that has become unreadable then stays in use. If this returns an error, keep `previous`.
     ///
     /// # Errors
     /// Every wrong value of the service's own keys, of the bus address and of the command line, all at once. Wrong
-    /// sections of toolboxes, broken files and wrong log settings are not among them: see [`Config::toolboxes`] and
+    /// sections of toolboxes, broken files and wrong log settings are not errors: see [`Config::toolboxes`] and
     /// [`Config::notices`].
     pub fn load(
         env: &dyn Environment,
@@ -133,10 +135,10 @@ impl Config {
         ConfigErrors::check(Arc::new(config), errors)
     }
 
-    /// The configuration of one toolbox, with or without a section.
+    /// Returns the configuration of one toolbox, also of one without a section.
     ///
     /// # Errors
-    /// What is wrong with its section, or with the id itself.
+    /// All errors of its section, or of the id itself.
     pub fn toolbox(&self, id: &str) -> Result<Arc<ToolboxConfig>, ConfigErrors> {
         match self.toolboxes.get(id) {
             Some(known) => known.clone(),
@@ -144,7 +146,7 @@ impl Config {
         }
     }
 
-    /// Every value in force with its origin: bus, logging, service, then each toolbox that has a valid section.
+    /// All values in force with their origins: bus, logging, service, then each toolbox that has a valid section.
     pub fn settings(&self) -> impl Iterator<Item = &Setting> {
         let of_toolboxes = self
             .toolboxes
@@ -154,14 +156,13 @@ impl Config {
         self.settings.iter().chain(of_toolboxes)
     }
 
-    /// What was written, and where.
+    /// The written values and their files.
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// What would change if `newer` came into force. Keys are told by value: a value that merely moved to another
-    /// file is no change.
+    /// Returns what would change if `newer` came into force. Compares values, not the files they were written in.
     #[must_use]
     pub fn changes(&self, newer: &Self) -> Changes {
         let by_key = |config: &Self| -> BTreeMap<String, Value> {
@@ -191,7 +192,7 @@ impl Config {
         }
     }
 
-    /// Whether a toolbox's configuration would change if `newer` came into force.
+    /// Whether the configuration of a toolbox would change if `newer` came into force.
     #[must_use]
     pub fn changes_toolbox(&self, newer: &Self, id: &str) -> bool {
         let meaning = |config: &Self| {
@@ -204,7 +205,7 @@ impl Config {
     }
 }
 
-/// The difference between two configurations: what `ovos.tools.status` calls pending changes.
+/// The difference between two configurations; `ovos.tools.status` reports it as pending changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
     /// Dotted keys of the bus, logging and service sections, sorted.
@@ -221,7 +222,7 @@ impl Changes {
     }
 }
 
-/// The keys of our section that stand for toolboxes. `enabled` is the Python plugin's switch.
+/// Returns the keys of the service's section that are ids of toolboxes. `enabled` is the switch of the Python plugin.
 fn toolbox_ids(stack: &Stack) -> impl Iterator<Item = &str> {
     let section = stack.get(&["PHAL", OURS]).and_then(Value::as_object);
     let entries = section

@@ -1,6 +1,6 @@
-//! Which lines are logged and where: the `logging` section that every OVOS service reads.
+//! The log level and the log file: the `logging` section that every OVOS service reads.
 //!
-//! Nothing here stops the service: a wrong value is a notice and its default is used.
+//! A wrong value never stops the service: it is reported as a notice, and the default is used.
 
 use std::path::PathBuf;
 
@@ -13,22 +13,22 @@ use super::paths::{Environment, Xdg, base_folder};
 use super::text::describe;
 use super::{SERVICE_NAME, layers::Stack};
 
-/// Where log lines go and which of them.
+/// The log level and the log file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogConfig {
     /// `log_level`, from `logging.ovos_tools`, else `logging`, else the top level (older spelling), else
     /// `$OVOS_DEFAULT_LOG_LEVEL`. Default `INFO`.
     pub level: LogLevel,
-    /// `logs.path`: the folder of `ovos_tools.log`. `None` when it says `stdout`, OVOS's word for no file. Default
+    /// `logs.path`: the folder of `ovos_tools.log`. `None` for `stdout`, with which OVOS turns the file off. Default
     /// `$XDG_STATE_HOME/mycroft`.
     pub dir: Option<PathBuf>,
-    /// `logs.max_bytes`: the size at which a file is put aside; 0 means never. Default 50000000.
+    /// `logs.max_bytes`: the size in bytes at which the file is rotated; 0 means never. Default 50000000.
     pub max_bytes: u64,
-    /// `logs.backup_count`: how many files put aside are kept; with 0 the one file grows. Default 3.
+    /// `logs.backup_count`: how many rotated files are kept, up to 1000; with 0 the file is never rotated. Default 3.
     pub backup_count: u32,
 }
 
-/// A level, under the names Python gives them.
+/// A log level, with Python's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// `TRACE`, and `NOTSET`.
@@ -39,7 +39,7 @@ pub enum LogLevel {
     Info,
     /// `WARNING`, also `WARN`.
     Warning,
-    /// `ERROR`, also `CRITICAL` and `FATAL`: nothing in this service is louder than an error.
+    /// `ERROR`, also `CRITICAL` and `FATAL`: this service has no level above an error.
     Error,
 }
 
@@ -47,7 +47,7 @@ const LEVELS: &str =
     "one of \"CRITICAL\", \"ERROR\", \"WARNING\", \"INFO\", \"DEBUG\", \"TRACE\", or a Python level number";
 
 impl LogLevel {
-    /// Reads a level: a name in any case, or Python's number for it.
+    /// Parses a level: a name in any case, or Python's number.
     #[must_use]
     pub fn from_value(value: &Value) -> Option<Self> {
         let Some(name) = value.as_str() else {
@@ -82,7 +82,7 @@ impl LogLevel {
     }
 }
 
-/// Reads the settings out of the merge (`values`), which may include a patch the stack's files know nothing of.
+/// Reads the log settings of the stack and collects their origins and notices.
 pub(super) struct Reader<'a> {
     pub(super) env: &'a dyn Environment,
     pub(super) xdg: &'a Xdg,
@@ -169,7 +169,7 @@ impl Reader<'_> {
         level.map(|level| (level, Origin::Variable(NAME)))
     }
 
-    /// The meaning of a written value with its origin, or a notice.
+    /// Parses a written value and returns it with its origin; adds a notice if it is wrong.
     fn checked<T>(
         &mut self,
         path: &[&str],
@@ -199,7 +199,7 @@ impl Reader<'_> {
     }
 }
 
-/// The level with the most say, and its path.
+/// Returns the written level with the highest precedence, and its path.
 fn written_level(merged: &Map<String, Value>) -> Option<(Vec<&'static str>, &Value)> {
     let places = [
         vec!["logging", SERVICE_NAME, "log_level"],
@@ -212,13 +212,13 @@ fn written_level(merged: &Map<String, Value>) -> Option<(Vec<&'static str>, &Val
     })
 }
 
-/// The level a merge asks for, if it names one that exists.
+/// Returns the level set in a merge, if it is a valid one.
 pub(super) fn level(merged: &Map<String, Value>) -> Option<LogLevel> {
     LogLevel::from_value(written_level(merged)?.1)
 }
 
-/// The `logs` object with the most say, and its path. They are not merged with each other: a `logs` of the service
-/// that names only a path has the built-in sizes, as in OVOS.
+/// Returns the `logs` object with the highest precedence, and its path. The objects are not merged with each other:
+/// if the service's `logs` has only a path, the sizes are the built-in ones, as in OVOS.
 fn written_logs(merged: &Map<String, Value>) -> (Vec<&'static str>, Option<&Map<String, Value>>) {
     let places = [
         vec!["logging", SERVICE_NAME, "logs"],

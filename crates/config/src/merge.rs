@@ -1,8 +1,8 @@
-//! Merging of layers, as OVOS merges them: objects key by key, everything else replaced whole.
+//! Merges layers as OVOS does: objects key by key, everything else replaced as a whole.
 
 use serde_json::{Map, Value};
 
-/// Lays `over` on top of `base`.
+/// Merges `over` into `base`; `over` takes precedence.
 pub(super) fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
@@ -14,8 +14,8 @@ pub(super) fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     }
 }
 
-/// Removes the value at a protected key such as `websocket:host`, at any depth. (ovos-config 3.9.0a1 looks every
-/// part up in the outermost object and so protects only keys of one or two parts.)
+/// Removes the value at a protected key such as `websocket:host`, at any depth. (ovos-config 3.9.0a1 looks up every
+/// part in the outermost object and so protects only keys of one or two parts.)
 pub(super) fn remove(values: &mut Map<String, Value>, key: &str) {
     match key.split_once(':') {
         None => {
@@ -29,7 +29,7 @@ pub(super) fn remove(values: &mut Map<String, Value>, key: &str) {
     }
 }
 
-/// The value at a path of keys.
+/// Returns the value at a path of keys.
 pub(super) fn lookup<'a>(values: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
     let (last, parents) = path.split_last()?;
     let mut values = values;

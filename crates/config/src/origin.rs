@@ -1,4 +1,4 @@
-//! Where a value came from. [`Setting`] is one line of `ovos-tools config`: key, value in force, origin.
+//! The origin of values. [`Setting`] is one line of `ovos-tools config`: key, value in force, origin.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use serde_json::Value;
 /// The source of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// It was not written.
+    /// The built-in default.
     Default,
     /// A file of the mycroft.conf stack, or the one given with `--config`.
     File(PathBuf),
     /// An option of the command line, such as `--bus`.
     Option(&'static str),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(&'static str),
 }
 
 impl Origin {
-    /// The file, when it was one.
+    /// Returns the file, if the origin is one.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -47,14 +47,14 @@ impl Serialize for Origin {
     }
 }
 
-/// One value in force, as it would be written in the file, and where it came from.
+/// One value in force, in the form it has in a file, with its origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setting {
-    /// The dotted key; parts that are not plain words are quoted.
+    /// The dotted key; parts with characters other than letters, digits and `_` are quoted.
     pub key: String,
     /// The value in force. `null` stands for "none".
     pub value: Value,
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
 }
 

@@ -1,20 +1,20 @@
-//! Where files are looked for: the XDG base directories and the locations of the mycroft.conf stack.
+//! The locations of files: the XDG base directories and the layers of the mycroft.conf stack.
 //!
-//! The process environment is never read from anywhere else: everything goes through [`Environment`], so a test
-//! describes a machine instead of changing the one it runs on.
+//! Everything is read through [`Environment`], never directly from the process environment, so a test describes a
+//! machine instead of changing the real one.
 
 use std::path::{Path, PathBuf};
 
-/// The part of a machine that decides where files are.
+/// The properties of a machine that determine the locations of files.
 pub trait Environment {
-    /// A variable; `None` when it is not set or not UTF-8.
+    /// Returns a variable; `None` if it is not set or not UTF-8.
     fn var(&self, name: &str) -> Option<String>;
 
     /// The home directory of the user.
     fn home(&self) -> Option<PathBuf>;
 
-    /// What built-in absolute locations (`/etc/mycroft`, `/usr/share/mycroft`, ...) are relative to. Paths that
-    /// come from variables are used as they are.
+    /// The folder that built-in absolute locations (`/etc/mycroft`, `/usr/share/mycroft`, ...) are relative to. Paths
+    /// from variables are used unchanged.
     fn root(&self) -> &Path {
         Path::new("/")
     }
@@ -34,11 +34,11 @@ impl Environment for ProcessEnvironment {
     }
 }
 
-/// The directories of the XDG base directory specification. A variable that is unset, empty or relative counts as
-/// not set, as the specification says and as OVOS does.
+/// The directories of the XDG base directory specification. A variable that is empty or relative counts as not set,
+/// as in the specification and in OVOS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Xdg {
-    /// Expands `~/`.
+    /// The home directory, for `~/`.
     pub home: PathBuf,
     /// `XDG_CONFIG_HOME`.
     pub config_home: PathBuf,
@@ -55,11 +55,11 @@ pub struct Xdg {
 }
 
 impl Xdg {
-    /// Reads the variables.
+    /// Reads the variables of `env`.
     #[must_use]
     pub fn new(env: &dyn Environment) -> Self {
         let absolute = |name: &str| env.var(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        // A service account may have no home at all.
+        // A service account may have no home directory.
         let home = env
             .home()
             .filter(|home| home.is_absolute())
@@ -83,8 +83,8 @@ impl Xdg {
         }
     }
 
-    /// A path as written in a configuration: absolute, or below the home directory (`~/...`). `None` for anything
-    /// else, because the working directory of a service is not known.
+    /// Expands a path of a configuration: absolute, or below the home directory (`~/...`). `None` for any other,
+    /// because the working directory of a service is not defined.
     pub(super) fn expand(&self, written: &str) -> Option<PathBuf> {
         match written.strip_prefix("~/") {
             Some(rest) => Some(self.home.join(rest)),
@@ -93,12 +93,12 @@ impl Xdg {
     }
 }
 
-/// A built-in absolute location below the environment's root.
+/// Places a built-in absolute location below the environment's root.
 pub(super) fn rooted(env: &dyn Environment, path: &str) -> PathBuf {
     env.root().join(path.trim_start_matches('/'))
 }
 
-/// Who a layer speaks for; decides which protections apply to it.
+/// The author of a layer; decides which protections apply to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerKind {
     /// The packaged default (`OVOS_DEFAULT_CONFIG`).
@@ -107,7 +107,7 @@ pub enum LayerKind {
     Distribution,
     /// The administrator.
     System,
-    /// What the assistant wrote itself (`runtime.conf`).
+    /// Written by the assistant itself (`runtime.conf`).
     Assistant,
     /// XDG directories and the user's own file.
     User,
@@ -115,7 +115,7 @@ pub enum LayerKind {
     Given,
 }
 
-/// The files of the stack, lowest precedence first. `given` takes the place of the user's own file.
+/// Lists the files of the stack, lowest precedence first. `given` replaces the user's own file.
 pub(super) fn locations(env: &dyn Environment, xdg: &Xdg, given: Option<&Path>) -> Vec<(LayerKind, PathBuf)> {
     let named = |name: &str, default: &str| {
         env.var(name)
@@ -124,7 +124,7 @@ pub(super) fn locations(env: &dyn Environment, xdg: &Xdg, given: Option<&Path>) 
     };
     let base = base_folder(env);
     let file = named("OVOS_CONFIG_FILENAME", "mycroft.conf");
-    // For these two a variable that is set but empty switches the layer off.
+    // For these two layers, a variable that is set but empty disables the layer.
     let system_wide = |name: &str, folder: &str| match env.var(name) {
         Some(path) => PathBuf::from(path),
         None => rooted(env, folder).join(&base).join(&file),
@@ -156,7 +156,7 @@ pub(super) fn locations(env: &dyn Environment, xdg: &Xdg, given: Option<&Path>) 
     layers
 }
 
-/// The folder OVOS uses inside the XDG directories, `mycroft` unless `OVOS_CONFIG_BASE_FOLDER` says otherwise.
+/// The folder of OVOS inside the XDG directories: `mycroft`, or the value of `OVOS_CONFIG_BASE_FOLDER`.
 pub(super) fn base_folder(env: &dyn Environment) -> String {
     env.var("OVOS_CONFIG_BASE_FOLDER")
         .filter(|name| !name.is_empty())

@@ -1,6 +1,6 @@
-//! The step from what was written to what it means: [`Section`] reads one object of the stack key by key. Asking for
-//! a key states its default, unit and range in one place; the reader collects every finding, every setting in force
-//! with its origin, and at the end names the keys that were not asked for.
+//! Turns written values into checked ones: [`Section`] reads one object of the stack key by key. Each read states the
+//! key's default, unit and range in one place. The reader collects all errors and all settings in force with their
+//! origins, and at the end reports the keys that were not read.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -15,12 +15,12 @@ use super::origin::{Origin, Setting, dotted};
 use super::paths::Xdg;
 use super::text::describe;
 
-/// A choice between a few words.
+/// An enumeration written as one of a few words.
 pub(super) trait Words: Copy + PartialEq + 'static {
-    /// The words and what they mean, in the order in which they are listed to people.
+    /// The words and their values, in the order in which messages list them.
     const WORDS: &'static [(&'static str, Self)];
 
-    /// The choice a word stands for.
+    /// Returns the value of a word.
     fn from_word(word: &str) -> Option<Self> {
         Self::WORDS
             .iter()
@@ -28,7 +28,7 @@ pub(super) trait Words: Copy + PartialEq + 'static {
             .map(|(_, meaning)| *meaning)
     }
 
-    /// The word for a choice.
+    /// Returns the word of a value.
     fn word(self) -> &'static str {
         Self::WORDS
             .iter()
@@ -36,7 +36,7 @@ pub(super) trait Words: Copy + PartialEq + 'static {
             .map_or("", |(name, _)| name)
     }
 
-    /// What may be written.
+    /// Lists the accepted words, for error messages.
     fn accepted() -> String {
         let names: Vec<_> = Self::WORDS.iter().map(|(name, _)| format!("{name:?}")).collect();
         format!("one of {}", names.join(", "))
@@ -49,7 +49,7 @@ pub(super) struct Section<'a> {
     xdg: &'a Xdg,
     path: Vec<&'a str>,
     values: Option<&'a Map<String, Value>>,
-    /// Where a value that is not written here is taken from instead, for its origin.
+    /// The section that an absent value is inherited from, for its origin.
     inherits: Option<Vec<&'a str>>,
     known: Vec<&'static str>,
     pub(super) settings: Vec<Setting>,
@@ -57,8 +57,8 @@ pub(super) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// The section at `path`. A section that is absent or null has all defaults; one that is not an object is an
-    /// error of its own.
+    /// Opens the section at `path`. If it is absent or null, all keys have their defaults; if it is not an object,
+    /// that is one error.
     pub(super) fn new(stack: &'a Stack, xdg: &'a Xdg, path: &[&'a str]) -> Self {
         let mut section = Self {
             stack,
@@ -70,7 +70,7 @@ impl<'a> Section<'a> {
             settings: Vec::new(),
             errors: Vec::new(),
         };
-        // The outermost part that is not an object is the one to blame.
+        // The error names the outermost part of the path that is not an object.
         for depth in 1..=path.len() {
             match stack.get(&path[..depth]) {
                 None | Some(Value::Null) => break,
@@ -89,14 +89,14 @@ impl<'a> Section<'a> {
         section
     }
 
-    /// Says that defaults come from another section.
+    /// Declares that the defaults come from another section, whose origins are then reported.
     pub(super) fn inheriting(mut self, path: &[&'a str]) -> Self {
         self.inherits = Some(path.to_vec());
         self
     }
 
-    /// The value in force for `key`: what is written if `parse` takes it, else the default. `null` counts as not
-    /// written.
+    /// Returns the value in force for `key`: the written one if `parse` accepts it, else the default. `null` counts
+    /// as absent.
     pub(super) fn take<T>(
         &mut self,
         key: &'static str,
@@ -146,7 +146,7 @@ impl<'a> Section<'a> {
         value
     }
 
-    /// A value that the command line has decided; what is written is not looked at.
+    /// Records a value set by the command line; the written value is ignored.
     pub(super) fn fixed<T>(
         &mut self,
         key: &'static str,
@@ -164,7 +164,7 @@ impl<'a> Section<'a> {
         value
     }
 
-    /// A whole number.
+    /// Reads a whole number in `range`.
     pub(super) fn number(
         &mut self,
         key: &'static str,
@@ -182,13 +182,13 @@ impl<'a> Section<'a> {
         )
     }
 
-    /// A whole number of things.
+    /// Reads a count in `range`.
     pub(super) fn count(&mut self, key: &'static str, default: usize, range: RangeInclusive<u64>) -> usize {
         // Every range in use ends far below 2^32, so the conversion never saturates.
         usize::try_from(self.number(key, default as u64, range, "")).unwrap_or(usize::MAX)
     }
 
-    /// A duration, written as a whole number of milliseconds.
+    /// Reads a duration written as a whole number of milliseconds.
     pub(super) fn millis(
         &mut self,
         key: &'static str,
@@ -199,7 +199,7 @@ impl<'a> Section<'a> {
         Duration::from_millis(self.number(key, default, range, " of milliseconds"))
     }
 
-    /// A switch. YAML files may also say `yes`, `no`, `on` and `off`, because OVOS reads them as YAML 1.1.
+    /// Reads a boolean. YAML files may also use `yes`, `no`, `on` and `off`, because OVOS reads them as YAML 1.1.
     pub(super) fn flag(&mut self, key: &'static str, default: bool) -> bool {
         let path: Vec<&str> = self.path.iter().copied().chain([key]).collect();
         let yaml = self.stack.is_yaml(&path);
@@ -211,13 +211,13 @@ impl<'a> Section<'a> {
         self.take(key, default, "true or false", parse, |flag| json!(flag))
     }
 
-    /// One of a few words.
+    /// Reads one of the words of `T`.
     pub(super) fn word<T: Words>(&mut self, key: &'static str, default: T) -> T {
         let parse = |value: &Value| T::from_word(value.as_str()?);
         self.take(key, default, T::accepted(), parse, |choice| json!(choice.word()))
     }
 
-    /// One path.
+    /// Reads a path, absolute or below `~/`.
     pub(super) fn path(&mut self, key: &'static str, default: PathBuf) -> PathBuf {
         let xdg = self.xdg;
         self.take(
@@ -229,7 +229,7 @@ impl<'a> Section<'a> {
         )
     }
 
-    /// One path or none.
+    /// Reads an optional path.
     pub(super) fn optional_path(&mut self, key: &'static str) -> Option<PathBuf> {
         let xdg = self.xdg;
         let show = |path: &Option<PathBuf>| json!(path.as_ref().map(|path| path.to_string_lossy()));
@@ -242,7 +242,7 @@ impl<'a> Section<'a> {
         )
     }
 
-    /// A list of paths; a single one may be written without the brackets.
+    /// Reads a list of paths; a single path may be written without the brackets.
     pub(super) fn paths(&mut self, key: &'static str, default: Vec<PathBuf>) -> Vec<PathBuf> {
         let xdg = self.xdg;
         let parse = |value: &Value| match value {
@@ -258,7 +258,7 @@ impl<'a> Section<'a> {
         )
     }
 
-    /// A list of texts, each accepted by `good`, or none at all.
+    /// Reads an optional list of texts, each accepted by `good`.
     pub(super) fn texts(
         &mut self,
         key: &'static str,
@@ -275,19 +275,19 @@ impl<'a> Section<'a> {
         self.take(key, default, accepted, parse, |texts| json!(texts))
     }
 
-    /// Whether the section is written at all.
+    /// Whether the section is present.
     pub(super) fn is_written(&self) -> bool {
         self.values.is_some()
     }
 
-    /// The keys that were not asked for, as they stand.
+    /// Returns the keys that were not read, with their values unchanged.
     pub(super) fn rest(&self) -> Map<String, Value> {
         let entries = self.values.into_iter().flatten();
         let unknown = entries.filter(|(key, _)| !self.known.contains(&key.as_str()));
         unknown.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// Refuses the keys that were not asked for.
+    /// Reports every key that was not read as an error.
     pub(super) fn refuse_rest(&mut self) {
         let mut accepted: Vec<String> = self.known.iter().map(|&name| name.to_owned()).collect();
         accepted.sort_unstable();
@@ -302,7 +302,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Reports a value that is wrong only in the company of others.
+    /// Reports a value that is wrong only in combination with others.
     pub(super) fn wrong(&mut self, key: &'static str, found: impl Display, accepted: impl Display) {
         let path: Vec<&str> = self.path.iter().copied().chain([key]).collect();
         self.errors.push(ConfigError::WrongValue {
@@ -325,7 +325,7 @@ pub(super) fn show_paths(paths: &[PathBuf]) -> Value {
     )
 }
 
-/// The known key that a wrong one was probably meant to be.
+/// Returns the known key most similar to `written`, if its similarity is at least 0.6.
 fn closest(written: &str, known: &[&'static str]) -> Option<String> {
     let likeness = |name: &&&str| strsim::normalized_damerau_levenshtein(written, name);
     let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;

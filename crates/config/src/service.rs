@@ -1,5 +1,5 @@
-//! The service's own keys: `PHAL."ovos-phal-plugin-tools".service`. [`ServiceConfig`] is what they mean, checked;
-//! each field names its key, unit, default and range.
+//! The service's own keys: `PHAL."ovos-phal-plugin-tools".service`. [`ServiceConfig`] has their checked values; each
+//! field names its key, unit, default and range.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,79 +15,82 @@ use super::paths::{Environment, Xdg, rooted};
 use super::section::{Section, Words, show_paths};
 use super::{OURS, Overrides};
 
-/// Keys of the service. Durations are written in whole milliseconds.
+/// The checked keys of the service. Durations are written in whole milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceConfig {
-    /// `plugins_dir`: where plugins are looked for, in this order; one path or a list. Default
+    /// `plugins_dir`: the folders searched for plugins, in this order; one path or a list. Default
     /// `$XDG_DATA_HOME/ovos-tools/plugins`, `/usr/local/lib/ovos-tools/plugins`, `/usr/lib/ovos-tools/plugins`.
     pub plugins_dir: Vec<PathBuf>,
-    /// `isolation`: where toolboxes run unless their section says otherwise. Default `process`.
+    /// `isolation`: where toolboxes run if their section has no `isolation`. Default `process`.
     pub isolation: Isolation,
-    /// `embedded_bus`: whether the service opens a messagebus of its own. Default `never`.
+    /// `embedded_bus`: whether the service runs a messagebus itself. Default `never`.
     pub embedded_bus: EmbeddedBus,
     /// `embedded_bus_host`: the address the embedded bus binds. Default `127.0.0.1`.
     pub embedded_bus_host: String,
-    /// `max_calls`: calls in flight, queued ones included; the next one gets a `BusyError`. Default 4096, 1 to 65536.
+    /// `max_calls`: the limit of calls in flight, queued ones included; further ones get a `BusyError`. Default 4096,
+    /// 1 to 65536.
     pub max_calls: usize,
-    /// The bounds of calls that a toolbox can override in its `limits`.
+    /// The limits of calls that a toolbox can override in its `limits`.
     pub limits: CallLimits,
-    /// `plan_ms`: how long a toolbox may take for one `plan` or `conclude`. Default 1000, 1 to 60000.
+    /// `plan_ms`: the time limit for one `plan` or `conclude` of a toolbox. Default 1000, 1 to 60000.
     pub plan: Duration,
     /// `on_bus_loss`: what happens to running motion when the bus stays away. Default `halt`.
     pub on_bus_loss: OnBusLoss,
-    /// `on_bus_loss_ms`: how long the bus may be away before that, or, no less than a second, connected and silent. Default
-    /// 1000, 0 to 600000.
+    /// `on_bus_loss_ms`: how long the bus may be away before `on_bus_loss` applies. A connected bus that is silent
+    /// for this time, and for at least a second, counts as away. Default 1000, 0 to 600000.
     pub on_bus_loss_after: Duration,
-    /// `drain_ms`: how long running calls may go on when their toolbox is replaced. Default 10000, 0 to 3600000.
+    /// `drain_ms`: how long running calls may continue when their toolbox is replaced. Default 10000, 0 to 3600000.
     pub drain: Duration,
-    /// `max_generations`: copies of plugins loaded into the service over its life (they are never unloaded); past it
-    /// a reload asks for a restart. Default 64, 1 to 4096.
+    /// `max_generations`: how many copies of plugins may be loaded into the service over its life (they are never
+    /// unloaded); beyond it a reload requires a restart. Default 64, 1 to 4096.
     pub max_generations: usize,
     /// `operator_tools`: whether tools with effect `resume` may be invoked over the bus. Default false.
     pub operator_tools: bool,
     /// `answer_as_phal`: whether the `mycroft.PHAL.*` status topics are answered too. Default false.
     pub answer_as_phal: bool,
-    /// `reconnect_first_ms`: wait before the first reconnect; it doubles with every try, and is spread by a fifth. Default
-    /// 200 for a bus on this machine (by its address) and 500 for any other, 1 to 600000.
+    /// `reconnect_first_ms`: the delay before the first reconnect; it doubles with every attempt and varies by a
+    /// fifth. Default 200 for a bus on this machine (by its address) and 500 for any other, 1 to 600000.
     pub reconnect_first: Duration,
-    /// `reconnect_max_ms`: the longest wait between reconnects, at least `reconnect_first_ms`. Default 500 for a bus on this
-    /// machine and 2000 for any other, or `reconnect_first_ms` where that is more; 1 to 3600000.
+    /// `reconnect_max_ms`: the longest delay between reconnects, at least `reconnect_first_ms`. Default 500 for a bus
+    /// on this machine and 2000 for any other, or `reconnect_first_ms` if that is longer; 1 to 3600000.
     pub reconnect_max: Duration,
-    /// `log_calls`: whether every call is written down, with its arguments and its outcome, in `calls.jsonl` below
+    /// `log_calls`: whether every call is logged, with its arguments and its outcome, in `calls.jsonl` below
     /// `state_dir`. For debugging. Default false.
     pub log_calls: bool,
-    /// `state_dir`: what must outlive a restart (latches). Default `$XDG_STATE_HOME/ovos-tools`.
+    /// `state_dir`: the folder of the state that must survive a restart (latches). Default
+    /// `$XDG_STATE_HOME/ovos-tools`.
     pub state_dir: PathBuf,
-    /// `stage_dir`: where private copies of plugins are made before loading; the first candidate on a filesystem
-    /// that allows execution is taken. Default `$XDG_RUNTIME_DIR/ovos-tools`, then `$XDG_CACHE_HOME/ovos-tools/stage`.
+    /// `stage_dir`: the folder for private copies of plugins, made before loading; the first candidate on a
+    /// filesystem that allows execution is used. Default `$XDG_RUNTIME_DIR/ovos-tools`, then
+    /// `$XDG_CACHE_HOME/ovos-tools/stage`.
     pub stage_dirs: Vec<PathBuf>,
-    /// `max_result_bytes`: the largest result of a tool, as JSON. Default 8388608 (8 MiB), 1024 to 25165824 (24 MiB:
-    /// with its envelope it still has to pass a bus that drops senders above 25 MB).
+    /// `max_result_bytes`: the largest result of a tool, in bytes of JSON. Default 8388608 (8 MiB), 1024 to 25165824
+    /// (24 MiB: with its envelope it still has to pass a bus that disconnects senders above 25 MB).
     pub max_result_bytes: usize,
-    /// `probe_ms`: how long a child process may take to try out a plugin file. Default 5000, 100 to 60000.
+    /// `probe_ms`: the time limit for a child process that test-loads a plugin file. Default 5000, 100 to 60000.
     pub probe: Duration,
-    /// `max_failures`: failures within a minute after which a toolbox is parked until a reload; 0 means never.
-    /// Default 5, 0 to 1000.
+    /// `max_failures`: the number of failures within a minute after which a toolbox is not restarted until a reload;
+    /// 0 means no limit. Default 5, 0 to 1000.
     pub max_failures: u32,
 }
 
-/// Bounds of calls: service keys, each of which a toolbox can override in its `limits`.
+/// Limits of calls: service keys, each of which a toolbox can override in its `limits`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallLimits {
-    /// `max_waiting`: calls of one toolbox that wait for subsystems; the next one gets a `BusyError`. Default 64, 0
-    /// to 65536.
+    /// `max_waiting`: how many calls of one toolbox may wait for subsystems; further ones get a `BusyError`. Default
+    /// 64, 0 to 65536.
     pub max_waiting: usize,
-    /// `max_wait_ms`: how long a call waits for its subsystems. Default 30000, 0 to 3600000.
+    /// `max_wait_ms`: how long a call may wait for its subsystems. Default 30000, 0 to 3600000.
     pub max_wait: Duration,
-    /// `default_timeout_ms`: timeout of an action that sets none. Default 10000, 1 to 86400000.
+    /// `default_timeout_ms`: the timeout of an action that sets none. Default 10000, 1 to 86400000.
     pub default_timeout: Duration,
     /// `grace_ms`: how long a toolbox has to report after a cancel before the action counts as abandoned. Default
     /// 500, 0 to 60000.
     pub grace: Duration,
     /// `settle_ms`: how long a machine may take to come to rest after a halt. Default 3000, 0 to 600000.
     pub settle: Duration,
-    /// `safe_limit_ms`: how long an action with effect `safe`, which no timeout and no cancel ends, may go on.
-    /// Default 120000, 1000 to 3600000.
+    /// `safe_limit_ms`: the longest duration of an action with effect `safe`, which neither a timeout nor a cancel
+    /// ends. Default 120000, 1000 to 3600000.
     pub safe_limit: Duration,
 }
 
@@ -131,14 +134,14 @@ impl Words for Isolation {
         &[("process", Self::Process), ("in_process", Self::InProcess)];
 }
 
-/// Whether the service opens a messagebus of its own.
+/// Whether the service runs a messagebus itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbeddedBus {
-    /// It only ever is a client.
+    /// Never; the service is only a client.
     Never,
-    /// When nothing listens on the configured address and that address is local.
+    /// If the configured address is local and nothing listens on it.
     Auto,
-    /// Always; a taken port is an error.
+    /// Always; a port in use is an error.
     Always,
 }
 
@@ -155,7 +158,7 @@ impl Words for EmbeddedBus {
 pub enum OnBusLoss {
     /// Motion calls are cancelled and their subsystems halted.
     Halt,
-    /// Motion goes on.
+    /// Motion continues.
     Continue,
 }
 
@@ -200,7 +203,7 @@ impl ServiceConfig {
                     rooted(env, "/usr/lib/ovos-tools/plugins"),
                 ],
             ),
-            // Relative to where the command was given, unlike paths in files.
+            // Relative to the working directory of the command, unlike paths in files.
             given => {
                 let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 it.fixed(

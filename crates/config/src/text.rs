@@ -1,5 +1,5 @@
-//! The syntax of one file: JSON with whole comment lines (`//` or `#`), or YAML where the name ends in `.yml` or
-//! `.yaml`. Knows nothing of what the keys mean.
+//! The syntax of one file: JSON with whole comment lines (`//` or `#`), or YAML if the name ends in `.yml` or
+//! `.yaml`. Knows no keys.
 
 use std::fs;
 use std::path::Path;
@@ -8,15 +8,15 @@ use serde_json::{Map, Value};
 
 use super::yaml;
 
-/// Reads one file. `None` when there is no regular file of that name; an empty file is an empty object.
+/// Reads one file. `None` if there is no regular file of that name; an empty YAML file is an empty object.
 ///
 /// # Errors
-/// What is wrong, with the line where that is known.
+/// The cause, with the line where it is known.
 pub(super) fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
     match fs::metadata(path) {
         Ok(found) if found.is_file() => {}
         Ok(_) => return Ok(None),
-        // A folder that cannot be entered hides the file just as well as a missing one; say so only for the former.
+        // A folder that may not be entered hides the file as if it were missing; only this case is reported.
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return Err(error.to_string()),
         Err(_) => return Ok(None),
     }
@@ -38,21 +38,21 @@ pub(super) fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
     }
 }
 
-/// Whether a file of this name is read as YAML.
+/// Whether a file of this name is parsed as YAML.
 pub(super) fn is_yaml(path: &Path) -> bool {
     path.as_os_str()
         .to_str()
         .is_some_and(|name| name.ends_with(".yml") || name.ends_with(".yaml"))
 }
 
-/// Strict JSON once the comment lines are gone. Lines are joined with blanks as OVOS joins them, so a string may be
+/// Parses strict JSON after removing the comment lines. Lines are joined with blanks as in OVOS, so a string may be
 /// broken across lines.
 ///
 /// # Errors
-/// The parser's message with the line of the file.
+/// The parser's message, with the line number in the file.
 fn parse_json(text: &str) -> Result<Value, String> {
     let mut joined = String::with_capacity(text.len());
-    // Where each kept line starts in `joined`, and its number in the file.
+    // The offset of each kept line in `joined`, and its number in the file.
     let mut starts = Vec::new();
     for (number, line) in python_lines(text).enumerate() {
         let trimmed = line.trim_start();
@@ -83,7 +83,7 @@ fn parse_json(text: &str) -> Result<Value, String> {
     })
 }
 
-/// Lines as Python's `str.splitlines` sees them.
+/// Splits lines as Python's `str.splitlines` does.
 fn python_lines(text: &str) -> impl Iterator<Item = &str> {
     const ENDS: [char; 9] = [
         '\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}',
@@ -110,7 +110,7 @@ fn parse_yaml(text: &str) -> Result<Value, String> {
     yaml::parse(text).map_err(|error| error.to_string())
 }
 
-/// What Python would take for true.
+/// Applies Python's truth test.
 pub(super) fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -122,7 +122,7 @@ pub(super) fn truthy(value: &Value) -> bool {
     }
 }
 
-/// A value in an error message: short values as they stand, large ones by their type.
+/// Formats a value for an error message: lists and objects by their type, strings of more than 60 characters cut.
 pub(super) fn describe(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),

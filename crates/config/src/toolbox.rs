@@ -1,5 +1,5 @@
-//! The section of one toolbox: the keys the host takes from it, checked, and the rest, which is the toolbox's own
-//! and is handed over untouched. A wrong section is an error of that toolbox and of nothing else.
+//! The section of one toolbox: the checked keys of the host, and all others, which are the toolbox's own and are
+//! passed on unchanged. A wrong section affects only that toolbox.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use super::section::Section;
 use super::service::{CallLimits, Isolation, ServiceConfig};
 use super::text::describe;
 
-/// What a toolbox's section says to the host.
+/// The configuration of one toolbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolboxConfig {
     /// Its id, the key of the section.
@@ -27,24 +27,25 @@ pub struct ToolboxConfig {
     pub enabled: bool,
     /// `isolation`: `process` or `in_process`. Default: the service's `isolation`.
     pub isolation: Isolation,
-    /// `limits`: the service's limits with this toolbox's changes.
+    /// `limits`: the service's limits with the overrides of this toolbox.
     pub limits: CallLimits,
-    /// `limits.memory_mb`: memory its process may use, in MiB; needs `isolation` `process`. Default none, 16 to
+    /// `limits.memory_mb`: the memory limit of its process, in MiB; needs `isolation` `process`. Default none, 16 to
     /// 1048576.
     pub memory_mb: Option<u64>,
-    /// `limits.open_ms`: how long it may take to open and to list its tools. Default 10000, 100 to 600000.
+    /// `limits.open_ms`: the time limit for opening it and listing its tools. Default 10000, 100 to 600000.
     pub open: Duration,
-    /// `limits.close_ms`: how long it may take to close before it is abandoned. Default 10000, 100 to 600000.
+    /// `limits.close_ms`: the time limit for closing it, after which it is abandoned. Default 10000, 100 to 600000.
     pub close: Duration,
-    /// `confine`: what its process may reach; needs `isolation` `process`. Default none: everything the service may.
+    /// `confine`: what its process may access; needs `isolation` `process`. Default none: everything the service may
+    /// access.
     pub confine: Option<Confine>,
-    /// `tools`: which of its tools exist for the bus.
+    /// `tools`: which of its tools are visible on the bus.
     pub tools: ToolFilter,
-    /// `allow_sha256`: when not empty, only plugin files with one of these hashes are loaded. Lower-case hex.
+    /// `allow_sha256`: if not empty, only plugin files with one of these hashes are loaded. Lower-case hex.
     pub allow_sha256: Vec<String>,
     /// `env`: variables added to the environment of its process; needs `isolation` `process`. Default none.
     pub env: BTreeMap<String, String>,
-    /// Every other key: the toolbox's own configuration, checked by the schema of its manifest.
+    /// All other keys: the toolbox's own configuration, checked by the schema of its manifest.
     pub own: Map<String, Value>,
     /// Host keys in force and the top-level keys of `own`, with origins.
     pub settings: Vec<Setting>,
@@ -53,33 +54,33 @@ pub struct ToolboxConfig {
 /// Confinement of a toolbox's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confine {
-    /// `paths_rw`: files and folders it may write. Default none.
+    /// `paths_rw`: files and folders the process may write. Default none.
     pub paths_rw: Vec<PathBuf>,
-    /// `paths_ro`: files and folders it may read, beside what every program needs. Default none.
+    /// `paths_ro`: files and folders the process may read, in addition to those every program needs. Default none.
     pub paths_ro: Vec<PathBuf>,
-    /// `network`: whether it may use the network. Default false.
+    /// `network`: whether the process may use the network. Default false.
     pub network: bool,
-    /// `devices`: device files it may open. Default none.
+    /// `devices`: device files the process may open. Default none.
     pub devices: Vec<PathBuf>,
 }
 
-/// `tools {allow, deny}`: names of tools, with `*` for any run of characters.
+/// `tools {allow, deny}`: names of tools; `*` matches any run of characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolFilter {
-    /// When present, only tools that match one of these exist, also as steps of other tools.
+    /// If present, only tools that match one of these exist; also applies to steps of other tools.
     pub allow: Option<Vec<String>>,
-    /// Tools that match one of these do not exist, also as steps of other tools, whatever `allow` says.
+    /// Tools that match one of these do not exist, even if they match `allow`; also applies to steps of other tools.
     pub deny: Vec<String>,
 }
 
 impl ToolFilter {
-    /// Whether a tool of this name exists for the bus.
+    /// Whether the tool is visible on the bus.
     #[must_use]
     pub fn permits(&self, tool: &str) -> bool {
         self.forbidden_by(tool).is_none()
     }
 
-    /// The key of the toolbox's section that keeps a tool of this name from the bus.
+    /// Returns the key of the toolbox's section that hides the tool, if one does.
     #[must_use]
     pub fn forbidden_by(&self, tool: &str) -> Option<&'static str> {
         let listed = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
@@ -93,7 +94,7 @@ impl ToolFilter {
     }
 }
 
-/// Whether `name` matches `pattern`, where `*` stands for any run of characters.
+/// Whether `name` matches `pattern`; `*` matches any run of characters.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((prefix, mut patterns)) = pattern.split_once('*') else {
         return pattern == name;
@@ -109,7 +110,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     rest.ends_with(patterns)
 }
 
-/// Why a name cannot be a toolbox_id, if it cannot.
+/// Returns why `id` is not a valid toolbox_id, if it is not.
 fn id_problem(id: &str) -> Option<&'static str> {
     if is_toolbox_id(id) {
         None
@@ -121,7 +122,7 @@ fn id_problem(id: &str) -> Option<&'static str> {
 }
 
 impl ToolboxConfig {
-    /// What holds for a toolbox without a section, and the base of every section.
+    /// Reads the section of a toolbox; without one, the defaults and the service's values hold.
     pub(super) fn read(
         xdg: &Xdg,
         stack: &Stack,
@@ -142,7 +143,7 @@ impl ToolboxConfig {
         let mut section = Section::new(stack, xdg, &path).inheriting(&ServiceConfig::PATH);
         let it = &mut section;
         let isolation = it.word("isolation", service.isolation);
-        // `enabled` of the service section does not exist, so its origin can only be this section or the default.
+        // The service section has no `enabled`, so its origin can only be this section or the default.
         let enabled = it.flag("enabled", true);
         let hash = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let pins = it.texts(
@@ -207,7 +208,7 @@ impl ToolboxConfig {
         let mut errors = Vec::new();
         for part in [section, limits_section, tools, cage] {
             settings.extend(part.settings);
-            // A section that is no object is noticed by each of its parts; once is enough.
+            // If the section is not an object, each of its parts reports it; keep one error.
             errors.extend(
                 part.errors
                     .into_iter()
@@ -215,7 +216,7 @@ impl ToolboxConfig {
                     .collect::<Vec<_>>(),
             );
         }
-        // Accepting a protection that cannot be had would be worse than not loading the toolbox.
+        // Loading a toolbox without a protection that its section asks for would be worse than not loading it.
         let needs_process = [
             (&["confine"][..], confine.is_some()),
             (&["limits", "memory_mb"], memory_mb.is_some()),

@@ -1,4 +1,4 @@
-//! YAML as a tree of JSON values: integers beyond 64 bits survive, keys become texts, `<<` merges, tags are refused.
+//! Parses YAML into JSON values: keeps integers beyond 64 bits, turns keys into texts, applies `<<`, refuses tags.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
         Ok(Value::Null)
     }
 
-    /// An empty document.
+    /// Called for an empty document.
     fn visit_none<E: Error>(self) -> Result<Value, E> {
         Ok(Value::Null)
     }
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 }
 
-/// `<<`: adds the keys of a mapping, or of a list of mappings, that are not there yet.
+/// Applies `<<`: adds the keys of a mapping, or of a list of mappings, that are not present yet.
 fn merge_key(values: &mut Map<String, Value>, source: Value) -> Result<(), &'static str> {
     match source {
         Value::Object(more) => more.into_iter().for_each(|(key, value)| {

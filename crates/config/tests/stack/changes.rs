@@ -1,4 +1,4 @@
-//! What differs between two configurations.
+//! The difference between two configurations.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn changes_name_what_differs() {
             "{file}"
         );
     }
-    // The same words in another file change nothing.
+    // The same values in another file are no change.
     machine.write(USER, "{}");
     machine.write(SYSTEM, &section(1, 1).to_string());
     assert!(before.changes(&machine.load().unwrap()).is_empty());

@@ -27,7 +27,7 @@ fn the_example_equals_the_defaults() {
     assert_eq!(with_example.notices, []);
 
     let mut defaults = values(&without);
-    // Built-in locations are below the made-up machine's root, the example's are not.
+    // Built-in locations are below the root of the test machine, those of the example are not.
     let root = example.path("").display().to_string();
     let real = |path: &Value| json!(path.as_str().unwrap().replace(&format!("{root}usr"), "/usr"));
     let dirs = defaults
@@ -48,7 +48,7 @@ fn the_example_equals_the_defaults() {
 fn every_key_occurs_in_the_example() {
     let example = Machine::new(&[(USER, EXAMPLE)], &[]);
     let config = example.load().unwrap();
-    // A key with a null value is told by its line, all others by their origin.
+    // A key with a null value is recognised by its line, all others by their origin.
     for setting in config.settings().filter(|setting| setting.key != "bus") {
         let name = setting.key.rsplit('.').next().unwrap();
         let line = EXAMPLE

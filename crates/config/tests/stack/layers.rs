@@ -1,4 +1,4 @@
-//! The stack: which files are read, in which order, in which syntax, and who may say what.
+//! The stack: which files are read, in which order, in which syntax, and which layer may set which key.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::machine::{DISTRIBUTION, Machine, RUNTIME, SYSTEM, USER, XDG};
 
-/// One word at one key, to see which layer wins.
+/// A file with one distinctive value, to show which layer takes precedence.
 fn named(name: &str) -> String {
     json!({"lang": name, "nested": {name: true, "last": name}}).to_string()
 }
@@ -18,7 +18,7 @@ fn later_layers_win_and_objects_merge() {
     let mut written: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let default = named("default");
     written.push(("opt/default.conf", &default));
-    // Taking the topmost file away lets the one below it show.
+    // Removing the topmost file makes the next one effective.
     for expected in [USER, XDG, RUNTIME, SYSTEM, DISTRIBUTION, "default"] {
         let machine = Machine::new(&written, &[("OVOS_DEFAULT_CONFIG", "{root}/opt/default.conf")]);
         let config = machine.load().unwrap();
@@ -46,7 +46,7 @@ fn later_layers_win_and_objects_merge() {
 
 #[test]
 fn variables_move_the_layers() {
-    // Variables, the file written, and whether it is read.
+    // Columns: variables, the file written, whether it is read.
     type Row<'a> = (&'a [(&'a str, &'a str)], &'a str, bool);
     let rows: &[Row<'_>] = &[
         (&[], USER, true),
@@ -117,7 +117,7 @@ fn variables_move_the_layers() {
         let config = machine.load().unwrap();
         assert_eq!(config.stack().get(&["lang"]).is_some(), *read, "{vars:?} {file}");
     }
-    // The first folder of XDG_CONFIG_DIRS has the least to say, and the user has the most.
+    // The first folder of XDG_CONFIG_DIRS has the lowest precedence, and the user's has the highest.
     let files = [
         ("a/mycroft/mycroft.conf", r#"{"lang": "a"}"#),
         ("b/mycroft/mycroft.conf", r#"{"lang": "b"}"#),
@@ -251,7 +251,7 @@ fn the_administrator_can_protect_keys() {
         _ => all.clone(),
     };
     let protect = |who: &str, keys: &str| json!({"system": {"protected_keys": {who: [keys]}}});
-    // Who is protected against, which key, the file that tries, and whether the key is kept out.
+    // Columns: the restricted author, the protected key, the file that sets it, whether the key is kept out.
     let rows = [
         ("user", "a", USER, true),
         ("user", "b:d:e", USER, true),
@@ -262,7 +262,7 @@ fn the_administrator_can_protect_keys() {
         ("user", "nothing", USER, false),
         ("assistant", "a", RUNTIME, true),
         ("assistant", "a", USER, false),
-        // OVOS counts the distribution among the users here.
+        // OVOS treats the distribution as a user here.
         ("user", "a", DISTRIBUTION, true),
     ];
     for (who, key, file, kept_out) in rows {
@@ -284,7 +284,8 @@ fn the_administrator_can_protect_keys() {
             );
         }
     }
-    // Protections count only where an administrator writes, and the distribution's replace the system's.
+    // Protections are effective only in an administrator's file, and those of the distribution replace those of the
+    // system.
     let ask = protect("user", "a");
     for (files, protected) in [
         (vec![(USER, ask.clone())], false),
@@ -344,7 +345,8 @@ fn the_administrator_can_switch_user_files_off() {
         );
     }
 
-    // The administrator's own folder among the XDG folders is not read a second time, above what the assistant wrote.
+    // If the administrator's folder is also among the XDG folders, its file is not merged a second time above the
+    // assistant's.
     let system = r#"{"system": {"disable_user_config": true}, "lang": "system"}"#;
     let files = [(SYSTEM, system), (RUNTIME, r#"{"lang": "assistant"}"#)];
     let machine = Machine::new(&files, &[("XDG_CONFIG_DIRS", "{root}/etc")]);
@@ -395,7 +397,7 @@ fn every_value_remembers_its_file() {
         (format!("{math}.digits"), json!(3), SYSTEM),
         (format!("{math}.enabled"), json!(true), "default"),
         (format!("{math}.limits.grace_ms"), json!(9), SYSTEM),
-        // Taken over from the service section.
+        // Inherited from the service section.
         (format!("{math}.limits.settle_ms"), json!(8), SYSTEM),
         (format!("{math}.limits.max_wait_ms"), json!(30000), "default"),
     ] {

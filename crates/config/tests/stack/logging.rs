@@ -1,4 +1,4 @@
-//! The log settings, and what the bus may change of them.
+//! The log settings, and what the bus may change.
 
 use ovos_tools_config::{LogLevel, Patch};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use crate::machine::{Machine, SYSTEM, USER};
 
 #[test]
 fn logging_is_read_as_ovos_writes_it() {
-    // The file, the variable, and the expected level, folder, size and count.
+    // Columns: the file, the variable, the expected level, folder, size and count.
     let home = "home/.local/state/mycroft";
     let rows = [
         (
@@ -103,7 +103,7 @@ fn logging_is_read_as_ovos_writes_it() {
         );
         assert_eq!(config.notices, [], "{file}");
     }
-    // What is wrong is told, and does not stop anything.
+    // A wrong value is reported and does not stop the service.
     for (file, variable, expected) in [
         (
             json!({"logging": {"log_level": "LOUD"}}),
@@ -146,7 +146,8 @@ fn logging_is_read_as_ovos_writes_it() {
 fn a_patch_from_the_bus_changes_the_log_level_and_nothing_else() {
     let patch = |config: Value| json!({"config": config}).as_object().unwrap().clone();
     let ours = json!({"PHAL": {"ovos-phal-plugin-tools": {"service": {"operator_tools": true}}}});
-    // The message, the level after it, whether it touches us, whether it speaks of logging, and what is ignored.
+    // Columns: the message, the level after it, whether it has this service's section, whether it has logging keys,
+    // the ignored keys.
     type Row = (Map<String, Value>, LogLevel, bool, bool, &'static [&'static str]);
     let rows: [Row; 9] = [
         (
@@ -222,7 +223,7 @@ fn a_patch_from_the_bus_changes_the_log_level_and_nothing_else() {
         patches.clear();
         assert_eq!(patches.level(&config), LogLevel::Warning);
     }
-    // An administrator can forbid even that.
+    // An administrator can forbid even a change of the level.
     for forbid in [
         json!({"disable_user_config": true}),
         json!({"protected_keys": {"user": ["logging:log_level"]}}),

@@ -1,4 +1,4 @@
-//! A made-up machine to read a configuration on.
+//! A test machine to read a configuration on.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ pub(crate) const RUNTIME: &str = "home/.config/mycroft/runtime.conf";
 pub(crate) const XDG: &str = "etc/xdg/mycroft/mycroft.conf";
 pub(crate) const USER: &str = "home/.config/mycroft/mycroft.conf";
 
-/// A machine in a temporary folder: files below it, and variables whose values may say `{root}`.
+/// A machine in a temporary folder: files below it, and variables whose values may contain `{root}`.
 pub(crate) struct Machine {
     dir: tempfile::TempDir,
     vars: BTreeMap<String, String>,
@@ -50,7 +50,7 @@ impl Machine {
         machine
     }
 
-    /// A machine whose user's file holds `service` as our service section.
+    /// A machine whose user file has `service` as the service section.
     pub(crate) fn with_service(service: Value) -> Self {
         Self::with_section(json!({"service": service}))
     }
@@ -79,7 +79,7 @@ impl Machine {
         Config::load(self, &Overrides::default(), None)
     }
 
-    /// A text with the machine's folder taken out.
+    /// Removes the machine's folder from a text.
     pub(crate) fn plain(&self, text: impl ToString) -> String {
         text.to_string()
             .replace(&format!("{}/", self.root().display()), "")

@@ -1,7 +1,7 @@
-//! The configuration keeps its promises: the layers in OVOS's order, every value with its origin, every mistake with
-//! file, key and what is accepted, and a mistake in one toolbox's section no other's problem.
+//! Tests of the configuration: the layers in OVOS's order, the origin of every value, error messages that name the
+//! file, the key and what is accepted, and errors in a toolbox's section that affect only that toolbox.
 //!
-//! All machines here are made up ([`machine::Machine`]): the process environment is neither read nor written.
+//! All machines here are test machines ([`machine::Machine`]): the process environment is neither read nor changed.
 
 #![allow(clippy::unwrap_used, reason = "a test helper that fails fails the test")]
 

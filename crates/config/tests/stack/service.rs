@@ -138,10 +138,10 @@ fn a_wrong_service_key_is_explained() {
         assert!(told.starts_with(&format!("{at}{expected}")), "{service}: {told}");
         assert_eq!(errors.iter().count(), 1, "{told}");
     }
-    // All of them at once.
+    // All errors are reported at once.
     let machine = Machine::with_service(json!({"a": 1, "b": 2, "max_calls": "x", "drain_ms": null}));
     assert_eq!(machine.load().expect_err("three mistakes").iter().count(), 3);
-    // A section that is no object is blamed where it is.
+    // The error names the outermost part of the path that is not an object.
     let machine = Machine::new(&[(USER, r#"{"PHAL": 5}"#)], &[]);
     let told = machine.plain(machine.load().expect_err("no object"));
     assert_eq!(
@@ -279,7 +279,7 @@ fn a_bus_on_this_machine_is_tried_more_often() {
             json!({"reconnect_max_ms": 9000}),
             (500, 9000),
         ),
-        // The longest wait is no shorter than the first.
+        // The default of the longest delay is at least the first delay.
         (json!({}), json!({"reconnect_first_ms": 9000}), (9000, 9000)),
     ];
     for (websocket, service, expected) in rows {
@@ -298,7 +298,7 @@ fn a_bus_on_this_machine_is_tried_more_often() {
 fn an_embedded_bus_with_tls_is_refused() {
     let tls = json!({"ssl": true});
     let elsewhere = json!({"ssl": true, "host": "bus.local"});
-    // websocket, embedded_bus, --embedded-bus, --bus, where the error says it was asked for
+    // Columns: websocket, embedded_bus, --embedded-bus, --bus, the origin named by the error.
     let rows = [
         (&tls, "always", None, None, Some(USER)),
         (&tls, "auto", None, None, Some(USER)),
@@ -314,7 +314,7 @@ fn an_embedded_bus_with_tls_is_refused() {
         (&tls, "never", None, None, None),
         (&tls, "always", Some(EmbeddedBus::Never), None, None),
         (&tls, "always", None, Some("ws://127.0.0.1:8181/core"), None),
-        // None is opened for a bus that is elsewhere.
+        // No embedded bus is opened for a bus on another machine.
         (&elsewhere, "auto", None, None, None),
     ];
     for (websocket, written, embedded_bus, bus, refused) in rows {

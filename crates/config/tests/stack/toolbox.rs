@@ -154,7 +154,7 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     ] {
         assert_eq!(toolbox.tools.permits(tool), permitted, "{tool}");
     }
-    // A toolbox without a section has what the service says.
+    // A toolbox without a section has the values of the service.
     let other = config.toolbox("other").unwrap();
     assert_eq!(
         (other.enabled, other.isolation, other.limits.grace),
