@@ -1,7 +1,7 @@
-//! The service: connects the bus, the API, the engine and the toolboxes, and ends them in order.
+//! The service: connects the bus, the API, the engine and the toolboxes, and shuts them down in order.
 //!
-//! Owns every task (one tracker, one cancellation token) and the order of start and stop. It decides nothing about a call.
-//! Read [`run`].
+//! Owns every task (one tracker, one cancellation token) and the order of start and shutdown. It decides nothing
+//! about a call. Read [`run`].
 
 mod bus_loss;
 mod bus_outbox;
@@ -41,23 +41,24 @@ use state::StateFolder;
 use state_writer::StateWriter;
 use toolboxes::Bridge;
 
-/// How long all of it may take once the service goes down.
+/// Time limit of the whole shutdown.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The part of it that calls have to end: the machine's to come to rest (settle_ms), and a toolbox's to say so. A machine
-/// with a longer settle_ms has that and [`SAYING_PATIENCE`].
+/// The part of [`SHUTDOWN_PATIENCE`] in which calls end: the machine comes to rest (settle_ms) and its toolbox
+/// reports that. If the longest settle_ms plus [`SAYING_PATIENCE`] is longer, that counts, and the whole limit grows
+/// by the difference.
 const CALLS_PATIENCE: Duration = Duration::from_millis(3500);
 
-/// How long a toolbox has to say that its machine is at rest.
+/// How long a toolbox has to report that its machine is at rest.
 const SAYING_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The part of it that is left for answers to be written after the toolboxes have closed.
+/// The part of [`SHUTDOWN_PATIENCE`] reserved for writing answers after the toolboxes have closed.
 const WRITING_PATIENCE: Duration = Duration::from_millis(500);
 
-/// How long the state folder may take to remember what the service found there when it started.
+/// How long the start waits for the latches that follow from the state of the last service to be written.
 const RECORD_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Why the service cannot run.
+/// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceError {
@@ -67,10 +68,10 @@ pub enum ServiceError {
     /// The embedded bus cannot listen.
     #[error(transparent)]
     Bus(#[from] BindError),
-    /// A signal cannot be caught.
+    /// The handler of SIGUSR1 cannot be installed.
     #[error("catch signals: {0}")]
     Signal(std::io::Error),
-    /// What outlives the service cannot be read or written.
+    /// The thread for the state files cannot be started, or reading them failed.
     #[error("set up the state folder: {0}")]
     State(std::io::Error),
     /// The toolbox host cannot be set up.
@@ -78,43 +79,43 @@ pub enum ServiceError {
     Toolboxes(String),
 }
 
-/// What the service is told from outside.
+/// The inputs of [`run`].
 pub struct Start {
     /// The configuration in force.
     pub config: Arc<Config>,
-    /// What the command line decides over the files; needed to read them again.
+    /// Options of the command line, which override the files; needed to read the files again.
     pub overrides: Overrides,
-    /// The log, whose level can change while the service runs. None in tests.
+    /// The log, whose level can change at run time. None in tests.
     pub logs: Option<Logs>,
-    /// Ends the service.
+    /// Cancel it to shut the service down.
     pub shutdown: CancellationToken,
 }
 
-/// The service as it has come up.
+/// A summary of the started service.
 #[derive(Debug)]
 pub struct Started {
-    /// What `ovos.tools.status` would answer now.
+    /// The answer to `ovos.tools.status` at this moment.
     pub status: StatusResponse,
-    /// The bus it connects to.
+    /// The address of the bus it connects to.
     pub bus: Url,
-    /// The bus it runs itself, if any.
+    /// The address of the embedded bus, if it runs.
     pub embedded_bus: Option<String>,
-    /// From the start of [`run`] until every toolbox was loaded.
+    /// The time from the call of [`run`] until every toolbox was loaded.
     pub took: Duration,
 }
 
-/// Runs the service until `start.shutdown`; SIGUSR1 is an emergency stop of everything. `started` is called once, when the
-/// toolboxes are loaded; the bus may come later.
+/// Runs the service until `start.shutdown` is cancelled; SIGUSR1 is an emergency stop of everything. `started` is
+/// called once, when the toolboxes are loaded; the bus may connect later.
 ///
 /// # Errors
-/// See [`ServiceError`]. A toolbox that cannot be loaded and a bus that is away are no errors: both are reported and
-/// tried again.
+/// See [`ServiceError`]. A toolbox that cannot be loaded is reported. A bus that is away is reported and dialled
+/// again.
 ///
 /// # Cancel safety
-/// Dropping it leaves toolboxes open; cancel `start.shutdown` instead.
+/// Not safe: dropping it leaves toolboxes open; cancel `start.shutdown` instead.
 pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), ServiceError> {
     let begun = Instant::now();
-    // Caught before anything is loaded: without a handler the signal would end the process.
+    // Installed before anything is loaded: without a handler the signal would end the process.
     let emergency = signal(SignalKind::user_defined1()).map_err(ServiceError::Signal)?;
     let shutdown = start.shutdown.clone();
     let running = Running::start(start).await?;
@@ -131,7 +132,7 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
     Ok(())
 }
 
-/// SIGUSR1 is an emergency stop of everything, also while the service goes down.
+/// Serves SIGUSR1, an emergency stop of everything, also during the shutdown.
 async fn stop_on_signal(mut emergency: Signal, api: Arc<Api>, end: CancellationToken) {
     loop {
         tokio::select! {
@@ -144,7 +145,7 @@ async fn stop_on_signal(mut emergency: Signal, api: Arc<Api>, end: CancellationT
     }
 }
 
-/// The parts of a service that is up.
+/// The parts of a running service.
 struct Running {
     config: Arc<Config>,
     engine: Arc<Engine>,
@@ -155,7 +156,7 @@ struct Running {
     own_bus: OwnBus,
     state: Arc<StateWriter>,
     tracker: TaskTracker,
-    /// Falls after the calls have ended and been answered; the tasks live until then.
+    /// Cancelled after the calls have ended and been answered; it ends the tasks.
     end: CancellationToken,
 }
 
@@ -224,9 +225,10 @@ impl Running {
             tracker,
             end,
         };
-        // Before the bus: a client that finds the service finds its tools too.
+        // Before the bus connects: a client that finds the service also finds its tools.
         running.bridge.load().await;
-        // Nothing is overwritten before what it says has been served: what is there is latched and halted by now.
+        // The state files are overwritten only after their content took effect: the toolboxes they name are latched
+        // and halted by now.
         writing.start(folder).map_err(ServiceError::State)?;
         running.remember_start().await;
         running.connect();
@@ -234,14 +236,14 @@ impl Running {
         Ok(running)
     }
 
-    /// Has what was left behind remembered as what it led to.
+    /// Writes the latches that follow from the state of the last service, and clears its record of what moved.
     async fn remember_start(&self) {
-        // An error is in the log, and comes with every answer to a stop.
+        // An error is logged, and answers to stops report it while it persists.
         _ = self.state.keep(&self.engine, RECORD_PATIENCE).await;
         self.state.changed(&[]);
     }
 
-    /// Starts the bus client, and what watches over it.
+    /// Starts the bus client and the task that detects the loss of the bus.
     fn connect(&self) {
         let config = client_config(&self.config);
         let client = BusClient::start(config, self.router.clone(), &self.tracker, self.end.clone());
@@ -262,14 +264,14 @@ impl Running {
         }
     }
 
-    /// Ends the calls, then the toolboxes, then the connection; every request is answered on the way.
+    /// Ends the calls, closes the toolboxes, then closes the connection; every request is answered on the way.
     async fn shut_down(self) {
         tracing::info!("shutting down");
         self.api.set_ready(false);
         let calls_patience = CALLS_PATIENCE.max(self.engine.longest_settle() + SAYING_PATIENCE);
         let deadline = tokio::time::Instant::now() + SHUTDOWN_PATIENCE - CALLS_PATIENCE + calls_patience;
         self.engine.shut_down();
-        // A toolbox that closes loses its calls; first they end and are answered.
+        // The calls end and are answered before the toolboxes close: a closing toolbox loses its calls.
         if tokio::time::timeout(calls_patience, self.router.answered())
             .await
             .is_err()
@@ -293,7 +295,7 @@ impl Running {
         {
             client.flush(deadline).await;
         }
-        // What moved has come to rest; without this record the next service would hold it.
+        // All motion has ended; without this record the next service would latch the toolboxes that moved.
         if let Err(why) = self.state.flush(WRITING_PATIENCE).await {
             tracing::error!(
                 why,
@@ -324,7 +326,7 @@ fn client_config(config: &Config) -> ClientConfig {
 }
 
 fn notify(states: &[sd_notify::NotifyState<'_>]) {
-    // Without systemd there is nothing to notify, and that is fine.
+    // Without systemd there is nothing to notify; that is not an error.
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "systemd was not notified");
     }

@@ -1,4 +1,4 @@
-//! What happens to motion when the bus goes away: a "stop" could not arrive any more.
+//! Halts motion when the bus is away: a stop request could not arrive then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use bus::{BusClient, Connection};
 use engine::Engine;
 
-/// A bus that is there and busy may be silent for this long.
+/// A connected but busy bus may be silent for this long.
 const SHORTEST_SILENCE: Duration = Duration::from_secs(1);
 
-/// Ends the calls that move something whenever the bus has been away for `limit`, until the shutdown. A bus that is connected
-/// and answers nothing (a cable that was pulled, a process that hangs) is away, too, after `limit` and no less than a second.
+/// Ends the calls with running motion whenever the bus has been away for `limit`, until the shutdown. A connected bus
+/// that does not respond (a pulled cable, a hung process) counts as away too, after `limit` and at least a second.
 pub(super) async fn watch(
     client: BusClient,
     engine: Arc<Engine>,
@@ -28,7 +28,7 @@ pub(super) async fn watch(
                 Connection::Away { since } => {
                     sleep_until(since + limit).await;
                     halt(&engine, limit);
-                    // Nothing new can start until the bus is back: requests come over it.
+                    // No motion can start until the bus is back: requests arrive over it.
                     std::future::pending().await
                 }
                 Connection::Up { .. } => listen(&client, &engine, limit).await,
@@ -42,7 +42,7 @@ pub(super) async fn watch(
     }
 }
 
-/// Asks the bus for a sign of life while something moves. Ends with the engine.
+/// Pings the bus while something moves. Ends with the engine.
 async fn listen(client: &BusClient, engine: &Engine, limit: Duration) {
     let silence = limit.max(SHORTEST_SILENCE);
     let pause = silence / 3;
@@ -54,7 +54,7 @@ async fn listen(client: &BusClient, engine: &Engine, limit: Duration) {
             let asked = Instant::now();
             sleep(pause).await;
             if asked.elapsed() > 2 * pause {
-                // It was this process that did not run.
+                // This process itself did not run; the silence proves nothing about the bus.
                 since = Instant::now();
             }
             if client.heard().max(since).elapsed() > silence {

@@ -1,4 +1,4 @@
-//! The API's way out: frames for the bus client.
+//! Passes outgoing frames of the API to the bus client.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use crate::api::Outbox;
 use bus::BusClient;
 
-/// Hands frames to the bus client, which starts after the API because its reader needs the API.
+/// Passes frames to the bus client, which starts after the API because its handler needs the API.
 #[derive(Default)]
 pub(super) struct BusOutbox(OnceLock<BusClient>);
 

@@ -1,7 +1,7 @@
 //! `calls.jsonl`: every call with its arguments and its outcome, for debugging (`service.log_calls`).
 //!
-//! Lines are made and written on a thread of its own. A call never waits for the disk: past a bound of records that wait
-//! the next ones are dropped and counted. The calls of the last moment before the service ends may be missing.
+//! Lines are serialized and written on a thread of its own. A call never waits for the disk: when the queue is full,
+//! further records are dropped and counted. The calls of the last moment before the service ends may be missing.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -16,21 +16,22 @@ use crate::logs::RotatingFile;
 /// The file, below the state directory.
 const FILE: &str = "calls.jsonl";
 
-/// It is put aside at this size, in bytes, and so many of those are kept.
+/// The file is rotated at this size in bytes, and this many rotated files are kept.
 const MAX_BYTES: u64 = 10_000_000;
 const BACKUPS: u32 = 1;
 
-/// Records that wait for the disk; each has at most 256 KiB, so they take 32 MiB when it stands still.
+/// How many records may be queued. Each has at most 256 KiB, so they take 32 MiB when the disk does not respond.
 const WAITING: usize = 128;
 
-/// Hands records to the thread.
+/// Passes records to the thread.
 pub(super) struct CallLog {
     queue: SyncSender<CallRecord>,
     dropped: AtomicU64,
 }
 
 impl CallLog {
-    /// Starts the thread, which ends when this is dropped. It opens the file too: a disk that stands still holds up nothing.
+    /// Starts the thread, which ends when this is dropped. The thread also opens the file, so a disk that does not
+    /// respond delays nothing else.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -60,7 +61,7 @@ impl api::CallLog for CallLog {
     }
 }
 
-/// Writes until the queue is closed and empty. What cannot be written is lost, and the next call tries again.
+/// Writes until the queue is closed and empty. A record that cannot be written is lost; the next one is tried again.
 fn write(path: &Path, records: &Receiver<CallRecord>) {
     let (mut file, mut lost) = (None, 0_u64);
     for call in records {

@@ -1,4 +1,4 @@
-//! The configuration while the service runs: the one in force, and what has been read since.
+//! The configuration of the running service: the one in force, and the newest one read since.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::logs::Logs;
 use bus::Message;
 use config::{Config, Overrides, Patch, ProcessEnvironment};
 
-/// Holds what was configured.
+/// Holds the configuration in force and the newest one.
 pub(super) struct Configuration {
     /// In force for the service since its start.
     applied: Arc<Config>,
     overrides: Overrides,
     logs: Option<Logs>,
     state: Mutex<State>,
-    /// How often it was said that the files changed, and how many of these times have been looked at.
+    /// How many changes of the files were reported, and how many of these have been read.
     said: watch::Sender<u64>,
     looked: watch::Sender<u64>,
 }
 
 struct State {
-    /// The newest that could be read; toolboxes take their section from it when they are reloaded.
+    /// The newest valid configuration; toolboxes take their section from it when they are reloaded.
     newest: Arc<Config>,
     patch: Patch,
 }
@@ -44,29 +44,29 @@ impl Configuration {
         }
     }
 
-    /// In force since the start.
+    /// The configuration in force since the start.
     pub(super) fn applied(&self) -> &Arc<Config> {
         &self.applied
     }
 
-    /// The newest that could be read.
+    /// The newest valid configuration.
     pub(super) fn newest(&self) -> Arc<Config> {
         self.state.lock().newest.clone()
     }
 
-    /// Has the files read again: what comes while they are being read is one more time.
+    /// Requests another read of the files. A request during a read causes one more read.
     pub(super) fn files_changed(&self) {
         self.said.send_modify(|said| *said += 1);
     }
 
-    /// Waits until the files have been read as they were when it was last said that they changed.
+    /// Waits until the files have been read after the last reported change.
     pub(super) async fn until_read(&self) {
         let said = *self.said.borrow();
-        // It fails only when this is gone.
+        // It fails only if the sender is dropped, which `self` owns.
         _ = self.looked.subscribe().wait_for(|looked| *looked >= said).await;
     }
 
-    /// Reads the files again whenever they changed, where it may wait for a disk.
+    /// Reads the files again after every reported change, on a thread that may block on a disk.
     pub(super) async fn follow(self: Arc<Self>) {
         let (mut said, mut looked) = (self.said.subscribe(), 0);
         while let Ok(now) = said.wait_for(|said| *said > looked).await.map(|now| *now) {
@@ -79,7 +79,7 @@ impl Configuration {
         }
     }
 
-    /// Reads the files again. A wrong configuration is reported and changes nothing.
+    /// Reads the files again. An invalid configuration is logged and changes nothing.
     fn read_again(&self) {
         let before = self.newest();
         match Config::load(&ProcessEnvironment, &self.overrides, Some(&before)) {
@@ -98,7 +98,7 @@ impl Configuration {
         }
     }
 
-    /// Applies what a `configuration.patch` may change, which is the log level.
+    /// Applies the part of a `configuration.patch` that may take effect: the log level.
     pub(super) fn patch(&self, head: &Message, data: &Object) {
         let report = self.state.lock().patch.accept(data);
         let source = head.context.get("source").and_then(|source| source.as_str());
@@ -113,7 +113,7 @@ impl Configuration {
         }
     }
 
-    /// Keys of the service that were read and are not in force until it restarts.
+    /// Returns the keys of the service whose new values take effect only after a restart.
     pub(super) fn pending(&self) -> Vec<String> {
         let of_service = self.applied.changes(&self.newest()).keys;
         of_service

@@ -1,6 +1,6 @@
-//! Where requests are served, in the order in which they came.
+//! Serves requests in the order in which they arrived.
 //!
-//! Owns the way from a frame to the API: parsing, the order of calls, the bound on requests under way. Read
+//! Owns the path from a frame to the API: parsing, the order of calls, the bound on requests in progress. Read
 //! [`serve_requests`].
 
 use std::panic::AssertUnwindSafe;
@@ -18,14 +18,15 @@ use super::router::Deliveries;
 use crate::api::{Api, Request, Topic};
 use bus::{Envelope, Message, Utf8Bytes};
 
-/// Frames above this are taken apart on a blocking thread: parsing them would hold up the tasks beside them.
+/// Frames longer than this many bytes are parsed on a blocking thread: parsing them here would delay the other tasks
+/// of the thread.
 pub(super) const LARGE: usize = 64 << 10;
 
-/// A request that was read and not yet looked at.
+/// A received request, not parsed yet.
 pub(super) struct Arrived {
     pub(super) text: Utf8Bytes,
     pub(super) received: Instant,
-    /// The service does not end before it is answered.
+    /// Held until the request is answered: the shutdown waits for it.
     pub(super) owed: TaskTrackerToken,
 }
 
@@ -35,13 +36,13 @@ pub(super) struct Desk {
     pub(super) deliveries: Arc<dyn Deliveries>,
     pub(super) shutdown: CancellationToken,
     pub(super) answer_as_phal: bool,
-    /// Bounds the requests under way, list and get included: four times the calls, so that calls run into their own
-    /// limit, which answers, before this one, which makes the queue wait.
+    /// Bounds the requests in progress, list and get included. The bound is four times that of calls, so that calls
+    /// reach their own limit first: that one answers, this one only makes the queue wait.
     pub(super) permits: Arc<Semaphore>,
 }
 
 impl Desk {
-    /// Serves a request; a bug that shows in one request costs that one only.
+    /// Serves a request; a panic affects only this request.
     async fn serve_guarded(&self, text: Utf8Bytes, received: Instant) {
         let served = AssertUnwindSafe(self.serve(text.clone(), received)).catch_unwind();
         if served.await.is_ok() {
@@ -64,7 +65,7 @@ impl Desk {
         } else {
             parse(&text)
         };
-        // Of a type that stands twice the last one counts; the reader took the first.
+        // If the key `type` occurs twice, the last one counts here; the router read only the first.
         let topic = match &parsed {
             Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => {
                 Topic::of(&head.kind, self.answer_as_phal)
@@ -88,8 +89,9 @@ impl Desk {
     }
 }
 
-/// Serves requests in the order in which they came: each is taken as far as it gets without waiting, which is past the
-/// point where a call takes its turn, before the next one is looked at. What has to wait then goes on in a task of its own.
+/// Serves requests in the order in which they arrived. Each is polled once before the next one is taken, which brings
+/// a call past the point where it takes its place in the queue. A request that has to wait continues in a task of its
+/// own.
 pub(super) async fn serve_requests(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived>, owed: TaskTracker) {
     loop {
         let arrived = tokio::select! {
@@ -103,21 +105,22 @@ pub(super) async fn serve_requests(desk: Arc<Desk>, mut queue: mpsc::Receiver<Ar
         let desk = desk.clone();
         let mut served = Box::pin(async move {
             let Arrived { text, received, owed } = arrived;
-            // Calls are ended and answered before this token falls; what is left then is not answered.
+            // Calls are ended and answered before this token is cancelled; a request that remains is not answered.
             tokio::select! {
                 () = desk.serve_guarded(text, received) => {}
                 () = desk.shutdown.cancelled() => {}
             }
             drop((permit, owed));
         });
-        // Without the budget that tokio gives a task: out of it a call would pass its turn to the next one.
+        // Exempt from tokio's cooperative budget: with the budget used up, a call would yield before it took its
+        // place, and the next call would overtake it.
         if futures_util::poll!(tokio::task::unconstrained(&mut served)).is_pending() {
             owed.spawn(served);
         }
     }
 }
 
-/// Answers the requests that found no room at the desk.
+/// Answers the requests that did not fit into the queue.
 pub(super) async fn turn_away(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived>) {
     loop {
         let arrived = tokio::select! {
@@ -153,13 +156,13 @@ pub(super) async fn turn_away(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived
     }
 }
 
-/// A request, as far as it could be read.
+/// A parsed request.
 pub(super) enum Parsed {
     Whole {
         head: Message,
         data: Object,
     },
-    /// `data`: what of it is not nested.
+    /// The data cannot be parsed as a whole; `data` has the entries whose values are neither objects nor lists.
     HeadOnly {
         head: Message,
         data: Object,

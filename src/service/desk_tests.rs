@@ -1,4 +1,4 @@
-//! The router and the desk under bugs, floods and dying toolboxes, without a bus.
+//! The router and the desk with panics, floods and dying toolboxes, without a bus.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,7 +30,7 @@ use engine::{Ended, Engine, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswer
 use schema::CompiledTool;
 use schema::{ArgumentSchema, OutputSchema};
 
-/// The plugin side: has a bug wherever it is asked, but for the latches.
+/// A plugin side that panics in every query except that for the latches, and in `configuration_updated`.
 struct Broken {
     latches: Result<(), String>,
 }
@@ -77,7 +77,7 @@ impl Outbox for Sent {
     fn notify(&self, _: String) {}
 }
 
-/// A router with everything behind it.
+/// A router with its API, engine and registry.
 struct Counter {
     router: Arc<Router>,
     engine: Arc<Engine>,
@@ -104,7 +104,7 @@ impl Counter {
             settings,
         );
         let shutdown = CancellationToken::new();
-        // The smallest queue there is: 64 requests.
+        // 8 calls give the smallest queue: 64 requests.
         let router = Router::start(
             Arc::new(api),
             toolboxes,
@@ -122,7 +122,7 @@ impl Counter {
         }
     }
 
-    /// A toolbox `arm` with a tool of each of these effects, called by it.
+    /// Attaches a toolbox `arm` with one tool for each of these effects, named after the effect.
     fn attach(&self, generation: u64, toolbox: Arc<dyn Toolbox>, effects: &[Effect]) {
         let tool = |effect: &Effect| {
             let name = serde_json::to_value(effect).unwrap().as_str().unwrap().to_owned();
@@ -163,7 +163,7 @@ impl Counter {
         serde_json::from_str(&frame).unwrap()
     }
 
-    /// Everything that is owed was answered; what was not heard yet.
+    /// Waits until all requests are answered; returns the answers that were not read yet.
     async fn rest(mut self) -> Vec<Value> {
         self.router.answered().await;
         self.shutdown.cancel();
@@ -175,12 +175,12 @@ impl Counter {
     }
 }
 
-/// Answers at once, or is dead.
+/// A toolbox that answers at once, or dies.
 #[derive(Default)]
 struct Arm {
     unplanned: Option<Unanswered>,
     dies: Option<Ended>,
-    /// Also those that got no further than the plan.
+    /// Includes calls that got no further than the plan.
     starts: AtomicUsize,
     halts: AtomicUsize,
 }
@@ -250,7 +250,8 @@ async fn a_bug_that_shows_in_one_request_costs_that_one_only() {
 async fn what_finds_no_room_is_told_to_come_back() {
     let counter = Counter::new(Ok(()));
     let router = counter.router.clone();
-    // Nothing is served before this test waits, so the queue of 64 is full after as many; then so is the other one.
+    // Nothing is served before this test awaits, so the queue of 64 is full after 64 requests; then so is the other
+    // one.
     for number in 0..130 {
         let data = json!({"name": "x", "call_id": format!("c{number}")});
         counter.send("ovos.tools.invoke", &data);
@@ -269,7 +270,7 @@ async fn what_finds_no_room_is_told_to_come_back() {
     }
 }
 
-/// From every caller, by whichever of its names, and however many requests wait.
+/// Through every topic and every name of the tool, with many requests queued.
 #[tokio::test]
 async fn a_tool_that_stops_is_never_behind_other_requests() {
     let by_name = json!({"name": "stop_arm", "call_id": "s"});
@@ -336,7 +337,7 @@ async fn a_stop_that_cannot_be_remembered_says_so() {
 #[tokio::test]
 async fn a_call_whose_toolbox_died_before_it_began_goes_to_the_next_copy() {
     let crashed = || Failure::new("ToolboxCrashed", "toolbox `arm`: signal 9");
-    // Whatever a toolbox says, it has been asked then.
+    // An error from the toolbox itself proves that the toolbox was asked, even if its data claims otherwise.
     let said = || Failure {
         data: Some(json!({"begun": false})),
         ..crashed()
@@ -374,7 +375,7 @@ async fn a_call_whose_toolbox_died_before_it_began_goes_to_the_next_copy() {
     }
 }
 
-/// Unlike a call, a plan has no time of its own to wait in.
+/// Unlike a call, a plan has no timeout in which it could wait.
 #[tokio::test(start_paused = true)]
 async fn a_plan_does_not_wait_for_a_long_reload() {
     let mut counter = Counter::new(Ok(()));

@@ -1,4 +1,4 @@
-//! The messagebus that the service runs itself, where the configuration asks for one.
+//! The embedded messagebus, if the configuration enables it.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio_util::task::TaskTracker;
 use bus::{BindError, EmbeddedBus, ServerConfig, reachable};
 use config::{Config, EmbeddedBus as Mode};
 
-/// How long it may take to part with its clients.
+/// How long the shutdown waits for its clients to disconnect.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// A bus of our own, or none. It ends when it is dropped.
+/// The embedded bus, or none. The bus ends when this is dropped.
 pub(super) struct OwnBus {
     url: Option<String>,
     tracker: TaskTracker,
@@ -20,10 +20,10 @@ pub(super) struct OwnBus {
 }
 
 impl OwnBus {
-    /// Starts one if the configuration asks for it.
+    /// Starts the bus if the configuration enables it.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     pub(super) async fn start(config: &Config) -> Result<Self, BindError> {
         let (tracker, end) = (TaskTracker::new(), CancellationToken::new());
         let mut url = None;
@@ -41,12 +41,12 @@ impl OwnBus {
         })
     }
 
-    /// Where it listens.
+    /// The address for clients; none if no bus runs.
     pub(super) fn url(&self) -> Option<String> {
         self.url.clone()
     }
 
-    /// Ends it. It goes last of all parts of the service: the answers have to get through it.
+    /// Shuts the bus down. It is the last part of the service to end: the answers pass through it.
     pub(super) async fn shut_down(self) {
         self.end.cancel();
         self.tracker.close();

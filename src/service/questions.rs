@@ -1,7 +1,7 @@
-//! Questions that toolboxes ask on the bus, until they are answered or their time is up.
+//! Requests of toolboxes on the bus, from sending to the answer or the timeout.
 //!
-//! There is no correlation id on this bus: an answer is `<topic>.response` in the session that the question named, so each
-//! question names a session of its own. Read [`Questions`].
+//! The bus has no correlation ids: an answer is `<topic>.response` in the session of the request, so each request
+//! uses a session of its own. Read [`Questions`].
 
 use std::collections::HashMap;
 
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 use bus::Message;
 use host::Origin;
 
-/// One question under way.
+/// One pending request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) origin: Origin,
     pub(super) request: u64,
 }
 
-/// The questions under way, by session. The host bounds how many a toolbox may have.
+/// The pending requests, by session. The host bounds their number for each toolbox.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     open: Mutex<HashMap<String, (String, Question)>>,
 }
 
 impl Questions {
-    /// Opens a question; returns the message that asks it, and its session.
+    /// Registers a request; returns the message to send, and its session.
     pub(super) fn ask(&self, question: Question, topic: &str, data: Object) -> (Message, String) {
         let session = format!("ovos-tools-{}", uuid::Uuid::new_v4());
         let mut message = Message::new(topic, data);
@@ -40,7 +40,7 @@ impl Questions {
         (message, session)
     }
 
-    /// The question that a message answers; it is closed by that.
+    /// Returns and removes the request that a message answers.
     pub(super) fn answered(&self, message: &Message) -> Option<Question> {
         let session = message.session_id()?;
         let mut open = self.open.lock();
@@ -51,7 +51,7 @@ impl Questions {
         open.remove(session).map(|(_, question)| question)
     }
 
-    /// Closes a question whose time is up; `None` when it was answered just before.
+    /// Removes a request that timed out; `None` if it was answered just before.
     pub(super) fn give_up(&self, session: &str) -> Option<Question> {
         self.open.lock().remove(session).map(|(_, question)| question)
     }

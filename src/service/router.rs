@@ -1,8 +1,8 @@
-//! What comes in from the bus, sorted by its type alone.
+//! Routes frames from the bus by their type.
 //!
-//! The reader of the bus runs this, so it never waits: stops go to a task of their own, requests to the desk, messages
-//! for toolboxes to the toolboxes. Only of a request that may call a tool which stops something it reads more than the
-//! type. Read [`Router::frame`].
+//! This runs on the task that reads the bus, so it never waits. Stops go to a task of their own, requests to the
+//! desk, messages for toolboxes to the toolboxes. More than the type is read only of a request that may call a tool
+//! with effect `stop`. Read [`Router::frame`].
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,59 +22,59 @@ use crate::api::{self, Api, Request, Topic, Urgent};
 use bus::{BusHandler, Envelope, Message};
 use engine::StopTarget;
 
-/// Stops that may wait to be served. Each takes microseconds to serve; when a flood outruns that, one stop of everything
-/// stands for all that did not fit.
+/// How many stops may be queued. Each takes microseconds to serve; if a flood exceeds that, one stop of everything
+/// replaces all that did not fit.
 const STOPS: usize = 1024;
 
-/// What the router passes on beside requests.
+/// Receives what the router passes on, other than requests.
 pub(super) trait Deliveries: Send + Sync + 'static {
-    /// A message of a topic that a toolbox subscribed to, or an answer that one waits for.
+    /// Delivers a message of a topic that a toolbox subscribed to, or an answer that a toolbox waits for.
     fn deliver(&self, message: &Message);
-    /// `configuration.updated`: the files may have changed.
+    /// Reports `configuration.updated`: the files may have changed.
     fn configuration_updated(&self);
-    /// `configuration.patch`: a change that is in no file.
+    /// Reports `configuration.patch`: a change that is in no file.
     fn configuration_patched(&self, head: &Message, data: &Object);
 }
 
-/// Sorts frames.
+/// Routes frames.
 pub(super) struct Router {
     deliveries: Arc<dyn Deliveries>,
     api: Arc<Api>,
     requests: mpsc::Sender<Arrived>,
-    /// Requests that did not fit into that queue: they are turned away.
+    /// Requests that did not fit into `requests`; they are answered with a `BusyError`.
     crowd: mpsc::Sender<Arrived>,
     stops: mpsc::Sender<Stop>,
     overflow: Arc<Overflow>,
-    /// Everything that owes an answer: requests, and stops whose toolboxes have not confirmed yet.
+    /// Tracks requests that are not answered yet, and stops whose toolboxes have not confirmed yet.
     owed: TaskTracker,
     shutdown: CancellationToken,
     answer_as_phal: bool,
-    /// Topics that toolboxes want to hear.
+    /// Topics that toolboxes subscribed to or await answers on.
     topics: ArcSwap<std::collections::HashSet<String>>,
     turned_away: AtomicU64,
     dropped: AtomicU64,
-    /// Bounds the large messages for toolboxes that are being read.
+    /// Bounds how many large messages for toolboxes are parsed at the same time.
     large: Arc<Semaphore>,
 }
 
-/// A stop request as it came in.
+/// A stop request, unparsed.
 struct Stop {
     what: What,
     text: Utf8Bytes,
     received: Instant,
-    /// When its frame was read, in nanoseconds of CLOCK_MONOTONIC: comparable with what a toolbox writes down when its
-    /// `halt` is entered, also across processes.
+    /// When its frame was read, in nanoseconds of CLOCK_MONOTONIC: comparable across processes with the time a
+    /// toolbox records when its `halt` is entered.
     read_ns: u64,
 }
 
-/// How a stop was asked for.
+/// How a stop was requested.
 enum What {
     Urgent(Urgent),
-    /// By a call of a tool that stops something.
+    /// By a call of a tool with effect `stop`.
     Tool(Topic),
 }
 
-/// Stops that did not fit into the queue.
+/// Signals that stops did not fit into the queue.
 #[derive(Default)]
 struct Overflow {
     happened: AtomicBool,
@@ -82,7 +82,7 @@ struct Overflow {
 }
 
 impl Router {
-    /// The router, and the task that serves stops; it belongs to `tracker`.
+    /// Starts the router. Its tasks for stops and requests belong to `tracker`.
     pub(super) fn start(
         api: Arc<Api>,
         deliveries: Arc<dyn Deliveries>,
@@ -101,7 +101,7 @@ impl Router {
             owed.clone(),
             shutdown.clone(),
         ));
-        // As many may wait as may be under way; past that the service is flooded.
+        // The queue holds as many requests as may be in progress; beyond that the service is flooded.
         let bound = max_calls.saturating_mul(4).max(64);
         let (requests, arrivals) = mpsc::channel(bound);
         let (crowd, turned) = mpsc::channel(bound);
@@ -131,32 +131,33 @@ impl Router {
         })
     }
 
-    /// Which topics toolboxes want to hear from now on.
+    /// Sets the topics to pass on to toolboxes.
     pub(super) fn listen_to(&self, topics: std::collections::HashSet<String>) {
         self.topics.store(Arc::new(topics));
     }
 
-    /// Requests that were answered with a `BusyError` because far too many were under way.
+    /// How many requests were answered with a `BusyError` because the queue of requests was full.
     pub(super) fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
     }
 
-    /// Requests that were dropped because too many waited even for that.
+    /// How many requests were dropped because the queue for those `BusyError` answers was full too.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits until every request that was taken in has been answered.
+    /// Waits until every accepted request has been answered.
     ///
     /// # Cancel safety
     /// Safe.
     pub(super) async fn answered(&self) {
-        // A closed tracker still takes tasks; it only lets the wait end when there are none.
+        // A closed tracker still accepts tasks; closing only lets the wait end when there are none.
         self.owed.close();
         self.owed.wait().await;
     }
 
-    /// False when it was not taken: everything is stopped then, and it will not be answered.
+    /// Queues a stop. False if the queue is full: then everything is stopped, and the stop task does not answer this
+    /// one.
     fn stop(&self, what: What, text: Utf8Bytes) -> bool {
         let stop = Stop {
             what,
@@ -172,7 +173,7 @@ impl Router {
         taken
     }
 
-    /// To the toolboxes that want to hear a topic, if there are any.
+    /// Passes a message on if a toolbox listens to its topic.
     fn pass_on(&self, kind: &str, text: Utf8Bytes) {
         if !self.topics.load().contains(kind) {
             return;
@@ -216,7 +217,8 @@ impl BusHandler for Router {
         };
         if let Some(urgent) = Urgent::of(&kind) {
             self.stop(What::Urgent(urgent), text.clone());
-            // What goes on after its call has ended: its toolbox hears of the user's stop, behind the stop itself.
+            // Toolboxes may subscribe to the user's stop, for work that continues after its call has ended; they
+            // receive it after the stop itself.
             if urgent == Urgent::UserStop {
                 self.pass_on(&kind, text.clone());
             }
@@ -233,7 +235,7 @@ impl BusHandler for Router {
     fn connected(&self) {}
 
     fn disconnected(&self, reason: &str) {
-        // The service's own bus closes with it, which is nothing to worry about.
+        // The embedded bus closes with the service; that is expected.
         if self.shutdown.is_cancelled() {
             tracing::debug!(reason, "the bus is away");
         } else {
@@ -270,14 +272,14 @@ async fn serve_stops(
             }
             stop = queue.recv() => match stop {
                 Some(Stop { what, text, received, read_ns }) => {
-                    // Polled once here, which is all that latch, cancel and halt need; the confirmation and the answer
-                    // are waited for elsewhere, so that the next stop does not wait for this one's toolboxes.
+                    // One poll is enough for latch, cancel and halt. The confirmation and the answer are awaited in
+                    // another task, so that the next stop does not wait for these toolboxes.
                     let api = api.clone();
                     let served = async move {
                         match what {
                             What::Urgent(urgent) => api.urgent(urgent, &text, received).await,
                             What::Tool(topic) => {
-                                // Whatever its arguments are, it is a stop.
+                                // Unusable arguments do not keep a stop from being served.
                                 if let Parsed::Whole { head, data } | Parsed::HeadOnly { head, data, .. } =
                                     parse(&text)
                                 {
@@ -286,7 +288,7 @@ async fn serve_stops(
                             }
                         }
                     };
-                    // The next stop is served whatever this one ran into.
+                    // A panic here does not keep the next stop from being served.
                     let mut served = Box::pin(AssertUnwindSafe(served).catch_unwind().map(|served| {
                         if served.is_err() {
                             tracing::error!("bug in the service: a stop was not answered");
@@ -306,6 +308,6 @@ async fn serve_stops(
 
 fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    // Counted from the start of the machine: neither is negative nor are they near the end of the range.
+    // CLOCK_MONOTONIC counts from the start of the machine: neither part is negative or near the end of its range.
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }

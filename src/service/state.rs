@@ -1,8 +1,8 @@
-//! What outlives the service: which toolboxes are in emergency stop, and which move at the moment.
+//! The state that outlives the service: which toolboxes are in emergency stop, and which move at the moment.
 //!
-//! Two small JSON files, of which one that cannot be read is never taken for an empty one: a stop of everything stands for
-//! it, and it is kept until that stop is lifted. Everything here waits for the disk; [`super::state_writer`] has a thread
-//! for that. Read [`StateFolder::read`].
+//! There are two small JSON files. One that cannot be read is never treated as empty: it causes a stop of everything,
+//! and a copy of it is kept until that stop is lifted. Everything here blocks on the disk; [`super::state_writer`]
+//! runs it on its own thread. Read [`StateFolder::read`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -16,21 +16,22 @@ use serde::{Deserialize, Serialize};
 use super::state_writer::Store;
 use engine::StopRecord;
 
-/// Which toolboxes are in emergency stop. Replaced by write and rename, and on the disk before that is answered.
+/// Which toolboxes are in emergency stop. Replaced by write and rename, and synced to the disk before success is
+/// reported.
 const LATCHES: &str = "latches.json";
 
-/// Which toolboxes move. Written in place before something starts to move and after it came to rest, and not forced to the
-/// disk: it is for a service that is killed.
+/// Which toolboxes move. Written in place before motion starts and after it has come to rest. Not synced to the disk:
+/// it covers a killed service, not a power cut.
 const MOVING: &str = "moving.json";
 
-/// The name that stands for every toolbox in the file of the latches.
+/// The key that stands for every toolbox in the file of the latches.
 const EVERYTHING: &str = "all";
 
 /// The state folder.
 #[derive(Debug)]
 pub(super) struct StateFolder {
     folder: PathBuf,
-    /// Files that could not be read and are in their place still.
+    /// Files that could not be read and have not been replaced yet.
     unreadable: Vec<&'static str>,
     moving: Option<Open>,
 }
@@ -38,7 +39,7 @@ pub(super) struct StateFolder {
 #[derive(Debug)]
 struct Open {
     file: File,
-    /// The longest line so far: shorter ones are filled up to it, so that one write replaces all of it.
+    /// The longest content so far, in bytes: shorter content is padded to it, so that one write replaces all of it.
     longest: usize,
 }
 
@@ -49,8 +50,9 @@ struct Record {
 }
 
 impl StateFolder {
-    /// The folder, and the stops that hold something from the start: those that held when the service last ended, one for
-    /// each toolbox that moved then, and one of everything where it is not known what these were. Changes no file.
+    /// Returns the folder and the stops that are in force from the start: those in force when the last service ended,
+    /// one for each toolbox that moved then, and one of everything if a file or the folder cannot be read. Changes no
+    /// file.
     pub(super) fn read(folder: &Path) -> (Self, HashMap<String, StopRecord>) {
         let mut this = Self {
             folder: folder.to_owned(),
@@ -80,7 +82,8 @@ impl StateFolder {
         (this, latched)
     }
 
-    /// What a file says; nothing, where there is none, or where it cannot be read, of which `trouble` then tells.
+    /// Returns the content of a file, or the default if there is no file or it cannot be read. An unreadable file is
+    /// added to `trouble`.
     fn read_file<T: DeserializeOwned + Default>(
         &mut self,
         name: &'static str,
@@ -102,7 +105,7 @@ impl StateFolder {
             })
     }
 
-    /// Gives a file that could not be read another name beside its own, so that replacing it does not lose it.
+    /// Keeps a second name or a copy of a file that could not be read, so that replacing the file does not lose it.
     fn set_aside(&self, name: &str) -> io::Result<()> {
         if !self.unreadable.contains(&name) {
             return Ok(());
@@ -119,7 +122,7 @@ impl StateFolder {
         self.folder.join(format!("{name}.broken"))
     }
 
-    /// Replaces a file; it is on the disk when this returns.
+    /// Replaces a file; it is synced to the disk when this returns.
     fn replace(&mut self, name: &'static str, text: &str) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         self.set_aside(name)?;
@@ -129,7 +132,7 @@ impl StateFolder {
         file.sync_all()?;
         fs::rename(&fresh, self.folder.join(name))?;
         self.unreadable.retain(|unreadable| *unreadable != name);
-        // The new name is on the disk only when its folder is.
+        // The rename is durable only after the folder is synced.
         File::open(&self.folder)?.sync_all()
     }
 }
@@ -170,7 +173,7 @@ impl Store for StateFolder {
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    // Anything else could keep the service from starting.
+    // Reading anything else, such as a pipe, could block the start of the service.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
@@ -178,7 +181,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_str(text.trim())?)
 }
 
-/// Whether a file that is not there is known not to be there. A folder that is missing is made.
+/// Whether the folder can be listed, so that a missing file is known to be absent. Creates a missing folder.
 fn is_readable(folder: &Path) -> bool {
     fs::create_dir_all(folder)
         .and_then(|()| fs::read_dir(folder))
@@ -251,7 +254,7 @@ mod tests {
             let path = dir.path().join(name);
             break_it(&path);
             let broken = fs::read(&path).ok();
-            // As long as nothing was written, every start finds it again.
+            // Until something is written, every start finds the broken file again.
             let _ = StateFolder::read(dir.path());
             let (mut folder, latched) = StateFolder::read(dir.path());
             let all = latched
@@ -259,7 +262,7 @@ mod tests {
                 .unwrap_or_else(|| panic!("{name}: {latched:?}"));
             assert!(all.reason.contains(name), "{}", all.reason);
             assert_eq!(fs::read(&path).ok(), broken, "it was only read");
-            // Written once, the stop itself is what the next start finds.
+            // After the first write the next start finds the stop itself.
             let latched: BTreeMap<_, _> = latched.into_iter().collect();
             folder.latches(&latched).unwrap();
             folder.moving(&[]).unwrap();

@@ -1,7 +1,7 @@
-//! The thread that writes what outlives the service, so that no other thread waits for a disk.
+//! The thread that writes the state files, so that no other thread waits for a disk.
 //!
-//! It is handed the newest state and tells what it has written; what was overtaken meanwhile is left out. A disk that does
-//! not answer costs this thread alone. Read [`StateWriter`] and [`Work`].
+//! It is given the newest state and reports what it has written; states that were replaced meanwhile are skipped. A
+//! disk that does not respond blocks only this thread. Read [`StateWriter`] and [`Work`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,33 +16,33 @@ use tokio::time::timeout;
 
 use engine::{Engine, MotionWatch, StopRecord};
 
-/// How long an answer to a stop waits to hear that the stop is remembered: as long as for the toolboxes' own word.
+/// How long an answer to a stop waits until the stop is written: as long as for the confirmations of the toolboxes.
 pub(super) const ANSWER: Duration = Duration::from_millis(200);
 
-/// Where the state is kept. Every method may take as long as a disk does.
+/// Stores the state. Every method may block for as long as a disk does.
 pub(super) trait Store: Send + 'static {
-    /// Keeps the stops that hold something, by toolbox id; when it returns, a power cut does not undo it.
+    /// Stores the latching stops by toolbox id; when it returns, they survive a power cut.
     fn latches(&mut self, latched: &BTreeMap<String, StopRecord>) -> io::Result<()>;
-    /// Keeps which toolboxes move; when it returns, the end of this process does not undo it.
+    /// Stores the ids of the toolboxes that move; when it returns, they survive the end of this process.
     fn moving(&mut self, moving: &[String]) -> io::Result<()>;
 }
 
-/// Hands the newest state to the thread. Nothing here waits for a disk longer than it says.
+/// Hands the newest state to the thread. No method waits for a disk longer than it documents.
 pub(super) struct StateWriter {
     wanted: Arc<Mutex<Wanted>>,
-    /// One place: a thread that was woken and has not looked yet sees whatever came since.
+    /// Capacity 1: a thread that is woken but has not read the state yet sees all later changes.
     bell: mpsc::Sender<()>,
     written: watch::Receiver<Written>,
 }
 
-/// What the thread needs to begin. Nothing is written before that.
+/// The thread's side, before it is started. Nothing is written before that.
 pub(super) struct Work {
     wanted: Arc<Mutex<Wanted>>,
     bell: mpsc::Receiver<()>,
     written: watch::Sender<Written>,
 }
 
-/// The newest state; each part is counted, from 1.
+/// The newest state; the versions of each part are numbered from 1.
 #[derive(Clone, Default)]
 struct Wanted {
     latches_number: u64,
@@ -57,7 +57,7 @@ struct Written {
     moving: Outcome,
 }
 
-/// What became of the last try to write a part.
+/// The outcome of the last attempt to write a part.
 #[derive(Clone)]
 struct Outcome {
     number: u64,
@@ -97,17 +97,17 @@ impl StateWriter {
         (Arc::new(writer), work)
     }
 
-    /// Has the latches kept as they are now. It is on its way when this returns; the future brings word of it within
+    /// Hands the present latches to the thread before it returns; the future resolves when they are written, or after
     /// `limit`.
     ///
     /// # Errors
-    /// Why a restart of the service would not know of them.
+    /// The latches are not written, so a restarted service would not know them: the cause.
     pub(super) fn keep(
         &self,
         engine: &Engine,
         limit: Duration,
     ) -> impl Future<Output = Result<(), String>> + Send + use<> {
-        // The number first: latches that are newer than it are only written once more.
+        // The number is read before the latches: if they change in between, they are only written once more.
         let number = *engine.watch_latches().borrow() + 1;
         let latched = engine.latched();
         {
@@ -127,7 +127,7 @@ impl StateWriter {
         }
     }
 
-    /// Waits until everything is written that was handed over, for `limit`.
+    /// Waits up to `limit` until everything handed over is written.
     pub(super) async fn flush(&self, limit: Duration) -> Result<(), String> {
         let (latches, moving) = {
             let wanted = lock(&self.wanted);
@@ -157,7 +157,7 @@ impl StateWriter {
     }
 
     fn ring(&self) {
-        // Full: it was woken already. Closed: what waits is told.
+        // Full: the thread is woken already. Closed: the waiting futures return an error.
         _ = self.bell.try_send(());
     }
 }
@@ -179,10 +179,11 @@ impl MotionWatch for StateWriter {
 }
 
 impl Work {
-    /// Starts the thread. It ends with the last [`StateWriter`]; one that waits for its disk keeps nothing else from ending.
+    /// Starts the thread. It ends with the last [`StateWriter`]; while it waits for its disk it delays nothing else
+    /// from ending.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The thread cannot be started.
     pub(super) fn start(self, store: impl Store) -> io::Result<()> {
         let thread = thread::Builder::new().name("state".to_owned());
         thread.spawn(move || self.run(store)).map(drop)
@@ -198,7 +199,9 @@ impl Work {
                 self.written.send_replace(written.clone());
             }
             if written.moving.is_due(now.moving_number) {
-                // What moved when the last service ended is latched by now: one of the two files names it at any time.
+                // The toolboxes that moved when the last service ended are latched by now. The record of what moves
+                // is overwritten only after the latches are written, so at any time one of the two files names those
+                // toolboxes.
                 let wrote = written.latches.said.clone().map_err(io::Error::other);
                 let wrote = wrote.and_then(|()| store.moving(&now.moving));
                 written.moving = outcome(now.moving_number, wrote, "which toolboxes move");
@@ -230,7 +233,7 @@ mod tests {
     use super::*;
     use engine::StopTarget;
 
-    /// Writes down what it is handed, and does so only when it is let.
+    /// Records what it is given, each time only after the test allows it.
     struct Gate {
         may: std_mpsc::Receiver<io::Result<()>>,
         kept: Arc<Mutex<Vec<String>>>,
@@ -306,7 +309,7 @@ mod tests {
         let_it.send(full()).unwrap();
         let said = writer.keep(&engine(), Duration::from_secs(10)).await;
         assert_eq!(said, Err("the disk is full".to_owned()));
-        // Tried again, in vain.
+        // The second attempt fails too.
         let_it.send(full()).unwrap();
         writer.changed(&["arm"]);
         assert_eq!(writer.recorded().await, Err("the disk is full".to_owned()));

@@ -1,7 +1,7 @@
-//! Between the plugin side and everything else.
+//! Connects the plugin manager with the rest of the service.
 //!
-//! Puts what the plugin manager loads into the engine and the registry, drains what it replaces, and carries events,
-//! messages and questions of toolboxes to and from the bus. Read [`Bridge`].
+//! Publishes what the plugin manager loads to the engine and the registry, drains what it replaces, and passes
+//! events, messages and requests of toolboxes between them and the bus. Read [`Bridge`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, OnceLock, Weak};
@@ -30,7 +30,7 @@ use engine::{Engine, Limits, StepTool, StepTools};
 use host::{self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State};
 use schema::CompiledTool;
 
-/// What the bridge is made of.
+/// The parts that the bridge connects.
 pub(super) struct Parts {
     pub(super) configuration: Arc<Configuration>,
     pub(super) engine: Arc<Engine>,
@@ -45,20 +45,20 @@ pub(super) struct Parts {
 pub(super) struct Bridge {
     parts: Parts,
     begun: Instant,
-    /// Weakly: the router leads back here through the API.
+    /// Weak, because the router refers back to the bridge through the API.
     router: OnceLock<Weak<Router>>,
     manager: OnceLock<Manager>,
     questions: Questions,
-    /// What each toolbox last said of its backend, and which copy of it did.
+    /// The last `backend` event of each toolbox, and the generation that sent it.
     backends: Mutex<BTreeMap<String, (u64, Value)>>,
     readings: Mutex<Readings>,
 }
 
-/// Which configuration is in force for which toolbox: a copy that a reload could not replace keeps the one it had.
+/// The numbered configurations that toolboxes were loaded with: a copy that a reload could not replace keeps its own.
 struct Readings {
     number: u64,
     newest: Arc<Config>,
-    /// Older ones that live toolboxes still have.
+    /// Older configurations that live toolboxes still use.
     older: BTreeMap<u64, Arc<Config>>,
 }
 
@@ -71,7 +71,7 @@ impl Readings {
         }
     }
 
-    /// Returns its number.
+    /// Adds the newest configuration and returns its number.
     fn add(&mut self, config: Arc<Config>) -> u64 {
         let before = std::mem::replace(&mut self.newest, config);
         self.older.insert(self.number, before);
@@ -83,7 +83,7 @@ impl Readings {
         self.older.get(&number).unwrap_or(&self.newest).clone()
     }
 
-    /// Forgets what came before a reading and is not used any more.
+    /// Removes the configurations older than `number` that are not in `used`.
     fn forget_before(&mut self, number: u64, used: &HashSet<u64>) {
         self.older
             .retain(|older, _| *older >= number || used.contains(older));
@@ -106,7 +106,8 @@ impl Bridge {
             backends: Mutex::default(),
             readings: Mutex::new(Readings::new(config.clone())),
         });
-        // The manager lives in the bridge, so what it is given points back weakly: otherwise neither would ever be freed.
+        // The bridge owns the manager, so the manager gets weak references to the bridge: a cycle would never be
+        // freed.
         let weak = Arc::downgrade(&bridge);
         let publish = {
             let weak = weak.clone();
@@ -132,7 +133,7 @@ impl Bridge {
         }
     }
 
-    /// Brings what is loaded in line with what is in the plugin folders.
+    /// Loads, replaces and removes toolboxes according to the plugin folders.
     pub(super) async fn load(&self) -> ReloadOutcome {
         let Some(manager) = self.manager.get() else {
             return ReloadOutcome::default();
@@ -160,7 +161,7 @@ impl Bridge {
         }
     }
 
-    /// Puts a snapshot of the plugin side into the engine and the registry, in this order: a tool that can be found can be
+    /// Publishes a snapshot of the plugin side to the engine, then to the registry: a tool that can be found can be
     /// called.
     fn publish(&self, live: &Live) {
         let before = self.parts.registry.snapshot();
@@ -170,7 +171,7 @@ impl Bridge {
         let mut entries = Vec::with_capacity(live.toolboxes.len());
         for toolbox in &live.toolboxes {
             let config = self.readings.lock().get(toolbox.reading);
-            // It was loaded with this very section.
+            // The toolbox was loaded with this section, so the section is valid.
             let Ok(section) = config.toolbox(&toolbox.id) else {
                 tracing::error!(
                     toolbox = &*toolbox.id,
@@ -220,7 +221,7 @@ impl Bridge {
     }
 }
 
-/// The bridge, as the plugin side sees it.
+/// The interface of the bridge for the plugin side.
 struct Outside(Weak<Bridge>, tokio::runtime::Handle);
 
 impl Drain for Outside {
@@ -297,7 +298,7 @@ impl HostServices for Outside {
 }
 
 impl Bridge {
-    /// The toolbox has stopped by itself (a button, a fall): the service's latch follows.
+    /// Latches a toolbox that has stopped by itself (a button, a fall).
     fn latched(self: &Arc<Self>, origin: &Origin, event: &Event, runtime: &tokio::runtime::Handle) {
         let reason = event.data.as_ref().and_then(|data| data.get("reason")?.as_str());
         let reason = format!("the toolbox itself: {}", reason.unwrap_or("no reason given"));
@@ -307,7 +308,7 @@ impl Bridge {
             // No client asked for this stop, so a failure to remember it goes to the log only.
             _ = futures_util::join!(stopped, bridge.latches_changed());
         };
-        // This runs on a thread of the toolbox.
+        // This runs on a thread of the toolbox, outside the runtime.
         self.parts.tracker.spawn_on(remembered, runtime);
     }
 }
@@ -473,7 +474,7 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
     })
 }
 
-/// The tools of a toolbox; those that did not change since the last snapshot are taken over.
+/// Builds the registry entry of a toolbox; tools that did not change since the last snapshot are reused.
 fn entry(
     toolbox: &LiveToolbox,
     before: Option<&ToolboxEntry>,
@@ -515,7 +516,7 @@ fn entry(
     }
 }
 
-/// Its tools, those that the bus does not see included: a plan may name them as steps.
+/// Returns all tools of a toolbox, hidden ones included: a plan may name them as steps.
 fn step_tools(toolbox: &LiveToolbox, section: &config::ToolboxConfig) -> StepTools {
     let key = |key| format!("PHAL.{}.{}.{key}", config::OURS, toolbox.id);
     let rule = |tool: &Arc<CompiledTool>| {
@@ -527,7 +528,7 @@ fn step_tools(toolbox: &LiveToolbox, section: &config::ToolboxConfig) -> StepToo
     toolbox.tools.tools.iter().map(rule).collect()
 }
 
-/// What toolboxes want to hear: their subscriptions, and the answers to what they ask.
+/// Returns the topics for toolboxes: their subscriptions, and the answers to their requests.
 fn topics(live: &Live) -> HashSet<String> {
     let of_toolbox = |toolbox: &Arc<LiveToolbox>| {
         let answers = toolbox
