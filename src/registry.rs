@@ -1,6 +1,7 @@
-//! The tools that can be called now: an immutable snapshot, swapped whole and never changed in place.
+//! The tools that can be called now: an immutable snapshot, replaced as a whole and never changed in place.
 //!
-//! A request works on the snapshot it found, so a reload in the middle cannot show it half a toolbox. The registry knows neither the bus nor plugins. Read [`Snapshot`].
+//! A request uses one snapshot throughout, so a concurrent reload cannot show it half a toolbox. The registry knows
+//! neither the bus nor plugins. Read [`Snapshot`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,23 +15,23 @@ use tokio::sync::watch;
 use crate::export::portable_name;
 use schema::CompiledTool;
 
-/// Between a toolbox id and a tool's name, where the name alone would be ambiguous.
+/// Separates the toolbox id from the tool's name in an alias.
 pub const ALIAS_SEPARATOR: &str = "__";
 
 /// One tool that can be called.
 #[derive(Debug)]
 pub struct Tool {
-    /// The toolbox that owns it.
+    /// The id of the toolbox that owns it.
     pub toolbox_id: String,
     /// The generation of that toolbox.
     pub generation: u64,
-    /// What the toolbox says of it, and its schemas.
+    /// Its definition, with compiled schemas.
     pub compiled: Arc<CompiledTool>,
-    /// The five published fields as JSON, written once: `list` is asked far more often than toolboxes change.
+    /// The five published fields, serialized once: `list` is requested far more often than toolboxes change.
     pub entry: Box<RawValue>,
 }
 
-/// The five fields by which the published contract describes a tool.
+/// The five fields of a tool in the published contract.
 #[derive(Serialize)]
 struct Entry<'a> {
     name: &'a str,
@@ -41,10 +42,10 @@ struct Entry<'a> {
 }
 
 impl Tool {
-    /// A tool of this generation of a toolbox.
+    /// Creates a tool of one generation of a toolbox.
     ///
     /// # Errors
-    /// Its definition cannot be written as JSON, which it was read from.
+    /// The definition cannot be serialized; it was parsed from JSON, so this is not expected.
     pub fn new(
         toolbox_id: &str,
         generation: u64,
@@ -67,19 +68,19 @@ impl Tool {
         })
     }
 
-    /// The name it is called by.
+    /// The tool's name, which several toolboxes may share.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.compiled.definition.name
     }
 
-    /// What it does to the world.
+    /// The tool's effect.
     #[must_use]
     pub fn effect(&self) -> Effect {
         self.compiled.definition.effect
     }
 
-    /// Its name with its toolbox in front, which is never ambiguous.
+    /// Returns `<toolbox_id>__<name>`, which identifies the tool also if several toolboxes share its name.
     #[must_use]
     pub fn alias(&self) -> String {
         format!("{}{ALIAS_SEPARATOR}{}", self.toolbox_id, self.name())
@@ -89,51 +90,52 @@ impl Tool {
 /// Whether a toolbox's tools can be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolboxState {
-    /// They can.
+    /// They can be called.
     Ready,
-    /// Its replacement is being loaded, and the old copy had to close first. Calls wait for it.
+    /// Its replacement is being loaded after the old copy had to close. Calls wait for it.
     Reloading,
-    /// It could not be loaded, or died for good.
+    /// It could not be loaded, or is no longer restarted; with the reason.
     Failed(String),
 }
 
-/// A toolbox, as requests see it.
+/// A toolbox in a snapshot.
 #[derive(Clone, Debug)]
 pub struct ToolboxEntry {
     /// Its id.
     pub toolbox_id: String,
-    /// The generation that serves.
+    /// The generation that serves calls.
     pub generation: u64,
-    /// Whether it serves.
+    /// Whether its tools can be called.
     pub state: ToolboxState,
     /// Its tools, in the order in which it lists them.
     pub tools: Vec<Arc<Tool>>,
 }
 
-/// Everything that can be called, at one moment.
+/// All toolboxes and tools at one moment.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     toolboxes: BTreeMap<String, ToolboxEntry>,
     by_name: HashMap<String, Vec<Arc<Tool>>>,
-    /// By the name that `export` falls back to where neither name nor alias is acceptable to every vendor.
+    /// Tools by portable name, which `export` uses if neither name nor alias is acceptable to every vendor.
     by_portable_name: HashMap<String, Arc<Tool>>,
-    /// Whatever a tool of effect `stop` can be called by, but its alias, which its name is part of.
+    /// The names and portable names of all tools with effect `stop`. Aliases are left out because they contain the
+    /// name.
     stops: Vec<String>,
 }
 
-/// What a name means in a snapshot.
+/// The result of looking up a name in a snapshot.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// One tool.
     One(Arc<Tool>),
-    /// Several toolboxes own a tool of that name.
+    /// Several toolboxes own a tool of this name.
     Several(Vec<Arc<Tool>>),
-    /// None does.
+    /// There is no such tool.
     None,
 }
 
 impl Snapshot {
-    /// A snapshot of these toolboxes.
+    /// Creates a snapshot of these toolboxes.
     #[must_use]
     pub fn new(toolboxes: impl IntoIterator<Item = ToolboxEntry>) -> Self {
         let toolboxes: BTreeMap<String, ToolboxEntry> = toolboxes
@@ -162,32 +164,32 @@ impl Snapshot {
         }
     }
 
-    /// Whether this JSON text may name a tool of effect `stop`. False means that it does not.
+    /// Whether this JSON text may name a tool of effect `stop`. False is certain, true is not.
     #[must_use]
     pub fn may_stop(&self, json: &str) -> bool {
-        // A letter can also be written as `\u00..`.
+        // A name can also be written with `\u00..` escapes.
         !self.stops.is_empty()
             && (self.stops.iter().any(|name| json.contains(name.as_str())) || json.contains("\\u00"))
     }
 
-    /// The toolboxes, by id.
+    /// All toolboxes, sorted by id.
     pub fn toolboxes(&self) -> impl Iterator<Item = &ToolboxEntry> {
         self.toolboxes.values()
     }
 
-    /// One toolbox.
+    /// Returns the toolbox with this id.
     #[must_use]
     pub fn toolbox(&self, toolbox_id: &str) -> Option<&ToolboxEntry> {
         self.toolboxes.get(toolbox_id)
     }
 
-    /// Every tool, by toolbox; a name that two toolboxes own occurs twice.
+    /// All tools, grouped by toolbox; a name that two toolboxes share occurs twice.
     pub fn tools(&self) -> impl Iterator<Item = &Arc<Tool>> {
         self.toolboxes.values().flat_map(|entry| &entry.tools)
     }
 
-    /// What `name` means: a tool's name, its alias `<toolbox_id>__<name>`, or whatever else `export` called it. With a
-    /// toolbox, only its tools count.
+    /// Looks up a tool by its name, its alias `<toolbox_id>__<name>`, or its portable name. If `toolbox_id` is given,
+    /// only the tools of that toolbox count.
     #[must_use]
     pub fn find(&self, name: &str, toolbox_id: Option<&str>) -> Found {
         let named = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
@@ -206,7 +208,7 @@ impl Snapshot {
     }
 
     fn find_alias(&self, alias: &str) -> Option<Arc<Tool>> {
-        // Both halves may contain the separator themselves, so every place where it stands is tried.
+        // Both parts may contain the separator themselves, so every occurrence is tried.
         alias.match_indices(ALIAS_SEPARATOR).find_map(|(at, separator)| {
             let (toolbox_id, name) = (&alias[..at], &alias[at + separator.len()..]);
             let tools = &self.toolboxes.get(toolbox_id)?.tools;
@@ -232,19 +234,19 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The snapshot in force.
+    /// Returns the snapshot in force.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// Puts a snapshot in force.
+    /// Replaces the snapshot in force and notifies watchers.
     pub fn swap(&self, snapshot: Snapshot) {
         self.current.store(Arc::new(snapshot));
         self.changed.send_modify(|n| *n += 1);
     }
 
-    /// Changes with every swap.
+    /// Returns a counter that increases with every swap.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
