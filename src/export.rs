@@ -1,9 +1,9 @@
-//! The tool list in the formats that models are given tools in.
+//! Exports the tool list in the formats of model vendors.
 //!
-//! Owns the shapes of the vendors' tool definitions and the names tools are exported under. Pure; knows no
-//! registry: the caller says which tools (and leaves out what a model must not call, tools of effect `resume`).
-//! Checked against the vendors' own published types by `tests/export_vendor_types.rs`. Read [`export`] first,
-//! then `name` for what a tool is called.
+//! Owns the formats of the vendors' tool definitions and the names tools are exported under. Pure, and independent of
+//! the registry: the caller selects the tools (and leaves out those a model must not call, tools of effect `resume`).
+//! `tests/export_vendor_types.rs` checks the result against the vendors' own published types. Read [`export`] first,
+//! then `name` for the names.
 
 mod anthropic;
 mod hume;
@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 pub use name::{MAX_NAME, exported_names, is_portable, portable_name};
 use parameters::untitled;
 
-/// A format that tools can be exported in.
+/// An export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// `openai`: `tools` of OpenAI's chat completions, which many local servers speak too.
+    /// `openai`: `tools` of OpenAI's chat completions, which many local servers support too.
     OpenaiChat,
     /// `openai_responses`: `tools` of OpenAI's responses.
     OpenaiResponses,
@@ -82,18 +82,18 @@ impl FromStr for Format {
     }
 }
 
-/// A format name that is none; the text lists those that are.
+/// An unknown format name; the message lists the known ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown export format '{given}', expected one of {}", Format::ALL.map(Format::name).join(", "))]
 pub struct UnknownFormat {
-    /// What was asked for, cut to 60 characters.
+    /// The requested name, cut to 60 characters.
     pub given: String,
 }
 
-/// What an export needs to know of a tool.
+/// The properties of a tool that an export uses.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportTool<'a> {
-    /// The name the model gets and calls back with, from [`exported_names`].
+    /// The name given to the model, from [`exported_names`]; the model calls the tool by it.
     pub exported_name: &'a str,
     /// The toolbox that owns the tool.
     pub toolbox_id: &'a str,
@@ -105,14 +105,14 @@ pub struct ExportTool<'a> {
     pub argument_schema: &'a Value,
     /// JSON Schema of the output.
     pub output_schema: &'a Value,
-    /// The tool changes nothing (effect `read`).
+    /// Whether the tool changes nothing (effect `read`).
     pub read_only: bool,
-    /// What the tool does cannot simply be taken back (effect `motion`, `safe` and `stop`, and `write` unless the
-    /// toolbox says otherwise).
+    /// Whether the effect of the tool cannot simply be undone (effect `motion`, `safe` and `stop`, and `write` unless
+    /// the toolbox declares otherwise).
     pub destructive: bool,
 }
 
-/// The tools as an array of definitions in a format, in the given order.
+/// Returns the tools as an array of definitions in a format, in the given order.
 #[must_use]
 pub fn export(format: Format, tools: &[ExportTool<'_>]) -> Value {
     let definition: fn(&ExportTool<'_>) -> Value = match format {

@@ -1,4 +1,4 @@
-//! Anthropic's custom tools.
+//! Anthropic's format of custom tools.
 
 use serde_json::{Value, json};
 

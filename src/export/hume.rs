@@ -1,11 +1,11 @@
-//! Hume EVI's function tools, as `session_settings` and the tools API take them.
+//! Hume EVI's format of function tools, for `session_settings` and the tools API.
 
 use serde_json::{Value, json};
 
 use super::ExportTool;
 use super::parameters::parameters;
 
-/// `fallback_content` is left out: what to say when a tool fails is decided where the voice is configured.
+/// Omits `fallback_content`: what to say when a tool fails is configured with the voice.
 pub(super) fn tool(tool: &ExportTool<'_>) -> Value {
     json!({
         "type": "function",

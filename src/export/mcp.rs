@@ -1,4 +1,4 @@
-//! MCP tools, as in the answer to `tools/list`.
+//! The format of MCP tools, as in the answer to `tools/list`.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ pub(super) fn tool(tool: &ExportTool<'_>) -> Value {
     }
     definition["description"] = json!(tool.description);
     definition["inputSchema"] = parameters(tool.argument_schema);
-    // Structured content is an object in every revision up to 2025-11-25: other outputs go without a schema.
+    // Structured content is an object in every revision up to 2025-11-25, so other outputs are exported without a
+    // schema.
     if tool.output_schema.get("type").and_then(Value::as_str) == Some("object") {
         definition["outputSchema"] = untitled(tool.output_schema);
     }

@@ -1,32 +1,32 @@
-//! What an exported tool is called, and how a call under that name finds back.
+//! The names of exported tools, and how a call by such a name is resolved.
 //!
-//! Vendors accept `[a-zA-Z0-9_-]{1,64}`; one rule for all formats, so that a tool has one name. In order:
+//! Vendors accept `[a-zA-Z0-9_-]{1,64}`; one rule serves all formats, so that a tool has one name. In order:
 //!
 //! 1. the tool's own name, when only one toolbox owns it;
 //! 2. the alias `<toolbox_id>__<name>`, when several do;
 //! 3. where that is too long, has other characters or meets another tool's name, the portable name: the alias
 //!    with `_` for every other character, cut, and 8 hexadecimal digits that belong to this tool alone.
 //!
-//! All three are functions of the toolbox id and the name, so a service that indexes every tool by its name, its
-//! alias and its [`portable_name`] understands an exported name also after other toolboxes came and went.
+//! All three depend only on the toolbox id and the name. A service that indexes every tool by its name, its alias and
+//! its [`portable_name`] therefore resolves an exported name even after other toolboxes were added or removed.
 
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-/// Longest name all vendors accept, in characters.
+/// Longest name that all vendors accept, in characters.
 pub const MAX_NAME: usize = 64;
 
-/// Whether every vendor accepts the name as it is.
+/// Whether every vendor accepts the name unchanged.
 #[must_use]
 pub fn is_portable(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_portable_byte)
 }
 
-/// The names of all live tools, in the order given: pairs of toolbox id and name.
+/// Returns the exported names of all live tools, in the order given: pairs of toolbox id and name.
 ///
-/// Give all tools, also those that are not exported: what is ambiguous for `invoke` must be so here. The result
-/// holds no name twice unless a pair was given twice.
+/// Pass all tools, including those that are not exported: a name that is ambiguous for `invoke` must be so here. The
+/// result has no duplicates unless a pair was given twice.
 #[must_use]
 pub fn exported_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let tools: Vec<(&str, &str)> = tools.into_iter().collect();
@@ -52,8 +52,8 @@ pub fn exported_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -
         .iter()
         .zip(&wanted)
         .map(|(&(toolbox_id, name), wanted)| {
-            // An alias that is also some tool's plain name would be taken for that tool by `invoke`, whatever the
-            // toolbox of that tool is called in an export.
+            // `invoke` would resolve an alias that is also a tool's plain name to that tool, even if an export lists
+            // that tool under another name.
             let shadowed = wanted != name && owners.contains_key(wanted.as_str());
             if is_portable(wanted) && takers[wanted.as_str()] == 1 && !shadowed {
                 wanted.clone()
@@ -64,12 +64,12 @@ pub fn exported_names<'a>(tools: impl IntoIterator<Item = (&'a str, &'a str)>) -
         .collect()
 }
 
-/// The name of last resort, which every vendor accepts and no other tool has.
+/// Returns the fallback name, which every vendor accepts and no other tool has.
 #[must_use]
 pub fn portable_name(toolbox_id: &str, name: &str) -> String {
     let mut digest = Sha256::new();
     digest.update(toolbox_id.as_bytes());
-    // No toolbox id holds a zero byte: (`a`, `b__c`) and (`a__b`, `c`) differ.
+    // A toolbox id has no zero byte, so (`a`, `b__c`) and (`a__b`, `c`) differ.
     digest.update([0]);
     digest.update(name.as_bytes());
     let digest = digest.finalize();
@@ -114,7 +114,7 @@ mod tests {
         check(&[("math", "add"), ("arm", "wave")], &["add", "wave"]);
         check(&[("math", "add"), ("sums", "add")], &["math__add", "sums__add"]);
         check(&[("math", "add.two")], &["math__add_two_85cb2e8f"]);
-        // One alias for two tools, and an alias that is another tool's name.
+        // Two tools with the same alias, and an alias that equals another tool's name.
         check(
             &[("a", "b__c"), ("a__b", "c"), ("x", "b__c"), ("x", "c")],
             &["a__b__c_01b8a75b", "a__b__c_a92700ce", "x__b__c", "x__c"],

@@ -1,4 +1,4 @@
-//! OpenAI's function tools: nested in chat completions, flat in responses.
+//! OpenAI's format of function tools: nested in chat completions, flat in responses.
 
 use serde_json::{Value, json};
 

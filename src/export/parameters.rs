@@ -1,12 +1,12 @@
-//! A tool's argument schema in the shape that all vendors accept.
+//! Converts a tool's argument schema to the form that all vendors accept.
 
 use serde_json::{Map, Value, json};
 
-/// The schema with `type: object` and `properties` at its root, which vendors insist on.
+/// Returns the schema with `type: object` and `properties` at its root, which vendors require.
 ///
-/// A root that is only a reference is replaced by what it refers to. The dialect (`$schema`) is left out, and so are
-/// titles, which repeat a name and cost a model's attention. All else is as the toolbox wrote it: vendors that refuse a
-/// keyword say which.
+/// A root that is only a reference is replaced by its target. The dialect (`$schema`) is removed, and so are titles,
+/// which only repeat a name and distract a model. Everything else is kept as the toolbox wrote it: vendors that
+/// refuse a keyword name it.
 pub(super) fn parameters(schema: &Value) -> Value {
     let empty = Map::new();
     let source = schema.as_object().unwrap_or(&empty);
@@ -32,15 +32,15 @@ pub(super) fn parameters(schema: &Value) -> Value {
     root
 }
 
-/// A schema without titles.
+/// Returns the schema without titles.
 pub(super) fn untitled(schema: &Value) -> Value {
     let mut schema = schema.clone();
     drop_titles(&mut schema);
     schema
 }
 
-/// Drops the keyword `title` from a schema and the schemas in it. A property of that name stays, and so does what is data:
-/// a default, an example, a constant.
+/// Removes the keyword `title` from a schema and its subschemas. A property of that name is kept, and so is data: a
+/// default, an example, a constant.
 fn drop_titles(schema: &mut Value) {
     let Value::Object(keywords) = schema else { return };
     keywords.shift_remove("title");
@@ -84,7 +84,7 @@ mod tests {
                 json!({"$schema": "x", "title": "T", "type": ["object", "null"], "properties": {"a": {}}}),
                 json!({"type": "object", "properties": {"a": {}}}),
             ),
-            // The keyword goes at every depth; a property, a definition and data of that name stay.
+            // The keyword is removed at every depth; a property, a definition and data of that name are kept.
             (
                 json!({"title": "T", "required": ["title"], "properties": {
                     "title": {"title": "Title", "type": "string", "default": "title"},
