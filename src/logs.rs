@@ -1,8 +1,8 @@
-//! Log lines: the format and the file every OVOS service writes, stderr beside it, JSON with one flag.
+//! Logging: the format and the file of every OVOS service, also to stderr, and JSON with one flag.
 //!
-//! [`start`] installs the subscriber once a process; [`Logs`] keeps it alive and changes the level. Writing happens
-//! on a thread of its own, so that a full disk or a stuck terminal never holds up a call: past a bound lines are
-//! dropped. Nothing here decides what is logged where; that is [`LogConfig`].
+//! [`start`] installs the subscriber of the process; [`Logs`] keeps it alive and changes the level. A thread of its
+//! own writes, so that a full disk or a blocked terminal never delays a call: when its queue is full, lines are
+//! dropped. [`LogConfig`] decides what is logged where.
 
 mod format;
 mod rotate;
@@ -24,28 +24,28 @@ use config::{LogConfig, LogLevel, SERVICE_NAME};
 pub use format::OvosFormat;
 pub use rotate::RotatingFile;
 
-/// What the command line says about logs.
+/// The options of the command line for logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogOptions {
-    /// One JSON object a line instead of the OVOS format (`--log-json`).
+    /// Whether to write one JSON object for each line instead of the OVOS format (`--log-json`).
     pub json: bool,
-    /// Write the file of [`LogConfig::dir`]. Only the service does; its sub-commands are clients.
+    /// Whether to write the file in [`LogConfig::dir`]. Only the service does; the other subcommands are clients.
     pub file: bool,
 }
 
-/// Why logging could not start.
+/// Why logging could not be started or changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The process has a subscriber already.
+    /// The process already has a subscriber.
     #[error("start logging: {0}")]
     AlreadyStarted(#[from] tracing_subscriber::util::TryInitError),
-    /// The subscriber is gone.
+    /// The subscriber has been dropped.
     #[error("change the log level: {0}")]
     Reload(#[from] reload::Error),
 }
 
-/// Logging of this process. Dropping it writes what is still queued (for at most a second) and ends the thread.
+/// The logging of this process. Dropping it writes the queued lines (for at most a second) and ends the thread.
 #[derive(Debug)]
 pub struct Logs {
     level: reload::Handle<Targets, Registry>,
@@ -54,17 +54,18 @@ pub struct Logs {
     _writer: WorkerGuard,
 }
 
-/// Lines that wait for the writer, about 2 MB of them. Past it the writer is stuck, and losing lines is
-/// better than growing or than blocking the thread that logs.
+/// How many lines may be queued for the writer, about 2 MB of them. With a full queue the writer is blocked, and
+/// losing lines is better than growing or than blocking the thread that logs.
 const QUEUED_LINES: usize = 8192;
 
-/// Crates whose lines below WARNING say nothing about this service.
+/// Crates whose lines below WARNING are not relevant to this service.
 const NOISY: &[&str] = &["mio", "rustls", "tokio_tungstenite", "tungstenite"];
 
-/// Installs the subscriber for the whole process. A log file that cannot be written is told on stderr and left out.
+/// Installs the subscriber for the whole process. If the log file cannot be written, that is reported on stderr, and
+/// lines go to stderr only.
 ///
 /// # Errors
-/// When the process has a subscriber already.
+/// [`LogError::AlreadyStarted`]: the process already has a subscriber.
 pub fn start(config: &LogConfig, options: LogOptions) -> Result<Logs, LogError> {
     let (subscriber, logs) = prepare(config, options);
     subscriber.try_init()?;
@@ -74,7 +75,7 @@ pub fn start(config: &LogConfig, options: LogOptions) -> Result<Logs, LogError> 
     Ok(logs)
 }
 
-/// What [`start`] installs, not yet installed.
+/// Builds what [`start`] installs, without installing it.
 pub fn prepare(config: &LogConfig, options: LogOptions) -> (impl Subscriber + Send + Sync + use<>, Logs) {
     let path = config
         .dir
@@ -128,21 +129,21 @@ pub fn prepare(config: &LogConfig, options: LogOptions) -> (impl Subscriber + Se
 }
 
 impl Logs {
-    /// Changes which lines are written from now on.
+    /// Changes the level of the lines written from now on.
     ///
     /// # Errors
-    /// When the subscriber is gone, which only happens while the process ends.
+    /// [`LogError::Reload`]: the subscriber has been dropped, which only happens while the process ends.
     pub fn set_level(&self, level: LogLevel) -> Result<(), LogError> {
         Ok(self.level.reload(targets(level))?)
     }
 
-    /// The log file, when there is one.
+    /// The path of the log file, if one is written.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Why there is no log file although the configuration names one.
+    /// Why no log file is written although the configuration names a folder.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
@@ -168,7 +169,7 @@ fn open(path: &Path, config: &LogConfig) -> io::Result<RotatingFile> {
     RotatingFile::open(path, config.max_bytes, config.backup_count)
 }
 
-/// Both places a line goes to. One that fails does not keep the line from the other.
+/// Both outputs of a line. A failure of one does not affect the other.
 struct Outputs {
     stderr: io::Stderr,
     file: Option<RotatingFile>,

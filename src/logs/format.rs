@@ -1,5 +1,5 @@
-//! The line every OVOS service writes: `2026-01-31 12:34:56.789 - ovos_tools - ovos_tools.bus.client:connect:42 -
-//! INFO - message key=value`. `ovos-logs` reads it. In the place of a function stands the innermost span.
+//! The line format of every OVOS service: `2026-01-31 12:34:56.789 - ovos_tools - ovos_tools.bus.client:connect:42 -
+//! INFO - message key=value`. `ovos-logs` reads it. The innermost span takes the place of the function.
 
 use std::fmt::{self, Write};
 
@@ -15,7 +15,7 @@ pub struct OvosFormat {
 }
 
 impl OvosFormat {
-    /// Lines of the service `name`.
+    /// Creates a format for lines of the service `name`.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self { name }
@@ -53,7 +53,7 @@ where
             Level::ERROR => "ERROR",
             Level::WARN => "WARNING",
             Level::INFO => "INFO",
-            // Python knows nothing below.
+            // Python has no level below DEBUG.
             Level::DEBUG | Level::TRACE => "DEBUG",
         })?;
         out.write_str(" - ")?;
@@ -74,8 +74,8 @@ where
     }
 }
 
-/// Escapes control characters: texts come from the bus and from toolboxes, and must neither forge a line of the log nor
-/// steer the terminal that shows it.
+/// Escapes control characters: texts come from the bus and from toolboxes, and must neither forge a log line nor
+/// control the terminal that shows it.
 fn write_on_one_line(out: &mut Writer<'_>, text: &str) -> fmt::Result {
     for letter in text.chars() {
         if letter.is_control() && letter != '\t' {

@@ -1,5 +1,5 @@
-//! A log file that is put aside when it has grown to a size: `name.log`, `name.log.1` (the newest put aside),
-//! `name.log.2`, ... as Python's `RotatingFileHandler` names them.
+//! A log file that is rotated when it reaches a size: `name.log`, `name.log.1` (the newest rotated file),
+//! `name.log.2`, ..., the names of Python's `RotatingFileHandler`.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// See the module.
+/// An append-only log file that is rotated at a size limit.
 #[derive(Debug)]
 pub struct RotatingFile {
     path: PathBuf,
@@ -15,21 +15,21 @@ pub struct RotatingFile {
     size: u64,
     max_bytes: u64,
     backups: u32,
-    /// The permissions of a new file, before the umask.
+    /// The mode of a new file, before the umask.
     mode: u32,
 }
 
 impl RotatingFile {
-    /// Opens `path` for appending. It is put aside before a write that would take it past `max_bytes` (0: never),
-    /// and `backups` of those are kept (0: it is never put aside and grows).
+    /// Opens `path` for appending. The file is rotated before a write that would exceed `max_bytes` (0: never), and
+    /// `backups` rotated files are kept (0: the file is never rotated and grows).
     ///
     /// # Errors
-    /// When the file cannot be opened for writing.
+    /// The file cannot be opened for writing.
     pub fn open(path: &Path, max_bytes: u64, backups: u32) -> io::Result<Self> {
         Self::with_mode(path, max_bytes, backups, 0o666)
     }
 
-    /// As [`open`](Self::open), for a file that its owner alone may read.
+    /// As [`open`](Self::open), but a new file can be read and written only by its owner (mode 0600).
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -71,7 +71,7 @@ fn append(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(mode).open(path)
 }
 
-/// Renames, where a file that is not there is as good as renamed.
+/// Renames a file; a missing file is not an error.
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -83,8 +83,8 @@ impl Write for RotatingFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let grown = self.size.saturating_add(line.len() as u64);
         if self.max_bytes > 0 && self.backups > 0 && self.size > 0 && grown > self.max_bytes {
-            // A folder that no longer lets files be renamed must not cost the line: go on in the file there is, and
-            // count from here, so that not every line tries again.
+            // If the folder no longer allows renames, the line must not be lost: continue in the present file, and
+            // restart the count so that not every line tries to rotate again.
             if self.rotate().is_err() {
                 self.size = 0;
             }
