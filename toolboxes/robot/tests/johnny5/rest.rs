@@ -158,7 +158,9 @@ fn a_safe_stop_needs_no_instance() {
         });
         assert!(body.moves());
         safe_stop("five", &body.config(), estop).unwrap();
-        within("rest", || (!body.moves()).then_some(()));
-        assert_eq!(body.powered(), powered, "{estop:?}");
+        // The servos may read the last frames after the call has returned.
+        within("rest", || {
+            (!body.moves() && body.powered() == powered).then_some(())
+        });
     }
 }
