@@ -9,17 +9,9 @@ use ovos_toolbox_wire::{Action, Effect};
 
 use crate::{Claim, Defaults, Plan, PlanError};
 
-/// The bytes that the input is generated from; zeros after the last one.
-struct Bytes<'a>(&'a [u8]);
-
-impl Bytes<'_> {
-    fn next(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else {
-            return 0;
-        };
-        self.0 = rest;
-        first
-    }
+/// Takes the next byte that the input is generated from; zero after the last one.
+fn next(bytes: &mut &[u8]) -> u8 {
+    bytes.split_off_first().copied().unwrap_or(0)
 }
 
 const NAMES: [&str; 7] = ["lift", "turn", "a", "b", "a:left", "lift:left", ""];
@@ -49,7 +41,7 @@ pub fn plan(data: &[u8]) {
         timeout: Duration::from_secs(10),
     };
     let actions = if how & 1 == 0 {
-        drawn(&mut Bytes(rest))
+        drawn(&mut &*rest)
     } else {
         let Ok(plan) = serde_json::from_slice::<ovos_toolbox_wire::Plan>(rest) else {
             return;
@@ -67,22 +59,22 @@ pub fn plan(data: &[u8]) {
     }
 }
 
-fn drawn(bytes: &mut Bytes<'_>) -> Vec<Action> {
-    let count = bytes.next() % 25;
-    let some = |bytes: &mut Bytes<'_>, of: &[&str]| -> Vec<String> {
-        (0..bytes.next() % 4)
-            .map(|_| of[usize::from(bytes.next()) % of.len()].to_owned())
+fn drawn(bytes: &mut &[u8]) -> Vec<Action> {
+    let count = next(bytes) % 25;
+    let some = |bytes: &mut &[u8], of: &[&str]| -> Vec<String> {
+        (0..next(bytes) % 4)
+            .map(|_| of[usize::from(next(bytes)) % of.len()].to_owned())
             .collect()
     };
-    let action = |index: u8, bytes: &mut Bytes<'_>| {
-        let how = bytes.next();
+    let action = |index: u8, bytes: &mut &[u8]| {
+        let how = next(bytes);
         let near = [index.saturating_sub(how & 7), index.wrapping_add(1)].map(|n| format!("n{n}"));
         let words = [
             NAMES[0], NAMES[1], NAMES[2], NAMES[3], &near[0], &near[0], &near[1],
         ];
         let id = match how % 4 {
             0 => None,
-            1 => Some(NAMES[usize::from(bytes.next()) % NAMES.len()].to_owned()),
+            1 => Some(NAMES[usize::from(next(bytes)) % NAMES.len()].to_owned()),
             _ => Some(format!("n{index}")),
         };
         Action {
@@ -94,8 +86,8 @@ fn drawn(bytes: &mut Bytes<'_>) -> Vec<Action> {
                 1 => Some(u64::MAX),
                 _ => Some(u64::from(how)),
             },
-            effect: (how & 0x20 != 0).then(|| EFFECTS[usize::from(bytes.next()) % EFFECTS.len()]),
-            ..Action::named(NAMES[usize::from(bytes.next()) % NAMES.len()])
+            effect: (how & 0x20 != 0).then(|| EFFECTS[usize::from(next(bytes)) % EFFECTS.len()]),
+            ..Action::named(NAMES[usize::from(next(bytes)) % NAMES.len()])
         }
     };
     (0..count).map(|index| action(index, bytes)).collect()

@@ -8,17 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::{ArgumentSchema, OutputSchema, Unknown};
 
-/// The bytes that the input is generated from; zeros after the last one.
-struct Bytes<'a>(&'a [u8]);
-
-impl Bytes<'_> {
-    fn next(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else {
-            return 0;
-        };
-        self.0 = rest;
-        first
-    }
+/// Takes the next byte that the input is generated from; zero after the last one.
+fn next(bytes: &mut &[u8]) -> u8 {
+    bytes.split_off_first().copied().unwrap_or(0)
 }
 
 struct Known {
@@ -50,7 +42,7 @@ pub fn prepare(data: &[u8]) {
                 known.check(value);
             }
         }
-        2 => known.check(drawn(&mut Bytes(rest), 5)),
+        2 => known.check(drawn(&mut &*rest, 5)),
         _ => own(rest),
     }
 }
@@ -89,7 +81,7 @@ fn own(lines: &[u8]) {
 }
 
 /// A JSON value of at most `depth` levels; every byte string gives one.
-fn drawn(bytes: &mut Bytes<'_>, depth: usize) -> Value {
+fn drawn(bytes: &mut &[u8], depth: usize) -> Value {
     const TEXTS: [&str; 20] = [
         "",
         "true",
@@ -128,19 +120,19 @@ fn drawn(bytes: &mut Bytes<'_>, depth: usize) -> Value {
         "-1e-400",
         "1E2",
     ];
-    match bytes.next() % if depth == 0 { 6 } else { 8 } {
+    match next(bytes) % if depth == 0 { 6 } else { 8 } {
         0 => Value::Null,
-        1 => Value::Bool(bytes.next().is_multiple_of(2)),
-        2 => Value::from(i64::from(bytes.next()) - 20),
-        3 => serde_json::from_str(NUMBERS[usize::from(bytes.next()) % NUMBERS.len()]).unwrap_or_default(),
-        4 | 5 => Value::from(TEXTS[usize::from(bytes.next()) % TEXTS.len()]),
-        6 => (0..bytes.next() % 5).map(|_| drawn(bytes, depth - 1)).collect(),
+        1 => Value::Bool(next(bytes).is_multiple_of(2)),
+        2 => Value::from(i64::from(next(bytes)) - 20),
+        3 => serde_json::from_str(NUMBERS[usize::from(next(bytes)) % NUMBERS.len()]).unwrap_or_default(),
+        4 | 5 => Value::from(TEXTS[usize::from(next(bytes)) % TEXTS.len()]),
+        6 => (0..next(bytes) % 5).map(|_| drawn(bytes, depth - 1)).collect(),
         _ => {
-            let entry = |bytes: &mut Bytes<'_>| {
-                let key = KEYS[usize::from(bytes.next()) % KEYS.len()];
+            let entry = |bytes: &mut &[u8]| {
+                let key = KEYS[usize::from(next(bytes)) % KEYS.len()];
                 (key.to_owned(), drawn(bytes, depth - 1))
             };
-            Value::Object((0..bytes.next() % 5).map(|_| entry(bytes)).collect())
+            Value::Object((0..next(bytes) % 5).map(|_| entry(bytes)).collect())
         }
     }
 }

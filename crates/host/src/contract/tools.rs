@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::contract::json;
-use schema::CompiledTool;
-use schema::{ArgumentSchema, OutputSchema, SchemaError};
+use schema::{ArgumentSchema, CompiledTool, OutputSchema, SchemaError};
 
 /// The tools of an instance.
 #[derive(Clone, Debug, Default)]

@@ -13,8 +13,7 @@ use ovos_toolbox_wire::Failure;
 use tokio::runtime::Handle;
 
 use crate::artifact::file::PluginFile;
-use crate::artifact::scan::FailedFile;
-use crate::artifact::scan::scan;
+use crate::artifact::scan::{FailedFile, scan};
 use crate::artifact::stage;
 use crate::contract::hosted::Hosted;
 use crate::contract::services::Origin;

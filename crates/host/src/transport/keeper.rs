@@ -23,8 +23,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::artifact::file::PluginFile;
 use crate::contract::hosted::Death;
-use crate::process::spawner::signal_name;
-use crate::process::spawner::{Program, input, spawn_now};
+use crate::process::spawner::{Program, input, signal_name, spawn_now};
 use crate::transport::frame::{Decoder, MAX_CONTROL, MAX_DATA, Notice, Order};
 use crate::transport::serve::SAFE_STOP;
 use crate::transport::tether::{End, Outlook, Tether};
