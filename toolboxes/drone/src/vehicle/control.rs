@@ -4,7 +4,9 @@
 //! a ground station, or PX4's failsafe. Read [`Control::observe`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::telemetry::Telemetry;
@@ -66,6 +68,8 @@ const RISEN_M: f64 = 1.3;
 /// moved its height reference meanwhile. Metres.
 const PATH_END_M: f64 = 3.0;
 const PATH_END_HEIGHT_M: f64 = 4.5;
+/// How long a command may take to be carried out and reported: its request ends after 5 s, modes come once a second.
+const LATE: Duration = Duration::from_secs(7);
 
 /// The last mode requested.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,6 +78,17 @@ struct Wanted {
     reached: bool,
     /// The previous mode, which may still be reported until the wanted one is reached.
     before: Option<Mode>,
+    /// The mode requested before this one and not reached by then: the vehicle may still enter it until this time,
+    /// because MAVSDK may send the two commands in either order.
+    late: Option<(Mode, Instant)>,
+}
+
+impl Wanted {
+    /// Whether a command sent before this one may have led to `mode`.
+    fn may_be_late(&self, mode: Mode) -> bool {
+        self.late
+            .is_some_and(|(late, until)| late == mode && Instant::now() < until)
+    }
 }
 
 /// A takeover by another party.
@@ -182,10 +197,17 @@ impl Control {
             return;
         }
         self.may_disarm = matches!(mode, Mode::Land | Mode::ReturnToLaunch);
+        let late = self.wanted.and_then(|wanted| {
+            let unreached = !wanted.reached && wanted.mode != mode;
+            unreached
+                .then(|| (wanted.mode, Instant::now() + LATE))
+                .or(wanted.late)
+        });
         self.wanted = Some(Wanted {
             mode,
             reached: false,
             before: self.last,
+            late,
         });
     }
 
@@ -290,6 +312,10 @@ impl Control {
             });
             return None;
         }
+        if wanted.may_be_late(mode) {
+            // The brake or the call sends its command again.
+            return None;
+        }
         let expected = if wanted.reached {
             // Without a position the decision waits: the position comes with the next message.
             self.follows(wanted.mode, mode, heard)?
@@ -303,6 +329,7 @@ impl Control {
                     mode,
                     reached: true,
                     before: None,
+                    late: None,
                 });
             }
             return None;
@@ -498,6 +525,23 @@ mod tests {
             true,
         );
         check(&[(Some(Hold), fly(Hold)), (None, (Hold, false, true))], true);
+        // A stop overtakes the start of offboard control, which the vehicle enters after all.
+        let overtaken = [
+            (Some(Offboard), fly(Hold)),
+            (Some(Hold), fly(Hold)),
+            (None, fly(Offboard)),
+        ];
+        check(&overtaken, false);
+        check(&[&overtaken[..], &[(None, fly(Posctl))]].concat(), true);
+        // Offboard control had begun before the stop and ended with it: another party began it again.
+        check(
+            &[
+                (Some(Offboard), fly(Offboard)),
+                (Some(Hold), fly(Hold)),
+                (None, fly(Offboard)),
+            ],
+            true,
+        );
         // We have commanded nothing yet: any mode is allowed.
         check(&[(None, fly(Posctl)), (None, fly(Mission))], false);
     }
