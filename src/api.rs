@@ -11,7 +11,6 @@ mod error;
 mod export;
 mod invoke;
 mod list;
-mod payload;
 mod plan;
 mod progress;
 mod refuse;
@@ -35,23 +34,11 @@ use bus::{Message, OWN_KEY};
 use engine::Engine;
 
 pub use call_record::CallRecord;
-pub use cancel::CancelResponse;
-pub use error::{ErrorDetail, KINDS, WireError};
-pub use export::ExportResponse;
-pub use invoke::{CallResponse, InvokeResponse};
-pub use list::{ToolEntry, ToolMeta};
-pub use payload::{EventMessage, schemas};
-pub use plan::{PlanErrorResponse, PlanResponse, PlannedActionEntry};
-pub use progress::{ProgressKind, ProgressMessage};
-pub(crate) use refuse::instead;
-pub use reload::{FailedFile, ReloadOutcome};
-pub use request::{
-    CallOptions, CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest,
-    ListRequest, PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
+pub use client::payload::{
+    BusStatus, EventMessage, FailedFile, IsReady, ReloadOutcome, ServiceStatus, StatusResponse, ToolboxStatus,
 };
-pub(crate) use status::AllLatched;
-pub use status::{BusStatus, CallStatus, IsReady, ServiceStatus, StatusResponse, ToolboxStatus};
-pub use stop::{StopResponse, StoppedToolbox};
+pub use error::{KINDS, WireError};
+pub(crate) use refuse::instead;
 pub use topic::{SERVICE_NAME, Topic, Urgent};
 
 /// Where frames go. The service implements it with the bus client.
@@ -211,7 +198,7 @@ impl Api {
             }
             Topic::IsReady => {
                 let status = self.ready.load(Ordering::Relaxed);
-                self.answer(head, &status::IsReady { status }).await;
+                self.answer(head, &IsReady { status }).await;
             }
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch => {}
         }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 /// The crates of this workspace that each crate may depend on. Cargo keeps circles out; this keeps arrows out.
 const EDGES: &[(&str, &[&str])] = &[
     ("bus", &[]),
+    ("client", &["ovos-toolbox-wire"]),
     ("schema", &["ovos-toolbox-wire"]),
     ("config", &["ovos-toolbox-wire"]),
     ("engine", &["ovos-toolbox-wire"]),
@@ -66,6 +67,11 @@ const RULES: &[(&str, &[&str], &str)] = &[
         "src/api",
         &["crate::service", "crate::cli", "host", "config"],
         "the API loads no library and runs no task of the service",
+    ),
+    (
+        "src/cli",
+        &["crate::api", "crate::export", "crate::registry", "engine"],
+        "the command line reads answers with the types of `client`",
     ),
 ];
 

@@ -34,7 +34,7 @@ fn abi() -> BTreeMap<&'static str, Schema> {
 }
 
 fn expected() -> BTreeMap<PathBuf, String> {
-    let bus = ovos_tools::api::schemas();
+    let bus = client::payload::schemas();
     let bus = bus
         .into_iter()
         .map(|(topic, schema)| (Path::new("bus").join(format!("{topic}.json")), schema));

@@ -1,25 +1,9 @@
 //! `ovos.tools.cancel`: ends a call that is under way.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::request::required_text;
 use super::{Api, Request};
+use client::payload::CancelResponse;
 use engine::{Cause, Known};
-
-/// The answer to `ovos.tools.cancel`.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct CancelResponse {
-    /// The call.
-    pub call_id: String,
-    /// Whether it was asked to end. A `safe` action still goes on to its end state.
-    pub cancelled: bool,
-    /// `planning`, `queued`, `running`, `ended` or `unknown`: what the call was when the request came.
-    pub state: String,
-    /// Why nothing was cancelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
 
 impl Api {
     pub(super) fn cancel(&self, request: &Request) -> CancelResponse {

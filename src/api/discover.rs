@@ -1,21 +1,14 @@
 //! `ovos.persona.tools.discover`: one answer a toolbox.
 
 use ovos_toolbox_wire::Effect;
-use serde::Serialize;
 
 use super::Api;
 use super::list::Listed;
-
-/// One of the answers to `ovos.persona.tools.discover`.
-#[derive(Serialize)]
-pub(super) struct DiscoverResponse {
-    tools: Vec<Listed>,
-    toolbox_id: String,
-}
+use client::payload::DiscoverResponse;
 
 impl Api {
     /// Tools of effect `resume` are for an operator, so personas do not hear of them.
-    pub(super) fn discover(&self) -> Vec<DiscoverResponse> {
+    pub(super) fn discover(&self) -> Vec<DiscoverResponse<Listed>> {
         let snapshot = self.registry.snapshot();
         let answer = |entry: &crate::registry::ToolboxEntry| {
             let tools = entry.tools.iter().filter(|tool| tool.effect() != Effect::Resume);

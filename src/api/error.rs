@@ -5,10 +5,9 @@
 //! [`KINDS`].
 
 use ovos_toolbox_wire::{CallOutcome, Conclusion, Failure, Report};
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
+use client::payload::ErrorDetail;
 use engine::{PlanError, Refusal, Verdict};
 use schema::{Problem, python_type_name};
 
@@ -67,19 +66,6 @@ pub const KINDS: &[(&str, &str)] = &[
 
 /// The published text for a tool that is refused because of the latch.
 const LATCHED: &str = "Robot is in emergency stop state. Reset required.";
-
-/// Details of an error, for a program. Sent only where the request says `"detail": true`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ErrorDetail {
-    /// The word before the colon of `error`.
-    pub kind: String,
-    /// Whatever belongs to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<Value>,
-    /// What happened to each action, when any ran.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub report: Option<Report>,
-}
 
 /// An error on its way to the wire.
 #[derive(Clone, Debug)]

@@ -1,24 +1,14 @@
 //! `ovos.tools.export`: the tools in a model's own format.
 
 use ovos_toolbox_wire::Effect;
-use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::error::WireError;
 use super::request::{text, texts};
 use super::{Api, Request};
 use crate::export::{ExportTool, Format, export, exported_names};
 use crate::registry::{Found, Tool};
-
-/// The answer to `ovos.tools.export`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ExportResponse {
-    /// The format.
-    pub format: String,
-    /// The tools, each as the format has it. Tools of effect `resume` are for an operator and left out.
-    pub tools: Value,
-}
+use client::payload::ExportResponse;
 
 /// Either answer.
 #[derive(Serialize)]

@@ -6,57 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ovos_toolbox_wire::{Effect, Object};
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::error::{ErrorDetail, WireError};
+use super::error::WireError;
 use super::progress::Progress;
-use super::request::{CallOptions, call_id};
+use super::request::{call_id, call_options};
 use super::resolve::{Name, RELOAD_PATIENCE, python_text, unavailable};
 use super::{Api, Request};
 use crate::registry::{Found, Tool};
+use client::payload::{CallOptions, CallResponse, ErrorDetail, InvokeResponse};
 use engine::{CallEnd, Lease, Place, Refusal};
 use schema::Unknown;
-
-/// The answer to `ovos.tools.invoke`: exactly one of `result` and `error`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct InvokeResponse {
-    /// The name as it was given; "" where it was missing.
-    pub name: Value,
-    /// What the tool returned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Value>,
-    /// Why there is no result: `Kind: message`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// As it was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub call_id: Option<String>,
-    /// Where the request says `"detail": true`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_detail: Option<ErrorDetail>,
-}
-
-/// The answer to `ovos.persona.tools.call`: exactly one of `result` and `error`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct CallResponse {
-    /// What the tool returned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<Value>,
-    /// Why there is no result: `Kind: message`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// The toolbox that answers.
-    pub toolbox_id: String,
-    /// As it was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub call_id: Option<String>,
-    /// Where the request says `"detail": true`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_detail: Option<ErrorDetail>,
-}
 
 /// The three optional keys that say how a call went.
 struct Answered {
@@ -88,7 +49,7 @@ impl Api {
             Name::Given { echo, .. } => echo,
             Name::Missing => Value::from(""),
         };
-        let options = CallOptions::read(&request.data);
+        let options = call_options(&request.data);
         let detail = request.data.get("detail") == Some(&Value::Bool(true));
         // Echoed also where another key is wrong.
         let call_id = call_id(&request.data).unwrap_or_default();
@@ -123,7 +84,7 @@ impl Api {
         snapshot.toolbox(&toolbox_id)?;
         // Here the published contract looks a name up whatever it is.
         let name = request.data.get("name").map_or_else(String::new, python_text);
-        let options = CallOptions::read(&request.data);
+        let options = call_options(&request.data);
         let detail = request.data.get("detail") == Some(&Value::Bool(true));
         // Echoed also where another key is wrong.
         let call_id = call_id(&request.data).unwrap_or_default();

@@ -3,64 +3,31 @@
 use std::sync::Arc;
 
 use ovos_toolbox_wire::{Effect, Object};
-use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::WireError;
 use super::request::{effect, flag, text};
 use super::{Api, Request};
 use crate::registry::Tool;
+use client::payload::{ListResponse, ToolEntry, ToolMeta};
 
-/// One tool, by the five published fields.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ToolEntry {
-    /// What callers use.
-    pub name: String,
-    /// What it is for.
-    pub description: String,
-    /// JSON Schema of the arguments.
-    pub argument_schema: Value,
-    /// JSON Schema of the result.
-    pub output_schema: Value,
-    /// The toolbox that owns it.
-    pub toolbox_id: String,
-    /// Where the request says `"detail": true`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ToolMeta>,
-}
-
-/// What the five fields do not say.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ToolMeta {
-    /// A heading to group tools under.
-    pub category: Option<String>,
-    /// What it does to the world.
-    pub effect: Effect,
-    /// How long each of its actions may take, in milliseconds, where the tool says so.
-    pub timeout_ms: Option<u64>,
-    /// What it holds while it runs, where that does not depend on the arguments; `ovos.tools.plan` knows it for a call.
-    pub subsystems: Option<Vec<String>>,
-}
-
-impl ToolEntry {
-    fn detailed(tool: &Tool) -> Self {
-        let definition = &tool.compiled.definition;
-        let subsystems = (definition.effect == Effect::Read).then(Vec::new);
-        Self {
-            name: definition.name.clone(),
-            description: definition.description.clone(),
-            argument_schema: definition.argument_schema.clone(),
-            output_schema: definition.output_schema.clone(),
-            toolbox_id: tool.toolbox_id.clone(),
-            meta: Some(ToolMeta {
-                category: definition.category.clone(),
-                effect: definition.effect,
-                timeout_ms: definition.timeout_ms,
-                subsystems,
-            }),
-        }
+/// A tool with its `meta`.
+fn detailed(tool: &Tool) -> ToolEntry {
+    let definition = &tool.compiled.definition;
+    let subsystems = (definition.effect == Effect::Read).then(Vec::new);
+    ToolEntry {
+        name: definition.name.clone(),
+        description: definition.description.clone(),
+        argument_schema: definition.argument_schema.clone(),
+        output_schema: definition.output_schema.clone(),
+        toolbox_id: tool.toolbox_id.clone(),
+        meta: Some(ToolMeta {
+            category: definition.category.clone(),
+            effect: definition.effect,
+            timeout_ms: definition.timeout_ms,
+            subsystems,
+        }),
     }
 }
 
@@ -85,7 +52,7 @@ impl Serialize for Shared {
 impl Listed {
     pub(super) fn new(tool: &Arc<Tool>, detail: bool) -> Self {
         if detail {
-            Self::Detailed(Box::new(ToolEntry::detailed(tool)))
+            Self::Detailed(Box::new(detailed(tool)))
         } else {
             Self::Published(Shared(tool.clone()))
         }
@@ -95,24 +62,24 @@ impl Listed {
 /// The answer to `ovos.tools.list`: the tools, or an error.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum ListResponse {
-    Tools { tools: Vec<Listed> },
+pub(super) enum ListAnswer {
+    Tools(ListResponse<Listed>),
     Error { error: String },
 }
 
 /// The answer to `ovos.tools.get`: the tool, or an error.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum GetResponse {
+pub(super) enum GetAnswer {
     Tool(Listed),
     Error { error: String },
 }
 
 impl Api {
-    pub(super) fn list(&self, request: &Request) -> ListResponse {
+    pub(super) fn list(&self, request: &Request) -> ListAnswer {
         match self.listed(&request.data) {
-            Ok(tools) => ListResponse::Tools { tools },
-            Err(error) => ListResponse::Error { error: error.text },
+            Ok(tools) => ListAnswer::Tools(ListResponse { tools }),
+            Err(error) => ListAnswer::Error { error: error.text },
         }
     }
 
@@ -130,7 +97,7 @@ impl Api {
         Ok(tools.map(|tool| Listed::new(tool, detail)).collect())
     }
 
-    pub(super) fn get(&self, request: &Request) -> GetResponse {
+    pub(super) fn get(&self, request: &Request) -> GetAnswer {
         let found = self.resolve(request).and_then(|(name, mut tools)| {
             let detail = flag(&request.data, "detail")?;
             match (tools.pop(), tools.is_empty()) {
@@ -143,8 +110,8 @@ impl Api {
             }
         });
         match found {
-            Ok(tool) => GetResponse::Tool(tool),
-            Err(error) => GetResponse::Error { error: error.text },
+            Ok(tool) => GetAnswer::Tool(tool),
+            Err(error) => GetAnswer::Error { error: error.text },
         }
     }
 }

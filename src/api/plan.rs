@@ -3,70 +3,19 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use ovos_toolbox_wire::{Effect, Object};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::error::WireError;
 use super::invoke::{engine_request, prepare};
-use super::request::CallOptions;
 use super::resolve::Name;
 use super::{Api, Request};
+use client::payload::{CallOptions, PlanErrorResponse, PlanResponse, PlannedActionEntry};
 use engine::{Plan, PlannedAction};
 
 /// How long a plan waits for a toolbox that is being replaced. Unlike a call it has no timeout of its own, and its
 /// client can ask again.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// The answer to `ovos.tools.plan`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PlanResponse {
-    /// The name as it was given.
-    pub name: Value,
-    /// The toolbox that owns the tool.
-    pub toolbox_id: String,
-    /// What the tool does to the world.
-    pub effect: Effect,
-    /// The longest it can take, in milliseconds, waiting not counted.
-    pub bound_ms: u64,
-    /// What it holds from its first wave to its last.
-    pub subsystems: Vec<String>,
-    /// The actions of each wave.
-    pub waves: Vec<Vec<PlannedActionEntry>>,
-    /// The graph as a Mermaid flowchart.
-    pub mermaid: String,
-    /// The graph in Graphviz' language.
-    pub dot: String,
-}
-
-/// One action of a plan.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct PlannedActionEntry {
-    /// Unique in the plan.
-    pub id: String,
-    /// What is done.
-    pub name: String,
-    /// What it is done with.
-    pub subsystems: Vec<String>,
-    /// What it does to the world.
-    pub effect: Effect,
-    /// How long it may take, in milliseconds.
-    pub timeout_ms: u64,
-    /// Ids of the actions whose outputs it receives.
-    pub dependencies: Vec<String>,
-    /// What the toolbox gets.
-    pub params: Object,
-}
-
-/// The answer to `ovos.tools.plan` when there is no plan.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct PlanErrorResponse {
-    /// The name as it was given; "" where it was missing.
-    pub name: Value,
-    /// `Kind: message`
-    pub error: String,
-}
 
 /// Either answer.
 #[derive(Serialize)]

@@ -4,70 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use ovos_toolbox_wire::Outcome;
 use parking_lot::Mutex;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
 
 use super::{Outbox, Request, frame};
 use crate::registry::Tool;
 use bus::Message;
+use client::payload::{ProgressKind, ProgressMessage};
 use engine::{CallObserver, CallProgress};
 
 const TOPIC: &str = "ovos.tools.invoke.progress";
-
-/// One step of a call. Never sent after the call's answer.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct ProgressMessage {
-    /// The call.
-    pub call_id: String,
-    /// The tool.
-    pub name: String,
-    /// Its toolbox.
-    pub toolbox_id: String,
-    /// Counted from 1; a gap means that a message was dropped.
-    pub seq: u64,
-    /// What happened.
-    pub kind: ProgressKind,
-    /// Counted from 1; 0 while the call waits.
-    pub wave: usize,
-    /// How many waves there are; 0 while the call waits.
-    pub waves: usize,
-    /// The action's id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub action: Option<String>,
-    /// How the action ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
-    /// How far the action is, 0.0 to 1.0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fraction: Option<f64>,
-    /// What the toolbox says, or how many calls are ahead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// Details from the toolbox.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<Value>,
-    /// Milliseconds since the request was received.
-    pub elapsed_ms: u64,
-}
-
-/// What a progress message tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ProgressKind {
-    /// The call waits for its subsystems.
-    Queued,
-    /// A wave starts.
-    Wave,
-    /// An action was handed to the toolbox.
-    ActionStarted,
-    /// An action ended.
-    ActionEnded,
-    /// The toolbox says how far an action is.
-    Update,
-}
 
 /// Sends the progress of one call until it is closed.
 pub(super) struct Progress(Arc<Shared>);

@@ -8,13 +8,12 @@ use ovos_toolbox_wire::Object;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::cancel::CancelResponse;
 use super::error::WireError;
 use super::request::call_id;
 use super::resolve::Name;
-use super::stop::{StopResponse, StoppedToolbox};
 use super::{Api, Request, Topic};
 use bus::Message;
+use client::payload::{CancelResponse, StopResponse, StoppedToolbox};
 
 /// A key of an answer that is longer than this is not repeated in the error that takes the answer's place, in bytes.
 const LONGEST_ECHO: usize = 1024;

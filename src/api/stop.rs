@@ -7,8 +7,6 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ovos_toolbox_wire::{ActionReport, CallOutcome, Conclusion, Effect, Object, Outcome, Report};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::error::WireError;
@@ -17,6 +15,7 @@ use super::resolve::{python_text, unavailable};
 use super::{Api, Request, Topic, Urgent};
 use crate::registry::{Found, Tool};
 use bus::{Envelope, Message};
+use client::payload::{StopResponse, StoppedToolbox};
 use engine::{ResumeError, StopTarget, Stopped, Verdict};
 
 /// A stop request above this, in bytes, stops everything before it is read: reading megabytes takes longer than stopping.
@@ -25,73 +24,43 @@ const LARGEST: usize = 64 << 10;
 /// What a resume names instead of a toolbox to lift a stop wherever it holds.
 pub(super) const EVERYTHING: &str = "all";
 
-/// The answer to `ovos.tools.stop` and `ovos.tools.resume`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StopResponse {
-    /// One entry a toolbox. In the answer to a resume of `all` the first one is about the stop as a whole, and the others
-    /// are the toolboxes that it held.
-    pub toolboxes: Vec<StoppedToolbox>,
-}
-
-/// What became of one toolbox.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct StoppedToolbox {
-    /// Which.
-    pub toolbox_id: String,
-    /// Stop: it is latched, its halt was confirmed, and a restart of the service changes nothing about that. Resume: it is
-    /// open.
-    pub ok: bool,
-    /// Stop: what a resume has to name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop_id: Option<String>,
-    /// Stop: why the halt could not be confirmed, or the stop not be remembered (it is latched all the same). Resume: why it
-    /// stays latched.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
-impl StoppedToolbox {
-    /// How the resume of one went.
-    fn resumed(toolbox_id: &str, error: Option<String>) -> Self {
-        Self {
-            toolbox_id: toolbox_id.to_owned(),
-            ok: error.is_none(),
-            stop_id: None,
-            error,
-        }
-    }
-
-    /// The stop holds, but the next service would not know of it.
-    fn forgettable(&mut self, why: &str) {
-        self.ok = false;
-        let text = WireError::new(
-            "StateError",
-            format!(
-                "it is in emergency stop, but would not be any more after a restart of the service: {why}"
-            ),
-        );
-        self.error = Some(match self.error.take() {
-            Some(error) => format!("{error}; {}", text.text),
-            None => text.text,
-        });
+/// What became of a toolbox that a resume names.
+fn resume_entry(toolbox_id: &str, error: Option<String>) -> StoppedToolbox {
+    StoppedToolbox {
+        toolbox_id: toolbox_id.to_owned(),
+        ok: error.is_none(),
+        stop_id: None,
+        error,
     }
 }
 
-impl From<Stopped> for StoppedToolbox {
-    fn from(stopped: Stopped) -> Self {
-        let Stopped {
-            toolbox_id,
-            stop_id,
-            unreached,
-        } = stopped;
-        let error = unreached.map(|why| format!("ToolboxUnavailable: {why}"));
-        Self {
-            toolbox_id,
-            ok: error.is_none(),
-            stop_id: Some(stop_id),
-            error,
-        }
+/// What became of a toolbox that was stopped.
+fn stop_entry(stopped: Stopped) -> StoppedToolbox {
+    let Stopped {
+        toolbox_id,
+        stop_id,
+        unreached,
+    } = stopped;
+    let error = unreached.map(|why| format!("ToolboxUnavailable: {why}"));
+    StoppedToolbox {
+        toolbox_id,
+        ok: error.is_none(),
+        stop_id: Some(stop_id),
+        error,
     }
+}
+
+/// The stop holds, but the next service would not know of it.
+fn forgettable(toolbox: &mut StoppedToolbox, why: &str) {
+    toolbox.ok = false;
+    let text = WireError::new(
+        "StateError",
+        format!("it is in emergency stop, but would not be any more after a restart of the service: {why}"),
+    );
+    toolbox.error = Some(match toolbox.error.take() {
+        Some(error) => format!("{error}; {}", text.text),
+        None => text.text,
+    });
 }
 
 impl Api {
@@ -179,9 +148,9 @@ impl Api {
         let confirmed = self.engine.stop(target, reason);
         // At once rather than after the toolboxes' word: a service that dies meanwhile comes back latched.
         let (stopped, remembered) = futures_util::join!(confirmed, self.toolboxes.latches_changed());
-        let mut stopped: Vec<_> = stopped.into_iter().map(StoppedToolbox::from).collect();
+        let mut stopped: Vec<_> = stopped.into_iter().map(stop_entry).collect();
         if let Err(why) = remembered {
-            stopped.iter_mut().for_each(|toolbox| toolbox.forgettable(&why));
+            stopped.iter_mut().for_each(|toolbox| forgettable(toolbox, &why));
         }
         stopped
     }
@@ -189,10 +158,7 @@ impl Api {
     pub(super) async fn resume(&self, request: &Request) -> StopResponse {
         let toolboxes = self.resumed(request).await.unwrap_or_else(|error| {
             let toolbox_id = request.data.get("toolbox_id").and_then(Value::as_str);
-            vec![StoppedToolbox::resumed(
-                toolbox_id.unwrap_or_default(),
-                Some(error.text),
-            )]
+            vec![resume_entry(toolbox_id.unwrap_or_default(), Some(error.text))]
         });
         StopResponse { toolboxes }
     }
@@ -204,7 +170,7 @@ impl Api {
             return self.lift_all(&stop_id).await;
         }
         self.lift(&toolbox_id, &stop_id).await?;
-        Ok(vec![StoppedToolbox::resumed(&toolbox_id, None)])
+        Ok(vec![resume_entry(&toolbox_id, None)])
     }
 
     async fn lift(&self, toolbox_id: &str, stop_id: &str) -> Result<(), WireError> {
@@ -226,10 +192,10 @@ impl Api {
             let text = format!("not resumed: it still holds {}", stays.join(", "));
             WireError::new("EmergencyStop", text).text
         });
-        let mut lines = vec![StoppedToolbox::resumed(EVERYTHING, error)];
+        let mut lines = vec![resume_entry(EVERYTHING, error)];
         lines.extend(resumed.iter().map(|toolbox| {
             let error = toolbox.refused.as_ref().map(|error| not_resumed(error).text);
-            StoppedToolbox::resumed(&toolbox.toolbox_id, error)
+            resume_entry(&toolbox.toolbox_id, error)
         }));
         Ok(lines)
     }

@@ -8,7 +8,7 @@ use super::asker::{object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, joined, milliseconds, plain, value};
-use crate::api::PlanResponse;
+use client::payload::PlanResponse;
 
 const TOPIC: &str = "ovos.tools.plan";
 

@@ -10,7 +10,7 @@ use super::asker::{accepted, object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined};
-use crate::api::FailedFile;
+use client::payload::FailedFile;
 
 const TOPIC: &str = "ovos.tools.reload";
 

@@ -7,7 +7,7 @@ use super::asker::{Asker, Data, object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::{status, stop};
-use crate::api::StopResponse;
+use client::payload::StopResponse;
 
 const TOPIC: &str = "ovos.tools.resume";
 

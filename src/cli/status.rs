@@ -9,8 +9,8 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
 use super::reload::failures;
-use crate::api::{AllLatched, FailedFile};
 use crate::service::Started;
+use client::payload::{AllLatched, FailedFile};
 
 pub(super) const TOPIC: &str = "ovos.tools.status";
 

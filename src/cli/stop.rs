@@ -16,7 +16,7 @@ use super::context::{Address, Context};
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone};
 use super::pid_file::RunningService;
-use crate::api::{StopResponse, StoppedToolbox};
+use client::payload::{StopResponse, StoppedToolbox};
 use config::{ProcessEnvironment, Xdg};
 
 const TOPIC: &str = "ovos.tools.stop";

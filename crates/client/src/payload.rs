@@ -1,25 +1,34 @@
-//! The JSON Schemas of every request and response, made from the types that are sent.
+//! What crosses the bus under the topics of the tools API, as types, and the JSON Schemas made from them.
+//!
+//! The service writes these types and clients read them. The Python service answers with fewer keys and a newer service with
+//! other words, so reading fills in what is missing (`#[serde(default)]`); the schemas say what this service always sends
+//! (`#[schemars(!default)]`).
+
+mod call;
+mod request;
+mod status;
+mod tool;
 
 use std::collections::BTreeMap;
 
-use ovos_toolbox_wire::Severity;
 use schemars::{JsonSchema, Schema, schema_for};
-use serde::Serialize;
-use serde_json::Value;
 
-use super::cancel::CancelResponse;
-use super::export::ExportResponse;
-use super::invoke::{CallResponse, InvokeResponse};
-use super::list::ToolEntry;
-use super::plan::{PlanErrorResponse, PlanResponse};
-use super::progress::ProgressMessage;
-use super::reload::ReloadOutcome;
-use super::request::{
-    CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest, ListRequest,
-    PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
+pub use call::{
+    CallResponse, CancelResponse, ErrorDetail, InvokeResponse, PlanErrorResponse, PlanResponse,
+    PlannedActionEntry, ProgressKind, ProgressMessage,
 };
-use super::status::{IsReady, StatusResponse};
-use super::stop::StopResponse;
+pub use request::{
+    CallOptions, CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest,
+    ListRequest, PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
+};
+pub use status::{
+    AllLatched, BusStatus, CallStatus, EventMessage, IsReady, ServiceStatus, StatusResponse, StopResponse,
+    StoppedToolbox, ToolboxStatus,
+};
+pub use tool::{
+    DiscoverResponse, ExportResponse, FailedFile, ListResponse, ReloadOutcome, ReloadResponse, ToolEntry,
+    ToolMeta,
+};
 
 /// An answer that is nothing but an error.
 #[derive(JsonSchema)]
@@ -29,54 +38,6 @@ struct ErrorResponse {
     error: String,
 }
 
-/// `ovos.tools.event`: what a toolbox reports by itself.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct EventMessage {
-    /// The toolbox.
-    pub toolbox_id: String,
-    /// What happened, in one word.
-    pub kind: String,
-    /// How urgent it is.
-    pub severity: Severity,
-    /// Whatever belongs to it.
-    pub data: Option<Value>,
-    /// Seconds since 1970, UTC.
-    pub ts: f64,
-}
-
-/// The shape of `ovos.tools.list.response`, which is sent from text that was written when a toolbox was loaded.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct ListResponseShape {
-    /// Every tool, by toolbox.
-    tools: Vec<ToolEntry>,
-}
-
-/// The shape of `ovos.persona.tools.discover.response`.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct DiscoverResponseShape {
-    /// The toolbox's tools.
-    tools: Vec<ToolEntry>,
-    /// The toolbox.
-    toolbox_id: String,
-}
-
-/// The shape of `ovos.tools.reload.response`.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used")]
-struct ReloadResponseShape {
-    /// Every tool after the reload.
-    tools: Vec<ToolEntry>,
-    /// Ids of the toolboxes that are loaded.
-    loaded: Vec<String>,
-    /// How many tools there are.
-    total_tools: usize,
-    /// Where the request says `"detail": true`.
-    #[schemars(flatten)]
-    outcome: Option<ReloadOutcome>,
-}
-
 /// The schema of every payload, by file name below `schemas/`.
 #[must_use]
 pub fn schemas() -> BTreeMap<String, Schema> {
@@ -84,7 +45,7 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         ("ovos.tools.list", schema_for!(ListRequest)),
         (
             "ovos.tools.list.response",
-            schema_for!(Either<ListResponseShape, ErrorResponse>),
+            schema_for!(Either<ListResponse, ErrorResponse>),
         ),
         ("ovos.tools.get", schema_for!(GetRequest)),
         (
@@ -97,7 +58,7 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         ("ovos.tools.reload", schema_for!(ReloadRequest)),
         (
             "ovos.tools.reload.response",
-            schema_for!(Either<ReloadResponseShape, ErrorResponse>),
+            schema_for!(Either<ReloadResponse, ErrorResponse>),
         ),
         ("ovos.tools.plan", schema_for!(PlanRequest)),
         (
@@ -124,7 +85,7 @@ pub fn schemas() -> BTreeMap<String, Schema> {
         ("ovos.persona.tools.discover", schema_for!(EmptyRequest)),
         (
             "ovos.persona.tools.discover.response",
-            schema_for!(Either<DiscoverResponseShape, ErrorResponse>),
+            schema_for!(Either<DiscoverResponse, ErrorResponse>),
         ),
         ("ovos.persona.tools.call", schema_for!(CallRequest)),
         ("ovos.persona.tools.call.response", schema_for!(CallResponse)),

@@ -1,0 +1,188 @@
+//! A call: its answer under either contract, its progress, its plan, its cancel.
+
+use ovos_toolbox_wire::{Effect, Object, Outcome, Report};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The answer to `ovos.tools.invoke`: exactly one of `result` and `error`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct InvokeResponse {
+    /// The name as it was given; "" where it was missing.
+    #[serde(default)]
+    #[schemars(!default)]
+    pub name: Value,
+    /// What the tool returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why there is no result: `Kind: message`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// As it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// Where the request says `"detail": true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_detail: Option<ErrorDetail>,
+}
+
+/// The answer to `ovos.persona.tools.call`: exactly one of `result` and `error`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallResponse {
+    /// What the tool returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why there is no result: `Kind: message`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The toolbox that answers.
+    pub toolbox_id: String,
+    /// As it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// Where the request says `"detail": true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_detail: Option<ErrorDetail>,
+}
+
+/// Details of an error, for a program. Sent only where the request says `"detail": true`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorDetail {
+    /// The word before the colon of `error`.
+    pub kind: String,
+    /// Whatever belongs to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// What happened to each action, when any ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+}
+
+/// One step of a call. Never sent after the call's answer.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct ProgressMessage {
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub name: String,
+    /// Its toolbox.
+    pub toolbox_id: String,
+    /// Counted from 1; a gap means that a message was dropped.
+    pub seq: u64,
+    /// What happened.
+    pub kind: ProgressKind,
+    /// Counted from 1; 0 while the call waits.
+    pub wave: usize,
+    /// How many waves there are; 0 while the call waits.
+    pub waves: usize,
+    /// The action's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// How the action ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// How far the action is, 0.0 to 1.0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
+    /// What the toolbox says, or how many calls are ahead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Details from the toolbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Milliseconds since the request was received.
+    pub elapsed_ms: u64,
+}
+
+/// What a progress message tells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgressKind {
+    /// The call waits for its subsystems.
+    Queued,
+    /// A wave starts.
+    Wave,
+    /// An action was handed to the toolbox.
+    ActionStarted,
+    /// An action ended.
+    ActionEnded,
+    /// The toolbox says how far an action is.
+    Update,
+    /// What a newer service tells.
+    #[serde(untagged)]
+    #[schemars(!untagged, skip)]
+    Other(String),
+}
+
+impl Default for ProgressKind {
+    fn default() -> Self {
+        Self::Other(String::new())
+    }
+}
+
+/// The answer to `ovos.tools.cancel`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct CancelResponse {
+    /// The call.
+    pub call_id: String,
+    /// Whether it was asked to end. A `safe` action still goes on to its end state.
+    pub cancelled: bool,
+    /// `planning`, `queued`, `running`, `ended` or `unknown`: what the call was when the request came.
+    pub state: String,
+    /// Why nothing was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The answer to `ovos.tools.plan`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlanResponse {
+    /// The name as it was given.
+    pub name: Value,
+    /// The toolbox that owns the tool.
+    pub toolbox_id: String,
+    /// What the tool does to the world.
+    pub effect: Effect,
+    /// The longest it can take, in milliseconds, waiting not counted.
+    pub bound_ms: u64,
+    /// What it holds from its first wave to its last.
+    pub subsystems: Vec<String>,
+    /// The actions of each wave.
+    pub waves: Vec<Vec<PlannedActionEntry>>,
+    /// The graph as a Mermaid flowchart.
+    pub mermaid: String,
+    /// The graph in Graphviz' language.
+    pub dot: String,
+}
+
+/// One action of a plan.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedActionEntry {
+    /// Unique in the plan.
+    pub id: String,
+    /// What is done.
+    pub name: String,
+    /// What it is done with.
+    pub subsystems: Vec<String>,
+    /// What it does to the world.
+    pub effect: Effect,
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// Ids of the actions whose outputs it receives.
+    pub dependencies: Vec<String>,
+    /// What the toolbox gets.
+    pub params: Object,
+}
+
+/// The answer to `ovos.tools.plan` when there is no plan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlanErrorResponse {
+    /// The name as it was given; "" where it was missing.
+    pub name: Value,
+    /// `Kind: message`
+    pub error: String,
+}

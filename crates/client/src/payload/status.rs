@@ -1,0 +1,194 @@
+//! What the service says of itself: `ovos.tools.status`, `stop`, `resume` and `event`, and the status topics.
+
+use std::collections::BTreeMap;
+
+use ovos_toolbox_wire::{Effect, Severity};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::tool::FailedFile;
+
+/// The answer to `mycroft.ovos_tools.is_ready` and its siblings.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct IsReady {
+    /// Every toolbox that can be loaded is loaded.
+    pub status: bool,
+}
+
+/// The answer to `ovos.tools.status`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct StatusResponse {
+    /// The service itself.
+    pub service: ServiceStatus,
+    /// Its connection.
+    pub bus: BusStatus,
+    /// Every toolbox, loaded or not.
+    pub toolboxes: Vec<ToolboxStatus>,
+    /// The stop that holds every toolbox, also those that are loaded later. It is there when what was remembered of an
+    /// earlier run cannot be read, and a resume of `all` lifts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all_latched: Option<AllLatched>,
+    /// Files that could not be loaded.
+    pub failed: Vec<FailedFile>,
+    /// Calls under way, oldest first.
+    pub calls: Vec<CallStatus>,
+    /// What has happened since the start.
+    pub counters: BTreeMap<String, u64>,
+    /// Keys of the configuration that changed and are not in force yet.
+    pub pending_config: Vec<String>,
+}
+
+/// The service itself.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct ServiceStatus {
+    /// Its version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// Milliseconds since it started.
+    pub uptime_ms: u64,
+    /// Every toolbox that can be loaded is loaded.
+    pub ready: bool,
+}
+
+/// The connection to the bus.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct BusStatus {
+    /// Its address.
+    pub url: String,
+    /// Whether it is there.
+    pub connected: bool,
+    /// Whether an answer was ever seen to come back from it, as a bus sends every message to its sender too. Without
+    /// that it cannot be known what arrives, and no answer is sent again after the bus was lost.
+    pub echoes: bool,
+    /// What the client has counted since the start.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// One toolbox.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct ToolboxStatus {
+    /// Its id.
+    pub toolbox_id: String,
+    /// `ready`, `reloading` or `failed`.
+    pub state: String,
+    /// `in_process` or `process`.
+    pub isolation: String,
+    /// Its process, where it has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Which loaded copy serves.
+    pub generation: u64,
+    /// What its manifest says.
+    pub version: String,
+    /// Where it was found.
+    pub path: String,
+    /// SHA-256 of the file.
+    pub sha256: String,
+    /// How many of its tools can be called.
+    pub tools: usize,
+    /// Tools that it lists and that cannot be used, with the reasons.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub dropped_tools: Vec<String>,
+    /// Why it does not serve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether it is in emergency stop state.
+    pub latched: bool,
+    /// The stop that holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_id: Option<String>,
+    /// Who or what stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
+    /// How often it was restarted after it had died.
+    pub restarts: u64,
+    /// How its process died last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_death: Option<String>,
+    /// What it last said about its backend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<Value>,
+}
+
+/// A stop that holds everything.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AllLatched {
+    /// What a resume of `all` has to name.
+    pub stop_id: String,
+    /// Why everything is held.
+    pub stop_reason: String,
+}
+
+/// A call under way.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallStatus {
+    /// Names it for cancel.
+    pub call_id: String,
+    /// The tool.
+    pub name: String,
+    /// Its toolbox.
+    pub toolbox_id: String,
+    /// `planning`, `queued` or `running`.
+    pub phase: String,
+    /// What the tool does to the world.
+    pub effect: Effect,
+    /// The session that asked, when it named itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// What it holds or waits for.
+    pub subsystems: Vec<String>,
+    /// Milliseconds since it was received.
+    pub elapsed_ms: u64,
+    /// Which loaded copy runs it.
+    pub generation: u64,
+}
+
+/// The answer to `ovos.tools.stop` and `ovos.tools.resume`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StopResponse {
+    /// One entry a toolbox. In the answer to a resume of `all` the first one is about the stop as a whole, and the others
+    /// are the toolboxes that it held.
+    pub toolboxes: Vec<StoppedToolbox>,
+}
+
+/// What became of one toolbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StoppedToolbox {
+    /// Which.
+    pub toolbox_id: String,
+    /// Stop: it is latched, its halt was confirmed, and a restart of the service changes nothing about that. Resume: it is
+    /// open.
+    pub ok: bool,
+    /// Stop: what a resume has to name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_id: Option<String>,
+    /// Stop: why the halt could not be confirmed, or the stop not be remembered (it is latched all the same). Resume: why it
+    /// stays latched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// `ovos.tools.event`: what a toolbox reports by itself.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EventMessage {
+    /// The toolbox.
+    pub toolbox_id: String,
+    /// What happened, in one word.
+    pub kind: String,
+    /// How urgent it is.
+    pub severity: Severity,
+    /// Whatever belongs to it.
+    pub data: Option<Value>,
+    /// Seconds since 1970, UTC.
+    pub ts: f64,
+}
