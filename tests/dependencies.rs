@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The crates of this workspace that each crate may depend on. Cargo keeps circles out; this keeps arrows out.
 const EDGES: &[(&str, &[&str])] = &[
     ("bus", &[]),
-    ("client", &["ovos-toolbox-wire"]),
+    ("client", &["bus", "ovos-toolbox-wire"]),
     ("schema", &["ovos-toolbox-wire"]),
     ("config", &["ovos-toolbox-wire"]),
     ("engine", &["ovos-toolbox-wire"]),

@@ -34,7 +34,7 @@ pub use self::dial::DialError;
 
 use self::backoff::Backoff;
 use self::delivery::{Delivery, Limits, Unproven};
-use self::dial::{Dial, Dialer};
+use self::dial::{Dial, Dialer, Line};
 use super::message::Message;
 
 /// Total size in bytes of the messages that wait to be written; also the bound of the answers that are written and
@@ -202,13 +202,36 @@ impl BusClient {
         shutdown: CancellationToken,
     ) -> BusClient {
         let dialer = Dialer::new(config.url.clone(), config.extra_ca.clone());
-        Self::start_on(dialer, config, handler, tracker, shutdown)
+        Self::start_on(dialer, None, config, handler, tracker, shutdown)
     }
 
-    /// As [`start`](Self::start), with connections from `dialer`. All waits use tokio's clock, so a test that pauses
-    /// it controls the client's timing.
+    /// As [`start`](Self::start), for a client that is of no use without its first connection: makes one attempt, and
+    /// returns when it is connected.
+    ///
+    /// # Errors
+    /// Why the attempt failed. Nothing is started then.
+    ///
+    /// # Cancel safety
+    /// If dropped, cancel `shutdown` too: the task may have been started.
+    pub async fn connect(
+        config: ClientConfig,
+        handler: Arc<dyn BusHandler>,
+        tracker: &TaskTracker,
+        shutdown: CancellationToken,
+    ) -> Result<BusClient, DialError> {
+        let mut dialer = Dialer::new(config.url.clone(), config.extra_ca.clone());
+        let first = dialer.dial().await?;
+        let client = Self::start_on(dialer, Some(first), config, handler, tracker, shutdown);
+        // The line is there: this waits for the first step of the task.
+        _ = client.connection().wait_for(Connection::is_up).await;
+        Ok(client)
+    }
+
+    /// As [`start`](Self::start), with connections from `dialer` after `first`. All waits use tokio's clock, so a test
+    /// that pauses it controls the client's timing.
     fn start_on(
         dialer: impl Dial,
+        first: Option<Line>,
         config: ClientConfig,
         handler: Arc<dyn BusHandler>,
         tracker: &TaskTracker,
@@ -239,6 +262,7 @@ impl BusClient {
         });
         let run = run(
             dialer,
+            first,
             Arc::clone(&shared),
             handler,
             outgoing,
@@ -432,6 +456,7 @@ impl Drop for Debt<'_> {
 /// Connects and reconnects until the shutdown.
 async fn run(
     mut dialer: impl Dial,
+    mut first: Option<Line>,
     shared: Arc<Shared>,
     handler: Arc<dyn BusHandler>,
     mut outgoing: mpsc::Receiver<Outgoing>,
@@ -444,9 +469,12 @@ async fn run(
     let mut told: Option<(String, Instant)> = None;
     let mut again: VecDeque<Unproven> = VecDeque::new();
     loop {
-        let dialled = tokio::select! {
-            () = shutdown.cancelled() => break,
-            dialled = dialer.dial() => dialled,
+        let dialled = match first.take() {
+            Some(line) => Ok(line),
+            None => tokio::select! {
+                () = shutdown.cancelled() => break,
+                dialled = dialer.dial() => dialled,
+            },
         };
         let reason = match dialled {
             Ok(line) => {

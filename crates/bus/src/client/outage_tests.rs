@@ -87,7 +87,14 @@ impl Scene {
         change(&mut config);
         let shutdown = CancellationToken::new();
         let handler = Arc::new(Handler(to_test));
-        let client = BusClient::start_on(pipes, config, handler, &TaskTracker::new(), shutdown.clone());
+        let client = BusClient::start_on(
+            pipes,
+            None,
+            config,
+            handler,
+            &TaskTracker::new(),
+            shutdown.clone(),
+        );
         Self {
             client,
             is_up,

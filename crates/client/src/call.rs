@@ -1,0 +1,158 @@
+//! A call under way: its progress, its answer, its end.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::client::{Client, FOREVER, deadline};
+use crate::error::ClientError;
+use crate::payload::{CancelResponse, GetRequest, InvokeRequest, InvokeResponse, ProgressMessage};
+use crate::received::Received;
+use crate::routes::{Heard, Route};
+use crate::topic;
+
+/// How long a service has to give a sign of life.
+const SIGN_OF_LIFE_WAIT: Duration = Duration::from_secs(5);
+
+/// What the answer to a call may come after its own `timeout_ms`.
+const ANSWER_MARGIN: Duration = Duration::from_secs(10);
+
+/// How long a call is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// At most this long.
+    AtMost(Duration),
+    /// As long as it runs, which the service bounds, if a service gives a sign of life within 5 s. The client asks for the
+    /// tool beside the call to get one.
+    WhileItRuns,
+}
+
+/// What comes for a call.
+#[derive(Debug)]
+pub enum Step {
+    /// How far it is; only for calls that ask.
+    Progress(Received<ProgressMessage>),
+    /// Its answer. Nothing follows.
+    Answer(Received<InvokeResponse>),
+}
+
+/// A call that was sent. Dropping it does not end the call: [`cancel`](Self::cancel) does.
+pub struct Call {
+    client: Client,
+    call_id: String,
+    route: Route,
+    /// The request that a service answers at once, until it has, and when it has to.
+    sign: Option<(Route, Instant)>,
+    wait: Duration,
+    end: Instant,
+}
+
+impl Call {
+    pub(crate) fn send(
+        client: Client,
+        call_id: String,
+        request: &InvokeRequest,
+        patience: Patience,
+    ) -> Result<Self, ClientError> {
+        let bound = request.options.timeout().map(|bound| bound + ANSWER_MARGIN);
+        let (sign, wait) = match patience {
+            Patience::AtMost(wait) => (None, wait),
+            Patience::WhileItRuns => {
+                let name = request.name.clone();
+                let asked = GetRequest {
+                    name,
+                    ..GetRequest::default()
+                };
+                let sign = client.send(topic::GET.name(), &asked)?;
+                (
+                    Some((sign, deadline(SIGN_OF_LIFE_WAIT))),
+                    bound.unwrap_or(FOREVER),
+                )
+            }
+        };
+        let route = client.send(topic::INVOKE.name(), request)?;
+        Ok(Self {
+            client,
+            call_id,
+            route,
+            sign,
+            wait,
+            end: deadline(wait),
+        })
+    }
+
+    /// Names the call for cancel and status.
+    #[must_use]
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// Waits for the next step.
+    ///
+    /// # Errors
+    /// [`ClientError::NoService`], [`ClientError::NoAnswer`], [`ClientError::Lost`]. The call may run all the same: cancel it.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is lost.
+    pub async fn next(&mut self) -> Result<Step, ClientError> {
+        loop {
+            let Self { route, sign, end, .. } = self;
+            let alive = async {
+                match sign {
+                    Some((route, end)) => timeout_at(*end, route.next()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let heard = tokio::select! {
+                biased;
+                heard = route.next() => heard,
+                answered = alive => match answered {
+                    Ok(Heard::Lost(cause)) => Heard::Lost(cause),
+                    Ok(_) => {
+                        self.sign = None;
+                        continue;
+                    }
+                    Err(_) => return Err(self.client.no_service(SIGN_OF_LIFE_WAIT)),
+                },
+                () = sleep_until(*end) => return Err(self.client.no_answer(topic::INVOKE.name(), self.wait)),
+            };
+            self.sign = None;
+            match heard {
+                Heard::Answer(data) => return Ok(Step::Answer(Received::new(topic::INVOKE.name(), data))),
+                Heard::Lost(cause) => return Err(self.client.lost(cause)),
+                Heard::Progress(data) => {
+                    let of = data.get("call_id").and_then(|call_id| call_id.as_str());
+                    if of == Some(self.call_id.as_str()) {
+                        return Ok(Step::Progress(Received::new(topic::PROGRESS, data)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the answer, and passes over the progress.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    ///
+    /// # Cancel safety
+    /// If dropped, what came is lost; the call goes on.
+    pub async fn answer(mut self) -> Result<Received<InvokeResponse>, ClientError> {
+        loop {
+            if let Step::Answer(answer) = self.next().await? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Ends the call. Its answer comes all the same, and says how it ended.
+    ///
+    /// # Errors
+    /// As [`Client::cancel`].
+    ///
+    /// # Cancel safety
+    /// If dropped, the cancel may have been sent.
+    pub async fn cancel(&self) -> Result<CancelResponse, ClientError> {
+        self.client.cancel(&self.call_id).await
+    }
+}

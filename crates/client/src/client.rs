@@ -1,0 +1,361 @@
+//! A client of the tools API: asks under a topic, waits for the answer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bus::{BusClient, BusHandler, ClientConfig, Message};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use crate::call::{Call, Patience};
+use crate::error::ClientError;
+use crate::events::Events;
+use crate::payload::{
+    CancelRequest, CancelResponse, EmptyRequest, ExportRequest, ExportResponse, GetRequest, InvokeRequest,
+    ListRequest, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse, ResumeRequest, StatusResponse,
+    StopRequest, StopResponse, ToolEntry,
+};
+use crate::received::Received;
+use crate::routes::{Heard, IDENT, Route, Routes};
+use crate::topic::{self, Topic};
+
+/// How long a reload is waited for: every plugin may be tried out in a process of its own first.
+pub const RELOAD_WAIT: Duration = Duration::from_secs(60);
+
+/// The longest wait; tokio's clock needs an end.
+pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The largest frame that is read or sent, in bytes.
+const LARGEST: usize = 64 << 20;
+
+/// How long [`Client::close`] waits for the bus to take what was sent, beside the farewells of the connection.
+const CLOSE_WAIT: Duration = Duration::from_secs(3);
+
+/// Where the bus is.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// `ws://host:port/route`, or `wss`.
+    pub url: Url,
+    /// A PEM file of certificates to trust in addition to those of the machine.
+    pub certificate: Option<PathBuf>,
+}
+
+/// A connection to the bus with a session of its own; clones share it. It connects again by itself when the bus comes back.
+///
+/// A request is sent at once or not at all, and waits for its answer as long as its method says; when the connection breaks
+/// it fails with [`ClientError::Lost`]. Requests may be under way at the same time, also under the same topic.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    bus: BusClient,
+    routes: Arc<Routes>,
+    address: Address,
+    source: String,
+    session_id: String,
+    wait: Duration,
+    asked: AtomicU64,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+    _end: DropGuard,
+}
+
+impl Client {
+    /// Connects within `wait`, which also bounds the methods that name no other bound. `source` says who asks.
+    ///
+    /// # Errors
+    /// [`ClientError::NoBus`], [`ClientError::NoBusInTime`].
+    ///
+    /// # Cancel safety
+    /// Safe: a dropped attempt leaves nothing behind.
+    pub async fn connect(address: Address, source: &str, wait: Duration) -> Result<Self, ClientError> {
+        let config = ClientConfig {
+            drop_above: LARGEST,
+            message_limit: LARGEST,
+            extra_ca: address.certificate.clone(),
+            ..ClientConfig::new(address.url.clone())
+        };
+        let routes = Routes::new();
+        let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+        let end = shutdown.clone().drop_guard();
+        let handler: Arc<dyn BusHandler> = routes.clone();
+        let connected = BusClient::connect(config, handler, &tasks, shutdown.clone());
+        let bus = match timeout_at(deadline(wait), connected).await {
+            Ok(connected) => connected.map_err(ClientError::NoBus)?,
+            Err(_) => {
+                let url = address.url;
+                return Err(ClientError::NoBusInTime { url, wait });
+            }
+        };
+        Ok(Self(Arc::new(Inner {
+            bus,
+            routes,
+            address,
+            source: source.to_owned(),
+            session_id: format!("ovos-tools-{}", uuid::Uuid::new_v4()),
+            wait,
+            asked: AtomicU64::new(0),
+            tasks,
+            shutdown,
+            _end: end,
+        })))
+    }
+
+    /// The session of all requests of this client.
+    #[must_use]
+    pub fn session_id(&self) -> &str {
+        &self.0.session_id
+    }
+
+    /// Asks under a topic, and returns the answer as it came.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`], [`ClientError::TooLarge`]: nothing was sent. [`ClientError::NoAnswer`] after `wait`,
+    /// [`ClientError::Lost`].
+    ///
+    /// # Cancel safety
+    /// If dropped, the request may have been sent; its answer is dropped.
+    pub async fn ask<Q: Serialize, A>(
+        &self,
+        topic: Topic<Q, A>,
+        request: &Q,
+        wait: Duration,
+    ) -> Result<Received<A>, ClientError> {
+        let end = deadline(wait);
+        let topic = topic.name();
+        let mut route = self.send(topic, request)?;
+        loop {
+            match timeout_at(end, route.next()).await {
+                Ok(Heard::Answer(data)) => return Ok(Received::new(topic, data)),
+                Ok(Heard::Progress(_)) => {}
+                Ok(Heard::Lost(cause)) => return Err(self.lost(cause)),
+                Err(_) => return Err(self.no_answer(topic, wait)),
+            }
+        }
+    }
+
+    /// Asks under a topic, and returns a good answer as its type.
+    async fn ask_good<Q: Serialize, A: DeserializeOwned>(
+        &self,
+        topic: Topic<Q, A>,
+        request: &Q,
+    ) -> Result<A, ClientError> {
+        self.ask(topic, request, self.0.wait).await?.good()
+    }
+
+    /// The tools.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask), [`ClientError::Refused`], [`ClientError::Unreadable`].
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub async fn list(&self, request: &ListRequest) -> Result<Vec<ToolEntry>, ClientError> {
+        Ok(self.ask_good(topic::LIST, request).await?.tools)
+    }
+
+    /// One tool, with its `meta`.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub async fn get(&self, name: &str) -> Result<ToolEntry, ClientError> {
+        let request = GetRequest {
+            name: name.to_owned(),
+            detail: true,
+            ..GetRequest::default()
+        };
+        self.ask_good(topic::GET, &request).await
+    }
+
+    /// What a call would do.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub async fn plan(&self, request: &PlanRequest) -> Result<PlanResponse, ClientError> {
+        self.ask_good(topic::PLAN, request).await
+    }
+
+    /// The tools in the format of a model.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub async fn export(&self, request: &ExportRequest) -> Result<ExportResponse, ClientError> {
+        self.ask_good(topic::EXPORT, request).await
+    }
+
+    /// What the service is doing.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub async fn status(&self) -> Result<StatusResponse, ClientError> {
+        self.ask_good(topic::STATUS, &EmptyRequest {}).await
+    }
+
+    /// Loads added and changed plugins, drops removed ones, and tells what changed. Waits up to [`RELOAD_WAIT`].
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    /// If dropped, the reload may go on.
+    pub async fn reload(&self) -> Result<ReloadResponse, ClientError> {
+        let request = ReloadRequest { detail: true };
+        self.ask(topic::RELOAD, &request, RELOAD_WAIT).await?.good()
+    }
+
+    /// Calls a tool. Never waits; the call is under way when this returns.
+    ///
+    /// A request without a `call_id` gets one that no other call has.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`], [`ClientError::TooLarge`]: nothing was sent.
+    pub fn invoke(&self, mut request: InvokeRequest, patience: Patience) -> Result<Call, ClientError> {
+        let own = || format!("client-{}", uuid::Uuid::new_v4());
+        let call_id = request.options.call_id.get_or_insert_with(own).clone();
+        Call::send(self.clone(), call_id, &request, patience)
+    }
+
+    /// Ends a call that is under way. An answer that says `cancelled: false` is a good one: it says why.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask), [`ClientError::Unreadable`].
+    ///
+    /// # Cancel safety
+    /// If dropped, the cancel may have been sent.
+    pub async fn cancel(&self, call_id: &str) -> Result<CancelResponse, ClientError> {
+        let call_id = call_id.to_owned();
+        self.ask(topic::CANCEL, &CancelRequest { call_id }, self.0.wait)
+            .await?
+            .read()
+    }
+
+    /// Asks for the end of a call and waits for no answer. [`close`](Self::close) sends it before it returns.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`]: nothing was sent.
+    pub fn cancel_unheard(&self, call_id: &str) -> Result<(), ClientError> {
+        let call_id = call_id.to_owned();
+        self.send(topic::CANCEL.name(), &CancelRequest { call_id })
+            .map(drop)
+    }
+
+    /// Emergency stop: of a toolbox, or of everything. Only an answer whose entries are all `ok` is a stop that is confirmed.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list). None of them means that nothing was stopped.
+    ///
+    /// # Cancel safety
+    /// If dropped, the stop may have been sent.
+    pub async fn stop(&self, toolbox_id: Option<&str>) -> Result<StopResponse, ClientError> {
+        let toolbox_id = toolbox_id.map(str::to_owned);
+        self.ask_good(topic::STOP, &StopRequest { toolbox_id }).await
+    }
+
+    /// Lifts the emergency stop of a toolbox, or with `all` wherever it holds. It is for an operator, not for a model.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    ///
+    /// # Cancel safety
+    /// If dropped, the resume may have been sent.
+    pub async fn resume(&self, toolbox_id: &str, stop_id: &str) -> Result<StopResponse, ClientError> {
+        let request = ResumeRequest {
+            toolbox_id: toolbox_id.to_owned(),
+            stop_id: stop_id.to_owned(),
+        };
+        self.ask_good(topic::RESUME, &request).await
+    }
+
+    /// What toolboxes report by themselves, the ends of reloads, and the state of the connection, from now on.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        Events(self.0.routes.follow())
+    }
+
+    /// Ends the connection for all clones, once the bus has taken what was sent. Without it the connection ends with the last
+    /// clone, and what was sent a moment before may be lost.
+    ///
+    /// # Cancel safety
+    /// If dropped, the connection ends by itself.
+    pub async fn close(&self) {
+        self.0.shutdown.cancel();
+        self.0.tasks.close();
+        if timeout(CLOSE_WAIT, self.0.tasks.wait()).await.is_err() {
+            tracing::warn!(url = %self.0.address.url, "the connection to the bus did not end in time");
+        }
+    }
+
+    /// Sends a request, and waits for what comes for it from now on.
+    pub(crate) fn send<Q: Serialize>(&self, topic: &'static str, request: &Q) -> Result<Route, ClientError> {
+        let inner = &self.0;
+        let data = match serde_json::to_value(request) {
+            Ok(Value::Object(data)) => data,
+            Ok(_) => {
+                let cause = serde::ser::Error::custom("it is no object");
+                return Err(ClientError::Unwritable { topic, cause });
+            }
+            Err(cause) => return Err(ClientError::Unwritable { topic, cause }),
+        };
+        let number = inner.asked.fetch_add(1, Ordering::Relaxed);
+        let ident = format!("{}/{number}", inner.session_id);
+        let mut message = Message::new(topic, data);
+        let context = &mut message.context;
+        context.insert("source".to_owned(), Value::from(inner.source.as_str()));
+        context.insert("session".to_owned(), json!({"session_id": inner.session_id}));
+        context.insert(IDENT.to_owned(), Value::from(ident.as_str()));
+        let text = message.to_text();
+        if text.len() > LARGEST {
+            return Err(ClientError::TooLarge {
+                topic,
+                size: text.len(),
+                limit: LARGEST,
+            });
+        }
+        // First, so that no answer comes before it.
+        let route = inner.routes.open(ident, topic);
+        if !inner.bus.notify_text(text) {
+            let url = inner.address.url.clone();
+            return Err(ClientError::NotSent { url });
+        }
+        Ok(route)
+    }
+
+    pub(crate) fn lost(&self, cause: String) -> ClientError {
+        let url = self.0.address.url.clone();
+        ClientError::Lost { url, cause }
+    }
+
+    pub(crate) fn no_answer(&self, topic: &'static str, wait: Duration) -> ClientError {
+        let url = self.0.address.url.clone();
+        ClientError::NoAnswer { url, topic, wait }
+    }
+
+    pub(crate) fn no_service(&self, wait: Duration) -> ClientError {
+        let url = self.0.address.url.clone();
+        ClientError::NoService { url, wait }
+    }
+}
+
+/// When a wait that begins now ends.
+pub(crate) fn deadline(wait: Duration) -> Instant {
+    Instant::now() + wait.min(FOREVER)
+}

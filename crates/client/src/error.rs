@@ -1,0 +1,143 @@
+//! What can go wrong between a client and the service.
+
+use std::time::Duration;
+
+use bus::DialError;
+use url::Url;
+
+use crate::payload::ErrorDetail;
+
+/// Why a request has no good answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The first connection failed.
+    #[error("{0}{advice}", advice = advice(.0))]
+    NoBus(#[source] DialError),
+    /// The bus did not accept the first connection in time.
+    #[error(
+        "no bus at {url}: no answer within {wait:?}; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus"
+    )]
+    NoBusInTime {
+        /// The bus.
+        url: Url,
+        /// How long the client waited.
+        wait: Duration,
+    },
+    /// The connection broke before the answer arrived. It is not known whether the request was carried out.
+    #[error("the bus at {url} closed the connection: {cause}")]
+    Lost {
+        /// The bus.
+        url: Url,
+        /// Why, as far as known.
+        cause: String,
+    },
+    /// The bus is away, or too much waits to be sent to it. The request was not sent; the client connects again by itself.
+    #[error("nothing can be sent to the bus at {url} at the moment: try again when it is back")]
+    NotSent {
+        /// The bus.
+        url: Url,
+    },
+    /// The request was not sent: the bus would close the connection.
+    #[error("a request to {topic} of {size} bytes is too large: at most {limit} are sent")]
+    TooLarge {
+        /// The topic.
+        topic: &'static str,
+        /// Its size as a frame, in bytes.
+        size: usize,
+        /// The largest frame, in bytes.
+        limit: usize,
+    },
+    /// The bus is there, and no service on it gave a sign of life.
+    #[error("no ovos-tools service on {url} gave a sign of life within {wait:?}")]
+    NoService {
+        /// The bus.
+        url: Url,
+        /// How long the client waited.
+        wait: Duration,
+    },
+    /// No answer arrived in time. It is not known whether the request was carried out.
+    #[error("no answer to {topic} on {url} within {wait:?}: is ovos-tools running on this bus")]
+    NoAnswer {
+        /// The bus.
+        url: Url,
+        /// The topic.
+        topic: &'static str,
+        /// How long the client waited.
+        wait: Duration,
+    },
+    /// The answer is an error.
+    #[error("{0}")]
+    Refused(Box<Refusal>),
+    /// The answer does not have the shape of its topic's answers.
+    #[error("the answer to {topic} cannot be read: {cause}")]
+    Unreadable {
+        /// The topic.
+        topic: &'static str,
+        /// What is wrong with it.
+        cause: serde_json::Error,
+    },
+    /// The request cannot be written as a JSON object.
+    #[error("the request to {topic} cannot be written as a JSON object: {cause}")]
+    Unwritable {
+        /// The topic.
+        topic: &'static str,
+        /// Why.
+        cause: serde_json::Error,
+    },
+}
+
+/// An answer that is an error.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct Refusal {
+    /// The `error` of the answer: `Kind: message`, or a text that the published contract fixes.
+    pub text: String,
+    /// Where the request says `"detail": true`.
+    pub detail: Option<ErrorDetail>,
+}
+
+impl Refusal {
+    /// The kind of the error, such as `TimeoutError`; none where the published contract fixes a text without one.
+    #[must_use]
+    pub fn kind(&self) -> Option<&str> {
+        if let Some(detail) = &self.detail {
+            return Some(&detail.kind);
+        }
+        let (kind, _) = self.text.split_once(": ")?;
+        let is_word = !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_word.then_some(kind)
+    }
+}
+
+fn advice(error: &DialError) -> &'static str {
+    match error {
+        DialError::Unreachable { .. } | DialError::TimedOut(_) | DialError::NotABus { .. } => {
+            "; start one with `ovos-tools bus` or ovos-messagebus, or name another with --bus"
+        }
+        DialError::Tls { .. } => "; name its certificate as an extra CA file if it signs itself",
+        DialError::Address(_) | DialError::ExtraCa { .. } | DialError::NoTrust(_) => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_is_the_word_before_the_colon_where_there_is_one() {
+        for (text, kind) in [
+            ("TimeoutError: not done within 5 s", Some("TimeoutError")),
+            ("Unknown tool: 'add'", None),
+            ("Missing required field: 'name'", None),
+            (": x", None),
+            ("broken", None),
+        ] {
+            let refusal = Refusal {
+                text: text.to_owned(),
+                detail: None,
+            };
+            assert_eq!(refusal.kind(), kind, "{text}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Who waits for which message of the bus.
+//!
+//! Every request carries an id of its own in its context, and an answer carries the context of its request: a message is a
+//! request's answer only where the id and the topic fit. A request that is not waited for any more has no route, so its late
+//! answer is dropped.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bus::{BusHandler, Envelope, Utf8Bytes};
+use ovos_toolbox_wire::Object;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::{broadcast, mpsc};
+
+use crate::events::{EVENTS, News};
+use crate::payload::EventMessage;
+use crate::topic::{EVENT, INVOKE, PREFIX, PROGRESS, RELOADED};
+
+/// The context key of a request's id.
+pub(crate) const IDENT: &str = "ident";
+
+/// How many messages of a request may wait to be read; progress beyond it is dropped.
+const WAITING: usize = 256;
+
+/// Room that progress leaves to the answer and to the loss of the connection.
+const RESERVED: usize = 2;
+
+/// What came for a request.
+pub(crate) enum Heard {
+    Progress(Object),
+    Answer(Object),
+    /// The connection broke; nothing follows.
+    Lost(String),
+}
+
+/// The requests that are waited for, and the followers of events.
+pub(crate) struct Routes {
+    requests: Mutex<HashMap<String, Pending>>,
+    news: broadcast::Sender<News>,
+}
+
+struct Pending {
+    topic: &'static str,
+    heard: mpsc::Sender<Heard>,
+}
+
+impl Routes {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            requests: Mutex::default(),
+            news: broadcast::Sender::new(EVENTS),
+        })
+    }
+
+    /// Waits for the messages of a request from now on.
+    pub(crate) fn open(self: &Arc<Self>, ident: String, topic: &'static str) -> Route {
+        let (heard, hearing) = mpsc::channel(WAITING);
+        self.requests
+            .lock()
+            .insert(ident.clone(), Pending { topic, heard });
+        Route {
+            routes: Arc::clone(self),
+            ident,
+            hearing,
+        }
+    }
+
+    pub(crate) fn follow(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    /// Tells the followers, if there are any.
+    fn tell(&self, news: News) {
+        _ = self.news.send(news);
+    }
+
+    fn answer(&self, kind: &str, envelope: &Envelope<'_>) {
+        let mut requests = self.requests.lock();
+        if requests.is_empty() {
+            return;
+        }
+        let Ok(context) = envelope.context_map() else {
+            return;
+        };
+        let Some(ident) = context.get(IDENT).and_then(Value::as_str) else {
+            return;
+        };
+        let Some(pending) = requests.get(ident) else {
+            return;
+        };
+        let is_answer = kind
+            .strip_prefix(pending.topic)
+            .is_some_and(|rest| rest == ".response");
+        let is_progress = kind == PROGRESS && pending.topic == INVOKE.name();
+        if !is_answer && !is_progress {
+            return;
+        }
+        let data = match envelope.data_map() {
+            Ok(data) => data,
+            Err(error) => return tracing::warn!(kind, %error, "dropped a message that cannot be read"),
+        };
+        if is_answer {
+            if let Some(pending) = requests.remove(ident) {
+                _ = pending.heard.try_send(Heard::Answer(data));
+            }
+        } else if pending.heard.capacity() > RESERVED {
+            _ = pending.heard.try_send(Heard::Progress(data));
+        }
+    }
+}
+
+impl BusHandler for Routes {
+    fn frame(&self, text: Utf8Bytes) {
+        let is_ours = Envelope::kind_of(&text).is_some_and(|kind| kind.starts_with(PREFIX));
+        if !is_ours {
+            return;
+        }
+        let Ok(envelope) = Envelope::parse(&text) else {
+            return;
+        };
+        let kind = envelope.kind.as_ref();
+        if kind == EVENT {
+            let data = envelope.data_map().unwrap_or_default();
+            match serde_json::from_value::<EventMessage>(Value::Object(data)) {
+                Ok(event) => self.tell(News::Event(event)),
+                Err(error) => tracing::warn!(%error, "dropped an event that cannot be read"),
+            }
+            return;
+        }
+        if kind == RELOADED {
+            self.tell(News::Reloaded);
+        }
+        self.answer(kind, &envelope);
+    }
+
+    fn connected(&self) {
+        self.tell(News::Connected);
+    }
+
+    fn disconnected(&self, reason: &str) {
+        for (_, pending) in self.requests.lock().drain() {
+            _ = pending.heard.try_send(Heard::Lost(reason.to_owned()));
+        }
+        self.tell(News::Disconnected {
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn instead(&self, _: &str, _: &str) -> Option<String> {
+        None
+    }
+}
+
+/// What comes for one request; dropping it forgets the request.
+pub(crate) struct Route {
+    routes: Arc<Routes>,
+    ident: String,
+    hearing: mpsc::Receiver<Heard>,
+}
+
+impl Route {
+    /// The next message of the request.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn next(&mut self) -> Heard {
+        let closed = || Heard::Lost("this request has had its answer".to_owned());
+        self.hearing.recv().await.unwrap_or_else(closed)
+    }
+}
+
+impl Drop for Route {
+    fn drop(&mut self) {
+        self.routes.requests.lock().remove(&self.ident);
+    }
+}

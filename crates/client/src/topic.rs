@@ -1,0 +1,61 @@
+//! The topics that are asked under, each with the types of its request and of its answer.
+
+use std::marker::PhantomData;
+
+use crate::payload::{
+    CancelRequest, CancelResponse, EmptyRequest, ExportRequest, ExportResponse, GetRequest, InvokeRequest,
+    InvokeResponse, ListRequest, ListResponse, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse,
+    ResumeRequest, StatusResponse, StopRequest, StopResponse, ToolEntry,
+};
+
+/// A topic under which `Q` is asked and `A` is answered.
+#[derive(Debug)]
+pub struct Topic<Q, A> {
+    name: &'static str,
+    types: PhantomData<fn(&Q) -> A>,
+}
+
+impl<Q, A> Topic<Q, A> {
+    const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            types: PhantomData,
+        }
+    }
+
+    /// Its name on the bus.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// Which tools there are.
+pub const LIST: Topic<ListRequest, ListResponse> = Topic::new("ovos.tools.list");
+/// One tool.
+pub const GET: Topic<GetRequest, ToolEntry> = Topic::new("ovos.tools.get");
+/// Runs a tool; [`Client::invoke`](crate::Client::invoke) asks under it.
+pub const INVOKE: Topic<InvokeRequest, InvokeResponse> = Topic::new("ovos.tools.invoke");
+/// What a call would do.
+pub const PLAN: Topic<PlanRequest, PlanResponse> = Topic::new("ovos.tools.plan");
+/// The tools in the format of a model.
+pub const EXPORT: Topic<ExportRequest, ExportResponse> = Topic::new("ovos.tools.export");
+/// Ends a call.
+pub const CANCEL: Topic<CancelRequest, CancelResponse> = Topic::new("ovos.tools.cancel");
+/// Emergency stop.
+pub const STOP: Topic<StopRequest, StopResponse> = Topic::new("ovos.tools.stop");
+/// Lifts an emergency stop.
+pub const RESUME: Topic<ResumeRequest, StopResponse> = Topic::new("ovos.tools.resume");
+/// What the service is doing.
+pub const STATUS: Topic<EmptyRequest, StatusResponse> = Topic::new("ovos.tools.status");
+/// Loads added and changed plugins, drops removed ones.
+pub const RELOAD: Topic<ReloadRequest, ReloadResponse> = Topic::new("ovos.tools.reload");
+
+/// Prefix of all of them, and of what the service sends unasked.
+pub(crate) const PREFIX: &str = "ovos.tools.";
+/// How far a call is.
+pub(crate) const PROGRESS: &str = "ovos.tools.invoke.progress";
+/// What a toolbox reports by itself.
+pub(crate) const EVENT: &str = "ovos.tools.event";
+/// The end of a reload, of this client or another one.
+pub(crate) const RELOADED: &str = "ovos.tools.reload.response";
