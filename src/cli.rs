@@ -1,11 +1,10 @@
 //! The command line: one file a subcommand, and what they share.
 //!
-//! A subcommand that talks to a service is a bus client like any other, in a session of its own ([`asker`]); it
-//! knows payloads, not the service. Rendering is pure (data and [`Paint`] in, text out), and everything is
+//! A subcommand that talks to a service is a bus client like any other, made of [`client::Client`]; it knows payloads, not
+//! the service. Rendering is pure (data and [`Paint`] in, text out), and everything is
 //! written through one [`Output`]. Read [`Cli`] first, then [`run`].
 
 mod arguments;
-mod asker;
 mod bus;
 mod cancel;
 mod check;

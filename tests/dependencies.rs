@@ -71,7 +71,7 @@ const RULES: &[(&str, &[&str], &str)] = &[
     (
         "src/cli",
         &["crate::api", "crate::export", "crate::registry", "engine"],
-        "the command line reads answers with the types of `client`",
+        "the command line asks over the bus, with the types of `client`",
     ),
 ];
 

@@ -18,7 +18,7 @@ mod support {
     pub(crate) mod service;
 }
 
-use support::process::Sandbox;
+use support::process::{Process, Sandbox};
 use support::python::{python, script};
 use support::service::{Bus, BusKind, Service, subject_is_reference};
 
@@ -106,6 +106,37 @@ fn status_topics(kind: BusKind) {
 fn status_topics_are_answered() {
     status_topics(BusKind::Python);
     status_topics(BusKind::Embedded);
+}
+
+/// The command line reads what the published service answers, which has fewer keys than ours.
+#[test]
+fn the_command_line_works_with_the_reference() {
+    if python().is_none() {
+        return;
+    }
+    let bus = Bus::start(BusKind::Python);
+    let service = Service::reference(&bus);
+    let sandbox = Sandbox::with_bus(bus.port());
+    for (arguments, expected) in [
+        (&["list"][..], "testbed_dup (1 tool)\n NAME  EFFECT  ARGUMENTS"),
+        (&["list", "--toolbox", "testbed"], "testbed ("),
+        (&["get", "add"], "add (testbed)\n"),
+        (&["invoke", "add", "a=1", "b=2"], "{\n  \"result\": 3\n}\n"),
+        (
+            &["invoke", "add", "a=1", "b=2", "--progress", "--detail", "--json"],
+            "\"result\":{\"result\":3}",
+        ),
+        (&["reload"], "2 toolboxes with 8 tools: testbed, testbed_dup\n"),
+    ] {
+        let mut command = sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
+        command.args(arguments).args(["--bus", &bus.url()]);
+        let said = Process::start("command-line", &sandbox, command).finish();
+        assert!(
+            said.contains(expected),
+            "{arguments:?}: no {expected:?} in\n{said}\n{}",
+            service.log()
+        );
+    }
 }
 
 /// One list of requests goes to the published service and to us, each on a published bus of its own.

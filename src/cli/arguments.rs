@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
+use ovos_toolbox_wire::Object;
 use serde_json::Value;
 
-use super::asker::Data;
 use super::error::CliError;
 
 /// How the help of `invoke` and `plan` explains it.
@@ -16,7 +16,7 @@ Arguments of the tool:
                    a text that looks like JSON needs its quotes: code='\"5\"'";
 
 /// Reads the arguments.
-pub(super) fn parse(written: &[String]) -> Result<Data, CliError> {
+pub(super) fn parse(written: &[String]) -> Result<Object, CliError> {
     let usage = |text: String| Err(CliError::Usage(text));
     if let [only] = written {
         if only == "-" {
@@ -32,7 +32,7 @@ pub(super) fn parse(written: &[String]) -> Result<Data, CliError> {
             return object(only);
         }
     }
-    let mut arguments = Data::new();
+    let mut arguments = Object::new();
     for pair in written {
         let Some((key, value)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             return usage(format!(
@@ -47,7 +47,7 @@ pub(super) fn parse(written: &[String]) -> Result<Data, CliError> {
     Ok(arguments)
 }
 
-fn object(text: &str) -> Result<Data, CliError> {
+fn object(text: &str) -> Result<Object, CliError> {
     match serde_json::from_str(text) {
         Ok(Value::Object(arguments)) => Ok(arguments),
         Ok(_) => Err(CliError::Usage(

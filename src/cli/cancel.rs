@@ -1,14 +1,12 @@
 //! `ovos-tools cancel`: ends a running or queued call.
 
 use clap::Args;
-use serde_json::{Value, json};
 
-use super::asker::{error_of, object};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::plain;
-
-pub(super) const TOPIC: &str = "ovos.tools.cancel";
+use client::payload::CancelRequest;
+use client::topic;
 
 /// Arguments of `cancel`.
 #[derive(Debug, Args)]
@@ -24,19 +22,27 @@ pub struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let request = object(json!({"call_id": arguments.call_id}));
+    let request = CancelRequest {
+        call_id: arguments.call_id.clone(),
+    };
     let wait = context.wait();
-    let data = context.asker().await?.ask(TOPIC, request, wait).await?;
-    let cancelled = data.get("cancelled").and_then(Value::as_bool).unwrap_or(false);
-    let state = data.get("state").and_then(Value::as_str).unwrap_or("unknown");
-    context.output.result(&data, |_| match cancelled {
-        true => format!("cancelled {} ({})\n", plain(&arguments.call_id), plain(state)),
+    let client = context.client().await?;
+    let answer = client.ask(topic::CANCEL, &request, wait).await?;
+    let cancel = answer.read()?;
+    context.output.result(&answer.data, |_| match cancel.cancelled {
+        true => format!(
+            "cancelled {} ({})\n",
+            plain(&arguments.call_id),
+            plain(&cancel.state)
+        ),
         false => String::new(),
     })?;
-    if cancelled {
+    if cancel.cancelled {
         return Ok(());
     }
-    let why = error_of(&data).unwrap_or_else(|| format!("the call is {state}"));
+    let why = cancel
+        .error
+        .unwrap_or_else(|| format!("the call is {}", cancel.state));
     Err(CliError::Refused(format!(
         "{} was not cancelled: {why}",
         arguments.call_id

@@ -1,18 +1,18 @@
 //! What a subcommand has at hand: the options, the configuration, a way to the bus, and the output.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use url::Url;
-
 use super::Options;
-use super::asker::{Asker, Data, accepted};
 use super::error::CliError;
 use super::output::Output;
 use crate::logs::{self, LogOptions, Logs};
 use crate::service::Started;
+use client::{Address, Client, Received};
 use config::{Config, LogLevel, Overrides, ProcessEnvironment};
+
+/// How the requests of the command line name their sender.
+const SOURCE: &str = "ovos-tools-cli";
 
 /// How long most requests wait for an answer, and all of them for the bus.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
@@ -24,11 +24,17 @@ pub(super) struct Context<'a, 'o> {
     logs: Option<Logs>,
 }
 
-/// Where the bus is.
-#[derive(Debug, Clone)]
-pub(super) struct Address {
-    pub(super) url: Url,
-    pub(super) certificate: Option<PathBuf>,
+/// Where the bus of a configuration is.
+pub(super) fn address(config: &Config) -> Address {
+    Address {
+        url: config.bus.url.clone(),
+        certificate: config.bus.ssl_cert.clone(),
+    }
+}
+
+/// Connects to the bus.
+pub(super) async fn connect(address: Address, wait: Duration) -> Result<Client, CliError> {
+    Ok(Client::connect(address, SOURCE, wait).await?)
 }
 
 impl<'a, 'o> Context<'a, 'o> {
@@ -60,7 +66,7 @@ impl<'a, 'o> Context<'a, 'o> {
     }
 
     /// Connects to the bus.
-    pub(super) async fn asker(&mut self) -> Result<Asker, CliError> {
+    pub(super) async fn client(&mut self) -> Result<Client, CliError> {
         let config = self.config()?;
         if self.options.verbose > 0 && self.logs.is_none() {
             let options = LogOptions {
@@ -69,20 +75,16 @@ impl<'a, 'o> Context<'a, 'o> {
             };
             self.logs = Some(self.start_logs(&config, options)?);
         }
-        let address = Address {
-            url: config.bus.url.clone(),
-            certificate: config.bus.ssl_cert.clone(),
-        };
-        Asker::connect(&address, self.wait()).await
+        connect(address(&config), self.wait()).await
     }
 
     /// `Err` when the answer is an error; with `--json` it is printed all the same.
-    pub(super) fn refuse_error(&mut self, data: &Data) -> Result<(), CliError> {
-        let refused = accepted(data);
-        if refused.is_err() {
-            self.output.result(data, |_| String::new())?;
+    pub(super) fn refuse_error<A>(&mut self, answer: &Received<A>) -> Result<(), CliError> {
+        let accepted = answer.accepted();
+        if accepted.is_err() {
+            self.output.result(&answer.data, |_| String::new())?;
         }
-        refused
+        Ok(accepted?)
     }
 
     /// Prints how the service came up. What cannot be printed is no reason not to serve.

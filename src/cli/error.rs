@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::pid_file::PidFileError;
 use crate::logs::LogError;
 use crate::service::ServiceError;
-use bus::{BindError, CallError};
+use bus::BindError;
+use client::ClientError;
 use config::ConfigErrors;
 
 /// Done.
@@ -45,7 +46,7 @@ pub enum CliError {
     },
     /// No bus.
     #[error("{0}")]
-    NoBus(Box<CallError>),
+    NoBus(Box<ClientError>),
     /// No answer came.
     #[error(
         "no ovos-tools service answered on {url} within {} s: start one with `ovos-tools serve`{advice}",
@@ -109,14 +110,18 @@ impl CliError {
     }
 }
 
-impl From<CallError> for CliError {
-    fn from(error: CallError) -> Self {
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
         match error {
-            CallError::NoAnswer { url, wait, .. } => Self::NoAnswer {
-                url: url.into(),
-                wait,
-                advice: String::new(),
-            },
+            ClientError::NoAnswer { url, wait, .. } | ClientError::NoService { url, wait } => {
+                Self::NoAnswer {
+                    url: url.into(),
+                    wait,
+                    advice: String::new(),
+                }
+            }
+            ClientError::Refused(refusal) => Self::Refused(refusal.text),
+            ClientError::Unreadable { topic, cause } => Self::Answer { topic, cause },
             error => Self::NoBus(Box::new(error)),
         }
     }

@@ -1,13 +1,12 @@
 //! `ovos-tools export`: the tools in the format of a language model.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::asker::{accepted, object};
 use super::context::Context;
 use super::error::CliError;
-
-const TOPIC: &str = "ovos.tools.export";
+use client::payload::ExportRequest;
+use client::topic;
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -31,17 +30,16 @@ pub struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let mut request = object(json!({"format": arguments.format}));
-    if let Some(id) = &arguments.toolbox {
-        request.insert("toolbox_id".into(), json!(id));
-    }
-    if !arguments.names.is_empty() {
-        request.insert("names".into(), json!(arguments.names));
-    }
+    let request = ExportRequest {
+        format: Some(arguments.format.clone()),
+        toolbox_id: arguments.toolbox.clone(),
+        names: (!arguments.names.is_empty()).then(|| arguments.names.clone()),
+    };
     let wait = context.wait();
-    let data = context.asker().await?.ask(TOPIC, request, wait).await?;
-    context.output.result(&data, |_| {
-        let tools = data.get("tools").unwrap_or(&Value::Null);
+    let client = context.client().await?;
+    let answer = client.ask(topic::EXPORT, &request, wait).await?;
+    context.output.result(&answer.data, |_| {
+        let tools = answer.data.get("tools").unwrap_or(&Value::Null);
         // A value that came as JSON always goes as JSON; an error answer has nothing to show here.
         if tools.is_null() {
             String::new()
@@ -49,5 +47,5 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             format!("{tools:#}\n")
         }
     })?;
-    accepted(&data)
+    Ok(answer.accepted()?)
 }

@@ -1,16 +1,14 @@
 //! `ovos-tools get`: one tool.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::asker::{object, read};
 use super::context::Context;
 use super::error::CliError;
-use super::list::Tool;
 use super::paint::{Paint, Tone, milliseconds, plain};
 use super::schema;
-
-const TOPIC: &str = "ovos.tools.get";
+use client::payload::{GetRequest, ToolEntry};
+use client::topic;
 
 /// Arguments of `get`.
 #[derive(Debug, Args)]
@@ -28,32 +26,32 @@ pub struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let mut request = object(json!({"name": arguments.name, "detail": true}));
-    if let Some(id) = &arguments.toolbox {
-        request.insert("toolbox_id".into(), json!(id));
-    }
+    let request = GetRequest {
+        name: arguments.name.clone(),
+        toolbox_id: arguments.toolbox.clone(),
+        detail: true,
+    };
     let wait = context.wait();
-    let data = context.asker().await?.ask(TOPIC, request, wait).await?;
-    context.refuse_error(&data)?;
-    let tool: Tool = read(TOPIC, &data)?;
-    context.output.result(&data, |paint| render(&tool, paint))
+    let client = context.client().await?;
+    let answer = client.ask(topic::GET, &request, wait).await?;
+    context.refuse_error(&answer)?;
+    let tool = answer.read()?;
+    context.output.result(&answer.data, |paint| render(&tool, paint))
 }
 
-fn render(tool: &Tool, paint: Paint) -> String {
+fn render(tool: &ToolEntry, paint: Paint) -> String {
     let mut facts = vec![format!(
         "{} ({})",
         paint.tone(Tone::Strong, &tool.name),
         plain(&tool.toolbox_id)
     )];
-    facts.extend(tool.meta.effect.clone());
-    facts.extend(tool.meta.category.clone());
-    facts.extend(
-        tool.meta
-            .timeout_ms
-            .map(|ms| format!("at most {}", milliseconds(ms))),
-    );
-    if let Some(names) = tool.meta.subsystems.as_ref().filter(|names| !names.is_empty()) {
-        facts.push(format!("uses {}", names.join(", ")));
+    if let Some(meta) = &tool.meta {
+        facts.push(meta.effect.to_string());
+        facts.extend(meta.category.clone());
+        facts.extend(meta.timeout_ms.map(|ms| format!("at most {}", milliseconds(ms))));
+        if let Some(names) = meta.subsystems.as_ref().filter(|names| !names.is_empty()) {
+            facts.push(format!("uses {}", names.join(", ")));
+        }
     }
     let required: Vec<&str> = tool.argument_schema["required"]
         .as_array()

@@ -1,16 +1,15 @@
 //! `ovos-tools plan`: what a call would do, without doing it.
 
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value, json};
+use ovos_toolbox_wire::Object;
+use serde_json::Value;
 
 use super::arguments;
-use super::asker::{object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, joined, milliseconds, plain, value};
-use client::payload::PlanResponse;
-
-const TOPIC: &str = "ovos.tools.plan";
+use client::payload::{PlanRequest, PlanResponse};
+use client::topic;
 
 /// Arguments of `plan`.
 #[derive(Debug, Args)]
@@ -49,27 +48,32 @@ enum Format {
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let args = arguments::parse(&arguments.arguments)?;
-    let mut request = object(json!({"name": arguments.name, "args": args}));
-    if let Some(id) = &arguments.toolbox {
-        request.insert("toolbox_id".into(), json!(id));
-    }
+    let request = PlanRequest {
+        name: arguments.name.clone(),
+        args: arguments::parse(&arguments.arguments)?,
+        toolbox_id: arguments.toolbox.clone(),
+    };
     let wait = context.wait();
-    let data = context.asker().await?.ask(TOPIC, request, wait).await?;
-    context.refuse_error(&data)?;
+    let client = context.client().await?;
+    let answer = client.ask(topic::PLAN, &request, wait).await?;
+    context.refuse_error(&answer)?;
     let graph = |key: &str| {
-        data.get(key)
+        answer
+            .data
+            .get(key)
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned()
     };
     match arguments.format {
-        _ if context.output.json() => context.output.result(&data, |_| String::new()),
+        _ if context.output.json() => context.output.result(&answer.data, |_| String::new()),
         Format::Table => {
-            let plan: PlanResponse = read(TOPIC, &data)?;
+            let plan = answer.read()?;
             context.output.text(&render(&plan, context.output.paint))
         }
-        Format::Json => context.output.document(&format!("{:#}", Value::Object(data))),
+        Format::Json => context
+            .output
+            .document(&format!("{:#}", Value::Object(answer.data))),
         Format::Mermaid => context.output.document(&plain(&graph("mermaid"))),
         Format::Dot => context.output.document(&plain(&graph("dot"))),
     }
@@ -116,7 +120,7 @@ fn render(plan: &PlanResponse, paint: Paint) -> String {
 }
 
 /// `object=cup speed=0.5`
-fn params(params: &Map<String, Value>) -> String {
+fn params(params: &Object) -> String {
     if params.is_empty() {
         return "-".to_owned();
     }

@@ -6,32 +6,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::asker::Data;
 use super::output::Output;
 use super::paint::plain;
-
-/// The topic of progress messages.
-pub(super) const TOPIC: &str = "ovos.tools.invoke.progress";
+use client::Received;
+use client::payload::{ProgressKind, ProgressMessage};
 
 /// Steps of a bar.
 const STEPS: u64 = 1000;
-
-/// One progress message.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Progress {
-    kind: String,
-    wave: Option<u64>,
-    waves: Option<u64>,
-    action: Option<String>,
-    outcome: Option<String>,
-    fraction: Option<f64>,
-    message: Option<String>,
-    elapsed_ms: u64,
-}
 
 /// Shows the progress of one call.
 pub(super) enum View {
@@ -60,19 +43,18 @@ impl View {
     }
 
     /// Shows a message.
-    pub(super) fn show(&mut self, data: &Data, output: &mut Output<'_>) {
-        let whole = Value::Object(data.clone());
+    pub(super) fn show(&mut self, progress: &Received<ProgressMessage>, output: &mut Output<'_>) {
         match self {
             Self::Silent => {}
-            Self::Json => output.remark_json(&whole),
+            Self::Json => output.remark_json(&Value::Object(progress.data.clone())),
             // A message that cannot be read is no reason to disturb the call.
             Self::Plain => {
-                if let Ok(progress) = serde_json::from_value(whole) {
+                if let Ok(progress) = progress.read() {
                     output.remark(&line(&progress));
                 }
             }
             Self::Live(live) => {
-                if let Ok(progress) = serde_json::from_value(whole) {
+                if let Ok(progress) = progress.read() {
                     live.show(&progress);
                 }
             }
@@ -88,23 +70,26 @@ impl View {
 }
 
 /// `   1.2s  wave 2 of 6`
-fn line(progress: &Progress) -> String {
+fn line(progress: &ProgressMessage) -> String {
     let seconds = Duration::from_millis(progress.elapsed_ms).as_secs_f64();
     format!("{seconds:>7.1}s  {}", words(progress))
 }
 
-fn words(progress: &Progress) -> String {
+fn words(progress: &ProgressMessage) -> String {
     let action = progress.action.as_deref().unwrap_or("call");
-    let mut text = match progress.kind.as_str() {
-        "queued" => "waits for its subsystems".to_owned(),
-        "wave" => wave(progress),
-        "action_started" => format!("  {action} started"),
-        "action_ended" => format!("  {action} {}", progress.outcome.as_deref().unwrap_or("ended")),
-        "update" => match progress.fraction {
+    let mut text = match &progress.kind {
+        ProgressKind::Queued => "waits for its subsystems".to_owned(),
+        ProgressKind::Wave => wave(progress),
+        ProgressKind::ActionStarted => format!("  {action} started"),
+        ProgressKind::ActionEnded => {
+            let outcome = progress.outcome.map_or("ended", |outcome| outcome.as_str());
+            format!("  {action} {outcome}")
+        }
+        ProgressKind::Update => match progress.fraction {
             Some(fraction) => format!("  {action} {:.0}%", percent(fraction)),
             None => format!("  {action}"),
         },
-        other => other.to_owned(),
+        ProgressKind::Other(word) => word.clone(),
     };
     if let Some(message) = progress.message.as_deref().filter(|message| !message.is_empty()) {
         text.push_str(": ");
@@ -113,11 +98,11 @@ fn words(progress: &Progress) -> String {
     plain(&text).into_owned()
 }
 
-fn wave(progress: &Progress) -> String {
+fn wave(progress: &ProgressMessage) -> String {
     match (progress.wave, progress.waves) {
-        (Some(wave), Some(waves)) => format!("wave {wave} of {waves}"),
-        (Some(wave), None) => format!("wave {wave}"),
-        _ => "next wave".to_owned(),
+        (0, _) => "next wave".to_owned(),
+        (wave, 0) => format!("wave {wave}"),
+        (wave, waves) => format!("wave {wave} of {waves}"),
     }
 }
 
@@ -147,31 +132,31 @@ impl Live {
         }
     }
 
-    fn show(&mut self, progress: &Progress) {
+    fn show(&mut self, progress: &ProgressMessage) {
         let action = progress.action.clone().unwrap_or_default();
-        match progress.kind.as_str() {
-            "queued" => self
+        match &progress.kind {
+            ProgressKind::Queued => self
                 .call
                 .set_message(format!("{}: {}", self.name, words(progress))),
-            "wave" => {
+            ProgressKind::Wave => {
                 self.call
                     .set_message(format!("{}: {}", self.name, wave(progress)));
                 let _ = self.all.println(line(progress));
             }
-            "action_started" => {
+            ProgressKind::ActionStarted => {
                 let bar = ProgressBar::new(STEPS).with_style(style("    {spinner} {msg} {elapsed:.dim}"));
                 bar.set_message(plain(&action).into_owned());
                 bar.enable_steady_tick(Duration::from_millis(100));
                 self.actions.insert(action, self.all.add(bar));
             }
-            "action_ended" => {
+            ProgressKind::ActionEnded => {
                 if let Some(bar) = self.actions.remove(&action) {
                     bar.finish_and_clear();
                     self.all.remove(&bar);
                 }
                 let _ = self.all.println(line(progress));
             }
-            "update" => match self.actions.get(&action) {
+            ProgressKind::Update => match self.actions.get(&action) {
                 Some(bar) => {
                     if let Some(fraction) = progress.fraction {
                         bar.set_style(style("    {spinner} {bar:20} {msg} {elapsed:.dim}"));
@@ -184,7 +169,7 @@ impl Live {
                     .call
                     .set_message(format!("{}: {}", self.name, words(progress).trim_start())),
             },
-            _ => {}
+            ProgressKind::Other(_) => {}
         }
     }
 
@@ -242,7 +227,7 @@ mod tests {
                 "    0.0s  later: \\u{1b}[2J",
             ),
         ] {
-            let progress: Progress = serde_json::from_value(message.clone()).unwrap();
+            let progress: ProgressMessage = serde_json::from_value(message.clone()).unwrap();
             assert_eq!(line(&progress), expected, "{message}");
         }
     }

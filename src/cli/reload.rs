@@ -1,21 +1,12 @@
 //! `ovos-tools reload`: loads added and changed plugins, drops removed ones.
 
-use std::time::Duration;
-
 use clap::Args;
-use serde::Deserialize;
-use serde_json::json;
 
-use super::asker::{accepted, object, read};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined};
-use client::payload::FailedFile;
-
-const TOPIC: &str = "ovos.tools.reload";
-
-/// Loading may try out every plugin in a child process first.
-const WAIT: Duration = Duration::from_secs(60);
+use client::payload::{FailedFile, ReloadOutcome, ReloadRequest, ReloadResponse};
+use client::{RELOAD_WAIT, topic};
 
 /// Arguments of `reload`.
 #[derive(Debug, Args)]
@@ -27,33 +18,19 @@ Examples:
 A plugin that cannot be loaded leaves the working one in place; the exit code is 1 then.")]
 pub struct Arguments {}
 
-#[derive(Debug, Deserialize)]
-struct Answer {
-    #[serde(default)]
-    loaded: Vec<String>,
-    #[serde(default)]
-    total_tools: usize,
-    #[serde(default)]
-    added: Vec<String>,
-    #[serde(default)]
-    removed: Vec<String>,
-    #[serde(default)]
-    replaced: Vec<String>,
-    #[serde(default)]
-    unchanged: Vec<String>,
-    #[serde(default)]
-    failed: Vec<FailedFile>,
-}
-
 pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let wait = context.options.timeout.unwrap_or(WAIT);
+    let wait = context.options.timeout.unwrap_or(RELOAD_WAIT);
     // Without it the answer is the published one, which says nothing of what failed.
-    let request = object(json!({"detail": true}));
-    let data = context.asker().await?.ask(TOPIC, request, wait).await?;
-    let answer: Answer = read(TOPIC, &data)?;
-    let failed = answer.failed.len();
-    context.output.result(&data, |paint| render(&answer, paint))?;
-    accepted(&data)?;
+    let request = ReloadRequest { detail: true };
+    let client = context.client().await?;
+    let answer = client.ask(topic::RELOAD, &request, wait).await?;
+    let mut reload = answer.read()?;
+    let outcome = reload.outcome.take().unwrap_or_default();
+    let failed = outcome.failed.len();
+    context
+        .output
+        .result(&answer.data, |paint| render(&reload, &outcome, paint))?;
+    answer.accepted()?;
     if failed > 0 {
         return Err(CliError::Refused(format!(
             "{} could not be loaded",
@@ -63,25 +40,25 @@ pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<
     Ok(())
 }
 
-fn render(answer: &Answer, paint: Paint) -> String {
+fn render(reload: &ReloadResponse, outcome: &ReloadOutcome, paint: Paint) -> String {
     let mut text = format!(
         "{} with {}: {}\n",
-        count(answer.loaded.len(), "toolbox", "toolboxes"),
-        count(answer.total_tools, "tool", "tools"),
-        paint.tone(Tone::Strong, &joined(&answer.loaded))
+        count(reload.loaded.len(), "toolbox", "toolboxes"),
+        count(reload.total_tools, "tool", "tools"),
+        paint.tone(Tone::Strong, &joined(&reload.loaded))
     );
     let changes = [
-        ("added", &answer.added),
-        ("replaced", &answer.replaced),
-        ("removed", &answer.removed),
-        ("unchanged", &answer.unchanged),
+        ("added", &outcome.added),
+        ("replaced", &outcome.replaced),
+        ("removed", &outcome.removed),
+        ("unchanged", &outcome.unchanged),
     ];
     for (what, ids) in changes.into_iter().filter(|(_, ids)| !ids.is_empty()) {
         text += &format!("{what:<10} {}\n", super::paint::plain(&ids.join(", ")));
     }
-    if !answer.failed.is_empty() {
+    if !outcome.failed.is_empty() {
         text.push('\n');
-        text += &failures(&answer.failed, paint);
+        text += &failures(&outcome.failed, paint);
     }
     text
 }

@@ -1,15 +1,14 @@
 //! `ovos-tools resume`: lifts the emergency stop of a toolbox, named by its id.
 
-use clap::Args;
-use serde_json::json;
+use std::time::Duration;
 
-use super::asker::{Asker, Data, object, read};
+use clap::Args;
+
 use super::context::Context;
 use super::error::CliError;
-use super::{status, stop};
-use client::payload::StopResponse;
-
-const TOPIC: &str = "ovos.tools.resume";
+use super::stop;
+use client::payload::{EmptyRequest, ResumeRequest};
+use client::{Client, topic};
 
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
@@ -31,36 +30,36 @@ pub struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let wait = context.wait();
-    let mut asker = context.asker().await?;
+    let client = context.client().await?;
     let Some(stop_id) = &arguments.stop_id else {
-        return Err(refuse(&arguments.toolbox, &mut asker, wait).await);
+        return Err(refuse(&arguments.toolbox, &client, wait).await);
     };
-    let request = object(json!({"toolbox_id": arguments.toolbox, "stop_id": stop_id}));
-    let data = asker.ask(TOPIC, request, wait).await?;
-    context.refuse_error(&data)?;
-    let answer: StopResponse = read(TOPIC, &data)?;
+    let request = ResumeRequest {
+        toolbox_id: arguments.toolbox.clone(),
+        stop_id: stop_id.clone(),
+    };
+    let answer = client.ask(topic::RESUME, &request, wait).await?;
+    context.refuse_error(&answer)?;
+    let toolboxes = answer.read()?.toolboxes;
     context
         .output
-        .result(&data, |paint| stop::table(&answer.toolboxes, "resumed", paint))?;
-    if answer.toolboxes.is_empty() {
+        .result(&answer.data, |paint| stop::table(&toolboxes, "resumed", paint))?;
+    if toolboxes.is_empty() {
         return Err(CliError::Refused(format!(
             "there is no toolbox {:?}",
             arguments.toolbox
         )));
     }
-    stop::verdict(&answer.toolboxes, "resumed")
+    stop::verdict(&toolboxes, "resumed")
 }
 
 /// The error for a resume without a stop id. It names the command in full, so that a person reads the reason of the stop
 /// before typing the id.
-async fn refuse(toolbox: &str, asker: &mut Asker, wait: std::time::Duration) -> CliError {
-    let answer = match asker.ask(status::TOPIC, Data::new(), wait).await {
-        Ok(data) => read::<status::Status>(status::TOPIC, &data),
-        Err(error) => Err(error),
-    };
-    let answer = match answer {
+async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
+    let asked = client.ask(topic::STATUS, &EmptyRequest {}, wait).await;
+    let answer = match asked.and_then(|answer| answer.read()) {
         Ok(answer) => answer,
-        Err(error) => return error,
+        Err(error) => return error.into(),
     };
     if toolbox == "all" {
         return CliError::Usage(match &answer.all_latched {

@@ -1,18 +1,15 @@
 //! `ovos-tools status`: the service, its toolboxes, the calls in flight.
 
 use clap::Args;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::asker::{Data, read};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
 use super::reload::failures;
 use crate::service::Started;
-use client::payload::{AllLatched, FailedFile};
-
-pub(super) const TOPIC: &str = "ovos.tools.status";
+use client::payload::{EmptyRequest, StatusResponse, ToolboxStatus};
+use client::topic;
 
 /// Arguments of `status`.
 #[derive(Debug, Args)]
@@ -23,75 +20,18 @@ Examples:
   watch ovos-tools status")]
 pub struct Arguments {}
 
-/// The answer.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Status {
-    service: Service,
-    bus: Bus,
-    pub(super) toolboxes: Vec<Toolbox>,
-    pub(super) all_latched: Option<AllLatched>,
-    failed: Vec<FailedFile>,
-    calls: Vec<Call>,
-    counters: Map<String, Value>,
-    pending_config: Vec<Value>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Service {
-    version: String,
-    pid: u64,
-    uptime_ms: u64,
-    ready: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Bus {
-    url: String,
-    connected: bool,
-}
-
-/// One toolbox.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Toolbox {
-    pub(super) toolbox_id: String,
-    state: String,
-    isolation: String,
-    generation: u64,
-    version: Option<String>,
-    path: Option<String>,
-    tools: Value,
-    reason: Option<String>,
-    latched: bool,
-    pub(super) stop_id: Option<String>,
-    pub(super) stop_reason: Option<String>,
-    restarts: u64,
-    backend: Value,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Call {
-    call_id: Option<String>,
-    name: String,
-    toolbox_id: String,
-    phase: String,
-    subsystems: Vec<String>,
-    elapsed_ms: u64,
-}
-
 pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let wait = context.wait();
-    let data = context.asker().await?.ask(TOPIC, Data::new(), wait).await?;
-    context.refuse_error(&data)?;
-    let status: Status = read(TOPIC, &data)?;
-    context.output.result(&data, |paint| render(&status, paint))
+    let client = context.client().await?;
+    let answer = client.ask(topic::STATUS, &EmptyRequest {}, wait).await?;
+    context.refuse_error(&answer)?;
+    let status = answer.read()?;
+    context
+        .output
+        .result(&answer.data, |paint| render(&status, paint))
 }
 
-fn render(status: &Status, paint: Paint) -> String {
+fn render(status: &StatusResponse, paint: Paint) -> String {
     let service = &status.service;
     let mut text = format!(
         "ovos-tools {} · process {} · up {} · {}\nbus {} · {}\n",
@@ -126,7 +66,7 @@ fn render(status: &Status, paint: Paint) -> String {
     if !status.calls.is_empty() {
         let rows = status.calls.iter().map(|call| {
             vec![
-                call.call_id.as_deref().unwrap_or("-").into(),
+                call.call_id.as_str().into(),
                 format!("{} ({})", call.name, call.toolbox_id).into(),
                 call.phase.as_str().into(),
                 joined(&call.subsystems).into(),
@@ -140,44 +80,39 @@ fn render(status: &Status, paint: Paint) -> String {
         let counters = status
             .counters
             .iter()
-            .map(|(name, number)| format!("{name} {}", value(number)));
+            .map(|(name, number)| format!("{name} {number}"));
         text += &format!(
             "\ncounters: {}\n",
             plain(&counters.collect::<Vec<_>>().join(" · "))
         );
     }
     if !status.pending_config.is_empty() {
-        let keys: Vec<String> = status.pending_config.iter().map(value).collect();
         text += &format!(
             "\n{} {}\n",
             paint.tone(
                 Tone::Warning,
                 "changed in the files and not in force yet (reload or restart):"
             ),
-            plain(&keys.join(", "))
+            plain(&status.pending_config.join(", "))
         );
     }
     text
 }
 
-fn toolboxes(toolboxes: &[Toolbox], paint: Paint) -> String {
+fn toolboxes(toolboxes: &[ToolboxStatus], paint: Paint) -> String {
     if toolboxes.is_empty() {
         return "\nno toolboxes\n".to_owned();
     }
     let rows = toolboxes.iter().map(|it| {
-        let tools = match &it.tools {
-            Value::Array(names) => names.len().to_string(),
-            other => value(other),
-        };
         vec![
             Cell::toned(Tone::Strong, it.toolbox_id.as_str()),
             state(it),
-            tools.into(),
-            it.version.as_deref().unwrap_or("-").into(),
+            it.tools.to_string().into(),
+            it.version.as_str().into(),
             it.generation.to_string().into(),
             it.isolation.as_str().into(),
             it.restarts.to_string().into(),
-            backend(&it.toolbox_id, &it.backend).into(),
+            backend(&it.toolbox_id, it.backend.as_ref()).into(),
         ]
     });
     let header = [
@@ -207,17 +142,18 @@ fn toolboxes(toolboxes: &[Toolbox], paint: Paint) -> String {
             );
         }
         if let Some(reason) = &it.reason {
-            let file = it
-                .path
-                .as_deref()
-                .map_or_else(String::new, |path| format!(" ({path})"));
-            text += &format!("{}: {}{}\n", plain(&it.toolbox_id), plain(reason), plain(&file));
+            text += &format!(
+                "{}: {} ({})\n",
+                plain(&it.toolbox_id),
+                plain(reason),
+                plain(&it.path)
+            );
         }
     }
     text
 }
 
-fn state(toolbox: &Toolbox) -> Cell {
+fn state(toolbox: &ToolboxStatus) -> Cell {
     if toolbox.latched {
         return Cell::toned(Tone::Bad, format!("{}, stopped", toolbox.state));
     }
@@ -231,13 +167,9 @@ fn state(toolbox: &Toolbox) -> Cell {
 
 /// What a toolbox drives and how that is: `simulator: connected`, `hardware: connected`, `lost: no heartbeat`. The unit is
 /// named where it is not called as the toolbox is.
-fn backend(toolbox_id: &str, backend: &Value) -> String {
-    let Value::Object(map) = backend else {
-        return if backend.is_null() {
-            "-".to_owned()
-        } else {
-            value(backend)
-        };
+fn backend(toolbox_id: &str, backend: Option<&Value>) -> String {
+    let Some(Value::Object(map)) = backend else {
+        return backend.map_or_else(|| "-".to_owned(), value);
     };
     let text = |key: &str| {
         map.get(key)

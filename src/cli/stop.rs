@@ -7,19 +7,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use futures_util::future::try_join_all;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 use url::Url;
 
-use super::asker::{Asker, Data, object, read};
-use super::context::{Address, Context};
+use super::context::{Context, address, connect};
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone};
 use super::pid_file::RunningService;
-use client::payload::{StopResponse, StoppedToolbox};
+use client::payload::{StopRequest, StopResponse, StoppedToolbox};
+use client::{Address, Received, topic};
 use config::{ProcessEnvironment, Xdg};
-
-const TOPIC: &str = "ovos.tools.stop";
 
 /// How long the bus has before a service on this machine is signalled.
 const SIGNAL_AFTER: Duration = Duration::from_millis(200);
@@ -43,15 +42,20 @@ pub struct Arguments {
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let (address, state_dir) = place(context)?;
     let wait = context.wait();
-    let requests: Vec<Data> = if arguments.toolboxes.is_empty() {
-        vec![Data::new()]
-    } else {
-        let ids = arguments.toolboxes.iter();
-        ids.map(|id| object(json!({ "toolbox_id": id }))).collect()
-    };
+    let mut requests: Vec<StopRequest> = Vec::new();
+    requests.extend(arguments.toolboxes.iter().map(|id| StopRequest {
+        toolbox_id: Some(id.clone()),
+    }));
+    if requests.is_empty() {
+        requests.push(StopRequest::default());
+    }
+    let url = address.url.clone();
     let asked = async {
-        let mut asker = Asker::connect(&address, wait).await?;
-        asker.ask_each(TOPIC, requests, wait).await
+        let client = connect(address, wait).await?;
+        let each = requests
+            .iter()
+            .map(|request| client.ask(topic::STOP, request, wait));
+        Ok::<_, CliError>(try_join_all(each).await?)
     };
     tokio::pin!(asked);
     let early = tokio::select! {
@@ -61,9 +65,9 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     };
     let (answers, signal) = match early {
         Some(Ok(answers)) => (Ok(answers), None),
-        Some(Err(error)) => (Err(error), Some(signal(&state_dir, &address.url, context))),
+        Some(Err(error)) => (Err(error), Some(signal(&state_dir, &url, context))),
         None => {
-            let signal = signal(&state_dir, &address.url, context);
+            let signal = signal(&state_dir, &url, context);
             context.output.remark(&signal);
             // The bus may be slow and not gone.
             (asked.await, Some(signal))
@@ -82,11 +86,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
 fn place(context: &mut Context<'_, '_>) -> Result<(Address, PathBuf), CliError> {
     let errors = match context.config() {
         Ok(config) => {
-            let address = Address {
-                url: config.bus.url.clone(),
-                certificate: config.bus.ssl_cert.clone(),
-            };
-            return Ok((address, config.service.state_dir.clone()));
+            return Ok((address(&config), config.service.state_dir.clone()));
         }
         Err(errors) => errors,
     };
@@ -139,13 +139,16 @@ fn signal(state_dir: &std::path::Path, url: &Url, context: &Context<'_, '_>) -> 
     }
 }
 
-fn show(mut answers: Vec<Data>, asked: &[String], context: &mut Context<'_, '_>) -> Result<(), CliError> {
+fn show(
+    mut answers: Vec<Received<StopResponse>>,
+    asked: &[String],
+    context: &mut Context<'_, '_>,
+) -> Result<(), CliError> {
     let mut all: Vec<StoppedToolbox> = Vec::new();
     let mut merged = Vec::new();
-    for data in &mut answers {
-        let answer: StopResponse = read(TOPIC, data)?;
-        all.extend(answer.toolboxes);
-        if let Some(serde_json::Value::Array(toolboxes)) = data.get_mut("toolboxes") {
+    for answer in &mut answers {
+        all.extend(answer.read()?.toolboxes);
+        if let Some(Value::Array(toolboxes)) = answer.data.get_mut("toolboxes") {
             merged.append(toolboxes);
         }
     }

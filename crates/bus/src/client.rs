@@ -3,11 +3,9 @@
 //! [`BusClient`] connects, reconnects, passes received frames to a [`BusHandler`] and writes messages. Answers wait
 //! for room in the queue and survive a loss of the connection, in order; progress and events are dropped when the
 //! queue has no room or the bus is away. The client interprets no message. `link` runs one connection, `delivery`
-//! tracks which answers have arrived, `dial` makes one attempt to connect; [`Caller`] is the small client of the
-//! command line.
+//! tracks which answers have arrived, `dial` makes one attempt to connect.
 
 mod backoff;
-mod caller;
 mod delivery;
 mod dial;
 mod link;
@@ -29,7 +27,6 @@ use tokio_util::task::TaskTracker;
 use tungstenite::Utf8Bytes;
 use url::Url;
 
-pub use self::caller::{CallError, Caller};
 pub use self::dial::DialError;
 
 use self::backoff::Backoff;

@@ -13,10 +13,7 @@ mod message;
 mod server;
 mod websocket;
 
-pub use client::{
-    AnswerError, BusClient, BusHandler, CallError, Caller, ClientConfig, ClientCounters, Connection,
-    DialError,
-};
+pub use client::{AnswerError, BusClient, BusHandler, ClientConfig, ClientCounters, Connection, DialError};
 pub use envelope::{Envelope, MAX_DEPTH, MessageError, Part};
 
 pub use message::{DEFAULT_SESSION_ID, Message, OWN_KEY};

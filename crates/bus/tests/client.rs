@@ -8,7 +8,7 @@ mod support;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use ovos_tools_bus::{AnswerError, BusClient, CallError, Caller, ClientConfig, Message, ServerConfig};
+use ovos_tools_bus::{AnswerError, BusClient, ClientConfig, DialError, Message, ServerConfig};
 use serde_json::{Map, Value, json};
 use support::{Bus, DEADLINE, GREETING, Heard, Hearing, Peer, Recorder, any_port, soon};
 use tokio::net::{TcpListener, TcpStream};
@@ -316,89 +316,26 @@ async fn the_shutdown_writes_what_was_flushed_and_says_goodbye() {
 }
 
 #[tokio::test]
-async fn a_caller_gets_the_answer_in_its_own_session() {
+async fn a_client_that_needs_its_first_connection_has_it_or_says_why() {
     let bus = Bus::start(any_port()).await;
-    let mut service = Peer::join(&bus.url).await;
-    let mut caller = Caller::connect(bus.url.parse().unwrap(), None, DEADLINE)
-        .await
-        .unwrap();
-    let mut progress = Vec::new();
-    let data = Map::from_iter([("x".to_owned(), json!(1))]);
-    let asked = caller.request("ovos.tools.invoke", data, DEADLINE, |message| {
-        progress.push(message.kind)
-    });
-    let serve = async {
-        let request = Message::parse(&service.text().await).unwrap();
-        assert_eq!(request.data["x"], json!(1));
-        let mut foreign = request.clone();
-        foreign
-            .context
-            .insert("session".into(), json!({"session_id": "kitchen"}));
-        let answer = |result: u32| Map::from_iter([("result".to_owned(), json!(result))]);
-        service.send(Frame::text("noise")).await;
-        service
-            .send(Frame::text(foreign.response(answer(1)).to_text()))
-            .await;
-        service
-            .send(Frame::text(
-                foreign.reply("ovos.tools.invoke.progress", Map::new()).to_text(),
-            ))
-            .await;
-        service
-            .send(Frame::text(
-                request.reply("ovos.tools.invoke.progress", Map::new()).to_text(),
-            ))
-            .await;
-        service
-            .send(Frame::text(request.response(answer(2)).to_text()))
-            .await;
-    };
-    let (answered, ()) = tokio::join!(asked, serve);
-    assert_eq!(answered.unwrap().data["result"], json!(2));
-    assert_eq!(progress, ["ovos.tools.invoke.progress"]);
+    let (recorder, mut hearing) = Recorder::new();
+    let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+    let config = ClientConfig::new(bus.url.parse().unwrap());
+    let connected = BusClient::connect(config, recorder, &tasks, shutdown.clone());
+    let client = soon("the first connection", connected).await.unwrap();
+    assert!(client.notify(&message("at.once")), "it is connected");
+    assert_eq!(hearing.next().await, Heard::Connected);
+    assert_eq!(Message::parse(&hearing.frame().await).unwrap().kind, "at.once");
+    shutdown.cancel();
+    tasks.close();
+    soon("the client ends", tasks.wait()).await;
 
-    let unanswered = caller
-        .request("ovos.tools.list", Map::new(), Duration::from_millis(30), |_| {})
-        .await
-        .unwrap_err();
-    assert!(matches!(unanswered, CallError::NoAnswer { .. }), "{unanswered}");
-    assert!(unanswered.to_string().contains(&bus.url), "{unanswered}");
-
-    bus.stop().await;
-    let lost = caller
-        .request("ovos.tools.list", Map::new(), DEADLINE, |_| {})
-        .await
-        .unwrap_err();
-    assert!(matches!(lost, CallError::Lost { .. }), "{lost}");
-}
-
-#[tokio::test]
-async fn a_caller_without_a_bus_says_what_to_do() {
-    let closed = TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let bus = Bus::start(any_port()).await;
-    for (url, said, advice) in [
-        (format!("ws://{closed}/core"), "refused", "`ovos-tools bus`"),
-        (bus.url.replace("/core", "/other"), "404", "`ovos-tools bus`"),
-        (
-            bus.url.replace("ws:", "http:"),
-            "is not ws://",
-            "wss://host:port/route",
-        ),
-        (bus.url.replace("ws:", "wss:"), "TLS", "extra CA file"),
-    ] {
-        let url: url::Url = url.parse().unwrap();
-        let Err(error) = Caller::connect(url.clone(), None, DEADLINE).await else {
-            panic!("{url} is a bus")
-        };
-        let error = error.to_string();
-        for part in [said, url.as_str(), advice] {
-            assert!(error.contains(part), "{error:?} does not say {part:?}");
-        }
-    }
+    let other = bus.url.replace("/core", "/other").parse().unwrap();
+    let (recorder, _) = Recorder::new();
+    let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+    let refused = BusClient::connect(ClientConfig::new(other), recorder, &tasks, shutdown).await;
+    assert!(matches!(refused, Err(DialError::NotABus { .. })));
+    assert!(tasks.is_empty(), "nothing goes on");
 }
 
 #[tokio::test]

@@ -6,22 +6,25 @@
     reason = "a failed test panics and prints"
 )]
 
+#[path = "support/bus.rs"]
+mod support;
+
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use ovos_tools_bus::Caller;
+use ovos_tools_bus::{BusClient, ClientConfig, DialError, Message};
 use serde_json::{Map, json};
+use support::{Hearing, Recorder, soon};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 use url::Url;
-
-const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A bus with a self-signed certificate that answers every request with the request's data, as `<type>.response`.
 struct TlsBus {
@@ -76,25 +79,44 @@ impl TlsBus {
     }
 }
 
+/// Connects once; the connection ends with the guard.
+async fn connect(url: Url, trusted: Option<PathBuf>) -> (Result<BusClient, DialError>, Hearing, DropGuard) {
+    let (recorder, hearing) = Recorder::new();
+    let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+    let config = ClientConfig {
+        extra_ca: trusted,
+        ..ClientConfig::new(url)
+    };
+    let connected = BusClient::connect(config, recorder, &tasks, shutdown.clone());
+    let connected = soon("the handshake", connected).await;
+    (connected, hearing, shutdown.drop_guard())
+}
+
 #[tokio::test]
 async fn a_bus_is_trusted_by_its_certificate() {
     let bus = TlsBus::start().await;
     for host in ["127.0.0.1", "localhost"] {
-        let trusted = Some(bus.certificate.clone());
-        let mut caller = Caller::connect(bus.url(host), trusted, DEADLINE).await.unwrap();
+        let (client, mut hearing, _end) = connect(bus.url(host), Some(bus.certificate.clone())).await;
+        let client = client.unwrap();
         let data = Map::from_iter([("text".to_owned(), json!("zażółć"))]);
-        let answer = caller
-            .request("test.ask", data.clone(), DEADLINE, |_| {})
-            .await
-            .unwrap();
-        assert_eq!(answer.data, data, "{host}");
+        assert!(client.notify(&Message::new("test.ask", data.clone())), "{host}");
+        let answer = loop {
+            if let support::Heard::Frame(text) = hearing.next().await {
+                break Message::parse(&text).unwrap();
+            }
+        };
+        assert_eq!(
+            (answer.kind.as_str(), answer.data),
+            ("test.ask.response", data),
+            "{host}"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_unknown_certificate_is_refused_with_the_reason() {
     let bus = TlsBus::start().await;
-    let refused = Caller::connect(bus.url("127.0.0.1"), None, Duration::from_secs(2)).await;
+    let (refused, _, _) = connect(bus.url("127.0.0.1"), None).await;
     let error = refused
         .err()
         .expect("a certificate that no authority signed")

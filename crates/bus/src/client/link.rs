@@ -32,6 +32,7 @@ const AGAIN_FIRST: Duration = Duration::from_millis(100);
 
 /// How a connection ended.
 pub(super) struct Ended {
+    /// What the bus or the system said: the code of a close frame, the error of a read or a write.
     pub(super) reason: String,
     /// Answers whose write did not complete; they still count as unwritten.
     pub(super) unwritten: usize,
@@ -92,7 +93,7 @@ pub(super) async fn hold(
         reader.await
     };
     let reason = match (written, read) {
-        (Err(error), _) => format!("writing failed: {error}"),
+        (Err(error), _) => error.to_string(),
         (Ok(()), Ok(reason)) => reason,
         (Ok(()), Err(error)) => format!("the reader ended: {error}"),
     };
@@ -130,9 +131,9 @@ impl Reader {
                 () = over.cancelled() => return "closed by this side".to_owned(),
             };
             match read {
-                Ok(0) => return "the bus closed the connection".to_owned(),
+                Ok(0) => return "end of stream".to_owned(),
                 Ok(_) => *self.shared.heard() = Instant::now(),
-                Err(error) => return format!("reading failed: {error}"),
+                Err(error) => return error.to_string(),
             }
         }
     }
@@ -149,8 +150,8 @@ impl Reader {
             Event::NotUtf8(size) => self.dropped(&format!("{size} bytes that are not UTF-8")),
             Event::Ping(payload) => drop(self.pongs.try_send(payload)),
             Event::Pong => {}
-            Event::Close(Some(code)) => return Some(format!("the bus closed the connection, code {code}")),
-            Event::Close(None) => return Some("the bus closed the connection".to_owned()),
+            Event::Close(Some(code)) => return Some(format!("code {code}")),
+            Event::Close(None) => return Some("no code".to_owned()),
         }
         None
     }
