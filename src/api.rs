@@ -28,6 +28,7 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use crate::registry::Registry;
 use bus::{Message, OWN_KEY};
@@ -102,6 +103,7 @@ pub struct Api {
     outbox: Arc<dyn Outbox>,
     settings: Settings,
     ready: AtomicBool,
+    all_loaded: watch::Sender<bool>,
     call_log: OnceLock<Box<dyn CallLog>>,
     counters: Counters,
     call_ids: AtomicU64,
@@ -133,6 +135,7 @@ impl Api {
             outbox,
             settings,
             ready: AtomicBool::new(false),
+            all_loaded: watch::Sender::new(false),
             call_log: OnceLock::new(),
             counters: Counters::default(),
             call_ids: AtomicU64::new(0),
@@ -146,9 +149,23 @@ impl Api {
         }
     }
 
-    /// What the status topics answer.
+    /// What `is_ready` answers.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Relaxed);
+    }
+
+    /// From now on every toolbox is loaded or has failed, and a tool that is not there is unknown.
+    pub fn set_all_loaded(&self) {
+        self.all_loaded.send_replace(true);
+    }
+
+    /// Resolves when every toolbox is loaded or has failed.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn all_loaded(&self) {
+        // The sender is part of `self`, so this ends with a value.
+        _ = self.all_loaded.subscribe().wait_for(|loaded| *loaded).await;
     }
 
     /// Answers one request. The configuration topics are the service's and are ignored here.
@@ -158,6 +175,7 @@ impl Api {
     pub async fn handle(self: &Arc<Self>, topic: Topic, request: Request) {
         self.counters.requests.fetch_add(1, Ordering::Relaxed);
         let head = &request.head;
+        self.wait_for_start(&topic, &request).await;
         match topic {
             Topic::List => self.answer(head, &self.list(&request)).await,
             Topic::Get => self.answer(head, &self.get(&request)).await,
@@ -199,6 +217,10 @@ impl Api {
             Topic::IsReady => {
                 let status = self.ready.load(Ordering::Relaxed);
                 self.answer(head, &IsReady { status }).await;
+            }
+            Topic::AllLoaded => {
+                let status = self.serves_all();
+                self.answer(head, &status::IsReady { status }).await;
             }
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch => {}
         }

@@ -55,6 +55,9 @@ const SAYING_PATIENCE: Duration = Duration::from_millis(500);
 /// The part of [`SHUTDOWN_PATIENCE`] reserved for writing answers after the toolboxes have closed.
 const WRITING_PATIENCE: Duration = Duration::from_millis(500);
 
+/// How long the start waits for toolboxes before the service connects to the bus; slower ones join later.
+const QUICK: Duration = Duration::from_millis(250);
+
 /// How long the start waits for the latches that follow from the state of the last service to be written.
 const RECORD_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -105,7 +108,7 @@ pub struct Started {
 }
 
 /// Runs the service until `start.shutdown` is cancelled; SIGUSR1 is an emergency stop of everything. `started` is
-/// called once, when the toolboxes are loaded; the bus may connect later.
+/// called once, when every toolbox is loaded or has failed, unless the shutdown comes first; the bus may connect later.
 ///
 /// # Errors
 /// See [`ServiceError`]. A toolbox that cannot be loaded is reported. A bus that is away is reported and dialled
@@ -124,8 +127,11 @@ pub async fn run(start: Start, started: impl FnOnce(&Started)) -> Result<(), Ser
         running.api.clone(),
         running.end.clone(),
     ));
-    started(&running.summary(begun.elapsed()));
     notify(&[sd_notify::NotifyState::Ready]);
+    tokio::select! {
+        () = running.api.all_loaded() => started(&running.summary(begun.elapsed())),
+        () = shutdown.cancelled() => {}
+    }
     shutdown.cancelled().await;
     notify(&[sd_notify::NotifyState::Stopping]);
     running.shut_down().await;
@@ -225,12 +231,10 @@ impl Running {
             tracker,
             end,
         };
-        // Before the bus connects: a client that finds the service also finds its tools.
-        running.bridge.load().await;
-        // The state files are overwritten only after their content took effect: the toolboxes they name are latched
-        // and halted by now.
+        // The engine holds every latch that the files name, so they lose nothing when they are written again.
         writing.start(folder).map_err(ServiceError::State)?;
         running.remember_start().await;
+        running.load_toolboxes().await;
         running.connect();
         running.api.set_ready(true);
         Ok(running)
@@ -241,6 +245,19 @@ impl Running {
         // An error is logged, and answers to stops report it while it persists.
         _ = self.state.keep(&self.engine, RECORD_PATIENCE).await;
         self.state.changed(&[]);
+    }
+
+    /// Begins to load the toolboxes and waits for the quick ones. A stop of everything holds the others too.
+    async fn load_toolboxes(&self) {
+        self.engine.set_starting(true);
+        let (bridge, engine, api) = (self.bridge.clone(), self.engine.clone(), self.api.clone());
+        let loading = self.tracker.spawn(async move {
+            bridge.load().await;
+            engine.set_starting(false);
+            api.set_all_loaded();
+        });
+        // Late or not, it goes on.
+        _ = tokio::time::timeout(QUICK, loading).await;
     }
 
     /// Starts the bus client and the task that detects the loss of the bus.

@@ -43,8 +43,9 @@ fn systemd_is_told_when_it_is_ready_and_when_it_goes() {
 
     let first = heard();
     assert!(first.lines().any(|line| line == "READY=1"), "{first:?}");
-    // Ready means that the toolboxes are loaded.
-    assert!(service.output().contains("testbed"), "{}", service.log());
+    service.until("its toolboxes", |service| {
+        service.output().contains("testbed").then_some(())
+    });
     service.signal(Signal::TERM);
     let second = heard();
     assert!(second.lines().any(|line| line == "STOPPING=1"), "{second:?}");

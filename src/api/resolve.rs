@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::error::WireError;
-use super::request::text;
-use super::{Api, Request};
+use super::request::{CallOptions, text};
+use super::{Api, Request, Topic};
 use crate::registry::{Found, Tool, ToolboxState};
 use engine::Lease;
 use schema::{python_type_name, shorten};
@@ -78,6 +78,41 @@ fn python_float(number: f64) -> String {
 }
 
 impl Api {
+    /// Waits for a tool whose toolbox still starts: until it is there, every toolbox is loaded, or the time of the
+    /// request is up. Other requests do not wait.
+    pub(super) async fn wait_for_start(&self, topic: &Topic, request: &Request) {
+        if *self.all_loaded.borrow() {
+            return;
+        }
+        let (name, toolbox_id) = match (topic, Name::of(&request.data)) {
+            (Topic::Get | Topic::Invoke | Topic::Plan, Name::Given { name, .. }) => {
+                (name, text(&request.data, "toolbox_id").unwrap_or_default())
+            }
+            (Topic::Call { toolbox_id }, Name::Given { name, .. }) => {
+                let given = || text(&request.data, "toolbox_id").unwrap_or_default();
+                (name, toolbox_id.clone().or_else(given))
+            }
+            _ => return,
+        };
+        let mut changed = self.registry.watch();
+        let found = async {
+            while let Found::None = self.registry.snapshot().find(&name, toolbox_id.as_deref()) {
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let options = CallOptions::read(&request.data).ok();
+        let limit = options
+            .and_then(|options| options.timeout())
+            .unwrap_or(RELOAD_PATIENCE);
+        tokio::select! {
+            () = found => {}
+            () = self.all_loaded() => {}
+            () = tokio::time::sleep(limit.saturating_sub(request.received.elapsed())) => {}
+        }
+    }
+
     /// The tools a name means; more than one only where every owner stops something, because a stop is never refused.
     pub(super) fn resolve(&self, request: &Request) -> Result<(String, Vec<Arc<Tool>>), WireError> {
         let Name::Given { name, .. } = Name::of(&request.data) else {
@@ -90,7 +125,8 @@ impl Api {
                     && snapshot.toolbox(id).is_none()
                 {
                     let mut error = WireError::unknown_tool(&name);
-                    error.text += &format!(": toolbox '{id}' is not loaded; {}", loaded(&snapshot));
+                    let starting = self.starting();
+                    error.text += &format!(": toolbox '{id}' is not loaded; {}{starting}", loaded(&snapshot));
                     return self.stops_or(&snapshot, &name, error);
                 }
                 snapshot.find(&name, toolbox_id.as_deref())
@@ -100,7 +136,11 @@ impl Api {
         match found {
             Found::One(tool) => Ok((name, vec![tool])),
             // A stop whose toolbox is named wrongly is a stop all the same.
-            Found::None => self.stops_or(&snapshot, &name, WireError::unknown_tool(&name)),
+            Found::None => {
+                let mut error = WireError::unknown_tool(&name);
+                error.text += self.starting();
+                self.stops_or(&snapshot, &name, error)
+            }
             Found::Several(tools) => {
                 let stops: Vec<_> = tools
                     .iter()
@@ -113,6 +153,15 @@ impl Api {
                     Ok((name, stops))
                 }
             }
+        }
+    }
+
+    /// For the end of an error, as long as it may be wrong soon.
+    fn starting(&self) -> &'static str {
+        if *self.all_loaded.borrow() {
+            ""
+        } else {
+            ": toolboxes are still starting; ask again when mycroft.ovos_tools.all_loaded is true"
         }
     }
 

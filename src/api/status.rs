@@ -21,7 +21,7 @@ impl Api {
             }
         }
         let mut service = self.toolboxes.service();
-        service.ready = self.ready.load(Ordering::Relaxed);
+        service.ready = self.serves_all();
         StatusResponse {
             service,
             bus: self.toolboxes.bus(),
@@ -35,6 +35,11 @@ impl Api {
             counters: self.counted(),
             pending_config: self.toolboxes.pending_config(),
         }
+    }
+
+    /// Whether it is ready and every toolbox is loaded or has failed.
+    pub(super) fn serves_all(&self) -> bool {
+        self.ready.load(Ordering::Relaxed) && *self.all_loaded.borrow()
     }
 
     fn call_statuses(&self) -> Vec<CallStatus> {

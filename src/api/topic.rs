@@ -36,8 +36,10 @@ pub enum Topic {
         /// From the topic of the predecessor.
         toolbox_id: Option<String>,
     },
-    /// `mycroft.<name>.is_alive`, `.is_ready`, `.all_loaded`
+    /// `mycroft.<name>.is_alive`, `.is_ready`
     IsReady,
+    /// `mycroft.<name>.all_loaded`
+    AllLoaded,
     /// `configuration.updated`
     ConfigurationUpdated,
     /// `configuration.patch`
@@ -95,8 +97,11 @@ impl Topic {
         if let Some(topic) = kind.strip_prefix("mycroft.") {
             let (name, question) = topic.rsplit_once('.')?;
             let ours = name == SERVICE_NAME || (answer_as_phal && name == "PHAL");
-            let known = matches!(question, "is_alive" | "is_ready" | "all_loaded");
-            return (ours && known).then_some(Self::IsReady);
+            return match question {
+                "is_alive" | "is_ready" if ours => Some(Self::IsReady),
+                "all_loaded" if ours => Some(Self::AllLoaded),
+                _ => None,
+            };
         }
         match kind {
             "configuration.updated" => Some(Self::ConfigurationUpdated),
@@ -127,6 +132,7 @@ mod tests {
             ),
             ("ovos.persona.tools.math.call.response", None),
             ("mycroft.ovos_tools.is_ready", Some(Topic::IsReady)),
+            ("mycroft.ovos_tools.all_loaded", Some(Topic::AllLoaded)),
             ("mycroft.PHAL.is_ready", None),
             ("mycroft.skills.is_ready", None),
             ("recognizer_loop:utterance", None),

@@ -53,7 +53,7 @@ impl World {
             .arg(plugins);
         let mut process = Process::start("ovos-tools", &sandbox, command);
         let mut client = process.until("a bus", |_| Client::try_connect(port));
-        process.until("readiness", |_| client.is_ready().then_some(()));
+        process.until("all toolboxes", |_| client.all_loaded().then_some(()));
         Self {
             port,
             process,
@@ -95,8 +95,8 @@ impl Client {
         })
     }
 
-    fn is_ready(&mut self) -> bool {
-        let n = self.send("mycroft.ovos_tools.is_ready", json!({}));
+    fn all_loaded(&mut self) -> bool {
+        let n = self.send("mycroft.ovos_tools.all_loaded", json!({}));
         let end = Instant::now() + Duration::from_millis(200);
         while Instant::now() < end {
             if let Some(answer) = self.answered(n) {

@@ -180,11 +180,11 @@ pub(crate) fn isolation() -> &'static str {
     }
 }
 
-/// Waits until a service says that it is ready.
+/// Waits until a service says that all its toolboxes are loaded.
 pub(crate) fn ready(service: &mut Process, client: &mut Client) {
-    service.until("readiness", |_| {
+    service.until("all toolboxes", |_| {
         let answer = client.ask_within(
-            "mycroft.ovos_tools.is_ready",
+            "mycroft.ovos_tools.all_loaded",
             &json!({}),
             Duration::from_millis(100),
         )?;

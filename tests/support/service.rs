@@ -76,7 +76,7 @@ fn start_bus(kind: BusKind, port: u16, sandbox: &Sandbox) -> Process {
 
 /// The service under test, with the toolboxes of `target/testbed-plugins`.
 pub(crate) struct Service {
-    /// What stands in its status topics, `mycroft.<name>.is_ready`.
+    /// What stands in its status topics, `mycroft.<name>.all_loaded`.
     pub(crate) name: &'static str,
     process: Process,
     _sandbox: Sandbox,
@@ -108,7 +108,7 @@ impl Service {
 
     fn wait(name: &'static str, bus: &Bus, mut process: Process, sandbox: Sandbox) -> Self {
         let mut asking = Asking::connect(bus.port).expect("the bus was there a moment ago");
-        let topic = format!("mycroft.{name}.is_ready");
+        let topic = format!("mycroft.{name}.all_loaded");
         process.until("readiness", |_| {
             asking.ask(&topic).filter(|data| data["status"] == true)
         });

@@ -103,6 +103,8 @@ struct Stations {
     /// A stop that holds every toolbox, including those that are attached later. While it holds, the latch of a single
     /// toolbox is not lifted.
     everything: Option<StopRecord>,
+    /// Whether toolboxes are being loaded for the first time.
+    starting: bool,
 }
 
 impl Stations {
@@ -133,6 +135,7 @@ impl Engine {
             stations: RwLock::new(Stations {
                 by_id: latched.into_iter().map(held).collect(),
                 everything,
+                starting: false,
             }),
             latches: watch::Sender::new(0),
             motion: Motion::default(),
@@ -164,6 +167,12 @@ impl Engine {
         for station in stations.by_id.values() {
             station.set_installed(toolbox_ids.contains(station.toolbox_id.as_str()));
         }
+    }
+
+    /// Sets whether toolboxes are being loaded for the first time. Meanwhile a stop of every toolbox also holds those
+    /// that are attached later, until [`Self::resume_all`].
+    pub fn set_starting(&self, starting: bool) {
+        self.stations.write().starting = starting;
     }
 
     /// Makes a generation of a toolbox callable, including one that was drained. A new generation is halted at once if

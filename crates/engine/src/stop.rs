@@ -96,8 +96,12 @@ impl Engine {
     /// Dropping the future loses the confirmations and nothing else.
     pub fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
         let record = StopRecord::new(reason);
-        let (mut stations, absent): (Vec<_>, Vec<_>) =
-            self.stations().into_iter().partition(|s| s.is_installed());
+        let (stations, starting) = {
+            let stations = self.stations.read();
+            let all: Vec<_> = stations.by_id.values().cloned().collect();
+            (all, stations.starting)
+        };
+        let (mut stations, absent): (Vec<_>, Vec<_>) = stations.into_iter().partition(|s| s.is_installed());
         let is_every = match target {
             StopTarget::All => true,
             StopTarget::Toolboxes(ids) => {
@@ -105,12 +109,15 @@ impl Engine {
             }
         };
         if is_every {
-            if let Some(everything) = &mut self.stations.write().everything {
-                everything.clone_from(&record);
+            let mut all = self.stations.write();
+            if starting || all.everything.is_some() {
+                all.everything = Some(record.clone());
             }
+            drop(all);
             // A toolbox that is not installed cannot be halted and is not in the answer; a latched one is held by the
             // newest stop.
-            for station in absent.iter().filter(|s| s.latch.holder().is_some()) {
+            let held = |station: &&Arc<Station>| starting || station.latch.holder().is_some();
+            for station in absent.iter().filter(held) {
                 station.latch.stop(record.clone());
             }
         } else if let StopTarget::Toolboxes(ids) = target {

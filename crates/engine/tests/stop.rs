@@ -488,6 +488,27 @@ async fn one_stop_holds_everything_that_is_loaded_until_it_is_lifted_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stop_of_everything_holds_what_is_still_being_loaded() {
+    for (starting, held) in [(true, true), (false, false)] {
+        for target in [StopTarget::All, StopTarget::Toolboxes(vec!["late".into()])] {
+            let rig = rig();
+            rig.engine.set_starting(starting);
+            let stop_id = rig.engine.stop(&target, "a test").await[0].stop_id.clone();
+            rig.engine.set_starting(false);
+            let late = MemoryToolbox::new();
+            let copy = Arc::new(Shared(late.clone()));
+            rig.engine.attach("late", GENERATION, copy, Limits::default());
+            assert_eq!(rig.engine.latch("late").is_some(), held, "{target:?}");
+            assert_eq!(late.halted().len(), usize::from(held), "{target:?}");
+            rig.toolbox.resumes(Answer::Yes);
+            late.resumes(Answer::Yes);
+            rig.engine.resume_all(&stop_id).await.unwrap();
+            assert!(rig.engine.latched().is_empty(), "{target:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resume_lifts_only_the_stop_it_names() {
     let rig = rig();
     rig.toolbox.script("swing", Script::takes(1));

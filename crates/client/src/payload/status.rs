@@ -12,7 +12,8 @@ use super::tool::FailedFile;
 /// The answer to `mycroft.ovos_tools.is_ready` and its siblings.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct IsReady {
-    /// Every toolbox that can be loaded is loaded.
+    /// `is_ready`: the service serves calls; slow toolboxes may still start. `all_loaded`: every toolbox that can be
+    /// loaded is loaded.
     pub status: bool,
 }
 
