@@ -192,9 +192,7 @@ impl Engine {
                 stop_id: everything.stop_id,
             });
         }
-        self.resume_station(&station, stop_id).await?;
-        self.latches_changed();
-        Ok(())
+        self.resume_station(&station, stop_id).await
     }
 
     /// Lifts the stop `stop_id` wherever it holds: the stop of everything, the latch of each installed toolbox that
@@ -205,8 +203,7 @@ impl Engine {
     ///
     /// # Cancel safety
     /// If it is dropped while it asks the toolboxes, the stop of everything and the latches of toolboxes that are not
-    /// installed are lifted already, and [`Self::watch_latches`] does not see the change. An installed toolbox stays
-    /// latched, unless it has agreed by then.
+    /// installed are lifted already. An installed toolbox stays latched, unless it has agreed by then.
     pub async fn resume_all(&self, stop_id: &str) -> Result<Vec<Resumed>, ResumeError> {
         let held = {
             let mut stations = self.stations.write();
@@ -233,15 +230,14 @@ impl Engine {
             // This fails if a newer stop came in between, which then holds the toolbox.
             _ = station.latch.lift(stop_id);
         }
+        self.latches_changed();
         let asked = installed.iter().map(|station| async move {
             Resumed {
                 toolbox_id: station.toolbox_id.clone(),
                 refused: self.resume_station(station, stop_id).await.err(),
             }
         });
-        let resumed = join_all(asked).await;
-        self.latches_changed();
-        Ok(resumed)
+        Ok(join_all(asked).await)
     }
 
     async fn resume_station(&self, station: &Station, stop_id: &str) -> Result<(), ResumeError> {
@@ -278,6 +274,7 @@ impl Engine {
         }
         // A stop that came while the toolbox was asked has another id, so this call does not lift it.
         station.latch.lift(stop_id).map_err(latch_error)?;
+        self.latches_changed();
         tracing::warn!(toolbox = toolbox_id, stop_id, "emergency stop lifted");
         Ok(())
     }

@@ -509,6 +509,26 @@ async fn a_stop_of_everything_holds_what_is_still_being_loaded() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_dropped_resume_has_lifted_is_seen() {
+    let rig = rig();
+    without_arm(&rig);
+    rig.engine.set_starting(true);
+    let stop_id = rig.engine.stop(&StopTarget::All, "a test").await[0]
+        .stop_id
+        .clone();
+    rig.toolbox.resumes(Answer::Never);
+    let mut latches = rig.engine.watch_latches();
+    latches.mark_unchanged();
+    let resume = tokio::time::timeout(Duration::ZERO, rig.engine.resume_all(&stop_id));
+    assert!(resume.await.is_err(), "the toolbox does not answer");
+    assert!(latches.has_changed().unwrap());
+    assert!(
+        rig.engine.latched().keys().eq(["robot"]),
+        "the stop of everything is lifted"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resume_lifts_only_the_stop_it_names() {
     let rig = rig();
     rig.toolbox.script("swing", Script::takes(1));
