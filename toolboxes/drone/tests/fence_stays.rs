@@ -105,7 +105,7 @@ fn arming_alone_moves_nothing_also_after_the_motors_were_killed_in_flight() {
         let answer = flight.await;
         assert_eq!(answer["code"], "pilot_override", "{answer}");
         paused.pass(10.0).await;
-        paused.fleet.resume().expect("nobody flies it");
+        paused.fleet.resume().expect("no other party flies it");
         let before = paused.truth()["excursions"]["path_m"].as_f64().unwrap();
         let armed = paused.fleet.call("arm", json!({})).await;
         paused.pass(5.0).await;

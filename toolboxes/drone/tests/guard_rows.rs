@@ -397,7 +397,7 @@ fn in_the_air() {
                 // Restores the state in which every row begins; hold takes the vehicle back from a pilot.
                 paused.pass(4.0).await;
                 paused.ok("hold", json!({"ms": 0})).await;
-                paused.fleet.resume().expect("nobody else flies");
+                paused.fleet.resume().expect("no other party flies");
                 paused.fake.lock().vehicle.teleport([0.0, 0.0, -6.0], 0.0);
                 paused.pass(2.5).await;
                 paused.ok("replan", json!({"reason": "next"})).await;

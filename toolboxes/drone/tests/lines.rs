@@ -123,7 +123,7 @@ const PUSHES: &[Push] = &[
 ];
 
 async fn begin(paused: &Paused, from: (f64, f64)) {
-    paused.fleet.resume().expect("nobody else flies");
+    paused.fleet.resume().expect("no other party flies");
     let args = json!({"north_m": from.0, "east_m": 0, "down_m": -from.1, "yaw_deg": 0});
     paused.ok("goto_local", args).await;
     paused.ok("replan", json!({"reason": "again"})).await;

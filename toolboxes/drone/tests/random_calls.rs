@@ -133,7 +133,7 @@ impl Flight {
         self.story
             .push(format!("    {how} after {took:.1} s: {}", answer["msg"]));
         if how == "pilot_override" && !self.somebody_else_acted(began) {
-            self.fail(&format!("{tool} blames somebody else, and nobody else has acted"));
+            self.fail(&format!("{tool} blames another party, and none has acted"));
         }
         let kept = self.tally.entry(format!("{tool} {how}")).or_default();
         kept.0 += 1;
@@ -170,7 +170,7 @@ impl Flight {
         let after = self.fake.lock().vehicle.body().position;
         let moved = length(difference(after, before));
         if moved > 0.1 {
-            self.fail(&format!("it moved {moved:.2} m with nobody calling"));
+            self.fail(&format!("it moved {moved:.2} m without a call"));
         }
         self.bounds();
     }
@@ -192,7 +192,7 @@ impl Flight {
         }
         if seen.lowest_m.is_some_and(|lowest| lowest < FLOOR_M - SLACK_M) {
             self.fail(&format!(
-                "it sank to {:?} m, and nobody had it land",
+                "it sank to {:?} m, and no call landed it",
                 seen.lowest_m
             ));
         }

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stderr,
-    reason = "a failed test panics and prints, and whoever reads the output has to know what was skipped"
+    reason = "a failed test panics and prints, and the output says what was skipped"
 )]
 
 #[path = "support/hostile.rs"]
@@ -70,7 +70,7 @@ fn check(seed: u64) {
             Some(format!("it rose to {:.2} m", metres("up_m")))
         } else if metres("lowest_m") < FLOOR_M - SLACK_M {
             Some(format!(
-                "it sank to {:.2} m, and nobody had it land",
+                "it sank to {:.2} m, and no call landed it",
                 metres("lowest_m")
             ))
         } else if ok.is_none() && !READS.contains(&tool) {
@@ -90,7 +90,7 @@ fn check(seed: u64) {
         // The service latches after both until an operator lifts the latch.
         if tool == "emergency_brake" || answer["code"] == "pilot_override" {
             vehicle_seconds(6.0);
-            rig.harness.resume().expect("nobody else flies");
+            rig.harness.resume().expect("no other party flies");
         }
         if caller.rests() {
             vehicle_seconds(12.0);
@@ -102,7 +102,7 @@ fn check(seed: u64) {
                 .fold(0.0, f64::max);
             assert!(
                 moved < 0.1,
-                "it moved {moved:.2} m with nobody calling: DRONE_SEED={seed}\n{}",
+                "it moved {moved:.2} m without a call: DRONE_SEED={seed}\n{}",
                 story.join("\n")
             );
         }

@@ -161,7 +161,7 @@ async fn end(paused: &Paused, how: u8, what: &str) {
         3 => {
             paused.fleet.halt(true).await.expect("it is heard");
             paused.pass(5.0).await;
-            paused.fleet.resume().expect("nobody else flies");
+            paused.fleet.resume().expect("no other party flies");
             paused.ok("land", json!({})).await;
         }
         4 => other(|vehicle| vehicle.failsafe(Mode::Return, "Failsafe activated")),
@@ -172,7 +172,7 @@ async fn end(paused: &Paused, how: u8, what: &str) {
         }),
     }
     grounded(paused, what).await;
-    paused.fleet.resume().expect("nobody else flies");
+    paused.fleet.resume().expect("no other party flies");
 }
 
 fn missions(share: u64, of: u64) {
@@ -257,7 +257,7 @@ async fn stopped(paused: &Paused, random: &mut fastrand::Rng, what: &str) {
         paused.story()
     );
     assert_eq!(paused.mode(), Mode::Hold, "{what}\n{}", paused.story());
-    paused.fleet.resume().expect("nobody else flies");
+    paused.fleet.resume().expect("no other party flies");
     paused.ok("rtl", json!({})).await;
     paused.ok("arm", json!({})).await;
 }

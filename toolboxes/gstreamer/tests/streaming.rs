@@ -143,7 +143,7 @@ impl Listener {
         // It has bound its port when binding it fails here.
         let end = Instant::now() + DEADLINE;
         while UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-            assert!(Instant::now() < end, "nobody listens on {port}");
+            assert!(Instant::now() < end, "nothing listens on {port}");
             std::thread::park_timeout(Duration::from_millis(20));
         }
         listener

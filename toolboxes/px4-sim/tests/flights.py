@@ -413,7 +413,7 @@ async def server_killed(rig):
     assert lost["mode"] == ("posctl" if quirk("offboard_loss_posctl") else "hold"), lost
     await rig.until(lambda t: math.hypot(*t["velocity"]) < 0.1, 12)
     await rig.let_pass(5)
-    assert rig.truth()["armed"] and rig.truth()["position"][2] < -4, "it waits in the air for somebody"
+    assert rig.truth()["armed"] and rig.truth()["position"][2] < -4, "it waits in the air"
     rig.server = rig.start_server()
     drone = await rig.connect()
     await drone.action.land()

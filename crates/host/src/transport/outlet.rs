@@ -224,7 +224,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
         let outlet = Outlet::new(ours, Bell::new().unwrap());
-        outlet.send(b"nobody hears this");
+        outlet.send(b"to a closed socket");
         assert!(!outlet.is_behind());
     }
 }
