@@ -1,0 +1,178 @@
+//! What is listed, and the answers that need no story (rows of tests/data/api_contract.json).
+
+use serde_json::{Value, json};
+
+use crate::support::contract::{Client, World, expect, meets};
+use crate::{status_of, world};
+
+#[test]
+fn answers_are_what_the_rows_say() {
+    let (world, mut client) = world();
+    let rows: Vec<Value> = serde_json::from_str(include_str!("../data/api_contract.json")).unwrap();
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let answer = client.ask(row["topic"].as_str().unwrap(), row["data"].clone());
+        if let Err(why) = meets(&row["answer"], &answer) {
+            wrong.push(format!("{}: {why}", row["case"]));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} rows:\n{}\n{}",
+        wrong.len(),
+        rows.len(),
+        wrong.join("\n"),
+        world.log()
+    );
+}
+
+#[test]
+fn every_tool_is_listed_and_can_be_called_by_each_of_its_names() {
+    let (_world, mut client) = world();
+    let listed = client.ask("ovos.tools.list", json!({"detail": true}));
+    for tool in listed["tools"].as_array().unwrap() {
+        expect(
+            "list",
+            &json!({
+                "name": "*", "description": "*", "argument_schema": "*", "output_schema": "*", "toolbox_id": "*",
+                "meta": {"category": "*", "effect": "*", "timeout_ms": "*", "subsystems": "*"},
+            }),
+            tool,
+        );
+        let (toolbox_id, name) = (
+            tool["toolbox_id"].as_str().unwrap(),
+            tool["name"].as_str().unwrap(),
+        );
+        let portable = ovos_tools::export::portable_name(toolbox_id, name);
+        for alias in [format!("{toolbox_id}__{name}"), portable] {
+            let found = client.ask("ovos.tools.get", json!({ "name": alias }));
+            expect(
+                &alias,
+                &json!({"...": 0, "name": name, "toolbox_id": toolbox_id}),
+                &found,
+            );
+        }
+    }
+    let plain = client.ask("ovos.tools.list", json!({"detail": "what is this"}));
+    assert_eq!(
+        plain["tools"].as_array().unwrap().len(),
+        listed["tools"].as_array().unwrap().len()
+    );
+    assert!(
+        plain["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|tool| tool.get("meta").is_none())
+    );
+}
+
+#[test]
+fn a_list_is_filtered_by_toolbox_and_effect() {
+    let (_world, mut client) = world();
+    let names = |client: &mut Client, filter: Value| -> Vec<String> {
+        let listed = client.ask("ovos.tools.list", filter);
+        let tools = listed["tools"].as_array().unwrap();
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names(&mut client, json!({"effect": "motion"})), ["assemble"]);
+    assert_eq!(
+        names(
+            &mut client,
+            json!({"toolbox_id": "testbed_dup", "effect": "read"})
+        ),
+        ["dup"]
+    );
+    assert_eq!(
+        names(
+            &mut client,
+            json!({"toolbox_id": "testbed_dup", "effect": "stop"})
+        ),
+        [""; 0]
+    );
+    assert_eq!(names(&mut client, json!({"toolbox_id": "elsewhere"})), [""; 0]);
+    for (filter, expected) in [
+        (
+            json!({"effect": "moton"}),
+            "~ValueError: 'effect' must be one of read, write, motion, safe, stop, resume, got \"moton\"",
+        ),
+        (
+            json!({"toolbox_id": 5}),
+            "~ValueError: 'toolbox_id' must be a string, got 5",
+        ),
+    ] {
+        let listed = client.ask("ovos.tools.list", filter);
+        expect("list", &json!({ "error": expected }), &listed);
+    }
+}
+
+#[test]
+fn tools_that_resume_are_for_an_operator() {
+    let names = |tools: &Value| -> Vec<String> {
+        let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+        tools.as_array().unwrap().iter().map(name).collect()
+    };
+    for operator_tools in [false, true] {
+        let world = World::start(&json!({"service": {"operator_tools": operator_tools}}));
+        let mut client = world.client();
+        let exported = client.ask("ovos.tools.export", json!({}));
+        assert!(!names(&exported["tools"]).contains(&"reset_stop".to_owned()));
+        client.send("ovos.persona.tools.discover", json!({}));
+        for toolbox_id in ["testbed", "testbed_dup"] {
+            let answer = client.until(toolbox_id, |frame| {
+                frame["type"] == "ovos.persona.tools.discover.response"
+                    && frame["data"]["toolbox_id"] == toolbox_id
+            });
+            assert!(!names(&answer["data"]["tools"]).contains(&"reset_stop".to_owned()));
+        }
+
+        client.ask("ovos.tools.stop", json!({"toolbox_id": "testbed"}));
+        let older = client.invoke("reset_stop", json!({"stop_id": "an older one"}));
+        expect(
+            "an older stop_id",
+            &json!({"name": "reset_stop", "error": "*"}),
+            &older,
+        );
+        let answer = client.invoke("reset_stop", json!({}));
+        let latched = status_of(&mut client, "testbed")["latched"].clone();
+        if operator_tools {
+            expect(
+                "reset",
+                &json!({"name": "reset_stop", "result": {"...": 0, "success": true}}),
+                &answer,
+            );
+            assert_eq!(latched, false);
+        } else {
+            expect(
+                "reset",
+                &json!({"name": "reset_stop", "error": "~PermissionError: "}),
+                &answer,
+            );
+            assert_eq!(latched, true);
+        }
+    }
+}
+
+#[test]
+fn unknown_keys_and_repeated_ones_are_no_harm() {
+    let (_world, mut client) = world();
+    let rows = [
+        r#"{"type":"ovos.tools.invoke","data":{"name":"ping","colour":"red"},"context":%,"id":[1],"version":{}}"#,
+        r#"{"type":"ovos.tools.list","data":{"name":"ping"},"context":%,"type":"ovos.tools.invoke"}"#,
+        r#"{"data":{"name":"nope"},"context":{},"type":"ovos.tools.invoke","data":{"name":"ping"},"context":%}"#,
+        r#" { "context" : % , "type" : "ovos.tools.\u0069nvoke" , "data" : {"name":"ping"} } "#,
+    ];
+    for row in rows {
+        let context = client.context().to_string();
+        client.say(&row.replace('%', &context));
+        let n = client.last();
+        expect(
+            row,
+            &json!({"name": "ping", "result": {"pong": true}}),
+            &client.answer(n),
+        );
+    }
+}

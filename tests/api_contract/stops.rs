@@ -1,0 +1,173 @@
+//! Emergency stop, resume, and the stop of the user.
+
+use serde_json::json;
+
+use crate::support::contract::{Client, expect};
+use crate::{INVOKE, LATCHED, assemble, resume, resume_all, start_assemble, status_of, world};
+
+#[test]
+fn a_stop_latches_and_says_what_it_reached() {
+    let (_world, mut client) = world();
+    let moving = start_assemble(&mut client, "moving");
+    let queued = assemble(&mut client, "queued", &json!({}));
+    client.progress("queued", "queued");
+    let stopped = client.ask("ovos.tools.stop", json!({"toolbox_id": "testbed"}));
+    expect(
+        "stop",
+        &json!({"toolboxes": [{"toolbox_id": "testbed", "ok": true, "stop_id": "*"}]}),
+        &stopped,
+    );
+    expect(
+        "moving",
+        &json!({"...": 0, "result": {"...": 0, "success": false, "completed": []}}),
+        &client.answer(moving),
+    );
+    expect(
+        "queued",
+        &json!({"...": 0, "error": "~EmergencyStop: "}),
+        &client.answer(queued),
+    );
+
+    let stop_id = &stopped["toolboxes"][0]["stop_id"];
+    expect(
+        "status",
+        &json!({"...": 0, "latched": true, "stop_id": stop_id, "stop_reason": "ovos.tools.stop from contract test"}),
+        &status_of(&mut client, "testbed"),
+    );
+    assert_eq!(status_of(&mut client, "testbed_dup")["latched"], false);
+    let cases = [
+        ("assemble", json!({}), json!({"error": LATCHED})),
+        ("set_mark", json!({}), json!({"error": LATCHED})),
+        ("count_marks", json!({}), json!({"result": {"marks": 0}})),
+        ("brake", json!({"ms": 1}), json!({"result": {"held_ms": 1}})),
+    ];
+    for (name, args, mut expected) in cases {
+        expected["name"] = json!(name);
+        expect(name, &expected, &client.invoke(name, args));
+    }
+    expect(
+        "detail",
+        &json!({"...": 0, "error_detail": {"...": 0, "kind": "EmergencyStop"}}),
+        &client.ask(INVOKE, json!({"name": "assemble", "detail": true})),
+    );
+}
+
+#[test]
+fn what_cannot_be_understood_stops_everything() {
+    let (_world, mut client) = world();
+    let both = json!({"toolboxes": [{"...": 0, "toolbox_id": "testbed", "ok": true}, {"...": 0, "toolbox_id": "testbed_dup", "ok": true}]});
+    for data in [
+        json!({}),
+        json!(null),
+        json!({"toolbox_id": null}),
+        json!({"toolbox_id": 5}),
+        json!({"toolbox_id": ["testbed"]}),
+        json!({"toolbox_id": "nope"}),
+        json!({"toolbox_id": ""}),
+        json!({"toolbox": "testbed"}),
+        // This much is not read before the machine stands still.
+        json!({"padding": "x".repeat(100 << 10), "toolbox_id": "testbed"}),
+    ] {
+        expect(&data.to_string(), &both, &client.ask("ovos.tools.stop", data));
+        resume_all(&mut client);
+    }
+    // There is no sender to answer here, but the machine stands still.
+    for frame in [
+        r#"{"type": "ovos.tools.stop""#,
+        r#"{"type": "ovos.tools.stop", "data": []}"#,
+        r#"{"type": "ovos.tools.stop", "data": {"toolbox_id": NaN}}"#,
+        r#"{"type":"ovos.tools.stop","data":{"toolbox_id":"testbed"},"context":5}"#,
+        r#"{"context": {}, "data": {}, "type": "ovos.tools.stop"}"#,
+    ] {
+        let moving = start_assemble(&mut client, "moving");
+        client.say(frame);
+        client.answer(moving);
+        for toolbox_id in ["testbed", "testbed_dup"] {
+            assert_eq!(status_of(&mut client, toolbox_id)["latched"], true, "{frame}");
+        }
+        resume_all(&mut client);
+    }
+    // A tool of effect stop is a stop, whatever its arguments are.
+    for data in [
+        json!({"name": "stop"}),
+        json!({"name": "stop", "args": [5]}),
+        json!({"name": "stop", "toolbox_id": "nope"}),
+        json!({"name": "stop", "toolbox_id": "testbed_dup"}),
+        json!({"name": "stop", "toolbox_id": 7, "call_id": "", "timeout_ms": "x", "detail": 9}),
+    ] {
+        let moving = start_assemble(&mut client, "moving");
+        let answer = client.ask(INVOKE, data.clone());
+        expect(
+            &data.to_string(),
+            &json!({"name": "stop", "result": {"...": 0, "success": true, "stop_id": "*"}}),
+            &answer,
+        );
+        client.answer(moving);
+        assert_eq!(status_of(&mut client, "testbed")["latched"], true, "{data}");
+        resume_all(&mut client);
+    }
+}
+
+#[test]
+fn only_the_stop_that_holds_is_lifted_and_only_when_the_toolbox_agrees() {
+    let (_world, mut client) = world();
+    let stop = |client: &mut Client| {
+        client.ask("ovos.tools.stop", json!({"toolbox_id": "testbed"}))["toolboxes"][0]["stop_id"].clone()
+    };
+    let older = stop(&mut client);
+    let newer = stop(&mut client);
+    assert_ne!(older, newer);
+    for wrong in [&older, &json!("made up")] {
+        expect(
+            "wrong stop_id",
+            &json!({"toolbox_id": "testbed", "ok": false, "error": "~is not the stop that holds it"}),
+            &resume(&mut client, "testbed", wrong),
+        );
+    }
+    client.invoke("configure", json!({"refuse_resume": true}));
+    expect(
+        "refused",
+        &json!({"toolbox_id": "testbed", "ok": false, "error": "~the button is still pressed"}),
+        &resume(&mut client, "testbed", &newer),
+    );
+    assert_eq!(status_of(&mut client, "testbed")["latched"], true);
+    client.invoke("configure", json!({"refuse_resume": false}));
+    expect(
+        "resumed",
+        &json!({"toolbox_id": "testbed", "ok": true}),
+        &resume(&mut client, "testbed", &newer),
+    );
+    expect(
+        "twice",
+        &json!({"toolbox_id": "testbed", "ok": false, "error": "~it is not in emergency stop state"}),
+        &resume(&mut client, "testbed", &newer),
+    );
+    expect(
+        "works again",
+        &json!({"...": 0, "result": {"marks": 1}}),
+        &client.invoke("set_mark", json!({})),
+    );
+}
+
+#[test]
+fn the_users_stop_ends_the_calls_of_its_session() {
+    let (_world, mut client) = world();
+    let call = |id: &str| json!({"name": "slow", "args": {"seconds": 300}, "call_id": id, "progress": true});
+    let start = |client: &mut Client, session: &str, id: &str| {
+        let n = client.send_in(session, INVOKE, call(id));
+        client.progress(id, "action_started");
+        n
+    };
+    let kitchen = start(&mut client, "kitchen", "k");
+    let garden = start(&mut client, "garden", "g");
+    let nowhere = start(&mut client, "", "n");
+    let cancelled = json!({"...": 0, "error": "~CancelledError: the user said stop"});
+    client.send_in("kitchen", "ovos.stop", json!({}));
+    expect("kitchen", &cancelled, &client.answer(kitchen));
+    client.invoke("ping", json!({}));
+    assert_eq!(client.answered(garden).or(client.answered(nowhere)), None);
+    client.send_in("default", "mycroft.stop", json!({}));
+    expect("garden", &cancelled, &client.answer(garden));
+    expect("nowhere", &cancelled, &client.answer(nowhere));
+    assert_eq!(status_of(&mut client, "testbed")["latched"], false);
+}
