@@ -4,7 +4,7 @@
 use bytes::BytesMut;
 
 use super::server::gate::{Verdict, judge};
-use super::websocket::frame::{End, Event, FrameError, FrameReader, Opcode, encode};
+use super::websocket::frame::{Control, Data, End, Event, FrameError, FrameReader, OpCode, encode};
 use super::{Envelope, Message};
 
 /// Checks that the result does not depend on how the byte stream is split into reads, that no payload exceeds the
@@ -21,9 +21,9 @@ pub fn frames(data: &[u8]) {
     assert_eq!(whole, read(end, limit, bytes, piece), "in pieces of {piece}");
     for event in whole.0 {
         let (opcode, payload) = match &event {
-            Event::Text(text) => (Opcode::Text, text.as_bytes()),
-            Event::Binary(payload) => (Opcode::Binary, &payload[..]),
-            Event::Ping(payload) => (Opcode::Ping, &payload[..]),
+            Event::Text(text) => (OpCode::Data(Data::Text), text.as_bytes()),
+            Event::Binary(payload) => (OpCode::Data(Data::Binary), &payload[..]),
+            Event::Ping(payload) => (OpCode::Control(Control::Ping), &payload[..]),
             Event::NotUtf8(length) => {
                 assert!(*length <= limit);
                 continue;

@@ -17,7 +17,7 @@ use tungstenite::Utf8Bytes;
 use super::delivery::{Delivery, Unproven};
 use super::dial::Line;
 use super::{BusHandler, Outgoing, OutgoingKind, Shared, resend};
-use crate::websocket::frame::{self, End, Event, FrameReader, Opcode};
+use crate::websocket::frame::{self, Control, Data, End, Event, FrameReader, OpCode};
 use crate::websocket::socket::Duplex;
 
 /// Messages are joined into writes of about this many bytes.
@@ -199,10 +199,10 @@ impl Writer<'_> {
             tokio::select! {
                 biased;
                 Some(payload) = pongs.recv() => {
-                    frame::encode(&mut self.out, Opcode::Pong, &payload, frame::draw_mask());
+                    frame::encode(&mut self.out, OpCode::Control(Control::Pong), &payload, frame::draw_mask());
                 }
                 () = self.shared.ping.notified() => {
-                    frame::encode(&mut self.out, Opcode::Ping, &[], frame::draw_mask());
+                    frame::encode(&mut self.out, OpCode::Control(Control::Ping), &[], frame::draw_mask());
                 }
                 Some(message) = outgoing.recv() => self.put(message),
                 () = shutdown.cancelled() => break,
@@ -257,7 +257,7 @@ impl Writer<'_> {
             OutgoingKind::Notice { connection } if connection == self.connection => {
                 frame::encode(
                     &mut self.out,
-                    Opcode::Text,
+                    OpCode::Data(Data::Text),
                     message.text.as_ref(),
                     frame::draw_mask(),
                 );
@@ -271,7 +271,7 @@ impl Writer<'_> {
     fn put_answer(&mut self, answer: Unproven) {
         frame::encode(
             &mut self.out,
-            Opcode::Text,
+            OpCode::Data(Data::Text),
             answer.text.as_ref(),
             frame::draw_mask(),
         );

@@ -15,7 +15,7 @@ use tungstenite::Utf8Bytes;
 
 use super::gate::{self, Verdict};
 use super::hub::{Batch, Hub, Outbox};
-use crate::websocket::frame::{self, End, Event, FrameError, FrameReader, Opcode};
+use crate::websocket::frame::{self, Control, Data, End, Event, FrameError, FrameReader, OpCode};
 use crate::websocket::handshake;
 use crate::websocket::socket::QuickAck;
 
@@ -52,7 +52,7 @@ pub(super) async fn serve(
     let (reading, writing) = tokio::io::split(stream);
     let outbox = Arc::new(Outbox::new(from, CancellationToken::new()));
     let mut greeting = Vec::new();
-    frame::encode(&mut greeting, Opcode::Text, GREETING.as_bytes(), None);
+    frame::encode(&mut greeting, OpCode::Data(Data::Text), GREETING.as_bytes(), None);
     // Queued before the client joins, so that the greeting is its first frame.
     outbox.push(
         &Batch {
@@ -150,10 +150,10 @@ impl Reader<'_> {
                 }
             };
             match gate::judge(&text) {
-                Verdict::Relay => frame::encode(&mut out, Opcode::Text, text.as_ref(), None),
+                Verdict::Relay => frame::encode(&mut out, OpCode::Data(Data::Text), text.as_ref(), None),
                 Verdict::Reject(notice) => {
                     tracing::warn!(client = %self.from, "dropped a message with a malformed session");
-                    frame::encode(&mut out, Opcode::Text, notice.as_bytes(), None);
+                    frame::encode(&mut out, OpCode::Data(Data::Text), notice.as_bytes(), None);
                 }
                 Verdict::TooDeep(depth) => {
                     tracing::warn!(client = %self.from, depth, "dropped a message that is nested too deep");
@@ -173,7 +173,7 @@ impl Reader<'_> {
 
     fn pong(&self, payload: &[u8]) {
         let mut out = Vec::new();
-        frame::encode(&mut out, Opcode::Pong, payload, None);
+        frame::encode(&mut out, OpCode::Control(Control::Pong), payload, None);
         // A client that does not read its pongs fills its queue and is disconnected like any slow client.
         if !self.outbox.push(
             &Batch {

@@ -1,10 +1,14 @@
 //! Encodes and decodes RFC 6455 frames. Pure, no IO.
 //!
-//! [`FrameReader`] is fed with bytes as they arrive and yields whole messages; [`encode`] writes a frame. No
-//! extension is ever negotiated, so reserved bits are an error.
+//! [`FrameReader`] is fed with bytes as they arrive and yields whole messages; [`encode`] writes a frame. tungstenite
+//! reads and writes the headers; the checks are here. No extension is ever negotiated, so reserved bits are an error.
+
+use std::io::Cursor;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tungstenite::Utf8Bytes;
+use tungstenite::protocol::frame::FrameHeader;
+pub(crate) use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 /// Largest payload of a ping, a pong or a close frame.
 const CONTROL_LIMIT: usize = 125;
@@ -18,17 +22,6 @@ const READ_SIZE: usize = 64 * 1024;
 pub(crate) enum End {
     Client,
     Server,
-}
-
-/// The opcode of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opcode {
-    Continuation,
-    Text,
-    Binary,
-    Close,
-    Ping,
-    Pong,
 }
 
 /// A message or control frame from the other end.
@@ -63,13 +56,13 @@ pub(crate) struct FrameReader {
 
 /// A fragmented message whose final frame has not arrived.
 struct Partial {
-    opcode: Opcode,
+    kind: Data,
     data: BytesMut,
 }
 
 struct Header {
     is_final: bool,
-    opcode: Opcode,
+    opcode: OpCode,
     mask: Option<[u8; 4]>,
     /// Size of the header in bytes.
     size: usize,
@@ -115,28 +108,28 @@ impl FrameReader {
     }
 
     fn accept(&mut self, header: &Header, payload: BytesMut) -> Result<Option<Event>, FrameError> {
-        let (opcode, data) = match (header.opcode, self.partial.take()) {
-            (Opcode::Ping | Opcode::Pong | Opcode::Close, partial) => {
+        let (kind, data) = match (header.opcode, self.partial.take()) {
+            (OpCode::Control(kind), partial) => {
                 self.partial = partial;
-                return control(header.opcode, payload.freeze()).map(Some);
+                return control(kind, payload.freeze()).map(Some);
             }
-            (Opcode::Continuation, None) => {
+            (OpCode::Data(Data::Continue), None) => {
                 return Err(FrameError::Protocol("continuation of nothing"));
             }
-            (Opcode::Continuation, Some(mut partial)) => {
+            (OpCode::Data(Data::Continue), Some(mut partial)) => {
                 partial.data.extend_from_slice(&payload);
-                (partial.opcode, partial.data)
+                (partial.kind, partial.data)
             }
             (_, Some(_)) => return Err(FrameError::Protocol("new message inside a fragmented one")),
-            (opcode, None) => (opcode, payload),
+            (OpCode::Data(kind), None) => (kind, payload),
         };
         if !header.is_final {
-            self.partial = Some(Partial { opcode, data });
+            self.partial = Some(Partial { kind, data });
             return Ok(None);
         }
         let data = data.freeze();
-        Ok(Some(match opcode {
-            Opcode::Text => {
+        Ok(Some(match kind {
+            Data::Text => {
                 let size = data.len();
                 Utf8Bytes::try_from(data).map_or(Event::NotUtf8(size), Event::Text)
             }
@@ -147,38 +140,18 @@ impl FrameReader {
     /// Parses and checks the header of the first frame in the buffer, before its payload has arrived; none if the
     /// header is incomplete.
     fn header(&self) -> Result<Option<Header>, FrameError> {
-        let bytes = &self.buffer[..];
-        let (Some(&first), Some(&second)) = (bytes.first(), bytes.get(1)) else {
+        let mut bytes = Cursor::new(&self.buffer[..]);
+        // It refuses unknown opcodes and nothing else.
+        let parsed = FrameHeader::parse(&mut bytes).map_err(|_| FrameError::Protocol("unknown opcode"))?;
+        let Some((header, length)) = parsed else {
             return Ok(None);
         };
-        if first & 0x70 != 0 {
+        if header.rsv1 || header.rsv2 || header.rsv3 {
             return Err(FrameError::Protocol("reserved bits are set"));
         }
-        let is_final = first & 0x80 != 0;
-        let opcode = match first & 0x0f {
-            0x0 => Opcode::Continuation,
-            0x1 => Opcode::Text,
-            0x2 => Opcode::Binary,
-            0x8 => Opcode::Close,
-            0x9 => Opcode::Ping,
-            0xa => Opcode::Pong,
-            _ => return Err(FrameError::Protocol("unknown opcode")),
-        };
-        let (length, mut size) = match second & 0x7f {
-            126 => match bytes.get(2..4).and_then(|b| b.try_into().ok()) {
-                Some(length) => (u64::from(u16::from_be_bytes(length)), 4),
-                None => return Ok(None),
-            },
-            127 => match bytes.get(2..10).and_then(|b| b.try_into().ok()) {
-                Some(length) => (u64::from_be_bytes(length), 10),
-                None => return Ok(None),
-            },
-            length => (u64::from(length), 2),
-        };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if matches!(opcode, Opcode::Close | Opcode::Ping | Opcode::Pong)
-            && (!is_final || length > CONTROL_LIMIT)
-        {
+        let is_control = matches!(header.opcode, OpCode::Control(_));
+        if is_control && (!header.is_final || length > CONTROL_LIMIT) {
             return Err(FrameError::Protocol("control frame is fragmented or too long"));
         }
         let so_far = self.partial.as_ref().map_or(0, |partial| partial.data.len());
@@ -189,61 +162,33 @@ impl FrameReader {
                 limit: self.limit,
             });
         }
-        let masked = second & 0x80 != 0;
-        if masked != (self.end == End::Server) {
+        if header.mask.is_some() != (self.end == End::Server) {
             return Err(FrameError::Protocol("masked by the server, or not by the client"));
         }
-        let mask = if masked {
-            let Some(mask) = bytes.get(size..size + 4).and_then(|b| b.try_into().ok()) else {
-                return Ok(None);
-            };
-            size += 4;
-            Some(mask)
-        } else {
-            None
-        };
         Ok(Some(Header {
-            is_final,
-            opcode,
-            mask,
-            size,
+            is_final: header.is_final,
+            opcode: header.opcode,
+            mask: header.mask,
+            size: usize::try_from(bytes.position()).unwrap_or(usize::MAX),
             length,
         }))
     }
 }
 
 /// Appends one unfragmented frame. A client passes a fresh mask for each frame, a server passes none.
-pub(crate) fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Option<[u8; 4]>) {
-    let opcode = match opcode {
-        Opcode::Continuation => 0x0,
-        Opcode::Text => 0x1,
-        Opcode::Binary => 0x2,
-        Opcode::Close => 0x8,
-        Opcode::Ping => 0x9,
-        Opcode::Pong => 0xa,
+pub(crate) fn encode(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8], mask: Option<[u8; 4]>) {
+    let header = FrameHeader {
+        opcode,
+        mask,
+        ..FrameHeader::default()
     };
     out.reserve(payload.len() + 14);
-    out.push(0x80 | opcode);
-    let masked = if mask.is_some() { 0x80 } else { 0 };
-    match payload.len() {
-        length @ 0..=125 => out.push(masked | length as u8),
-        length @ 126..=0xffff => {
-            out.push(masked | 126);
-            out.extend_from_slice(&(length as u16).to_be_bytes());
-        }
-        length => {
-            out.push(masked | 127);
-            out.extend_from_slice(&(length as u64).to_be_bytes());
-        }
-    }
-    match mask {
-        None => out.extend_from_slice(payload),
-        Some(mask) => {
-            out.extend_from_slice(&mask);
-            let start = out.len();
-            out.extend_from_slice(payload);
-            apply_mask(&mut out[start..], mask);
-        }
+    // Writing to memory does not fail.
+    _ = header.format(payload.len() as u64, out);
+    let start = out.len();
+    out.extend_from_slice(payload);
+    if let Some(mask) = mask {
+        apply_mask(&mut out[start..], mask);
     }
 }
 
@@ -251,7 +196,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Op
 pub(crate) fn encode_close(out: &mut Vec<u8>, code: u16, reason: &str, mask: Option<[u8; 4]>) {
     let mut payload = code.to_be_bytes().to_vec();
     payload.extend(reason.bytes().take(CONTROL_LIMIT - 2));
-    encode(out, Opcode::Close, &payload, mask);
+    encode(out, OpCode::Control(Control::Close), &payload, mask);
 }
 
 /// Draws the mask of one outgoing frame. Masks keep browser scripts from attacking proxies; no script chooses these
@@ -260,10 +205,10 @@ pub(crate) fn draw_mask() -> Option<[u8; 4]> {
     Some(fastrand::u32(..).to_ne_bytes())
 }
 
-fn control(opcode: Opcode, payload: Bytes) -> Result<Event, FrameError> {
-    match opcode {
-        Opcode::Ping => Ok(Event::Ping(payload)),
-        Opcode::Pong => Ok(Event::Pong),
+fn control(kind: Control, payload: Bytes) -> Result<Event, FrameError> {
+    match kind {
+        Control::Ping => Ok(Event::Ping(payload)),
+        Control::Pong => Ok(Event::Pong),
         _ => match payload.len() {
             0 => Ok(Event::Close(None)),
             1 => Err(FrameError::Protocol("close frame with half a code")),
@@ -292,7 +237,7 @@ mod tests {
 
     fn frame(first: u8, payload: &[u8], mask: Option<[u8; 4]>) -> Vec<u8> {
         let mut out = Vec::new();
-        encode(&mut out, Opcode::Continuation, payload, mask);
+        encode(&mut out, OpCode::Data(Data::Continue), payload, mask);
         out[0] = first;
         out
     }
@@ -330,8 +275,8 @@ mod tests {
             let payload: String = "zażółć🤖".chars().cycle().take(length / 2).collect();
             for (end, mask) in [(End::Server, Some([1, 2, 3, 250])), (End::Client, None)] {
                 let mut bytes = Vec::new();
-                encode(&mut bytes, Opcode::Text, payload.as_bytes(), mask);
-                encode(&mut bytes, Opcode::Binary, &[0xff; 3], mask);
+                encode(&mut bytes, OpCode::Data(Data::Text), payload.as_bytes(), mask);
+                encode(&mut bytes, OpCode::Data(Data::Binary), &[0xff; 3], mask);
                 check(
                     end,
                     &bytes,
@@ -356,6 +301,7 @@ mod tests {
             frame(0x01, b"\xff", None),
             frame(0x80, b"x", None),
             frame(0x81, b"next", None),
+            vec![0x81, 126, 0, 1, b'z'],
             frame(0x88, &1001_u16.to_be_bytes(), None),
         ];
         check(
@@ -368,6 +314,7 @@ mod tests {
                 Event::NotUtf8(2),
                 Event::NotUtf8(2),
                 text("next"),
+                text("z"),
                 Event::Close(Some(1001)),
             ]),
         );
