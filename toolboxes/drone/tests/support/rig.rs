@@ -201,7 +201,7 @@ impl Rig {
         self.sim(json!({"cmd": "truth"}))["truth"].clone()
     }
 
-    /// The simulator's event log for failure messages, without setpoints.
+    /// For failure messages: the simulator's events without setpoints, and the toolbox's last log lines.
     pub(crate) fn story(&self) -> String {
         let log = self.sim(json!({"cmd": "log", "since": 0, "limit": 5000}));
         let entries = log["log"].as_array().cloned().unwrap_or_default();
@@ -209,7 +209,9 @@ impl Rig {
             .iter()
             .filter(|entry| !["setpoint", "param"].contains(&entry["kind"].as_str().unwrap_or_default()));
         let lines: Vec<String> = told.map(ToString::to_string).collect();
-        lines[lines.len().saturating_sub(40)..].join("\n")
+        let story = lines[lines.len().saturating_sub(40)..].join("\n");
+        let logs = self.harness.logs();
+        format!("{story}\n{:#?}", &logs[logs.len().saturating_sub(12)..])
     }
 
     /// The port on which the mavsdk_server of this rig listens.
