@@ -264,7 +264,6 @@ pub(super) fn prepare(tool: &Tool, args: Option<&Value>) -> Result<Object, WireE
         Effect::Safe | Effect::Stop | Effect::Resume => Unknown::Drop,
     };
     tool.compiled
-        .arguments
         .prepare(args, unknown)
         .map_err(|problems| WireError::invalid_arguments(tool.name(), &tool.toolbox_id, &problems))
 }
@@ -306,7 +305,7 @@ fn check_output(tool: &Tool, output: Value) -> Result<Value, WireError> {
     if !output.is_object() {
         return Err(WireError::output_of_type(tool.name(), &output));
     }
-    match tool.compiled.output.check(&output) {
+    match tool.compiled.check(&output) {
         Ok(()) => Ok(output),
         Err(problems) => Err(WireError::invalid_output(
             tool.name(),

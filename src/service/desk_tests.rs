@@ -28,7 +28,6 @@ use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 use bus::{BusHandler, Message};
 use engine::{Ended, Engine, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswered};
 use schema::CompiledTool;
-use schema::{ArgumentSchema, OutputSchema};
 
 /// A plugin side that panics in every query except that for the latches, and in `configuration_updated`.
 struct Broken {
@@ -134,14 +133,10 @@ impl Counter {
                 effect: *effect,
                 timeout_ms: None,
                 argument_schema: object.clone(),
-                output_schema: object.clone(),
+                output_schema: object,
             };
-            let compiled = CompiledTool {
-                definition,
-                arguments: ArgumentSchema::compile(&object).unwrap(),
-                output: OutputSchema::compile(&object).unwrap(),
-            };
-            Arc::new(Tool::new("arm", generation, Arc::new(compiled)).unwrap())
+            let compiled = Arc::new(CompiledTool::new(definition));
+            Arc::new(Tool::new("arm", generation, compiled).unwrap())
         };
         let limits = Limits::default();
         self.engine.attach("arm", generation, toolbox, limits);

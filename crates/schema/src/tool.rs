@@ -1,18 +1,63 @@
-//! One tool of a toolbox, with its schemas compiled.
+//! One tool of a toolbox, with its schemas.
 //!
-//! Made when a toolbox lists its tools, and used where they are shown or called. Read [`CompiledTool`].
+//! Its schemas are compiled on their first use: a compiled tool takes some 70 KB, and a service with a hundred tools
+//! calls a few of them. Read [`CompiledTool`].
+
+use std::sync::OnceLock;
 
 use ovos_toolbox_wire::ToolDefinition;
+use serde_json::{Map, Value};
 
-use crate::{ArgumentSchema, OutputSchema};
+use crate::{ArgumentSchema, OutputSchema, Problem, SchemaError, Unknown};
 
 /// A tool that can be called.
 #[derive(Debug)]
 pub struct CompiledTool {
     /// The toolbox's definition of the tool.
     pub definition: ToolDefinition,
-    /// The compiled argument schema.
-    pub arguments: ArgumentSchema,
-    /// The compiled output schema.
-    pub output: OutputSchema,
+    arguments: OnceLock<Result<ArgumentSchema, SchemaError>>,
+    output: OnceLock<Result<OutputSchema, SchemaError>>,
+}
+
+impl CompiledTool {
+    /// A tool of this definition. A schema that does not compile is a problem of every call, so check it before.
+    #[must_use]
+    pub fn new(definition: ToolDefinition) -> Self {
+        Self {
+            definition,
+            arguments: OnceLock::new(),
+            output: OnceLock::new(),
+        }
+    }
+
+    /// Makes the toolbox's arguments from those of a call, like [`ArgumentSchema::prepare`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn prepare(
+        &self,
+        args: &Map<String, Value>,
+        unknown: Unknown,
+    ) -> Result<Map<String, Value>, Vec<Problem>> {
+        let compile = || ArgumentSchema::compile(&self.definition.argument_schema);
+        let schema = self.arguments.get_or_init(compile).as_ref();
+        schema.map_err(broken)?.prepare(args, unknown)
+    }
+
+    /// Validates an output, like [`OutputSchema::check`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, output: &Value) -> Result<(), Vec<Problem>> {
+        let compile = || OutputSchema::compile(&self.definition.output_schema);
+        let schema = self.output.get_or_init(compile).as_ref();
+        schema.map_err(broken)?.check(output)
+    }
+}
+
+fn broken(error: &SchemaError) -> Vec<Problem> {
+    vec![Problem {
+        path: String::new(),
+        message: error.to_string(),
+    }]
 }

@@ -141,31 +141,24 @@ fn compile(value: Value, halts: bool) -> Result<CompiledTool, Vec<String>> {
         None => wrong.push("it has no name".to_owned()),
     }
     wrong.extend(wrong_effect(tool.get("effect"), halts));
-    let arguments = schema(tool, "argument_schema", ArgumentSchema::compile, &mut wrong);
-    let output = schema(tool, "output_schema", object_schema, &mut wrong);
-    match (arguments, output) {
-        (Some(arguments), Some(output)) if wrong.is_empty() => Ok(CompiledTool {
-            definition: serde_json::from_value(value).map_err(|e| vec![e.to_string()])?,
-            arguments,
-            output,
-        }),
-        _ => Err(wrong),
+    wrong.extend(wrong_schema(tool, "argument_schema", ArgumentSchema::compile));
+    wrong.extend(wrong_schema(tool, "output_schema", object_schema));
+    if !wrong.is_empty() {
+        return Err(wrong);
     }
+    let definition = serde_json::from_value(value).map_err(|e| vec![e.to_string()])?;
+    Ok(CompiledTool::new(definition))
 }
 
-fn schema<S>(
+fn wrong_schema<S>(
     tool: &Object,
     key: &str,
     compile: impl FnOnce(&Value) -> Result<S, SchemaError>,
-    wrong: &mut Vec<String>,
-) -> Option<S> {
+) -> Option<String> {
     let Some(schema) = tool.get(key) else {
-        wrong.push(format!("`{key}` is missing"));
-        return None;
+        return Some(format!("`{key}` is missing"));
     };
-    compile(schema)
-        .map_err(|error| wrong.push(format!("`{key}`: {error}")))
-        .ok()
+    compile(schema).err().map(|error| format!("`{key}`: {error}"))
 }
 
 fn object_schema(schema: &Value) -> Result<OutputSchema, SchemaError> {
