@@ -34,6 +34,8 @@ use crate::subsystem::Subsystem;
 
 /// How long the robot keeps a velocity, seconds: its own dead-man.
 const KEPT: f64 = 0.5;
+/// How often it looks for the service `arm`.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What belongs to this adapter alone.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -179,6 +181,13 @@ impl UnitreeG1 {
         }
         if link.gestures.are_under_way() {
             return refused("the arms perform another action of the robot's own: wait until it is over");
+        }
+        let end = Instant::now() + self.config.ros.discovery();
+        while !link.gestures.are_heard() {
+            if Instant::now() >= end {
+                return Err(self.remote.away("its service `arm` hears no requests"));
+            }
+            control.sleep(LOOK).await?;
         }
         let start = Instant::now();
         let performed = self.remote.ask(control, || link.gestures.begin(action)).await;

@@ -62,6 +62,17 @@ fn an_action_takes_its_time_and_the_arms_are_released() {
 }
 
 #[test]
+fn an_action_waits_for_the_robots_arm_service() {
+    let Some(scene) = scene("g1_late_arms", "hold") else {
+        return;
+    };
+    scene.robot.say("gesture 500");
+    let output = scene.call("wave", json!({"arm": "right"}));
+    assert_eq!(output["success"], true, "{output}");
+    assert_eq!(over(&scene.frames()), [26, RELEASE]);
+}
+
+#[test]
 fn every_end_of_an_action_releases_the_arms() {
     each(&["cancel", "stop", "silent"], |&end| {
         let Some(scene) = scene("g1", "hold") else { return };

@@ -126,20 +126,35 @@ async fn the_halt_of_one_subsystem_leaves_the_others_alone() {
     robot.connect().await.unwrap();
     let base = action(Subsystem::Base, drive(0.1, 0.0, 0.0, 400));
     let control = Control::free();
-    let halt = async {
-        while !body.moves() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
+    for _ in 0..5 {
+        let _ = body.left.take_frames();
+        let halt = async {
+            while !body.moves() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            robot.halt(&[Subsystem::LeftArm], false).unwrap();
+        };
+        let (driven, ()) = tokio::join!(robot.execute(&base, &control), halt);
+        driven.unwrap();
+        let frames = body.left.frames();
+        let speeds: Vec<_> = frames
+            .iter()
+            .filter_map(|frame| Some((frame.at, frame.word(9, r::GOAL_SPEED)?)))
+            .collect();
+        // The command is renewed every 100 ms. On a busy machine it may be late, and then the lease of 300 ms stops
+        // the wheels, too: try again.
+        let late = Duration::from_millis(280);
+        if speeds
+            .windows(2)
+            .any(|two| two[0].1 != 0 && two[1].0 - two[0].0 > late)
+        {
+            continue;
         }
-        robot.halt(&[Subsystem::LeftArm], false).unwrap();
-    };
-    let (driven, ()) = tokio::join!(robot.execute(&base, &control), halt);
-    driven.unwrap();
-    let stops = words(&body.left.frames(), 9, r::GOAL_SPEED);
-    assert_eq!(
-        stops.iter().rev().take_while(|speed| **speed == 0).count(),
-        2,
-        "only its own end: {stops:?}"
-    );
+        let stops = speeds.iter().rev().take_while(|(_, speed)| *speed == 0).count();
+        assert_eq!(stops, 2, "only its own end: {speeds:?}");
+        return;
+    }
+    panic!("the machine is too busy to renew a lease");
 }
 
 #[test]

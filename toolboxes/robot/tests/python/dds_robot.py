@@ -1,7 +1,8 @@
-"""A robot made of the published Cyclone DDS: dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_rpc|g1 DOMAIN.
+"""A robot made of the published Cyclone DDS:
+dds_robot.py k1_topics|k1_topics_blind|k1_topics_base|k1_rpc|g1|g1_late_arms DOMAIN.
 
 The K1 of `k1_topics_blind` hears its topics and does not say where its joints are, that of `k1_topics_base` hears nothing but
-velocities.
+velocities. The arm service of `g1_late_arms` starts two seconds after the rest, as after a boot of the robot.
 
 It prints a line of JSON for everything that reaches it and says what its kind of robot says. Lines on standard input
 change what it does: `status N` answers every request with that code, `silent` answers none, `mode N` sets the mode or
@@ -318,7 +319,7 @@ def k1_rpc():
     every(0.1, lambda: posture.write(FallDownState(asked["fall"], True)))
 
 
-def g1():
+def g1(arms_after=0):
     """Made of the vendor's own package: its message types, topics, numbers of functions and actions, and its checksum."""
     from unitree_sdk2py.core.channel_name import ChannelType, GetServerChannelName
     from unitree_sdk2py.g1.arm import g1_arm_action_api as arm_api
@@ -437,7 +438,7 @@ def g1():
 
     state = writer("rt/lowstate", LowState_)
     service(SPORT)
-    service(ARM)
+    threading.Timer(arms_after, service, (ARM,)).start() if arms_after else service(ARM)
     hear("rt/arm_sdk", LowCmd_, command)
     hear("rt/dex3/left/cmd", HandCmd_, hand("left"))
     hear("rt/dex3/right/cmd", HandCmd_, hand("right"))
@@ -451,6 +452,7 @@ ROBOTS = {
     "k1_topics_base": lambda: k1_topics(hears=False, tells=False),
     "k1_rpc": k1_rpc,
     "g1": g1,
+    "g1_late_arms": lambda: g1(arms_after=2),
 }
 ROBOTS[sys.argv[1]]()
 say(topic="ready")

@@ -64,6 +64,11 @@ impl Gestures {
         self.under_way.now().is_some()
     }
 
+    /// Whether the robot's service hears requests; one that is sent earlier is lost.
+    pub(super) fn are_heard(&self) -> bool {
+        self.rpc.requests().is_ready()
+    }
+
     /// Begins an action; its answer comes when it is over.
     pub(super) fn begin(&self, action: i64) -> Result<Asked, RosError> {
         let number = self.under_way.last.fetch_add(1, Ordering::SeqCst);
