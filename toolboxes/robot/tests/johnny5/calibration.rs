@@ -48,7 +48,7 @@ impl Arm {
 
     /// The toolbox for it; `more` is added to the section `johnny5`.
     fn open(&self, more: &Value) -> Harness {
-        let mut section = json!({"layout": "so101", "answer_ms": 150, "ports": {"right": self.line.path()}});
+        let mut section = json!({"layout": "so101", "answer_ms": 500, "ports": {"right": self.line.path()}});
         section
             .as_object_mut()
             .unwrap()

@@ -54,7 +54,7 @@ impl Body {
 
     pub(crate) fn section(&self) -> serde_json::Value {
         // Patient: the machine that runs the tests may have other things to do.
-        json!({"answer_ms": 150, "ports": {"left": Self::path(&self.left), "right": Self::path(&self.right)}})
+        json!({"answer_ms": 500, "ports": {"left": Self::path(&self.left), "right": Self::path(&self.right)}})
     }
 
     pub(crate) fn config(&self) -> Johnny5Config {
