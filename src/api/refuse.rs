@@ -31,6 +31,7 @@ impl Api {
             | Topic::Status
             | Topic::Discover
             | Topic::IsReady
+            | Topic::AllLoaded
             | Topic::ConfigurationUpdated
             | Topic::ConfigurationPatch => self.handle(topic, request).await,
             _ => {
@@ -92,7 +93,13 @@ impl Api {
             }
             // No answer is expected, or one from each toolbox.
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::Discover => return,
-            Topic::List | Topic::Get | Topic::Reload | Topic::Export | Topic::Status | Topic::IsReady => {}
+            Topic::List
+            | Topic::Get
+            | Topic::Reload
+            | Topic::Export
+            | Topic::Status
+            | Topic::IsReady
+            | Topic::AllLoaded => {}
         }
         let is_call = matches!(topic, Topic::Invoke | Topic::Call { .. });
         if let Ok(Some(call_id)) = call_id(data)

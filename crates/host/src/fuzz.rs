@@ -70,8 +70,8 @@ pub fn tools(data: &[u8]) {
     let Ok(set) = lists::read(&text, true) else { return };
     assert!(set.dropped.iter().all(|tool| !tool.wrong.is_empty()));
     for tool in set.tools {
-        _ = tool.arguments.prepare(&serde_json::Map::new(), Unknown::Refuse);
-        _ = tool.output.check(&serde_json::Value::Null);
+        _ = tool.prepare(&serde_json::Map::new(), Unknown::Refuse);
+        _ = tool.check(&serde_json::Value::Null);
     }
 }
 
