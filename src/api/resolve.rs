@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::error::WireError;
 use super::request::{CallOptions, text};
 use super::{Api, Request, Topic};
-use crate::registry::{Found, Tool, ToolboxState};
+use crate::registry::{Found, Snapshot, Tool, ToolboxState};
 use engine::Lease;
 use schema::{python_type_name, shorten};
 
@@ -95,8 +95,13 @@ impl Api {
             _ => return,
         };
         let mut changed = self.registry.watch();
+        // A tool that stops is never waited for where another toolbox has one of this name.
+        let is_there = |snapshot: &Snapshot| {
+            !matches!(snapshot.find(&name, toolbox_id.as_deref()), Found::None)
+                || !stops(snapshot, &name).is_empty()
+        };
         let found = async {
-            while let Found::None = self.registry.snapshot().find(&name, toolbox_id.as_deref()) {
+            while !is_there(&self.registry.snapshot()) {
                 if changed.changed().await.is_err() {
                     return;
                 }
@@ -168,19 +173,11 @@ impl Api {
     /// A stop by name goes ahead even when the rest of the request makes no sense.
     fn stops_or(
         &self,
-        snapshot: &crate::registry::Snapshot,
+        snapshot: &Snapshot,
         name: &str,
         error: WireError,
     ) -> Result<(String, Vec<Arc<Tool>>), WireError> {
-        let tools = match snapshot.find(name, None) {
-            Found::One(tool) => vec![tool],
-            Found::Several(tools) => tools,
-            Found::None => Vec::new(),
-        };
-        let stops: Vec<_> = tools
-            .into_iter()
-            .filter(|tool| tool.effect() == Effect::Stop)
-            .collect();
+        let stops = stops(snapshot, name);
         if stops.is_empty() {
             Err(error)
         } else {
@@ -235,6 +232,17 @@ impl Api {
     }
 }
 
+/// The tools of this name that stop something.
+fn stops(snapshot: &Snapshot, name: &str) -> Vec<Arc<Tool>> {
+    let tools = match snapshot.find(name, None) {
+        Found::One(tool) => vec![tool],
+        Found::Several(tools) => tools,
+        Found::None => Vec::new(),
+    };
+    let stops = tools.into_iter();
+    stops.filter(|tool| tool.effect() == Effect::Stop).collect()
+}
+
 pub(super) fn unavailable(toolbox_id: &str, reason: &str) -> WireError {
     WireError::new(
         "ToolboxUnavailable",
@@ -258,7 +266,7 @@ fn ambiguous(name: &str, tools: &[Arc<Tool>]) -> WireError {
     )
 }
 
-fn loaded(snapshot: &crate::registry::Snapshot) -> String {
+fn loaded(snapshot: &Snapshot) -> String {
     let ids: Vec<&str> = snapshot
         .toolboxes()
         .map(|entry| entry.toolbox_id.as_str())
