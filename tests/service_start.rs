@@ -130,7 +130,7 @@ fn a_call_waits_for_the_toolbox_that_still_starts() {
     let unknown = start
         .client
         .ask("ovos.tools.invoke", &json!({ "name": "nothing" }));
-    assert_eq!(unknown["error"], "ValueError: Unknown tool: 'nothing'");
+    assert_eq!(unknown["error"], "Unknown tool: 'nothing'");
 }
 
 #[test]
