@@ -220,7 +220,7 @@ impl Api {
             }
             Topic::AllLoaded => {
                 let status = self.serves_all();
-                self.answer(head, &status::IsReady { status }).await;
+                self.answer(head, &IsReady { status }).await;
             }
             Topic::ConfigurationUpdated | Topic::ConfigurationPatch => {}
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::error::WireError;
-use super::request::{CallOptions, text};
+use super::request::{call_options, text};
 use super::{Api, Request, Topic};
 use crate::registry::{Found, Snapshot, Tool, ToolboxState};
 use engine::Lease;
@@ -107,7 +107,7 @@ impl Api {
                 }
             }
         };
-        let options = CallOptions::read(&request.data).ok();
+        let options = call_options(&request.data).ok();
         let limit = options
             .and_then(|options| options.timeout())
             .unwrap_or(RELOAD_PATIENCE);
