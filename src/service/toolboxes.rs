@@ -180,7 +180,7 @@ impl Bridge {
                 continue;
             };
             if toolbox.state == State::Ready {
-                let limits = engine_limits(&section.limits, &config);
+                let limits = engine_limits(&section.limits.calls, &config);
                 let engine = &self.parts.engine;
                 engine.set_step_tools(&toolbox.id, step_tools(toolbox, &section));
                 engine.attach(&toolbox.id, toolbox.generation, toolbox.toolbox.clone(), limits);
@@ -445,15 +445,15 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
             allow_sha256: section.allow_sha256.clone(),
             limits: host::Limits {
                 max_result_bytes,
-                open: section.open,
-                close: section.close,
+                open: section.limits.open,
+                close: section.limits.close,
                 ..host::Limits::default()
             },
             isolation: match section.isolation {
                 config::Isolation::Process => host::Isolation::Process,
                 config::Isolation::InProcess => host::Isolation::InProcess,
             },
-            memory_mb: section.memory_mb,
+            memory_mb: section.limits.memory_mb,
             confine: section.confine.clone().map(|confine| host::Confine {
                 paths_rw: confine.paths_rw,
                 paths_ro: confine.paths_ro,

@@ -3,14 +3,14 @@
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use url::{Host, Url};
 
 use super::error::ConfigError;
-use super::layers::Stack;
-use super::origin::{Origin, Setting, dotted};
-use super::paths::Xdg;
-use super::section::Section;
+use super::fields::{checked, host, optional_path, trimmed};
+use super::origin::{Origin, Setting};
+use super::reader::Reader;
 use super::text::truthy;
 
 /// The messagebus to connect to.
@@ -40,124 +40,129 @@ impl BusConfig {
     }
 
     /// Reads the section. Unknown keys are ignored: they belong to other services.
-    pub(super) fn read(
-        xdg: &Xdg,
-        stack: &Stack,
-        bus: Option<&str>,
-    ) -> (Self, Vec<Setting>, Vec<ConfigError>) {
-        let mut section = Section::new(stack, xdg, &["websocket"]);
-        let it = &mut section;
-        let text = |value: &Value| {
-            value
-                .as_str()
-                .map(str::trim)
-                .filter(|text| !text.is_empty())
-                .map(str::to_owned)
-        };
-        let host = it.take(
-            "host",
-            "127.0.0.1".to_owned(),
-            "a host name or address",
-            text,
-            |host| json!(host),
-        );
-        let port = it.take("port", 8181, "a port from 1 to 65535", port_number, |port| {
-            json!(port)
-        });
-        let route = it.take(
-            "route",
-            "/core".to_owned(),
-            "a path such as \"/core\"",
-            text,
-            |route| json!(route),
-        );
-        let ssl = it.flag("ssl", false);
-        let ssl_cert = it.optional_path("ssl_cert");
-        let size = |value: &Value| value.as_f64().filter(|mb| (0.0625..=1024.0).contains(mb));
-        let megabytes = it.take(
-            "max_msg_size",
-            25.0,
-            "a number of MB from 0.0625 to 1024",
-            size,
-            |mb| json!(mb),
-        );
+    pub(super) fn read(reader: &mut Reader<'_>, given: Option<&str>) -> Self {
+        let stack = reader.stack;
+        let written = reader.written(&["websocket"]);
+        let (section, _) = reader.open(&["websocket"], written, Websocket::default());
         if stack.get(&["websocket", "secret_key"]).is_some_and(truthy) {
-            it.errors.push(ConfigError::Encrypted {
+            reader.errors.push(ConfigError::Encrypted {
                 origin: stack.origin(&["websocket", "secret_key"]),
             });
         }
-
-        let mut written = String::from(if ssl { "wss://" } else { "ws://" });
-        let host = if host.parse::<Ipv6Addr>().is_ok() {
-            format!("[{host}]")
-        } else {
-            host
-        };
-        written.push_str(&format!("{host}:{port}/{}", route.trim_start_matches('/')));
-        let mut origin = None;
-        let url = match bus {
+        let url = match given {
             // An address without a path gets the configured route: no OVOS bus answers on "/".
             Some(given) => parse(given).map(|mut url| {
-                origin = Some(Origin::Option("--bus"));
                 if matches!(url.path(), "" | "/") {
-                    url.set_path(&route);
+                    url.set_path(&section.route);
                 }
                 url
             }),
-            None => parse(&written),
+            None => parse(&section.url()),
         };
-        let url = url.unwrap_or_else(|| {
-            match bus {
-                Some(given) => it.errors.push(ConfigError::WrongValue {
+        if url.is_none() {
+            match given {
+                Some(given) => reader.errors.push(ConfigError::WrongValue {
                     origin: Origin::Option("--bus"),
                     key: "URL".to_owned(),
                     found: format!("{given:?}"),
                     accepted: "an address such as ws://127.0.0.1:8181/core (ws or wss)".to_owned(),
                 }),
-                None => it.wrong("host", format!("{host:?}"), "a host name or address"),
+                None => reader.wrong(
+                    &["websocket", "host"],
+                    format!("{:?}", section.host),
+                    "a host name or address",
+                ),
             }
-            default_url()
-        });
-        let (mut settings, errors) = (section.settings, section.errors);
-        settings.push(Setting {
-            key: dotted(["bus"]),
+        }
+        let url = url.unwrap_or_else(default_url);
+        let parts = ["ssl", "route", "port", "host"].map(|key| stack.origin(&["websocket", key]));
+        let written = parts.into_iter().find(|origin| *origin != Origin::Default);
+        reader.settings.push(Setting {
+            key: "bus".to_owned(),
             value: json!(url.as_str()),
-            origin: origin.unwrap_or_else(|| {
-                let parts = ["host", "port", "route", "ssl"].map(|key| stack.origin(&["websocket", key]));
-                parts
-                    .into_iter()
-                    .rev()
-                    .find(|origin| *origin != Origin::Default)
-                    .unwrap_or(Origin::Default)
-            }),
-        });
-        // The range above keeps this between 65536 and 2^30.
-        let max_message_bytes = (megabytes * 1_048_576.0) as usize;
-        (
-            Self {
-                url,
-                ssl_cert,
-                max_message_bytes,
+            origin: match given {
+                Some(_) => Origin::Option("--bus"),
+                None => written.unwrap_or(Origin::Default),
             },
-            settings,
-            errors,
+        });
+        Self {
+            url,
+            ssl_cert: section.ssl_cert,
+            // The range of the key keeps this between 65536 and 2^30.
+            max_message_bytes: (section.max_msg_size * 1_048_576.0) as usize,
+        }
+    }
+}
+
+/// The keys of `websocket` that this service reads.
+#[derive(Serialize, Deserialize)]
+struct Websocket {
+    #[serde(deserialize_with = "host")]
+    host: String,
+    #[serde(deserialize_with = "port")]
+    port: u16,
+    #[serde(deserialize_with = "route")]
+    route: String,
+    ssl: bool,
+    #[serde(deserialize_with = "optional_path")]
+    ssl_cert: Option<PathBuf>,
+    #[serde(deserialize_with = "megabytes")]
+    max_msg_size: f64,
+}
+
+impl Default for Websocket {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 8181,
+            route: "/core".to_owned(),
+            ssl: false,
+            ssl_cert: None,
+            max_msg_size: 25.0,
+        }
+    }
+}
+
+impl Websocket {
+    fn url(&self) -> String {
+        let scheme = if self.ssl { "wss" } else { "ws" };
+        let host = match self.host.parse::<Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => self.host.clone(),
+        };
+        format!(
+            "{scheme}://{host}:{}/{}",
+            self.port,
+            self.route.trim_start_matches('/')
         )
     }
+}
+
+/// Accepts a number or its text: other services format the port into a URL, so a text works for them.
+fn port<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
+    checked(from, "a port from 1 to 65535", |written: Value| {
+        let number = match written {
+            Value::String(text) => text.trim().parse().ok(),
+            other => other.as_u64().and_then(|port| u16::try_from(port).ok()),
+        };
+        number.filter(|port| *port != 0)
+    })
+}
+
+fn route<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    checked(from, "a path such as \"/core\"", |text: String| trimmed(&text))
+}
+
+fn megabytes<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    checked(from, "a number of MB from 0.0625 to 1024", |mb: f64| {
+        (0.0625..=1024.0).contains(&mb).then_some(mb)
+    })
 }
 
 fn parse(text: &str) -> Option<Url> {
     Url::parse(text)
         .ok()
         .filter(|url| matches!(url.scheme(), "ws" | "wss") && url.has_host())
-}
-
-/// Accepts a number or its text: other services format the port into a URL, so a text works for them.
-fn port_number(value: &Value) -> Option<u16> {
-    let number = match value {
-        Value::String(text) => text.trim().parse().ok(),
-        value => value.as_u64().and_then(|port| u16::try_from(port).ok()),
-    };
-    number.filter(|port| *port != 0)
 }
 
 #[expect(

@@ -2,8 +2,9 @@
 //! [`ConfigErrors`] is the result of a failed load and has all of them at once, so that a file can be fixed in one
 //! pass.
 
-use std::fmt;
 use std::path::PathBuf;
+
+use serde_json::Value;
 
 use super::origin::Origin;
 
@@ -57,14 +58,14 @@ pub enum ConfigError {
     },
     /// The embedded bus is enabled while the bus address requires TLS, which the embedded bus does not support.
     #[error(
-        "{origin}: embedded_bus: {mode:?} opens a bus without TLS, and {url} asks for one with it; set embedded_bus to \
+        "{origin}: embedded_bus: {mode} opens a bus without TLS, and {url} asks for one with it; set embedded_bus to \
          \"never\" and run a bus that speaks TLS, or set websocket.ssl to false (--bus to a ws:// address)"
     )]
     EmbeddedTls {
         /// Where the embedded bus was enabled.
         origin: Origin,
         /// The value of `embedded_bus`.
-        mode: &'static str,
+        mode: Value,
         /// The address of the bus.
         url: String,
     },
@@ -85,7 +86,8 @@ fn did_you_mean(suggestion: Option<&str>) -> String {
 }
 
 /// All errors, in the order in which they were found; never empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct ConfigErrors(Vec<ConfigError>);
 
 impl ConfigErrors {
@@ -97,11 +99,6 @@ impl ConfigErrors {
             Err(Self(findings))
         }
     }
-
-    /// Iterates over the errors.
-    pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
-        self.0.iter()
-    }
 }
 
 impl From<ConfigError> for ConfigErrors {
@@ -109,20 +106,6 @@ impl From<ConfigError> for ConfigErrors {
         Self(vec![error])
     }
 }
-
-impl fmt::Display for ConfigErrors {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
-            if index > 0 {
-                out.write_str("\n")?;
-            }
-            write!(out, "{error}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for ConfigErrors {}
 
 /// A problem to report to the operator that does not stop the service. Log it once logging has started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

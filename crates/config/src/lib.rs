@@ -2,20 +2,21 @@
 //!
 //! Reading has two stages. [`Stack`] holds the written values: the layers, after the administrator's protections,
 //! merged, with the file of every value. [`Config`] holds their meaning: checked values, durations and paths; read
-//! that type first. Every key is read in one place, which states its default, unit and range (`service.rs`,
-//! `toolbox.rs`).
+//! that type first. Every key is a field of a struct, which states its unit and range; a value of the struct holds the
+//! defaults (`service.rs`, `toolbox.rs`, `address.rs`, `logging.rs`).
 //!
 //! Only [`ProcessEnvironment`] reads the process environment. Nothing here writes a file or uses the bus.
 
 mod address;
 mod error;
+mod fields;
 mod layers;
 mod logging;
 mod merge;
 mod origin;
 mod patch;
 mod paths;
-mod section;
+mod reader;
 mod service;
 mod text;
 mod toolbox;
@@ -36,7 +37,9 @@ pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
 pub use service::{CallLimits, EmbeddedBus, Isolation, OnBusLoss, ServiceConfig};
-pub use toolbox::{Confine, ToolFilter, ToolboxConfig};
+pub use toolbox::{Confine, ToolFilter, ToolboxConfig, ToolboxLimits};
+
+use reader::Reader;
 
 /// The name of this service's section inside `PHAL`: that of the Python plugin, which this service replaces.
 pub const OURS: &str = "ovos-phal-plugin-tools";
@@ -93,6 +96,14 @@ impl Config {
         previous: Option<&Self>,
     ) -> Result<Arc<Self>, ConfigErrors> {
         let xdg = Xdg::new(env);
+        if xdg.home.to_str().is_none() {
+            return Err(ConfigErrors::from(ConfigError::WrongValue {
+                origin: Origin::Variable("HOME"),
+                key: "home directory".to_owned(),
+                found: format!("{:?}", xdg.home),
+                accepted: "a path in Unicode, because the configuration is text".to_owned(),
+            }));
+        }
         let mut notices = Vec::new();
         let given = overrides.config.as_deref();
         let stack = Stack::read(
@@ -103,20 +114,14 @@ impl Config {
             &mut notices,
         )?;
 
-        let (bus, mut settings, mut errors) = BusConfig::read(&xdg, &stack, overrides.bus.as_deref());
-        let mut reader = logging::Reader {
-            env,
-            xdg: &xdg,
-            stack: &stack,
-            settings: Vec::new(),
-            notices,
-        };
-        let logging = reader.read();
-        settings.append(&mut reader.settings);
-        let notices = reader.notices;
-        let (service, of_service, wrong) = ServiceConfig::read(env, &xdg, &stack, overrides, &bus);
-        settings.extend(of_service);
-        errors.extend(wrong);
+        let mut reader = Reader::new(&stack, &xdg, None);
+        let bus = BusConfig::read(&mut reader, overrides.bus.as_deref());
+        let mut of_logs = Reader::new(&stack, &xdg, None);
+        let logging = LogConfig::read(&mut of_logs, env);
+        reader.settings.append(&mut of_logs.settings);
+        notices.extend(of_logs.errors.into_iter().map(Notice::Defaulted));
+        let service = ServiceConfig::read(&mut reader, env, overrides, &bus);
+        let Reader { settings, errors, .. } = reader;
 
         let mut toolboxes = BTreeMap::new();
         for id in toolbox_ids(&stack) {
@@ -165,20 +170,10 @@ impl Config {
     /// Returns what would change if `newer` came into force. Compares values, not the files they were written in.
     #[must_use]
     pub fn changes(&self, newer: &Self) -> Changes {
-        let by_key = |config: &Self| -> BTreeMap<String, Value> {
-            config
-                .settings
-                .iter()
-                .map(|setting| (setting.key.clone(), setting.value.clone()))
-                .collect()
-        };
-        let (old, new) = (by_key(self), by_key(newer));
-        let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-        let differing = keys
-            .into_iter()
-            .filter(|key| old.get(*key) != new.get(*key))
-            .cloned()
-            .collect();
+        let (old, new) = (values(&self.settings), values(&newer.settings));
+        let keys: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+        let keys = keys.into_iter().filter(|key| old.get(key) != new.get(key));
+        let keys = keys.map(str::to_owned).collect();
 
         let ids: BTreeSet<&String> = self.toolboxes.keys().chain(newer.toolboxes.keys()).collect();
         let toolboxes = ids
@@ -186,23 +181,25 @@ impl Config {
             .filter(|id| self.changes_toolbox(newer, id))
             .cloned()
             .collect();
-        Changes {
-            keys: differing,
-            toolboxes,
-        }
+        Changes { keys, toolboxes }
     }
 
     /// Whether the configuration of a toolbox would change if `newer` came into force.
     #[must_use]
     pub fn changes_toolbox(&self, newer: &Self, id: &str) -> bool {
-        let meaning = |config: &Self| {
-            config.toolbox(id).map(|toolbox| ToolboxConfig {
-                settings: Vec::new(),
-                ..(*toolbox).clone()
-            })
-        };
-        meaning(self) != meaning(newer)
+        match (self.toolbox(id), newer.toolbox(id)) {
+            (Ok(old), Ok(new)) => values(&old.settings) != values(&new.settings),
+            (old, new) => old.err() != new.err(),
+        }
     }
+}
+
+/// Values by their keys, without their origins.
+fn values(settings: &[Setting]) -> BTreeMap<&str, &Value> {
+    settings
+        .iter()
+        .map(|setting| (setting.key.as_str(), &setting.value))
+        .collect()
 }
 
 /// The difference between two configurations; `ovos.tools.status` reports it as pending changes.
@@ -225,11 +222,10 @@ impl Changes {
 /// Returns the keys of the service's section that are ids of toolboxes. `enabled` is the switch of the Python plugin.
 fn toolbox_ids(stack: &Stack) -> impl Iterator<Item = &str> {
     let section = stack.get(&["PHAL", OURS]).and_then(Value::as_object);
-    let entries = section
+    let written = section
         .into_iter()
         .flatten()
         .filter(|(_, value)| !value.is_null());
-    entries
-        .map(|(key, _)| key.as_str())
-        .filter(|key| !matches!(*key, "service" | "enabled"))
+    let keys = written.map(|(key, _)| key.as_str());
+    keys.filter(|key| !matches!(*key, "service" | "enabled"))
 }

@@ -4,38 +4,45 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::error::{ConfigError, Notice};
+use super::SERVICE_NAME;
+use super::error::ConfigError;
+use super::fields::{Whole, absolute, checked};
 use super::merge::lookup;
 use super::origin::{Origin, Setting, dotted};
-use super::paths::{Environment, Xdg, base_folder};
+use super::paths::{Environment, base_folder};
+use super::reader::Reader;
 use super::text::describe;
-use super::{SERVICE_NAME, layers::Stack};
 
-/// The log level and the log file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The log level, and the keys of `logs`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogConfig {
     /// `log_level`, from `logging.ovos_tools`, else `logging`, else the top level (older spelling), else
-    /// `$OVOS_DEFAULT_LOG_LEVEL`. Default `INFO`.
+    /// `$OVOS_DEFAULT_LOG_LEVEL`.
+    #[serde(skip)]
     pub level: LogLevel,
-    /// `logs.path`: the folder of `ovos_tools.log`. `None` for `stdout`, with which OVOS turns the file off. Default
-    /// `$XDG_STATE_HOME/mycroft`.
+    /// The folder of `ovos_tools.log`. `None` for `stdout`, with which OVOS turns the file off.
+    #[serde(rename = "path", with = "Folder")]
     pub dir: Option<PathBuf>,
-    /// `logs.max_bytes`: the size in bytes at which the file is rotated; 0 means never. Default 50000000.
+    /// The size in bytes at which the file is rotated; 0 means never.
+    #[serde(with = "Whole::<0, { u64::MAX }>")]
     pub max_bytes: u64,
-    /// `logs.backup_count`: how many rotated files are kept, up to 1000; with 0 the file is never rotated. Default 3.
+    /// How many rotated files are kept; with 0 the file is never rotated.
+    #[serde(with = "Whole::<0, 1000>")]
     pub backup_count: u32,
 }
 
 /// A log level, with Python's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// `TRACE`, and `NOTSET`.
     Trace,
     /// `DEBUG`.
     Debug,
     /// `INFO`.
+    #[default]
     Info,
     /// `WARNING`, also `WARN`.
     Warning,
@@ -82,131 +89,82 @@ impl LogLevel {
     }
 }
 
-/// Reads the log settings of the stack and collects their origins and notices.
-pub(super) struct Reader<'a> {
-    pub(super) env: &'a dyn Environment,
-    pub(super) xdg: &'a Xdg,
-    pub(super) stack: &'a Stack,
-    pub(super) settings: Vec<Setting>,
-    pub(super) notices: Vec<Notice>,
+impl LogConfig {
+    /// Reads the settings. The caller reports the errors as notices.
+    pub(super) fn read(reader: &mut Reader<'_>, env: &dyn Environment) -> Self {
+        let (level, origin) = read_level(reader, env).unwrap_or((LogLevel::default(), Origin::Default));
+        reader.settings.push(Setting {
+            key: "logging.log_level".to_owned(),
+            value: json!(level.as_str()),
+            origin,
+        });
+        let (path, mut written) = written_logs(reader.stack.merged());
+        if written.get("path") == Some(&json!("")) {
+            written.shift_remove("path");
+        }
+        let defaults = Self {
+            level,
+            dir: Some(reader.xdg.state_home.join(base_folder(env))),
+            max_bytes: 50_000_000,
+            backup_count: 3,
+        };
+        let (logs, _) = reader.open(&path, written, defaults);
+        for setting in &mut reader.settings[1..] {
+            setting.key = setting
+                .key
+                .replacen(&dotted(path.iter().copied()), "logging.logs", 1);
+        }
+        Self { level, ..logs }
+    }
 }
 
-impl Reader<'_> {
-    pub(super) fn read(&mut self) -> LogConfig {
-        let stack = self.stack;
-        let level = match written_level(stack.merged()) {
-            Some((path, value)) => self.checked(&path, value, LEVELS, LogLevel::from_value),
-            None => self.environment_level(),
-        };
-        let (level, origin) = level.unwrap_or((LogLevel::Info, Origin::Default));
-        self.show("log_level", json!(level.as_str()), origin);
-
-        let (path, logs) = written_logs(stack.merged());
-        let part = |key: &'static str| [path.as_slice(), &[key]].concat();
-        let value = |key: &str| {
-            logs.and_then(|logs| logs.get(key))
-                .filter(|value| !value.is_null())
-        };
-
-        let xdg = self.xdg;
-        let folder = |value: &Value| match value.as_str()? {
-            "stdout" => Some(None),
-            written => xdg.expand(written).map(Some),
-        };
-        let written = value("path").filter(|path| path.as_str() != Some(""));
-        let accepted = "an absolute path, one that starts with ~/, or \"stdout\"";
-        let dir = written.and_then(|value| self.checked(&part("path"), value, accepted, folder));
-        let (dir, origin) = dir.unwrap_or_else(|| {
-            (
-                Some(self.xdg.state_home.join(base_folder(self.env))),
-                Origin::Default,
-            )
-        });
-        self.show(
-            "logs.path",
-            json!(dir.as_ref().map_or("stdout".into(), |dir| dir.to_string_lossy())),
-            origin,
-        );
-
-        let number = "a whole number, 0 or more";
-        let bytes = value("max_bytes")
-            .and_then(|value| self.checked(&part("max_bytes"), value, number, Value::as_u64));
-        let (max_bytes, origin) = bytes.unwrap_or((50_000_000, Origin::Default));
-        self.show("logs.max_bytes", json!(max_bytes), origin);
-
-        let count = |value: &Value| {
-            value
-                .as_u64()
-                .filter(|count| *count <= 1000)
-                .and_then(|count| count.try_into().ok())
-        };
-        let kept = "a whole number from 0 to 1000";
-        let backups =
-            value("backup_count").and_then(|value| self.checked(&part("backup_count"), value, kept, count));
-        let (backup_count, origin) = backups.unwrap_or((3, Origin::Default));
-        self.show("logs.backup_count", json!(backup_count), origin);
-
-        LogConfig {
-            level,
-            dir,
-            max_bytes,
-            backup_count,
-        }
-    }
-
-    fn environment_level(&mut self) -> Option<(LogLevel, Origin)> {
-        const NAME: &str = "OVOS_DEFAULT_LOG_LEVEL";
-        let written = self.env.var(NAME).filter(|level| !level.is_empty())?;
-        let level = LogLevel::from_value(&Value::String(written.clone()));
+/// Returns the level set in the files, else that of the environment.
+fn read_level(reader: &mut Reader<'_>, env: &dyn Environment) -> Option<(LogLevel, Origin)> {
+    const NAME: &str = "OVOS_DEFAULT_LOG_LEVEL";
+    let stack = reader.stack;
+    if let Some((path, value)) = written_level(stack.merged()) {
+        let level = LogLevel::from_value(value);
         if level.is_none() {
-            self.notices.push(Notice::Defaulted(ConfigError::WrongValue {
-                origin: Origin::Variable(NAME),
-                key: "level".to_owned(),
-                found: format!("{written:?}"),
-                accepted: LEVELS.to_owned(),
-            }));
+            reader.wrong(&path, describe(value), LEVELS);
         }
-        level.map(|level| (level, Origin::Variable(NAME)))
+        return Some((level?, stack.origin(&path)));
     }
-
-    /// Parses a written value and returns it with its origin; adds a notice if it is wrong.
-    fn checked<T>(
-        &mut self,
-        path: &[&str],
-        value: &Value,
-        accepted: &str,
-        parse: impl Fn(&Value) -> Option<T>,
-    ) -> Option<(T, Origin)> {
-        let origin = self.stack.origin(path);
-        let parsed = parse(value);
-        if parsed.is_none() {
-            self.notices.push(Notice::Defaulted(ConfigError::WrongValue {
-                origin: origin.clone(),
-                key: dotted(path.iter().copied()),
-                found: describe(value),
-                accepted: accepted.to_owned(),
-            }));
-        }
-        parsed.map(|parsed| (parsed, origin))
-    }
-
-    fn show(&mut self, key: &str, value: Value, origin: Origin) {
-        self.settings.push(Setting {
-            key: format!("logging.{key}"),
-            value,
-            origin,
+    let written = env.var(NAME).filter(|level| !level.is_empty())?;
+    let level = LogLevel::from_value(&json!(written));
+    if level.is_none() {
+        reader.errors.push(ConfigError::WrongValue {
+            origin: Origin::Variable(NAME),
+            key: "level".to_owned(),
+            found: format!("{written:?}"),
+            accepted: LEVELS.to_owned(),
         });
+    }
+    Some((level?, Origin::Variable(NAME)))
+}
+
+/// A folder, or none for `stdout`.
+struct Folder;
+
+impl Folder {
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        let accepted = "an absolute path, one that starts with ~/, or \"stdout\"";
+        checked(from, accepted, |text: String| match text.as_str() {
+            "stdout" => Some(None),
+            path => absolute(path).map(Some),
+        })
+    }
+
+    fn serialize<S: Serializer>(dir: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        match dir {
+            Some(dir) => dir.serialize(to),
+            None => to.serialize_str("stdout"),
+        }
     }
 }
 
 /// Returns the written level with the highest precedence, and its path.
 fn written_level(merged: &Map<String, Value>) -> Option<(Vec<&'static str>, &Value)> {
-    let places = [
-        vec!["logging", SERVICE_NAME, "log_level"],
-        vec!["logging", "log_level"],
-        vec!["log_level"],
-    ];
-    places.into_iter().find_map(|path| {
+    places("log_level").into_iter().find_map(|path| {
         let value = lookup(merged, &path).filter(|value| !value.is_null())?;
         Some((path, value))
     })
@@ -219,19 +177,19 @@ pub(super) fn level(merged: &Map<String, Value>) -> Option<LogLevel> {
 
 /// Returns the `logs` object with the highest precedence, and its path. The objects are not merged with each other:
 /// if the service's `logs` has only a path, the sizes are the built-in ones, as in OVOS.
-fn written_logs(merged: &Map<String, Value>) -> (Vec<&'static str>, Option<&Map<String, Value>>) {
-    let places = [
-        vec!["logging", SERVICE_NAME, "logs"],
-        vec!["logging", "logs"],
-        vec!["logs"],
-    ];
-    for path in places {
-        if let Some(logs) = lookup(merged, &path)
-            .and_then(Value::as_object)
-            .filter(|logs| !logs.is_empty())
-        {
-            return (path, Some(logs));
-        }
-    }
-    (vec!["logging", "logs"], None)
+fn written_logs(merged: &Map<String, Value>) -> (Vec<&'static str>, Map<String, Value>) {
+    let written = places("logs").into_iter().find_map(|path| {
+        let logs = lookup(merged, &path)?.as_object()?.clone();
+        (!logs.is_empty()).then_some((path, logs))
+    });
+    written.unwrap_or_else(|| (vec!["logging", "logs"], Map::new()))
+}
+
+/// Returns the places of a key, the one with the highest precedence first.
+fn places(key: &'static str) -> [Vec<&'static str>; 3] {
+    [
+        vec!["logging", SERVICE_NAME, key],
+        vec!["logging", key],
+        vec![key],
+    ]
 }

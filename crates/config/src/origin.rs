@@ -1,7 +1,7 @@
 //! The origin of values. [`Setting`] is one line of `ovos-tools config`: key, value in force, origin.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,17 +17,6 @@ pub enum Origin {
     Option(&'static str),
     /// An environment variable.
     Variable(&'static str),
-}
-
-impl Origin {
-    /// Returns the file, if the origin is one.
-    #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        match self {
-            Self::File(path) => Some(path),
-            _ => None,
-        }
-    }
 }
 
 impl fmt::Display for Origin {

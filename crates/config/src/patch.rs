@@ -1,5 +1,5 @@
 //! `configuration.patch` from the bus. Such a message may change only the log level of this service; [`Patch`] keeps
-//! that and reports everything else as ignored. Pure: the caller logs and applies.
+//! that and nothing else. Pure: the caller logs and applies.
 
 use serde_json::{Map, Value};
 
@@ -14,14 +14,12 @@ pub struct Patch {
 }
 
 /// What one `configuration.patch` message contained.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PatchReport {
     /// The message tried to change this service's own section. That was ignored; log a warning with the source.
     pub touches_us: bool,
     /// The message contained logging keys; compare [`Patch::level`] with the level in force.
     pub touches_logging: bool,
-    /// Top-level keys that have no effect here, sorted.
-    pub ignored: Vec<String>,
 }
 
 impl Patch {
@@ -33,23 +31,14 @@ impl Patch {
             return report;
         };
         for (key, value) in config {
-            match key.as_str() {
-                "logging" | "log_level" => {
-                    report.touches_logging = true;
-                    self.kept.insert(key.clone(), value.clone());
-                }
-                _ => report.ignored.push(key.clone()),
+            if matches!(key.as_str(), "logging" | "log_level") {
+                report.touches_logging = true;
+                self.kept.insert(key.clone(), value.clone());
             }
             report.touches_us |=
                 key == "PHAL" && value.as_object().is_none_or(|phal| phal.contains_key(OURS));
         }
-        report.ignored.sort_unstable();
         report
-    }
-
-    /// Discards all patches, for `configuration.patch.clear`.
-    pub fn clear(&mut self) {
-        self.kept.clear();
     }
 
     /// Returns the log level in force: that of the files, or that of the patches where the administrator's

@@ -82,15 +82,6 @@ impl Xdg {
             home,
         }
     }
-
-    /// Expands a path of a configuration: absolute, or below the home directory (`~/...`). `None` for any other,
-    /// because the working directory of a service is not defined.
-    pub(super) fn expand(&self, written: &str) -> Option<PathBuf> {
-        match written.strip_prefix("~/") {
-            Some(rest) => Some(self.home.join(rest)),
-            None => Some(PathBuf::from(written)).filter(|path| path.is_absolute()),
-        }
-    }
 }
 
 /// Places a built-in absolute location below the environment's root.

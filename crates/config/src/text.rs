@@ -24,7 +24,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
     let text = String::from_utf8(bytes)
         .map_err(|error| format!("not UTF-8 at byte {}", error.utf8_error().valid_up_to()))?;
     let value = if is_yaml(path) {
-        parse_yaml(&text)?
+        yaml::parse(&text)?
     } else {
         parse_json(&text)?
     };
@@ -45,16 +45,22 @@ pub(super) fn is_yaml(path: &Path) -> bool {
         .is_some_and(|name| name.ends_with(".yml") || name.ends_with(".yaml"))
 }
 
+/// What ends a line for Python's `str.splitlines`, beside `\r\n`.
+const LINE_ENDS: [char; 10] = [
+    '\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}', '\u{2029}',
+];
+
 /// Parses strict JSON after removing the comment lines. Lines are joined with blanks as in OVOS, so a string may be
 /// broken across lines.
 ///
 /// # Errors
 /// The parser's message, with the line number in the file.
 fn parse_json(text: &str) -> Result<Value, String> {
+    let text = text.replace("\r\n", "\n");
     let mut joined = String::with_capacity(text.len());
     // The offset of each kept line in `joined`, and its number in the file.
     let mut starts = Vec::new();
-    for (number, line) in python_lines(text).enumerate() {
+    for (number, line) in text.split(LINE_ENDS).enumerate() {
         let trimmed = line.trim_start();
         if trimmed.starts_with("//") || trimmed.starts_with('#') {
             continue;
@@ -81,33 +87,6 @@ fn parse_json(text: &str) -> Result<Value, String> {
             .map_or(message.as_str(), |(cause, _)| cause);
         format!("line {line}: {cause}")
     })
-}
-
-/// Splits lines as Python's `str.splitlines` does.
-fn python_lines(text: &str) -> impl Iterator<Item = &str> {
-    const ENDS: [char; 9] = [
-        '\n', '\r', '\x0b', '\x0c', '\x1c', '\x1d', '\x1e', '\u{85}', '\u{2028}',
-    ];
-    let is_end = |letter: char| ENDS.contains(&letter) || letter == '\u{2029}';
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest.take().filter(|text| !text.is_empty())?;
-        let Some(at) = text.find(is_end) else {
-            return Some(text);
-        };
-        let (line, tail) = text.split_at(at);
-        let end = if tail.starts_with("\r\n") {
-            2
-        } else {
-            tail.chars().next().map_or(0, char::len_utf8)
-        };
-        rest = Some(&tail[end..]);
-        Some(line)
-    })
-}
-
-fn parse_yaml(text: &str) -> Result<Value, String> {
-    yaml::parse(text).map_err(|error| error.to_string())
 }
 
 /// Applies Python's truth test.

@@ -1,5 +1,6 @@
 //! The section of one toolbox: the checked keys of the host, and all others, which are the toolbox's own and are
-//! passed on unchanged. A wrong section affects only that toolbox.
+//! passed on unchanged. A wrong section affects only that toolbox. Each field is a key with its unit and range; its
+//! default stands in [`ToolboxConfig::read`] or in a `Default`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,69 +8,106 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_wire::is_toolbox_id;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 
 use super::OURS;
 use super::error::{ConfigError, ConfigErrors};
+use super::fields::{Millis, checked, paths, word};
 use super::layers::Stack;
 use super::origin::{Setting, dotted};
 use super::paths::Xdg;
-use super::section::Section;
+use super::reader::Reader;
 use super::service::{CallLimits, Isolation, ServiceConfig};
 use super::text::describe;
 
 /// The configuration of one toolbox.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolboxConfig {
     /// Its id, the key of the section.
+    #[serde(skip)]
     pub id: String,
-    /// `enabled`: whether it is loaded. Default true.
-    pub enabled: bool,
-    /// `isolation`: `process` or `in_process`. Default: the service's `isolation`.
+    /// Where it runs. Default: the service's `isolation`.
+    #[serde(deserialize_with = "word")]
     pub isolation: Isolation,
-    /// `limits`: the service's limits with the overrides of this toolbox.
-    pub limits: CallLimits,
-    /// `limits.memory_mb`: the memory limit of its process, in MiB; needs `isolation` `process`. Default none, 16 to
-    /// 1048576.
-    pub memory_mb: Option<u64>,
-    /// `limits.open_ms`: the time limit for opening it and listing its tools. Default 10000, 100 to 600000.
-    pub open: Duration,
-    /// `limits.close_ms`: the time limit for closing it, after which it is abandoned. Default 10000, 100 to 600000.
-    pub close: Duration,
-    /// `confine`: what its process may access; needs `isolation` `process`. Default none: everything the service may
-    /// access.
-    pub confine: Option<Confine>,
-    /// `tools`: which of its tools are visible on the bus.
-    pub tools: ToolFilter,
-    /// `allow_sha256`: if not empty, only plugin files with one of these hashes are loaded. Lower-case hex.
+    /// Whether it is loaded.
+    pub enabled: bool,
+    /// If not empty, only plugin files with one of these hashes are loaded. Lower-case hex.
+    #[serde(deserialize_with = "hashes")]
     pub allow_sha256: Vec<String>,
-    /// `env`: variables added to the environment of its process; needs `isolation` `process`. Default none.
+    /// Variables added to the environment of its process; needs `isolation` `process`.
+    #[serde(deserialize_with = "variables")]
     pub env: BTreeMap<String, String>,
+    /// `limits`.
+    #[serde(skip)]
+    pub limits: ToolboxLimits,
+    /// `tools`: which of its tools are visible on the bus.
+    #[serde(skip)]
+    pub tools: ToolFilter,
+    /// `confine`: what its process may access; needs `isolation` `process`. Without it: everything the service may
+    /// access.
+    #[serde(skip)]
+    pub confine: Option<Confine>,
     /// All other keys: the toolbox's own configuration, checked by the schema of its manifest.
+    #[serde(skip)]
     pub own: Map<String, Value>,
     /// Host keys in force and the top-level keys of `own`, with origins.
+    #[serde(skip)]
     pub settings: Vec<Setting>,
 }
 
+/// `limits`: the service's limits with the overrides of this toolbox, and its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolboxLimits {
+    /// The limits of its calls.
+    #[serde(flatten)]
+    pub calls: CallLimits,
+    /// The memory limit of its process, in MiB; needs `isolation` `process`.
+    #[serde(deserialize_with = "mebibytes")]
+    pub memory_mb: Option<u64>,
+    /// The time limit for opening it and listing its tools.
+    #[serde(rename = "open_ms", with = "Millis::<100, 600_000>")]
+    pub open: Duration,
+    /// The time limit for closing it, after which it is abandoned.
+    #[serde(rename = "close_ms", with = "Millis::<100, 600_000>")]
+    pub close: Duration,
+}
+
+impl Default for ToolboxLimits {
+    fn default() -> Self {
+        Self {
+            calls: CallLimits::default(),
+            memory_mb: None,
+            open: Duration::from_secs(10),
+            close: Duration::from_secs(10),
+        }
+    }
+}
+
 /// Confinement of a toolbox's process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confine {
-    /// `paths_rw`: files and folders the process may write. Default none.
+    /// Files and folders the process may write.
+    #[serde(deserialize_with = "paths")]
     pub paths_rw: Vec<PathBuf>,
-    /// `paths_ro`: files and folders the process may read, in addition to those every program needs. Default none.
+    /// Files and folders the process may read, in addition to those every program needs.
+    #[serde(deserialize_with = "paths")]
     pub paths_ro: Vec<PathBuf>,
-    /// `network`: whether the process may use the network. Default false.
+    /// Whether the process may use the network.
     pub network: bool,
-    /// `devices`: device files the process may open. Default none.
+    /// Device files the process may open.
+    #[serde(deserialize_with = "paths")]
     pub devices: Vec<PathBuf>,
 }
 
 /// `tools {allow, deny}`: names of tools; `*` matches any run of characters.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolFilter {
     /// If present, only tools that match one of these exist; also applies to steps of other tools.
+    #[serde(deserialize_with = "names")]
     pub allow: Option<Vec<String>>,
     /// Tools that match one of these do not exist, even if they match `allow`; also applies to steps of other tools.
+    #[serde(deserialize_with = "names")]
     pub deny: Vec<String>,
 }
 
@@ -131,109 +169,56 @@ impl ToolboxConfig {
     ) -> Result<Arc<Self>, ConfigErrors> {
         let path = ["PHAL", OURS, id];
         if let Some(reason) = id_problem(id) {
-            let key = dotted(["PHAL", OURS]);
-            return Err(ConfigError::ToolboxId {
+            return Err(ConfigErrors::from(ConfigError::ToolboxId {
                 origin: stack.origin(&path),
-                key,
+                key: dotted(["PHAL", OURS]),
                 name: id.to_owned(),
                 reason,
-            }
-            .into());
+            }));
         }
-        let mut section = Section::new(stack, xdg, &path).inheriting(&ServiceConfig::PATH);
-        let it = &mut section;
-        let isolation = it.word("isolation", service.isolation);
-        // The service section has no `enabled`, so its origin can only be this section or the default.
-        let enabled = it.flag("enabled", true);
-        let hash = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let pins = it.texts(
-            "allow_sha256",
-            Some(Vec::new()),
-            "a list of SHA-256 hashes, each 64 hexadecimal digits",
-            hash,
-        );
-        let env = it.take(
-            "env",
-            BTreeMap::new(),
-            "an object of variable names and texts",
-            variables,
-            |env| json!(env),
-        );
-        let own_sections = ["limits", "confine", "tools"];
-        let mut own = section.rest();
-        own_sections.iter().for_each(|name| {
-            own.shift_remove(*name);
-        });
-
-        let mut limits_section =
-            Section::new(stack, xdg, &[path[0], path[1], id, "limits"]).inheriting(&ServiceConfig::PATH);
-        let limits = CallLimits::read(&mut limits_section, &service.limits);
-        let memory = |value: &Value| {
-            value
-                .as_u64()
-                .filter(|mb| (16..=1_048_576).contains(mb))
-                .map(Some)
+        let at = |keys: &[&'static str]| [&path[..], keys].concat();
+        // What is absent here is the service's, or a default that the service has no key for.
+        let mut reader = Reader::new(stack, xdg, Some(&ServiceConfig::PATH));
+        let written = reader.written(&path);
+        let defaults = Self {
+            id: String::new(),
+            isolation: service.isolation,
+            enabled: true,
+            allow_sha256: Vec::new(),
+            env: BTreeMap::new(),
+            limits: ToolboxLimits::default(),
+            tools: ToolFilter::default(),
+            confine: None,
+            own: Map::new(),
+            settings: Vec::new(),
         };
-        let memory_mb = limits_section.take(
-            "memory_mb",
-            None,
-            "a whole number of MiB from 16 to 1048576",
-            memory,
-            |mb| json!(mb),
-        );
-        let open = limits_section.millis("open_ms", Duration::from_secs(10), 100..=600_000);
-        let close = limits_section.millis("close_ms", Duration::from_secs(10), 100..=600_000);
-        limits_section.refuse_rest();
-
-        let mut tools = Section::new(stack, xdg, &[path[0], path[1], id, "tools"]);
-        let names = "a list of tool names, * for any run of characters";
-        let filter = ToolFilter {
-            allow: tools.texts("allow", None, names, |name| !name.is_empty()),
-            deny: tools
-                .texts("deny", Some(Vec::new()), names, |name| !name.is_empty())
-                .unwrap_or_default(),
-        };
-        tools.refuse_rest();
-
-        let mut cage = Section::new(stack, xdg, &[path[0], path[1], id, "confine"]);
-        let confine = cage.is_written().then(|| Confine {
-            paths_rw: cage.paths("paths_rw", Vec::new()),
-            paths_ro: cage.paths("paths_ro", Vec::new()),
-            network: cage.flag("network", false),
-            devices: cage.paths("devices", Vec::new()),
-        });
-        cage.refuse_rest();
-
-        let mut settings = Vec::new();
-        let mut errors = Vec::new();
-        for part in [section, limits_section, tools, cage] {
-            settings.extend(part.settings);
-            // If the section is not an object, each of its parts reports it; keep one error.
-            errors.extend(
-                part.errors
-                    .into_iter()
-                    .filter(|error| !errors.contains(error))
-                    .collect::<Vec<_>>(),
-            );
+        let (host, mut own) = reader.open(&path, written, defaults);
+        for part in ["limits", "tools", "confine"] {
+            own.shift_remove(part);
         }
+        let limits = ToolboxLimits {
+            calls: service.limits.clone(),
+            ..ToolboxLimits::default()
+        };
+        let limits = reader.closed(&at(&["limits"]), limits);
+        let tools = reader.closed(&at(&["tools"]), ToolFilter::default());
+        let asked_for = stack.get(&at(&["confine"])).filter(|written| !written.is_null());
+        let confine = asked_for.map(|_| reader.closed(&at(&["confine"]), Confine::default()));
+
         // Loading a toolbox without a protection that its section asks for would be worse than not loading it.
         let needs_process = [
-            (&["confine"][..], confine.is_some()),
-            (&["limits", "memory_mb"], memory_mb.is_some()),
-            (&["env"], !env.is_empty()),
+            (at(&["confine"]), asked_for.is_some_and(Value::is_object)),
+            (at(&["limits", "memory_mb"]), limits.memory_mb.is_some()),
+            (at(&["env"]), !host.env.is_empty()),
         ];
-        for (key, _) in needs_process
-            .iter()
-            .filter(|(_, set)| *set && isolation == Isolation::InProcess)
-        {
-            let path = [&path, *key].concat();
-            errors.push(ConfigError::WrongValue {
-                origin: stack.origin(&path),
-                found: stack.get(&path).map_or_else(String::new, describe),
-                key: dotted(path),
-                accepted: "nothing unless isolation is \"process\": it needs a process of its own".to_owned(),
-            });
+        for (key, set) in needs_process {
+            if set && host.isolation == Isolation::InProcess {
+                let found = stack.get(&key).map_or_else(String::new, describe);
+                let accepted = "nothing unless isolation is \"process\": it needs a process of its own";
+                reader.wrong(&key, found, accepted);
+            }
         }
+        let mut settings = reader.settings;
         settings.extend(own.iter().map(|(key, value)| {
             let path = ["PHAL", OURS, id, key.as_str()];
             Setting {
@@ -244,34 +229,53 @@ impl ToolboxConfig {
         }));
         let config = Self {
             id: id.to_owned(),
-            enabled,
-            isolation,
-            limits,
-            memory_mb,
-            open,
-            close,
-            confine,
-            tools: filter,
-            allow_sha256: pins
-                .unwrap_or_default()
+            allow_sha256: host
+                .allow_sha256
                 .iter()
                 .map(|hash| hash.to_ascii_lowercase())
                 .collect(),
-            env,
+            limits,
+            tools,
+            confine,
             own,
             settings,
+            ..host
         };
-        ConfigErrors::check(Arc::new(config), errors)
+        ConfigErrors::check(Arc::new(config), reader.errors)
     }
 }
 
-fn variables(value: &Value) -> Option<BTreeMap<String, String>> {
-    let name_is_good = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
-    let entry = |(name, value): (&String, &Value)| {
-        let value = value
-            .as_str()
-            .filter(|text| !text.contains('\0') && name_is_good(name))?;
-        Some((name.clone(), value.to_owned()))
+fn hashes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let accepted = "a list of SHA-256 hashes, each 64 hexadecimal digits";
+    let good = |hash: &String| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    checked(from, accepted, |hashes: Vec<String>| {
+        hashes.iter().all(good).then_some(hashes)
+    })
+}
+
+fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let good = |(name, text): (&String, &String)| {
+        !name.is_empty() && !name.contains(['=', '\0']) && !text.contains('\0')
     };
-    value.as_object()?.iter().map(entry).collect()
+    checked(
+        from,
+        "an object of variable names and texts",
+        |env: BTreeMap<String, String>| env.iter().all(good).then_some(env),
+    )
+}
+
+fn mebibytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    checked(
+        from,
+        "a whole number of MiB from 16 to 1048576",
+        |mb: Option<u64>| mb.is_none_or(|mb| (16..=1_048_576).contains(&mb)).then_some(mb),
+    )
+}
+
+fn names<'de, D: Deserializer<'de>, T: From<Vec<String>> + Default>(from: D) -> Result<T, D::Error> {
+    let accepted = "a list of tool names, * for any run of characters";
+    checked(from, accepted, |names: Option<Vec<String>>| match names {
+        Some(names) => names.iter().all(|name| !name.is_empty()).then(|| names.into()),
+        None => Some(T::default()),
+    })
 }

@@ -1,117 +1,45 @@
-//! Parses YAML into JSON values: keeps integers beyond 64 bits, turns keys into texts, applies `<<`, refuses tags.
+//! Parses YAML into JSON values: applies `<<`, refuses tags.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 /// Parses one document.
-pub(super) fn parse(text: &str) -> Result<Value, serde_norway::Error> {
-    serde_norway::from_str(text).map(|Tree(value)| value)
+pub(super) fn parse(text: &str) -> Result<Value, String> {
+    let mut value: Value = serde_norway::from_str(text).map_err(|error| {
+        // serde calls a value with a tag an enum.
+        let told = error.to_string();
+        told.replace(
+            "invalid type: enum, expected any valid JSON value",
+            "a tag (!...) is not accepted",
+        )
+    })?;
+    apply_merge_keys(&mut value)?;
+    Ok(value)
 }
 
-struct Tree(Value);
-
-impl<'de> Deserialize<'de> for Tree {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(TreeVisitor).map(Self)
-    }
-}
-
-struct TreeVisitor;
-
-impl<'de> Visitor<'de> for TreeVisitor {
-    type Value = Value;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a value JSON can hold")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    /// Called for an empty document.
-    fn visit_none<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, flag: bool) -> Result<Value, E> {
-        Ok(Value::Bool(flag))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
-        Ok(Value::Number(number.into()))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
-        Ok(Value::Number(number.into()))
-    }
-
-    fn visit_u128<E: Error>(self, number: u128) -> Result<Value, E> {
-        Number::from_u128(number)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom(format!("{number} is too large")))
-    }
-
-    fn visit_i128<E: Error>(self, number: i128) -> Result<Value, E> {
-        Number::from_i128(number)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom(format!("{number} is too large")))
-    }
-
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        Number::from_f64(number)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom(format!("{number} is not accepted")))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::String(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(Tree(item)) = items.next_element()? {
-            list.push(item);
+/// Applies `<<` in every mapping.
+fn apply_merge_keys(value: &mut Value) -> Result<(), String> {
+    match value {
+        Value::Array(items) => items.iter_mut().try_for_each(apply_merge_keys),
+        Value::Object(values) => {
+            values.values_mut().try_for_each(apply_merge_keys)?;
+            values
+                .shift_remove("<<")
+                .map_or(Ok(()), |source| add(values, source))
         }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut values = Map::new();
-        let mut merged = Vec::new();
-        while let Some((Tree(key), Tree(value))) = entries.next_entry()? {
-            match key {
-                Value::String(key) if key == "<<" => merged.push(value),
-                Value::String(key) => drop(values.insert(key, value)),
-                other => drop(values.insert(other.to_string(), value)),
-            }
-        }
-        for source in merged {
-            merge_key(&mut values, source).map_err(A::Error::custom)?;
-        }
-        Ok(Value::Object(values))
-    }
-
-    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Value, A::Error> {
-        let (tag, _) = data.variant::<String>()?;
-        Err(A::Error::custom(format!("the tag !{tag} is not accepted")))
+        _ => Ok(()),
     }
 }
 
-/// Applies `<<`: adds the keys of a mapping, or of a list of mappings, that are not present yet.
-fn merge_key(values: &mut Map<String, Value>, source: Value) -> Result<(), &'static str> {
+/// Adds the keys of a mapping, or of a list of mappings, that are not present yet.
+fn add(values: &mut Map<String, Value>, source: Value) -> Result<(), String> {
     match source {
-        Value::Object(more) => more.into_iter().for_each(|(key, value)| {
-            values.entry(key).or_insert(value);
-        }),
-        Value::Array(sources) => {
-            return sources
-                .into_iter()
-                .try_for_each(|source| merge_key(values, source));
+        Value::Object(more) => {
+            for (key, value) in more {
+                values.entry(key).or_insert(value);
+            }
+            Ok(())
         }
-        _ => return Err("the value of << is not a mapping"),
+        Value::Array(sources) => sources.into_iter().try_for_each(|source| add(values, source)),
+        _ => Err("the value of << is not a mapping".to_owned()),
     }
-    Ok(())
 }

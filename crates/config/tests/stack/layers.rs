@@ -1,8 +1,11 @@
 //! The stack: which files are read, in which order, in which syntax, and which layer may set which key.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
-use ovos_tools_config::{Config, LayerState, Notice, Origin, Overrides};
+use ovos_tools_config::{Config, Environment, LayerState, Notice, Origin, Overrides};
 use serde_json::{Value, json};
 
 use crate::machine::{DISTRIBUTION, Machine, RUNTIME, SYSTEM, USER, XDG};
@@ -127,6 +130,22 @@ fn variables_move_the_layers() {
 }
 
 #[test]
+fn a_home_directory_that_is_no_text_is_refused() {
+    struct NotUnicode;
+    impl Environment for NotUnicode {
+        fn var(&self, _name: &str) -> Option<String> {
+            None
+        }
+        fn home(&self) -> Option<PathBuf> {
+            Some(OsStr::from_bytes(b"/home/\xff").into())
+        }
+    }
+    let told = Config::load(&NotUnicode, &Overrides::default(), None).expect_err("no text");
+    assert!(told.to_string().starts_with("$HOME: "), "{told}");
+    assert!(told.to_string().contains("expected a path in Unicode"), "{told}");
+}
+
+#[test]
 fn files_are_read_in_their_syntax() {
     let big = serde_json::from_str(r#"{"1": "a", "true": "b", "c": 10000000000000000000000000}"#).unwrap();
     let user = |name: &'static str, text: &'static str, expected: Value| (name, text, expected);
@@ -200,7 +219,7 @@ fn a_broken_layer_is_told_and_skipped() {
         (
             "m.yaml",
             b"a: !python/object:os.system x",
-            "the tag !python/object:os.system is not accepted",
+            "a: a tag (!...) is not accepted at line 1",
         ),
     ];
     for (name, text, expected) in rows {

@@ -118,7 +118,7 @@ fn logging_is_read_as_ovos_writes_it() {
         (
             json!({"logging": {"logs": {"max_bytes": -1}}}),
             "",
-            "home/.config/mycroft/mycroft.conf: logging.logs.max_bytes: found -1",
+            "home/.config/mycroft/mycroft.conf: logging.logs.max_bytes: found -1, expected a whole number, 0 or more",
         ),
         (
             json!({}),
@@ -146,71 +146,52 @@ fn logging_is_read_as_ovos_writes_it() {
 fn a_patch_from_the_bus_changes_the_log_level_and_nothing_else() {
     let patch = |config: Value| json!({"config": config}).as_object().unwrap().clone();
     let ours = json!({"PHAL": {"ovos-phal-plugin-tools": {"service": {"operator_tools": true}}}});
-    // Columns: the message, the level after it, whether it has this service's section, whether it has logging keys,
-    // the ignored keys.
-    type Row = (Map<String, Value>, LogLevel, bool, bool, &'static [&'static str]);
+    // Columns: the message, the level after it, whether it has this service's section, whether it has logging keys.
+    type Row = (Map<String, Value>, LogLevel, bool, bool);
     let rows: [Row; 9] = [
         (
             patch(json!({"logging": {"log_level": "DEBUG"}})),
             LogLevel::Debug,
             false,
             true,
-            &[],
         ),
         (
             patch(json!({"log_level": "ERROR"})),
             LogLevel::Warning,
             false,
             true,
-            &[],
         ),
         (
             patch(json!({"logging": {"ovos_tools": {"log_level": "ERROR"}}})),
             LogLevel::Error,
             false,
             true,
-            &[],
         ),
         (
             patch(json!({"logging": {"log_level": "LOUD"}})),
             LogLevel::Warning,
             false,
             true,
-            &[],
         ),
-        (
-            patch(json!({"logging": "DEBUG"})),
-            LogLevel::Warning,
-            false,
-            true,
-            &[],
-        ),
-        (patch(ours), LogLevel::Warning, true, false, &["PHAL"]),
-        (
-            patch(json!({"PHAL": null})),
-            LogLevel::Warning,
-            true,
-            false,
-            &["PHAL"],
-        ),
+        (patch(json!({"logging": "DEBUG"})), LogLevel::Warning, false, true),
+        (patch(ours), LogLevel::Warning, true, false),
+        (patch(json!({"PHAL": null})), LogLevel::Warning, true, false),
         (
             patch(json!({"PHAL": {"other": {}}, "lang": "x"})),
             LogLevel::Warning,
             false,
             false,
-            &["PHAL", "lang"],
         ),
         (
             json!({"config": 5}).as_object().unwrap().clone(),
             LogLevel::Warning,
             false,
             false,
-            &[],
         ),
     ];
     let machine = Machine::new(&[(USER, r#"{"logging": {"log_level": "WARNING"}}"#)], &[]);
     let config = machine.load().unwrap();
-    for (message, level, touches_us, touches_logging, ignored) in rows {
+    for (message, level, touches_us, touches_logging) in rows {
         let mut patches = Patch::default();
         let report = patches.accept(&message);
         assert_eq!(patches.level(&config), level, "{message:?}");
@@ -219,9 +200,6 @@ fn a_patch_from_the_bus_changes_the_log_level_and_nothing_else() {
             (touches_us, touches_logging),
             "{message:?}"
         );
-        assert_eq!(report.ignored, ignored, "{message:?}");
-        patches.clear();
-        assert_eq!(patches.level(&config), LogLevel::Warning);
     }
     // An administrator can forbid even a change of the level.
     for forbid in [

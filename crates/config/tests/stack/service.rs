@@ -80,6 +80,10 @@ fn a_wrong_service_key_is_explained() {
         ),
         (json!({"grace_ms": 60001}), ".grace_ms: found 60001, expected"),
         (
+            serde_json::from_str(r#"{"grace_ms": 123456789012345678901234567890}"#).unwrap(),
+            ".grace_ms: found 123456789012345678901234567890, expected a whole number of milliseconds from 0",
+        ),
+        (
             json!({"max_calls": 0}),
             ".max_calls: found 0, expected a whole number from 1 to 65536",
         ),
@@ -89,11 +93,11 @@ fn a_wrong_service_key_is_explained() {
         ),
         (
             json!({"isolation": "thread"}),
-            ".isolation: found \"thread\", expected one of \"process\", \"in_process\"",
+            ".isolation: found \"thread\", expected \"process\" or \"in_process\"",
         ),
         (
             json!({"on_bus_loss": "stop"}),
-            ".on_bus_loss: found \"stop\", expected one of \"halt\", \"continue\"",
+            ".on_bus_loss: found \"stop\", expected \"halt\" or \"continue\"",
         ),
         (
             json!({"embedded_bus": true}),
@@ -136,11 +140,12 @@ fn a_wrong_service_key_is_explained() {
         let errors = machine.load().expect_err(expected);
         let told = machine.plain(&errors);
         assert!(told.starts_with(&format!("{at}{expected}")), "{service}: {told}");
-        assert_eq!(errors.iter().count(), 1, "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
     }
     // All errors are reported at once.
     let machine = Machine::with_service(json!({"a": 1, "b": 2, "max_calls": "x", "drain_ms": null}));
-    assert_eq!(machine.load().expect_err("three mistakes").iter().count(), 3);
+    let told = machine.load().expect_err("three mistakes").to_string();
+    assert_eq!(told.lines().count(), 3, "{told}");
     // The error names the outermost part of the path that is not an object.
     let machine = Machine::new(&[(USER, r#"{"PHAL": 5}"#)], &[]);
     let told = machine.plain(machine.load().expect_err("no object"));
@@ -219,6 +224,8 @@ fn the_bus_address_comes_from_websocket_or_the_command_line() {
         ),
         (json!({"host": "a"}), Some("wss://b:2/c"), Ok("wss://b:2/c")),
         (json!({"route": "/r"}), Some("ws://b:2"), Ok("ws://b:2/r")),
+        // Only paths of this machine may start with the home directory.
+        (json!({"route": "~/r"}), None, Ok("ws://127.0.0.1:8181/~/r")),
         (
             json!({}),
             Some("http://b"),

@@ -19,7 +19,7 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
         (
             "box",
             json!({"isolation": "jail"}),
-            ".box.isolation: found \"jail\", expected one of",
+            ".box.isolation: found \"jail\", expected \"process\" or",
         ),
         (
             "box",
@@ -74,6 +74,11 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
         ),
         (
             "box",
+            json!({"confine": 5, "isolation": "in_process"}),
+            ".box.confine: found 5, expected an object",
+        ),
+        (
+            "box",
             json!({"env": {"A": "1"}, "isolation": "in_process"}),
             ".box.env: found an object, expected nothing unless isolation is",
         ),
@@ -105,7 +110,7 @@ fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
         assert_eq!(config.toolbox(id).as_ref(), Err(errors));
         let told = machine.plain(errors);
         assert!(told.starts_with(&format!("{at}{expected}")), "{told}");
-        assert_eq!(errors.iter().count(), 1, "{told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
     }
     let machine = Machine::with_section(json!({"enabled": "the plugin's own", "box": null}));
     assert!(machine.load().unwrap().toolboxes.is_empty());
@@ -119,7 +124,7 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
         "arm-7_x": {
             "enabled": false, "isolation": "process", "limits": {"grace_ms": 5, "memory_mb": 64, "open_ms": 60000},
             "confine": {"paths_rw": ["~/data"]}, "tools": {"allow": ["pick_*", "home"], "deny": ["*_fast"]},
-            "allow_sha256": ["A".repeat(64)], "env": {"ROS_DOMAIN_ID": "4"},
+            "allow_sha256": ["A".repeat(64)], "env": {"ROS_DOMAIN_ID": "4", "ROS_HOME": "~/ros"},
             "backend": "sim", "service": {"kept": [1, null]}, "port": 123456789012345678u64,
         },
     }));
@@ -127,13 +132,14 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     let toolbox = config.toolbox("arm-7_x").unwrap();
     assert!(!toolbox.enabled);
     assert_eq!(toolbox.isolation, Isolation::Process);
+    let limits = &toolbox.limits;
     assert_eq!(
-        (toolbox.limits.grace, toolbox.limits.settle),
+        (limits.calls.grace, limits.calls.settle),
         (Duration::from_millis(5), Duration::from_millis(88))
     );
-    assert_eq!(toolbox.memory_mb, Some(64));
+    assert_eq!(limits.memory_mb, Some(64));
     assert_eq!(
-        (toolbox.open, toolbox.close),
+        (limits.open, limits.close),
         (Duration::from_secs(60), Duration::from_secs(10))
     );
     let confine = toolbox.confine.as_ref().unwrap();
@@ -142,7 +148,13 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
         ([machine.path("home/data")].as_slice(), false)
     );
     assert_eq!(toolbox.allow_sha256, ["a".repeat(64)]);
-    assert_eq!(toolbox.env["ROS_DOMAIN_ID"], "4");
+    assert_eq!(
+        (
+            toolbox.env["ROS_DOMAIN_ID"].as_str(),
+            toolbox.env["ROS_HOME"].as_str()
+        ),
+        ("4", "~/ros")
+    );
     let own = json!({"backend": "sim", "service": {"kept": [1, null]}, "port": 123456789012345678u64});
     assert_eq!(Value::Object(toolbox.own.clone()), own);
     for (tool, permitted) in [
@@ -157,7 +169,7 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     // A toolbox without a section has the values of the service.
     let other = config.toolbox("other").unwrap();
     assert_eq!(
-        (other.enabled, other.isolation, other.limits.grace),
+        (other.enabled, other.isolation, other.limits.calls.grace),
         (true, Isolation::Process, Duration::from_millis(77))
     );
     assert!(other.own.is_empty() && other.confine.is_none() && other.tools.permits("anything"));
