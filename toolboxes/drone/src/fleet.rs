@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ovos_toolbox_sdk::UnitError;
 use ovos_toolbox_sdk::prelude::*;
 use tonic::transport::Channel;
 
@@ -14,13 +15,13 @@ use crate::clock::Clock;
 use crate::config::{Config, VehicleConfig};
 use crate::guard::{self, Caller, Facts, Refusal};
 use crate::run_log::RunLog;
-use crate::tools::{self, Entry, Job};
+use crate::tools::{self, Entry, Job, VEHICLE};
 use crate::vehicle::{Braked, Gate, Link, Outside, Reach, Told, Vehicle};
 
 /// The vehicles of one toolbox.
 pub struct Fleet {
     pub(crate) config: Arc<Config>,
-    vehicles: Vec<Arc<Vehicle>>,
+    vehicles: Units<Arc<Vehicle>>,
     log: RunLog,
     clock: Clock,
 }
@@ -75,7 +76,7 @@ impl Fleet {
         let config = config.checked()?;
         let clock = Clock::new(config.speed());
         let fleet = Self::build(config, clock, outside)?;
-        for vehicle in &fleet.vehicles {
+        for vehicle in fleet.vehicles() {
             vehicle.start(Reach::Configured);
             vehicle.keep_watch();
         }
@@ -101,7 +102,7 @@ impl Fleet {
         let config = config.checked()?;
         let clock = Clock::new(1.0).virtual_from(1_700_000_000.0);
         let fleet = Self::build(config, clock, Arc::new(Alone::default()))?;
-        for (vehicle, channel) in fleet.vehicles.iter().zip(channels) {
+        for (vehicle, channel) in fleet.vehicles().iter().zip(channels) {
             vehicle.start(Reach::Given(channel));
             vehicle.keep_watch();
         }
@@ -133,7 +134,7 @@ impl Fleet {
         let vehicles = config.vehicles().into_iter().map(make).collect();
         Ok(Self {
             config,
-            vehicles,
+            vehicles: Units::new(VEHICLE, vehicles, |vehicle| &vehicle.id),
             log,
             clock,
         })
@@ -149,21 +150,17 @@ impl Fleet {
         &self.vehicles
     }
 
-    /// Selects the vehicle of a call; without a name, the only one.
-    pub(crate) fn vehicle(&self, name: Option<&str>) -> Result<&Arc<Vehicle>, Refusal> {
-        let names: Vec<&str> = self.vehicles.iter().map(|vehicle| vehicle.id.as_str()).collect();
-        let found = match name {
-            None if self.vehicles.len() == 1 => self.vehicles.first(),
-            None => None,
-            Some(name) => self.vehicles.iter().find(|vehicle| vehicle.id == name),
-        };
-        found.ok_or_else(|| Refusal {
+    /// Selects the vehicle of a call.
+    pub(crate) fn vehicle(&self, args: &Value) -> Result<&Arc<Vehicle>, Refusal> {
+        self.vehicles.of(args).map_err(|error| Refusal {
             code: "bad_args",
-            msg: format!(
-                "vehicle {}: expected one of {}",
-                name.unwrap_or("not given"),
-                names.join(", ")
-            ),
+            msg: match error {
+                UnitError::Missing { known, .. } => format!("vehicle not given: expected one of {known}"),
+                UnitError::Unknown { given, known, .. } => {
+                    format!("vehicle {given}: expected one of {known}")
+                }
+                other => other.to_string(),
+            },
         })
     }
 
@@ -177,8 +174,11 @@ impl Fleet {
 
     /// Takes a scene for a vehicle. A scene that names no vehicle belongs to the only one.
     pub fn see(&self, mut scene: Value) {
-        let name = scene.as_object_mut().and_then(|scene| scene.remove("vehicle"));
-        let Ok(vehicle) = self.vehicle(name.as_ref().and_then(Value::as_str)) else {
+        let vehicle = match &mut scene {
+            Value::Object(scene) => self.vehicles.take(scene),
+            _ => self.vehicles.find(None),
+        };
+        let Ok(vehicle) = vehicle else {
             tracing::warn!("a scene names no vehicle of ours");
             return;
         };
@@ -256,7 +256,7 @@ impl Fleet {
     /// # Cancel safety
     /// When dropped, the tasks end anyway.
     pub async fn close(&self) {
-        for vehicle in &self.vehicles {
+        for vehicle in self.vehicles() {
             vehicle.close().await;
         }
         self.log.write("close", || json!({}));
@@ -272,7 +272,7 @@ impl Fleet {
         gate: Arc<dyn Gate>,
     ) -> Value {
         let row = entry.row;
-        let vehicle = match self.vehicle(args.get("vehicle").and_then(Value::as_str)) {
+        let vehicle = match self.vehicle(&args) {
             Ok(vehicle) => vehicle,
             Err(refusal) => return entry.complete(refusal.into()).json(None, self.simulated(None)),
         };
@@ -317,7 +317,7 @@ impl Fleet {
     /// Records the answer of a call that [`Fleet::run`] did not answer: one that was cancelled, timed out, stopped or
     /// never started, and the service's own brake.
     pub(crate) fn answered_elsewhere(&self, tool: &str, args: &Value, answer: &Value) {
-        let vehicle = self.vehicle(args.get("vehicle").and_then(Value::as_str));
+        let vehicle = self.vehicle(args);
         self.log.write("answer", || {
             let telemetry = vehicle.map_or(Value::Null, |vehicle| self.snapshot(vehicle));
             json!({"tool": tool, "args": args, "answer": answer, "telemetry": telemetry})

@@ -232,10 +232,6 @@ fn tool(entry: &'static Entry) -> Tool<Drone> {
 fn plan(toolbox: &Drone, entry: &'static Entry, args: Object) -> Vec<Action> {
     let mut actions: Vec<Action> = Vec::new();
     for (step, args) in tools::steps(entry, Value::Object(args)) {
-        let args = match args {
-            Value::Object(args) => args,
-            _ => Object::new(),
-        };
         let before = actions.iter().map(|action| action.name.clone()).collect();
         actions.push(Action {
             dependencies: before,
@@ -247,8 +243,8 @@ fn plan(toolbox: &Drone, entry: &'static Entry, args: Object) -> Vec<Action> {
 }
 
 /// An action on the subsystem of the named vehicle.
-fn action(toolbox: &Drone, entry: &Entry, args: Object) -> Action {
-    let vehicle = toolbox.fleet.vehicle(args.get("vehicle").and_then(Value::as_str));
+fn action(toolbox: &Drone, entry: &Entry, args: Value) -> Action {
+    let vehicle = toolbox.fleet.vehicle(&args);
     let part = match entry.row.effect {
         Effect::Motion | Effect::Safe | Effect::Stop => Some("flight"),
         _ if entry.row.category == "camera" => Some("camera"),
@@ -259,9 +255,13 @@ fn action(toolbox: &Drone, entry: &Entry, args: Object) -> Action {
         (Ok(vehicle), Some(part)) => vec![format!("{}/{part}", vehicle.id)],
         _ => Vec::new(),
     };
+    let params = match args {
+        Value::Object(args) => args,
+        _ => Object::new(),
+    };
     Action {
         subsystems,
-        params: args,
+        params,
         ..Action::named(entry.row.tool)
     }
 }
@@ -292,11 +292,7 @@ fn conclude(toolbox: &Drone, entry: &Entry, args: &Value, report: &Report) -> Va
         return answer;
     }
     let bad_args = said.is_some_and(|error| error.kind == "ValueError");
-    let vehicle = toolbox
-        .fleet
-        .vehicle(args.get("vehicle").and_then(Value::as_str))
-        .ok()
-        .map(Arc::as_ref);
+    let vehicle = toolbox.fleet.vehicle(args).ok().map(Arc::as_ref);
     let overridden = vehicle.and_then(|vehicle| vehicle.overridden());
     let (code, msg) = match (overridden, report.outcome) {
         (Some(how), _) if entry.row.effect == Effect::Motion => ("pilot_override", how),

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::serde::de::DeserializeOwned;
-use ovos_toolbox_sdk::{argument_schema, output_schema};
+use ovos_toolbox_sdk::{argument_schema, optional_unit, output_schema};
 
 use crate::answer::{Reply, shapes};
 use crate::guard::{self, Refusal, Row};
@@ -79,20 +79,21 @@ impl Entry {
     }
 }
 
-/// The argument `vehicle` alone.
+/// The argument of every tool that names the vehicle. The fleet reads it; the types of the arguments do not have it.
+pub(crate) const VEHICLE: &str = "vehicle";
+
+/// No arguments but [`VEHICLE`].
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NoArgs {
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    pub(crate) vehicle: Option<String>,
-}
+pub(crate) struct NoArgs {}
 
 /// The result of a tool's function: `?` ends it with a refusal.
 pub(crate) type Outcome = Result<Reply, Refusal>;
 
-fn parsed<A: DeserializeOwned>(args: Value) -> Result<A, Refusal> {
+fn parsed<A: DeserializeOwned>(mut args: Value) -> Result<A, Refusal> {
+    if let Value::Object(args) = &mut args {
+        args.shift_remove(VEHICLE);
+    }
     serde_json::from_value(args).map_err(|error| Refusal {
         code: "bad_args",
         msg: error.to_string(),
@@ -102,7 +103,7 @@ fn parsed<A: DeserializeOwned>(args: Value) -> Result<A, Refusal> {
 macro_rules! entries {
     ($($tool:literal $function:path, $args:ty, $shape:ident, $blank:tt, $description:literal;)*) => {
         vec![$({
-            let mut argument_schema = argument_schema::<$args>();
+            let mut argument_schema = optional_unit(VEHICLE, argument_schema::<$args>());
             argument_schema["description"] = $description.into();
             Entry {
                 // The fallback is unreachable: every tool has a row (test `every_tool_has_a_row`).
@@ -227,8 +228,8 @@ pub(crate) fn steps(own: &'static Entry, args: Value) -> Vec<(&'static Entry, Va
         && let Some(arm) = entry("arm")
     {
         let vehicle = args
-            .get("vehicle")
-            .map_or(json!({}), |vehicle| json!({"vehicle": vehicle}));
+            .get(VEHICLE)
+            .map_or(json!({}), |vehicle| json!({VEHICLE: vehicle}));
         steps.push((arm, vehicle));
     }
     steps.push((own, args));

@@ -31,7 +31,7 @@ const UNANSWERED: Duration = Duration::from_secs(10);
 
 /// The open toolbox.
 pub struct Robots {
-    units: Vec<Unit>,
+    units: Units<Unit>,
     data_dir: Option<PathBuf>,
     recognition_timeout: Duration,
     unanswered_since: Mutex<Option<Instant>>,
@@ -40,7 +40,7 @@ pub struct Robots {
 impl Robots {
     /// The robots, sorted by name.
     #[must_use]
-    pub fn units(&self) -> &[Unit] {
+    pub fn units(&self) -> &Units<Unit> {
         &self.units
     }
 
@@ -49,21 +49,7 @@ impl Robots {
     /// # Errors
     /// There is none of that name, or there are several and no name.
     pub fn unit(&self, name: Option<&str>) -> Result<&Unit, ToolError> {
-        let known = || {
-            let names: Vec<&str> = self.units.iter().map(|unit| unit.name.as_str()).collect();
-            names.join(", ")
-        };
-        match (name, self.units.as_slice()) {
-            (None, [only]) => Ok(only),
-            (None, _) => Err(ToolError::bad_args(format!(
-                "robot: which one? Known are {}",
-                known()
-            ))),
-            (Some(name), units) => units.iter().find(|unit| unit.name == name).ok_or_else(|| {
-                let given: String = name.chars().take(40).collect();
-                ToolError::bad_args(format!("robot: no robot {given:?}. Known are {}", known()))
-            }),
-        }
+        Ok(self.units.find(name)?)
     }
 
     /// The robot that arguments are for, and the rest of the arguments.
@@ -71,13 +57,7 @@ impl Robots {
     /// # Errors
     /// As [`Robots::unit`], or the rest is not what the tool takes.
     pub fn unit_of<A: DeserializeOwned>(&self, mut args: Object) -> Result<(&Unit, A), ToolError> {
-        let name = args.shift_remove("robot");
-        let name = match &name {
-            None | Some(Value::Null) => None,
-            Some(Value::String(name)) => Some(name.as_str()),
-            Some(_) => return Err(ToolError::bad_args("robot: expected a name")),
-        };
-        let unit = self.unit(name)?;
+        let unit = self.units.take(&mut args)?;
         let args = serde_json::from_value(Value::Object(args)).map_err(ToolError::bad_args)?;
         Ok((unit, args))
     }
@@ -193,7 +173,7 @@ impl Toolbox for Robots {
             }
         }
         Ok(Self {
-            units,
+            units: Units::new("robot", units, |unit| &unit.name),
             data_dir: config.data_dir.or_else(user_data),
             recognition_timeout: Duration::from_millis(config.recognition_timeout_ms.clamp(100, 9_000)),
             unanswered_since: Mutex::default(),

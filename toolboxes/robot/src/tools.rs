@@ -93,7 +93,7 @@ impl Listing<'_> {
         let tool = Tool::dynamic(
             name,
             effect,
-            self.with_robot(arguments),
+            self.robots.units().choice(arguments),
             output_schema::<ToolOutput>(),
             run::run_value,
         );
@@ -129,21 +129,6 @@ impl Listing<'_> {
             })
             .map(|(_, name)| name)
             .collect()
-    }
-
-    /// With several robots every tool asks which one.
-    fn with_robot(&self, mut schema: Value) -> Value {
-        let units = self.robots.units();
-        if units.len() > 1 {
-            let names: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
-            schema["properties"]["robot"] =
-                json!({"title": "Robot", "type": "string", "enum": names, "description": "Which robot."});
-            match schema["required"].as_array_mut() {
-                Some(required) => required.push(json!("robot")),
-                None => schema["required"] = json!(["robot"]),
-            }
-        }
-        schema
     }
 }
 

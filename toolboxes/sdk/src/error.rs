@@ -9,10 +9,12 @@ use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::Failure;
 use serde_json::Value;
 
+use crate::UnitError;
+
 /// Why a tool, a plan or a command failed.
 ///
 /// `?` converts every `std::error::Error`: the kind is then `ToolError` and the message the chain of causes. A
-/// [`Failure`] keeps its own.
+/// [`Failure`] keeps its own, and a [`UnitError`] is a `ValueError`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolError {
     status: Status,
@@ -131,11 +133,15 @@ impl fmt::Display for ToolError {
 
 impl<E: std::error::Error + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
-        if let Some(failure) = (&error as &dyn std::any::Any).downcast_ref::<Failure>() {
+        let any: &dyn std::any::Any = &error;
+        if let Some(failure) = any.downcast_ref::<Failure>() {
             return Self {
                 status: status::ERR,
                 failure: Box::new(failure.clone()),
             };
+        }
+        if any.is::<UnitError>() {
+            return Self::bad_args(error);
         }
         let mut message = error.to_string();
         let mut cause = error.source();

@@ -69,6 +69,7 @@ mod schema;
 pub mod testing;
 mod tool;
 mod toolbox;
+mod units;
 
 pub use context::Context;
 pub use error::ToolError;
@@ -78,6 +79,7 @@ pub use integer::Integer;
 pub use schema::{argument_schema, output_schema};
 pub use tool::{ActionHandler, Tool};
 pub use toolbox::{Halt, NoConfig, Options, Toolbox};
+pub use units::{UnitError, Units, optional_unit};
 
 pub use ovos_toolbox_abi as abi;
 pub use ovos_toolbox_wire as wire;
@@ -89,8 +91,8 @@ pub mod prelude {
     pub use crate::Integer;
     pub use crate::wire::{Action, Effect, Event, Manifest, Object, Report, Severity};
     pub use crate::{
-        ActionHandler, Context, Halt, Host, NoConfig, Options, Tool, ToolError, Toolbox, export_toolbox,
-        manifest, no_motion,
+        ActionHandler, Context, Halt, Host, NoConfig, Options, Tool, ToolError, Toolbox, Units,
+        export_toolbox, manifest, no_motion,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

@@ -175,7 +175,6 @@ fn is_number_format(format: &str) -> bool {
     )
 }
 
-/// `step_ms` is titled `Step Ms`.
 fn name_property(name: &str, property: &mut Value) {
     // pydantic writes "anything" as an empty object, never as `true`.
     if *property == Value::Bool(true) {
@@ -187,6 +186,11 @@ fn name_property(name: &str, property: &mut Value) {
     if property.contains_key("$ref") || property.contains_key("title") {
         return;
     }
+    property.insert("title".to_string(), Value::String(title(name)));
+}
+
+/// `Step Ms` for `step_ms`.
+pub(crate) fn title(name: &str) -> String {
     let mut title = String::with_capacity(name.len());
     let mut start = true;
     for letter in name.chars() {
@@ -198,7 +202,7 @@ fn name_property(name: &str, property: &mut Value) {
         }
         start = !letter.is_alphabetic();
     }
-    property.insert("title".to_string(), Value::String(title.trim().to_string()));
+    title.trim().to_string()
 }
 
 #[cfg(test)]

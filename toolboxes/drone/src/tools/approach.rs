@@ -55,10 +55,6 @@ pub(crate) struct ApproachArgs {
     #[serde(default = "default_step_cm", deserialize_with = "whole")]
     #[schemars(with = "i64")]
     step_cm: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 fn default_step_cm() -> f64 {

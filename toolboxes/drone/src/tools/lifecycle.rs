@@ -113,10 +113,6 @@ pub(crate) struct TakeoffArgs {
     #[serde(default)]
     #[allow(dead_code, reason = "the plan reads it: arming is a step of its own")]
     arm: bool,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 pub(crate) async fn takeoff(call: &Call, row: &Row, args: TakeoffArgs) -> Outcome {

@@ -23,10 +23,6 @@ pub(crate) struct MoveArgs {
     #[serde(deserialize_with = "whole")]
     #[schemars(with = "i64")]
     cm: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -34,10 +30,6 @@ pub(crate) struct MoveArgs {
 pub(crate) struct TurnArgs {
     /// How far, in degrees, 1 to 90.
     deg: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,10 +37,6 @@ pub(crate) struct TurnArgs {
 pub(crate) struct YawArgs {
     /// Compass heading in degrees, -180 to 180.
     deg: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -58,10 +46,6 @@ pub(crate) struct HoldArgs {
     #[serde(deserialize_with = "whole")]
     #[schemars(with = "i64")]
     ms: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 pub(crate) async fn set_yaw(call: &Call, row: &Row, args: YawArgs) -> Outcome {

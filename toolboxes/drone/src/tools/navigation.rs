@@ -41,10 +41,6 @@ pub(crate) struct GpsArgs {
     /// Compass heading at the end; kept as it is when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -59,10 +55,6 @@ pub(crate) struct LocalArgs {
     /// Compass heading; kept as it is when missing.
     #[serde(default)]
     yaw_deg: Option<f64>,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -73,10 +65,6 @@ pub(crate) struct PathArgs {
     /// Speed in metres per second, 0.5 to 8.
     #[serde(default = "default_cruise")]
     cruise_mps: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -22,10 +22,6 @@ pub(crate) struct VisibleArgs {
     /// How sure the detection has to be, 0 to 1.
     #[serde(default = "default_conf")]
     conf_min: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 fn default_conf() -> f64 {
@@ -37,10 +33,6 @@ fn default_conf() -> f64 {
 pub(crate) struct ObjectArgs {
     /// What to look for, such as `red cup`.
     object: String,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,10 +40,6 @@ pub(crate) struct ObjectArgs {
 pub(crate) struct LabelArgs {
     /// What to count, such as `chair`.
     label: String,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -59,10 +47,6 @@ pub(crate) struct LabelArgs {
 pub(crate) struct RangeArgs {
     /// How far ahead, in metres, 0.5 to 10.
     range_m: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 /// Checks the name of an object.

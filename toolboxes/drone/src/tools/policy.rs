@@ -38,10 +38,6 @@ pub(crate) struct ScanArgs {
     #[serde(default = "default_max_steps", deserialize_with = "whole")]
     #[schemars(with = "i64")]
     max_steps: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 fn default_step_deg() -> f64 {
@@ -125,10 +121,6 @@ pub(crate) struct OrientArgs {
     #[serde(default = "default_micro_deg", deserialize_with = "whole")]
     #[schemars(with = "i64")]
     micro_deg: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 /// Part of the picture, 0 is its left edge and 1 its right one.
@@ -226,10 +218,6 @@ pub(crate) struct TrackArgs {
     object: String,
     /// For how long, in seconds, 0.5 to 30.
     horizon_s: f64,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 /// Turning rate of tracking, degrees per second.
@@ -318,10 +306,6 @@ async fn follow(
 pub(crate) struct ReplanArgs {
     /// Why the last plan did not work.
     reason: String,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 pub(crate) async fn replan(call: &Call, _: &Row, args: ReplanArgs) -> Outcome {

@@ -129,10 +129,6 @@ pub(crate) struct LogArgs {
     level: Level,
     /// What to write, at most 2000 characters.
     text: String,
-    /// Which vehicle; needed only when there are several.
-    #[serde(default)]
-    #[allow(dead_code, reason = "the fleet reads it")]
-    vehicle: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
