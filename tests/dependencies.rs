@@ -15,9 +15,16 @@ const EDGES: &[(&str, &[&str])] = &[
     ("schema", &["ovos-toolbox-wire"]),
     ("config", &["ovos-toolbox-wire"]),
     ("engine", &["ovos-toolbox-wire"]),
+    ("protocol", &["ovos-toolbox-wire"]),
     (
         "host",
-        &["engine", "ovos-toolbox-abi", "ovos-toolbox-wire", "schema"],
+        &[
+            "engine",
+            "ovos-toolbox-abi",
+            "ovos-toolbox-wire",
+            "protocol",
+            "schema",
+        ],
     ),
 ];
 

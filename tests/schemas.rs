@@ -15,7 +15,11 @@ use ovos_toolbox_wire::{
     ToolList,
 };
 use ovos_tools::export::{ExportTool, Format, export};
+use protocol::{Notice, Order};
 use schemars::{Schema, schema_for};
+
+/// What is generated, below `schemas/`.
+const FOLDERS: [&str; 3] = ["abi", "bus", "protocol"];
 
 fn abi() -> BTreeMap<&'static str, Schema> {
     BTreeMap::from([
@@ -33,6 +37,10 @@ fn abi() -> BTreeMap<&'static str, Schema> {
     ])
 }
 
+fn protocol() -> BTreeMap<&'static str, Schema> {
+    BTreeMap::from([("notice", schema_for!(Notice)), ("order", schema_for!(Order))])
+}
+
 fn expected() -> BTreeMap<PathBuf, String> {
     let bus = client::payload::schemas();
     let bus = bus
@@ -41,15 +49,19 @@ fn expected() -> BTreeMap<PathBuf, String> {
     let abi = abi()
         .into_iter()
         .map(|(shape, schema)| (Path::new("abi").join(format!("{shape}.json")), schema));
+    let protocol = protocol()
+        .into_iter()
+        .map(|(side, schema)| (Path::new("protocol").join(format!("{side}.json")), schema));
     let text = |schema| format!("{:#}\n", serde_json::Value::from(schema));
     bus.chain(abi)
+        .chain(protocol)
         .map(|(path, schema)| (path, text(schema)))
         .collect()
 }
 
 fn committed(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
-    for folder in ["bus", "abi"] {
+    for folder in FOLDERS {
         let Ok(entries) = std::fs::read_dir(root.join(folder)) else {
             continue;
         };
@@ -67,7 +79,7 @@ fn committed_schemas_are_what_the_types_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
     let expected = expected();
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-        for folder in ["bus", "abi"] {
+        for folder in FOLDERS {
             // A schema whose type is gone goes too.
             _ = std::fs::remove_dir_all(root.join(folder));
             std::fs::create_dir_all(root.join(folder)).expect("the folder can be made");

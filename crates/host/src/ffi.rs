@@ -17,3 +17,4 @@ pub(crate) mod sync;
 pub(crate) mod table;
 pub(crate) mod wake_lock;
 pub(crate) mod watchdog;
+pub(crate) mod without;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Failure, Manifest};
+use protocol::Counts;
 use serde_json::Value;
 
-use crate::contract::counts::Counts;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
 use engine::Toolbox;

@@ -85,12 +85,7 @@ struct List {
 /// # Errors
 /// It is not a list of tools at all.
 pub(crate) fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
-    let list: List = json::read(json).map_err(|e| {
-        Failure::new(
-            "ToolboxError",
-            format!("the tool list is not {{\"tools\": [...]}}: {e}"),
-        )
-    })?;
+    let list: List = json::read(json).map_err(|error| no_list(&error))?;
     let mut set = ToolSet::default();
     let mut seen = HashSet::new();
     for (index, value) in list.tools.into_iter().enumerate() {
@@ -118,6 +113,14 @@ pub(crate) fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
         }
     }
     Ok(set)
+}
+
+/// That what a toolbox returned is no list of tools.
+pub(crate) fn no_list(error: &serde_json::Error) -> Failure {
+    Failure::new(
+        "ToolboxError",
+        format!("the tool list is not {{\"tools\": [...]}}: {error}"),
+    )
 }
 
 fn unknown_keys(tool: &Value) -> Vec<String> {

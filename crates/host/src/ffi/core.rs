@@ -100,11 +100,6 @@ impl Core {
 
     pub(crate) fn progress(&self, run: u64, json: Result<&str, Unreadable>) {
         let progress = json.ok().and_then(|text| json::read::<Progress>(text).ok());
-        self.progressed(run, progress);
-    }
-
-    /// Progress that was read already, if it could be.
-    pub(crate) fn progressed(&self, run: u64, progress: Option<Progress>) {
         let sink = self.runs.progress(run).filter(|_| self.progress.allows());
         match (sink, progress) {
             (Some(sink), Some(progress)) => sink(progress),
@@ -118,11 +113,6 @@ impl Core {
             self.complain("an event of the toolbox is not an event object");
             return;
         };
-        self.happened(event);
-    }
-
-    /// An event that was read already.
-    pub(crate) fn happened(&self, event: Event) {
         let rate = match event.kind.as_str() {
             "latched" => &self.latches,
             "backend" | "tools_changed" => &self.urgent_events,
@@ -179,11 +169,20 @@ impl Core {
 
     /// Hands the answer to a request over; false when the toolbox did not ask, or was answered already.
     pub(crate) fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
+        let answer = match answer {
+            Ok(data) => Ok(data.to_string()),
+            Err(failure) => Err(serde_json::to_string(failure).unwrap_or_default()),
+        };
+        self.respond_text(request, answer)
+    }
+
+    /// As [`Core::respond`], with the data, or the failure, as JSON.
+    pub(crate) fn respond_text(&self, request: u64, answer: Result<String, String>) -> bool {
         let asked = self.requests.lock().remove(&request);
         if asked {
             let (code, json) = match answer {
-                Ok(data) => (status::OK, data.to_string()),
-                Err(failure) => (status::ERR, serde_json::to_string(failure).unwrap_or_default()),
+                Ok(data) => (status::OK, data),
+                Err(failure) => (status::ERR, failure),
             };
             self.queue.push_response(request, code, json);
         }

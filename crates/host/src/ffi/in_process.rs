@@ -5,7 +5,6 @@
 //! `ovos-tools toolbox-host`. Read [`InProcess`] first.
 
 mod host_thread;
-mod without;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,13 +14,12 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt, TryFutureExt};
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Manifest, Object, Report, Start};
+use protocol::Counts;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
 use host_thread::HostThread;
-use without::Without;
 
-use crate::contract::counts::Counts;
 use crate::contract::hosted::{Death, Hosted};
 use crate::contract::services::{HostServices, Limits, Origin};
 use crate::contract::tools::{self, ToolSet};
@@ -32,6 +30,7 @@ use crate::ffi::load::Library;
 use crate::ffi::runs::Reply;
 use crate::ffi::table::Instance;
 use crate::ffi::watchdog::{Calling, Meter};
+use crate::ffi::without::Without;
 use engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 
 /// A serialised call that takes longer is logged.
@@ -223,6 +222,41 @@ impl InProcess {
         self.ask_in_time("tools()", Calling::Tools, question).await
     }
 
+    /// As [`Toolbox::plan`], with the arguments as JSON. The toolbox is asked in any case.
+    pub(crate) fn plan_text(
+        &self,
+        tool: String,
+        args: String,
+    ) -> BoxFuture<'static, Result<Option<Vec<Action>>, Failure>> {
+        let (planless, limit) = (self.planless.clone(), self.core.limits.max_result_bytes);
+        let version = planless.version();
+        self.ask(Calling::Plan, move |toolbox| {
+            let plan = toolbox.plan(&tool, &args, limit)?;
+            if plan.is_none() {
+                planless.note(tool, version);
+            }
+            Ok(plan)
+        })
+    }
+
+    /// As [`Toolbox::conclude`], with the arguments and the report as JSON. The toolbox is asked in any case.
+    pub(crate) fn conclude_text(
+        &self,
+        tool: String,
+        args: String,
+        report: String,
+    ) -> BoxFuture<'static, Result<Option<Conclusion>, Failure>> {
+        let (conclusionless, limit) = (self.conclusionless.clone(), self.core.limits.max_result_bytes);
+        let version = conclusionless.version();
+        self.ask(Calling::Conclude, move |toolbox| {
+            let conclusion = toolbox.conclude(&tool, &args, &report, limit)?;
+            if conclusion.is_none() {
+                conclusionless.note(tool, version);
+            }
+            Ok(conclusion)
+        })
+    }
+
     /// Starts an action. `tell` runs on the thread that ends it, so such a run is never given up by dropping a future.
     pub(crate) fn start_for(
         &self,
@@ -281,6 +315,11 @@ impl InProcess {
     /// Hands over the answer to a request; false when it is not this instance's or was answered already.
     pub fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
         self.core.respond(request, answer)
+    }
+
+    /// As [`InProcess::respond`], with the data, or the failure, as JSON.
+    pub(crate) fn respond_text(&self, request: u64, answer: Result<String, String>) -> bool {
+        self.core.respond_text(request, answer)
     }
 
     /// Closes the toolbox: no new work, what is queued is cancelled, what is under way finishes, then `close`. Runs
@@ -483,13 +522,7 @@ impl Toolbox for InProcess {
             Ok(args) => args,
             Err(failure) => return ready(Err(failure.into())).boxed(),
         };
-        let (tool, limit) = (tool.to_owned(), self.core.limits.max_result_bytes);
-        let planless = self.planless.clone();
-        let plan = self.ask(Calling::Plan, move |toolbox| {
-            let plan = toolbox.plan(&tool, &args, limit);
-            planless.note(tool, &plan);
-            plan
-        });
+        let plan = self.plan_text(tool.to_owned(), args);
         plan.map_err(Unanswered::from).boxed()
     }
 
@@ -528,13 +561,7 @@ impl Toolbox for InProcess {
             (Ok(args), Ok(report)) => (args, report),
             (Err(failure), _) | (_, Err(failure)) => return ready(Err(failure)).boxed(),
         };
-        let (tool, limit) = (tool.to_owned(), self.core.limits.max_result_bytes);
-        let conclusionless = self.conclusionless.clone();
-        self.ask(Calling::Conclude, move |toolbox| {
-            let conclusion = toolbox.conclude(&tool, &args, &report, limit);
-            conclusionless.note(tool, &conclusion);
-            conclusion
-        })
+        self.conclude_text(tool.to_owned(), args, report)
     }
 
     fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {

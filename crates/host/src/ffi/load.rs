@@ -12,8 +12,8 @@ use std::sync::Arc;
 use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use ovos_toolbox_abi as abi;
 use ovos_toolbox_wire::{ENTRY_SYMBOL, Failure, Manifest};
+use protocol::Functions;
 
-use crate::contract::functions::Functions;
 use crate::contract::manifest;
 use crate::ffi::bytes::borrow;
 use crate::ffi::table::Table;

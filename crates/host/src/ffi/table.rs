@@ -9,8 +9,8 @@ use std::ptr;
 
 use ovos_toolbox_abi::{self as abi, Bytes, Status, Str, status};
 use ovos_toolbox_wire::{Action, Conclusion, Failure};
+use protocol::Functions;
 
-use crate::contract::functions::Functions;
 use crate::ffi::answer;
 use crate::ffi::bytes::{EMPTY, Owned, lend};
 use crate::ffi::callbacks::HostTable;

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ovos_toolbox_wire::Manifest;
+use protocol::Counts;
 use serde::Serialize;
 
 use crate::artifact::scan::FailedFile;
-use crate::contract::counts::Counts;
 use crate::contract::hosted::Hosted;
 use crate::contract::tools::ToolSet;
 use crate::lifecycle::settings::Isolation;

@@ -1,6 +1,6 @@
 //! A toolbox that runs in a process of its own.
 //!
-//! Turns what the engine and the manager ask into frames, and the child's frames into answers; a [`Keeper`] watches over
+//! Turns what the engine and the manager ask into orders, and the child's notices into answers; a [`Keeper`] watches over
 //! the process. Everything is sent at once from the thread that asks, so a halt waits for nothing. Read [`ChildToolbox`].
 
 mod sent;
@@ -17,8 +17,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use ovos_toolbox_wire::{Action, Completion, Conclusion, Effect, Failure, Manifest, Object, Report, Start};
+use ovos_toolbox_wire::{
+    Action, Completion, Conclusion, Effect, Failure, Manifest, Object, Plan, Report, Start,
+};
 use parking_lot::Mutex;
+use protocol::{Counts, MAX_DATA, Opening, Order, Raw};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
@@ -27,16 +30,16 @@ use sent::Sent;
 use sockets::Sockets;
 
 use crate::artifact::file::PluginFile;
-use crate::contract::counts::Counts;
 use crate::contract::hosted::{Death, Hosted};
 use crate::contract::json;
 use crate::contract::services::{HostServices, Origin};
 use crate::contract::tools::{self, ToolSet};
 use crate::ffi::core::Core;
 use crate::ffi::in_process::Open;
+use crate::ffi::without::Without;
 use crate::process::confine::Confine;
 use crate::process::spawner::{self, Program};
-use crate::transport::frame::{Frame, HaltOrder, MAX_DATA, Opening, Order};
+use crate::transport::frame::Frame;
 use crate::transport::keeper::{Keeper, Keeping};
 use crate::transport::outlet::{Bell, Outlet};
 use crate::transport::tether::{End, PendingCommand, Tether};
@@ -109,8 +112,9 @@ impl ChildToolbox {
             limits,
         } = open;
         let opening = Opening {
+            seq: 0,
             generation,
-            config: config.clone(),
+            config: Raw::from_text(config.clone()).map_err(|e| trouble(&e))?,
             stop_epoch,
             max_result_bytes: limits.max_result_bytes,
             max_queued: limits.max_queued,
@@ -154,6 +158,8 @@ impl ChildToolbox {
             end: watch::Sender::new(None),
             rested: watch::Sender::new(false),
             state: Mutex::default(),
+            planless: Without::default(),
+            conclusionless: Without::default(),
             ids: AtomicU64::new(1),
             pid: child.id(),
         });
@@ -169,7 +175,7 @@ impl ChildToolbox {
         };
         Keeper::start(tether.clone(), child, sockets.data, sockets.control, keeping)
             .map_err(|e| trouble(&e))?;
-        match toolbox.greet_and_open(&opening, process.hello, limit).await {
+        match toolbox.greet_and_open(opening, process.hello, limit).await {
             Ok(()) => Ok(toolbox),
             Err(failure) => {
                 tether.begin_close();
@@ -183,7 +189,7 @@ impl ChildToolbox {
 
     async fn greet_and_open(
         &self,
-        opening: &Opening,
+        opening: Opening,
         hello: Duration,
         limit: Duration,
     ) -> Result<(), Failure> {
@@ -207,7 +213,7 @@ impl ChildToolbox {
             Ok(_) => return Err(tether.gone_failure()),
             Err(_) => return Err(self.give_up("did not say hello", hello)),
         }
-        tether.data.send(&Order::Open(opening.clone()).frame().encode());
+        tether.data.send(&Frame::of(&Order::Open(opening)));
         // Whether it lives is not asked here: the dynamic linker may take a processor for a while.
         // The child keeps the limit too and knows more about what happened, so it has a moment more.
         match tokio::time::timeout(limit + Duration::from_millis(500), is_open).await {
@@ -229,14 +235,11 @@ impl ChildToolbox {
         Failure::new("TimeoutError", format!("toolbox `{id}`: {text}"))
     }
 
-    /// Sends a question; the future brings the answer.
-    fn ask<T: DeserializeOwned + Send + 'static>(
-        &self,
-        order: impl FnOnce(u64) -> Order,
-    ) -> BoxFuture<'static, Result<T, Unanswered>> {
+    /// Sends a question; the future brings the answer, as JSON.
+    fn ask(&self, order: impl FnOnce(u64) -> Order) -> BoxFuture<'static, Result<String, Unanswered>> {
         let (reply, answer) = oneshot::channel();
-        let ask = self.tether.next_id();
-        let frame = order(ask).frame();
+        let seq = self.tether.next_id();
+        let frame = Frame::of(&order(seq));
         if frame.is_too_long() {
             return ready(Err(self.too_long(&frame).into())).boxed();
         }
@@ -248,19 +251,26 @@ impl ChildToolbox {
             if state.asks.len() >= self.tether.core.limits.max_queued || self.tether.data.is_full() {
                 return ready(Err(self.tether.busy().into())).boxed();
             }
-            state.asks.insert(ask, reply);
+            state.asks.insert(seq, reply);
         }
-        self.tether.data.send(&frame.encode());
+        self.tether.data.send(&frame);
         self.tether.arm();
         let tether = self.tether.clone();
         async move {
-            let json = answer.await.unwrap_or_else(|_| Err(tether.gone_failure()))?;
-            json::read(&json).map_err(|e| {
-                let text = format!("the answer of its process cannot be read: {e}");
-                Failure::new("ToolboxError", text).into()
-            })
+            answer
+                .await
+                .unwrap_or_else(|_| Err(tether.gone_failure()))
+                .map_err(Unanswered::from)
         }
         .boxed()
+    }
+
+    /// Reads an answer.
+    fn read<T: DeserializeOwned>(answer: &str) -> Result<T, Failure> {
+        json::read(answer).map_err(|error| {
+            let text = format!("the answer of its process cannot be read: {error}");
+            Failure::new("ToolboxError", text)
+        })
     }
 
     /// Refused here: the child would take it for nonsense, and end with everything that it does.
@@ -269,17 +279,13 @@ impl ChildToolbox {
         let text = format!(
             "toolbox `{id}` would have to be sent {} bytes at once, and a process of its own is sent at most {MAX_DATA}; \
              let its actions return less, or run it with `\"isolation\": \"in_process\"`",
-            frame.bytes()
+            frame.length()
         );
         Failure::new("RuntimeError", text)
     }
 
     /// As [`ChildToolbox::ask`], within `limits.open`.
-    async fn ask_in_time<T: DeserializeOwned + Send + 'static>(
-        &self,
-        what: &str,
-        order: impl FnOnce(u64) -> Order,
-    ) -> Result<T, Failure> {
+    async fn ask_in_time(&self, what: &str, order: impl FnOnce(u64) -> Order) -> Result<String, Failure> {
         let limit = self.tether.core.limits.open;
         match tokio::time::timeout(limit, self.ask(order)).await {
             Ok(answer) => answer.map_err(Unanswered::into_failure),
@@ -310,7 +316,7 @@ impl ChildToolbox {
             let halted = is_halt.then(Instant::now);
             state.commands.insert(id, PendingCommand { reply, halted });
         }
-        self.tether.control.send(&order(id).frame().encode());
+        self.tether.control.send(&Frame::of(&order(id)));
         self.tether.arm();
         let tether = self.tether.clone();
         async move { answer.await.unwrap_or_else(|_| Err(tether.gone_failure())) }.boxed()
@@ -354,17 +360,15 @@ impl Hosted for ChildToolbox {
 
     fn raise_stop_epoch(&self, to: u64) {
         self.tether.core.runs.raise_stop_epoch(to);
-        self.tether.control.send(&Order::Epoch(to).frame().encode());
+        let order = Order::Epoch { stop_epoch: to };
+        self.tether.control.send(&Frame::of(&order));
     }
 
     fn tools(&self) -> BoxFuture<'_, Result<ToolSet, Failure>> {
         async move {
-            {
-                let mut state = self.tether.lock();
-                state.planless.forget();
-                state.conclusionless.forget();
-            }
-            let list: String = self.ask_in_time("tools()", |ask| Order::Tools { ask }).await?;
+            self.tether.planless.forget();
+            self.tether.conclusionless.forget();
+            let list = self.ask_in_time("tools()", |seq| Order::Tools { seq }).await?;
             tools::read(&list, self.tether.has(|f| f.halt))
         }
         .boxed()
@@ -373,9 +377,9 @@ impl Hosted for ChildToolbox {
     fn may_close(&self) -> BoxFuture<'_, Result<(), Failure>> {
         async move {
             let answer = self
-                .ask_in_time("may_close()", |ask| Order::MayClose { ask })
+                .ask_in_time("may_close()", |seq| Order::MayClose { seq })
                 .await;
-            match answer {
+            match answer.map(drop) {
                 // One that does not answer, or is gone, has no say.
                 Err(failure)
                     if matches!(
@@ -396,12 +400,12 @@ impl Hosted for ChildToolbox {
         if !self.tether.has(|f| f.message) || !core.manifest.subscribes.iter().any(|t| t == topic) {
             return;
         }
-        let order = Order::Message {
-            topic: topic.to_owned(),
-            json: data.to_owned(),
-        };
-        let frame = order.frame();
-        if frame.is_too_long() || !self.tether.data.chatter(&frame.encode()) {
+        let frame = Raw::from_text(data.to_owned()).map(|data| {
+            let topic = topic.to_owned();
+            Frame::of(&Order::Message { topic, data })
+        });
+        let sent = frame.is_ok_and(|frame| !frame.is_too_long() && self.tether.data.chatter(&frame));
+        if !sent {
             core.counters.dropped_messages.add();
         }
     }
@@ -409,12 +413,15 @@ impl Hosted for ChildToolbox {
     fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
         let asked = self.tether.lock().requests.remove(&request);
         if asked {
-            let order = |answer| Order::Response { request, answer }.frame();
-            let mut frame = order(answer.clone());
+            let order = |answer: Result<Raw<Value>, Failure>| {
+                let answer = answer.into();
+                Frame::of(&Order::Response { request, answer })
+            };
+            let mut frame = order(answer.as_ref().map(Raw::of).map_err(Failure::clone));
             if frame.is_too_long() {
                 frame = order(Err(self.too_long(&frame)));
             }
-            self.tether.data.send(&frame.encode());
+            self.tether.data.send(&frame);
         }
         asked
     }
@@ -456,44 +463,33 @@ impl Toolbox for ChildToolbox {
         if !self.tether.has(|f| f.plan) {
             return ready(Ok(None)).boxed();
         }
-        let version = {
-            let state = self.tether.lock();
-            if state.planless.names.contains(tool) {
-                return ready(Ok(None)).boxed();
-            }
-            state.planless.version
-        };
-        let (name, args) = (tool.to_owned(), args.clone());
-        let answer = self.ask(|ask| Order::Plan {
-            ask,
-            tool: name,
-            args,
+        let planless = &self.tether.planless;
+        let version = planless.version();
+        if planless.has(tool) {
+            return ready(Ok(None)).boxed();
+        }
+        let answer = self.ask(|seq| Order::Plan {
+            seq,
+            tool: tool.to_owned(),
+            args: Raw::of(args),
         });
         async move {
-            let plan: Option<Vec<Action>> = answer.await?;
+            let plan: Option<Plan> = Self::read(&answer.await?)?;
             if plan.is_none() {
-                self.tether.lock().planless.note(tool.to_owned(), version);
+                planless.note(tool.to_owned(), version);
             }
-            Ok(plan)
+            Ok(plan.map(|plan| plan.actions))
         }
         .boxed()
     }
 
     fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
         let core = &self.tether.core;
-        let json = match serde_json::to_string(&start) {
-            Ok(json) => json,
-            Err(e) => {
-                let failure = Failure::new("InternalError", format!("cannot be written as JSON: {e}"));
-                return ready(Ended::Reported(Completion::Error(failure))).boxed();
-            }
-        };
-        let order = Order::Start {
+        let frame = Frame::of(&Order::Start {
             run: run.0,
             progress: progress.is_some(),
-            json,
-        };
-        let frame = order.frame();
+            start: Raw::of(&start),
+        });
         if frame.is_too_long() {
             return ready(Ended::Reported(Completion::Error(self.too_long(&frame)))).boxed();
         }
@@ -521,7 +517,7 @@ impl Toolbox for ChildToolbox {
                 state.moving.insert(run.0);
             }
         }
-        self.tether.data.start(&frame.encode());
+        self.tether.data.start(&frame);
         self.tether.arm();
         let tether = self.tether.clone();
         Sent {
@@ -536,7 +532,7 @@ impl Toolbox for ChildToolbox {
         if self.tether.core.runs.cancel(run.0) {
             let starts = self.tether.data.starts();
             let order = Order::Cancel { run: run.0, starts };
-            self.tether.control.send(&order.frame().encode());
+            self.tether.control.send(&Frame::of(&order));
         }
     }
 
@@ -549,24 +545,22 @@ impl Toolbox for ChildToolbox {
         if !self.tether.has(|f| f.conclude) {
             return ready(Ok(None)).boxed();
         }
-        let version = {
-            let state = self.tether.lock();
-            if state.conclusionless.names.contains(tool) {
-                return ready(Ok(None)).boxed();
-            }
-            state.conclusionless.version
-        };
-        let (name, args, report) = (tool.to_owned(), args.clone(), Box::new(report.clone()));
-        let answer = self.ask(|ask| Order::Conclude {
-            ask,
-            tool: name,
-            args,
-            report,
+        let conclusionless = &self.tether.conclusionless;
+        let version = conclusionless.version();
+        if conclusionless.has(tool) {
+            return ready(Ok(None)).boxed();
+        }
+        let answer = self.ask(|seq| Order::Conclude {
+            seq,
+            tool: tool.to_owned(),
+            args: Raw::of(args),
+            report: Raw::of(report),
         });
         async move {
-            let conclusion: Option<Conclusion> = answer.await.map_err(Unanswered::into_failure)?;
+            let answer = answer.await.map_err(Unanswered::into_failure)?;
+            let conclusion: Option<Conclusion> = Self::read(&answer)?;
             if conclusion.is_none() {
-                self.tether.lock().conclusionless.note(tool.to_owned(), version);
+                conclusionless.note(tool.to_owned(), version);
             }
             Ok(conclusion)
         }
@@ -584,19 +578,19 @@ impl Toolbox for ChildToolbox {
             emergency,
             stop_epoch,
         } = halt;
-        let halt = HaltOrder {
+        self.command(true, |seq| Order::Halt {
+            seq,
             subsystems,
             emergency,
             stop_epoch,
-        };
-        self.command(true, |id| Order::Halt { id, halt })
+        })
     }
 
     fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
         let limit = self.tether.core.limits.open;
         let tether = Arc::clone(&self.tether);
         let stops = tether.stopped.load(Ordering::SeqCst);
-        let answer = self.command(false, |id| Order::Resume { id });
+        let answer = self.command(false, |seq| Order::Resume { seq });
         async move {
             let late = || {
                 Err(Failure::new(

@@ -1,161 +1,245 @@
-//! The frames between the service and a toolbox's process.
+//! How orders and notices stand on a socket: a length of four bytes, little endian, then so many bytes of JSON.
 //!
-//! Pure: bytes in, frames out, and back. A frame is a header of 16 bytes (length of the body, kind, code, id; little
-//! endian) and a body of UTF-8 JSON. Unknown kinds are frames like any other and are passed over, so that either side may
-//! be newer. Knows no socket. Read [`Order`] (to the child), [`Notice`] (from it) and [`Decoder`].
+//! Pure: bytes in, orders and notices out, and back. Knows no socket. Read [`Frame`] (to send) and [`Cutter`] (what came).
 
-mod notice;
-mod order;
-#[cfg(test)]
-mod tests;
+use std::ops::Deref;
 
+use bytes::BytesMut;
+use ovos_toolbox_wire::Failure;
+use protocol::{Answer, Raw};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio_util::codec::{Decoder, LengthDelimitedCodec};
 
 use crate::contract::json;
-pub(crate) use notice::{Hello, Notice};
-pub(crate) use order::{HaltOrder, Opening, Order};
 
-const HEADER: usize = 16;
+const HEADER: usize = size_of::<u32>();
 
-/// Largest body on the data socket: the largest result that may be configured, with room for escapes.
-pub(crate) const MAX_DATA: usize = 64 << 20;
-/// Largest body on the control socket: a list of subsystems, or a failure.
-pub(crate) const MAX_CONTROL: usize = 1 << 20;
-
-/// The major version of these frames.
-pub(crate) const PROTOCOL: u32 = 1;
+/// A body longer than this is no reason to keep its room for the next ones.
+const LARGE: usize = 1 << 20;
 
 /// Why bytes are no frame of ours. The connection cannot be used after it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FrameError {
     /// The other side announces more than is ever sent.
-    #[error("a frame of kind {kind} announces {length} bytes; at most {limit} are sent")]
-    TooLong { kind: u16, length: usize, limit: usize },
-    /// The body is not what its kind says.
-    #[error("a frame of kind {kind} cannot be read: {reason}")]
-    Body { kind: u16, reason: String },
+    #[error("a frame announces {length} bytes; at most {limit} are sent")]
+    TooLong { length: usize, limit: usize },
+    /// The body is no order and no notice.
+    #[error("a frame cannot be read: {0}")]
+    Body(String),
 }
 
-/// One frame, not interpreted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
-    pub(crate) kind: u16,
-    pub(crate) code: u16,
-    pub(crate) id: u64,
-    pub(crate) body: Vec<u8>,
-}
+/// The bytes of one order or notice.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Frame(Vec<u8>);
 
 impl Frame {
-    fn new(kind: u16, code: u16, id: u64, body: Vec<u8>) -> Self {
-        Self { kind, code, id, body }
+    pub(crate) fn of<T: Serialize>(said: &T) -> Self {
+        let mut bytes = vec![0; HEADER];
+        // Orders and notices are structs, and what is free in them was written before: nothing here can fail.
+        _ = serde_json::to_writer(&mut bytes, said);
+        // No body of ours comes near 4 GiB: the other side refuses far less.
+        let length = u32::try_from(bytes.len() - HEADER).unwrap_or(u32::MAX);
+        bytes[..HEADER].copy_from_slice(&length.to_le_bytes());
+        Self(bytes)
     }
 
-    /// A body that serde writes; all of ours are structs and maps with string keys, which it always can.
-    fn json<T: Serialize>(kind: u16, code: u16, id: u64, body: &T) -> Self {
-        Self::new(kind, code, id, serde_json::to_vec(body).unwrap_or_default())
-    }
-
-    fn empty(kind: u16, code: u16, id: u64) -> Self {
-        Self::new(kind, code, id, Vec::new())
+    /// Bytes of its body.
+    pub(crate) fn length(&self) -> usize {
+        self.0.len() - HEADER
     }
 
     /// Whether the other side of the data socket takes it.
     pub(crate) fn is_too_long(&self) -> bool {
-        self.body.len() > MAX_DATA
-    }
-
-    /// Bytes of its body.
-    pub(crate) fn bytes(&self) -> usize {
-        self.body.len()
-    }
-
-    /// The bytes that are sent.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEADER + self.body.len());
-        // No body of ours comes near 4 GiB: the decoder of the other side refuses far less.
-        bytes.extend_from_slice(&u32::try_from(self.body.len()).unwrap_or(u32::MAX).to_le_bytes());
-        bytes.extend_from_slice(&self.kind.to_le_bytes());
-        bytes.extend_from_slice(&self.code.to_le_bytes());
-        bytes.extend_from_slice(&self.id.to_le_bytes());
-        bytes.extend_from_slice(&self.body);
-        bytes
-    }
-
-    fn read<T: DeserializeOwned>(&self) -> Result<T, FrameError> {
-        let text = std::str::from_utf8(&self.body).map_err(|e| self.wrong(&e))?;
-        json::read(text).map_err(|e| self.wrong(&e))
-    }
-
-    fn text(self) -> Result<String, FrameError> {
-        let kind = self.kind;
-        String::from_utf8(self.body).map_err(|e| FrameError::Body {
-            kind,
-            reason: e.to_string(),
-        })
-    }
-
-    fn wrong(&self, reason: &dyn std::fmt::Display) -> FrameError {
-        FrameError::Body {
-            kind: self.kind,
-            reason: reason.to_string(),
-        }
+        self.length() > protocol::MAX_DATA
     }
 }
 
-/// Cuts a stream of bytes into frames. Holds at most one body of `limit` bytes and what one read brought.
+impl Deref for Frame {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Cuts a stream of bytes into the bodies of frames. Holds at most one body of `limit` bytes and what one read brought.
 #[derive(Debug)]
-pub(crate) struct Decoder {
-    bytes: Vec<u8>,
-    /// Where the next frame begins.
-    from: usize,
+pub(crate) struct Cutter {
+    codec: LengthDelimitedCodec,
+    bytes: BytesMut,
     limit: usize,
 }
 
-impl Decoder {
+impl Cutter {
     pub(crate) fn new(limit: usize) -> Self {
+        let codec = LengthDelimitedCodec::builder()
+            .little_endian()
+            .max_frame_length(limit)
+            .new_codec();
         Self {
-            bytes: Vec::new(),
-            from: 0,
+            codec,
+            bytes: BytesMut::new(),
             limit,
         }
     }
 
     /// Takes what was read.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.bytes.drain(..self.from);
-        self.from = 0;
-        if self.bytes.is_empty() && self.bytes.capacity() > 1 << 20 {
-            // One large result is no reason to keep its room for ever.
-            self.bytes = Vec::new();
-        }
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole frame.
+    /// The next whole body.
     ///
     /// # Errors
     /// [`FrameError::TooLong`], before any of that body is kept.
-    pub(crate) fn next(&mut self) -> Result<Option<Frame>, FrameError> {
-        let rest = &self.bytes[self.from..];
-        let Some((header, rest)) = rest.split_first_chunk::<HEADER>() else {
-            return Ok(None);
-        };
-        let [a, b, c, d, k0, k1, c0, c1, id @ ..] = *header;
-        let (kind, code) = (u16::from_le_bytes([k0, k1]), u16::from_le_bytes([c0, c1]));
-        let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        if length > self.limit {
-            return Err(FrameError::TooLong {
-                kind,
-                length,
-                limit: self.limit,
-            });
+    pub(crate) fn next(&mut self) -> Result<Option<BytesMut>, FrameError> {
+        let body = self.codec.decode(&mut self.bytes).map_err(|_| self.too_long())?;
+        if body.as_ref().is_some_and(|body| body.len() > LARGE) {
+            self.bytes = BytesMut::from(&self.bytes[..]);
         }
-        let Some(body) = rest.get(..length) else {
-            return Ok(None);
+        Ok(body)
+    }
+
+    /// The only error of the codec; it leaves the length where it is.
+    fn too_long(&self) -> FrameError {
+        let length = self
+            .bytes
+            .first_chunk()
+            .map_or(0, |length| u32::from_le_bytes(*length));
+        FrameError::TooLong {
+            length: length as usize,
+            limit: self.limit,
+        }
+    }
+
+    /// The next order or notice.
+    ///
+    /// # Errors
+    /// [`FrameError`].
+    pub(crate) fn read<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+        self.next()?.map(|body| read(&body)).transpose()
+    }
+}
+
+/// Reads the body of a frame.
+///
+/// # Errors
+/// [`FrameError::Body`].
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
+    serde_json::from_slice(body).map_err(|error| FrameError::Body(error.to_string()))
+}
+
+/// What an answer says.
+///
+/// # Errors
+/// The failure that it says.
+pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Failure> {
+    match answer {
+        Answer::Ok(value) => Ok(value),
+        Answer::Error(failure) => Err(failure_of(&failure)),
+    }
+}
+
+/// A failure that came through a socket.
+pub(crate) fn failure_of(failure: &Raw<Failure>) -> Failure {
+    json::read(failure.text())
+        .unwrap_or_else(|error| Failure::new("ToolboxError", format!("the failure cannot be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ovos_toolbox_wire::Object;
+    use proptest::prelude::*;
+    use protocol::{MAX_CONTROL, MAX_DATA, Notice, Order};
+    use serde_json::Value;
+
+    /// The bodies in a stream that comes in pieces of these sizes.
+    fn through(stream: &[u8], sizes: &[usize]) -> Vec<Vec<u8>> {
+        let mut cutter = Cutter::new(MAX_DATA);
+        let (mut rest, mut found) = (stream, Vec::new());
+        let mut sizes = sizes.iter().cycle();
+        while !rest.is_empty() {
+            let size = sizes.next().map_or(1, |size| (*size).clamp(1, rest.len()));
+            cutter.push(&rest[..size]);
+            rest = &rest[size..];
+            while let Some(body) = cutter.next().unwrap() {
+                found.push(body.to_vec());
+            }
+        }
+        found
+    }
+
+    fn framed(body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len()).unwrap();
+        [&length.to_le_bytes(), body].concat()
+    }
+
+    #[test]
+    fn an_order_is_written_with_its_tag_first_and_its_payload_as_it_is() {
+        let args: Object = serde_json::from_str(r#"{"n":123456789012345678901234567890,"t":"ü\n"}"#).unwrap();
+        let plan = Order::Plan {
+            seq: 4,
+            tool: "t".into(),
+            args: Raw::of(&args),
         };
-        let body = body.to_vec();
-        self.from += HEADER + length;
-        Ok(Some(Frame::new(kind, code, u64::from_le_bytes(id), body)))
+        let body = r#"{"order":"plan","body":{"seq":4,"tool":"t","args":{"n":123456789012345678901234567890,"t":"ü\n"}}}"#;
+        assert_eq!(&*Frame::of(&plan), framed(body.as_bytes()));
+    }
+
+    #[test]
+    fn a_length_beyond_the_limit_is_refused_before_its_body_is_kept() {
+        let mut cutter = Cutter::new(MAX_CONTROL);
+        cutter.push(&[0xff; HEADER]);
+        let length = u32::MAX as usize;
+        let limit = MAX_CONTROL;
+        assert_eq!(cutter.next(), Err(FrameError::TooLong { length, limit }));
+        assert!(cutter.bytes.capacity() < limit, "{}", cutter.bytes.capacity());
+    }
+
+    #[test]
+    fn the_room_of_a_large_body_is_not_kept() {
+        let mut cutter = Cutter::new(MAX_DATA);
+        cutter.push(&framed(&vec![b' '; 8 * LARGE]));
+        cutter.push(&[1, 0, 0]);
+        drop(cutter.next().unwrap().unwrap());
+        cutter.push(&[0, b'{']);
+        assert!(cutter.bytes.capacity() < LARGE, "{}", cutter.bytes.capacity());
+        assert_eq!(&cutter.next().unwrap().unwrap()[..], b"{");
+    }
+
+    #[test]
+    fn a_failure_that_cannot_be_read_says_so() {
+        let answer: Answer<()> = Answer::Error(Raw::from_text("5".to_owned()).unwrap());
+        let failure = said(answer).unwrap_err();
+        assert_eq!(failure.kind, "ToolboxError", "{failure}");
+    }
+
+    proptest! {
+        #[test]
+        fn frames_survive_being_cut_anywhere(
+            bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20),
+            sizes in prop::collection::vec(1usize..64, 1..10),
+        ) {
+            let stream: Vec<u8> = bodies.iter().flat_map(|body| framed(body)).collect();
+            prop_assert_eq!(through(&stream, &sizes), bodies);
+        }
+
+        #[test]
+        fn garbage_is_an_error_or_passed_over_and_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+            let mut cutter = Cutter::new(512);
+            cutter.push(&bytes);
+            while let Ok(Some(body)) = cutter.next() {
+                _ = read::<Notice>(&body);
+                _ = read::<Order>(&body);
+            }
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            for tag in ["order", "notice"] {
+                let body = format!("{{\"{tag}\":{},\"body\":{}}}", Value::from(text.as_str()), Value::from(text.as_str()));
+                _ = read::<Notice>(body.as_bytes());
+                _ = read::<Order>(body.as_bytes());
+            }
+        }
     }
 }

@@ -18,13 +18,14 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_abi::level;
 use ovos_toolbox_wire::{Event, Severity};
+use protocol::{MAX_CONTROL, MAX_DATA, Notice, Order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::artifact::file::PluginFile;
 use crate::contract::hosted::Death;
 use crate::process::spawner::{Program, input, signal_name, spawn_now};
-use crate::transport::frame::{Decoder, MAX_CONTROL, MAX_DATA, Notice, Order};
+use crate::transport::frame::{Cutter, Frame};
 use crate::transport::serve::SAFE_STOP;
 use crate::transport::tether::{End, Outlook, Tether};
 
@@ -64,7 +65,7 @@ pub(crate) struct Keeper {
     keeping: Keeping,
     /// Says why the data socket ended.
     reader: Receiver<String>,
-    decoder: Decoder,
+    cutter: Cutter,
     beats: u64,
     /// The last heartbeat that was sent, and when the oldest without an answer was.
     beat: Option<Instant>,
@@ -119,7 +120,7 @@ impl Keeper {
             line: Vec::new(),
             keeping,
             reader,
-            decoder: Decoder::new(MAX_CONTROL),
+            cutter: Cutter::new(MAX_CONTROL),
             beats: 0,
             beat: None,
             unanswered: None,
@@ -314,9 +315,8 @@ impl Keeper {
         let now = Instant::now();
         self.beat = Some(now);
         self.unanswered.get_or_insert(now);
-        self.tether
-            .control
-            .send(&Order::Heartbeat(self.beats).frame().encode());
+        let seq = self.beats;
+        self.tether.control.send(&Frame::of(&Order::Beat { seq }));
     }
 
     fn look_at_memory(&mut self) {
@@ -343,16 +343,19 @@ impl Keeper {
         loop {
             match (&self.control).read(&mut bytes) {
                 Ok(0) => return Err("it closed its control connection".to_owned()),
-                Ok(count) => self.decoder.push(&bytes[..count]),
+                Ok(count) => self.cutter.push(&bytes[..count]),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(e) => return Err(format!("its control connection broke: {e}")),
             }
             self.unanswered = None;
-            while let Some(frame) = self.decoder.next().map_err(|e| e.to_string())? {
-                // Of the others it means only that the child was heard.
-                if let Notice::Said { id, said } = Notice::read(frame).map_err(|e| e.to_string())? {
-                    self.tether.said(id, said);
+            while let Some(notice) = self.cutter.read().map_err(|e| e.to_string())? {
+                match notice {
+                    Notice::Halted { seq, answer } | Notice::Resumed { seq, answer } => {
+                        self.tether.commanded(seq, answer);
+                    }
+                    // The others mean only that the child was heard.
+                    _ => {}
                 }
             }
         }
@@ -543,25 +546,22 @@ impl Keeper {
 
 /// Reads the data socket to its end; says why that came.
 fn read(tether: &Tether, mut stream: UnixStream) -> String {
-    let mut decoder = Decoder::new(MAX_DATA);
+    let mut cutter = Cutter::new(MAX_DATA);
     let mut bytes = vec![0; 64 * 1024];
     loop {
         match stream.read(&mut bytes) {
             Ok(0) => return "it closed its data connection".to_owned(),
-            Ok(count) => decoder.push(&bytes[..count]),
+            Ok(count) => cutter.push(&bytes[..count]),
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(e) => return format!("its data connection broke: {e}"),
         }
         loop {
-            let frame = match decoder.next() {
+            let heard = match cutter.read() {
                 Ok(None) => break,
-                Ok(Some(frame)) => frame,
-                Err(error) => return format!("it sent nonsense: {error}"),
+                Ok(Some(notice)) => tether.hear(notice),
+                Err(error) => Err(error.to_string()),
             };
-            if let Err(reason) = Notice::read(frame)
-                .map_err(|e| e.to_string())
-                .and_then(|notice| tether.hear(notice))
-            {
+            if let Err(reason) = heard {
                 return format!("it sent nonsense: {reason}");
             }
         }

@@ -49,7 +49,7 @@ impl<S: Subscriber> Layer<S> for Lines {
         } else {
             line.message + &line.rest
         };
-        self.0.log(u16::try_from(level).unwrap_or(3), target, message);
+        self.0.log(level, target, message);
     }
 }
 

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use protocol::{Hello, Notice, PROTOCOL};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::ffi::load::Library;
 use crate::process::confine::{self, Confine};
-use crate::transport::frame::{Hello, Notice, PROTOCOL};
 use crate::transport::process_log;
 pub(crate) use host::Host;
 use lane::Control;
@@ -104,7 +104,7 @@ fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
         &control,
         confined.as_ref().err().cloned(),
     )?);
-    // Before anything else is said or can go wrong (see Notice::Hello).
+    // Before anything else is said or can go wrong (see `Notice::Hello`).
     host.say(&Notice::Hello(hello()));
     process_log::install(host.clone());
     for path in confined.unwrap_or_default() {
@@ -139,7 +139,7 @@ fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
 
 fn hello() -> Hello {
     Hello {
-        abi: PROTOCOL,
+        protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         features: Vec::new(),
     }

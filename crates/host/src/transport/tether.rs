@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Completion, Failure};
 use parking_lot::{Mutex, MutexGuard};
+use protocol::{Answer, Counts, Functions, Hello, Notice, Order, PROTOCOL, Raw, RunEnd};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
-use crate::contract::counts::Counts;
-use crate::contract::functions::Functions;
 use crate::contract::hosted::Death;
 use crate::contract::json;
 use crate::contract::services::{Origin, Request};
 use crate::ffi::core::Core;
-use crate::transport::frame::{Notice, Order};
+use crate::ffi::without::Without;
+use crate::transport::frame::{Frame, failure_of, said};
 use crate::transport::outlet::{Bell, Outlet};
 use engine::{Ended, Unanswered};
 
@@ -40,6 +40,9 @@ pub(crate) struct Tether {
     /// What it drives is at rest, as far as that could be had: set a while after the end.
     pub(crate) rested: watch::Sender<bool>,
     pub(crate) state: Mutex<State>,
+    /// Tools that said they have no plan, and no conclusion, of their own.
+    pub(crate) planless: Without,
+    pub(crate) conclusionless: Without,
     pub(crate) ids: AtomicU64,
     pub(crate) pid: u32,
 }
@@ -66,8 +69,6 @@ pub(crate) struct State {
     /// Bounded by the child's own limit, which is checked again here.
     pub(crate) requests: HashSet<u64>,
     pub(crate) counts: Counts,
-    pub(crate) planless: Without,
-    pub(crate) conclusionless: Without,
     pub(crate) lines: VecDeque<String>,
     /// Why its process is to be ended.
     pub(crate) given_up: Option<String>,
@@ -76,27 +77,6 @@ pub(crate) struct State {
     pub(crate) closed: Option<(bool, Instant)>,
     /// Why nothing reaches it any more.
     pub(crate) gone: Option<Unanswered>,
-}
-
-/// Names of tools that need not be asked for a plan or a conclusion of their own.
-#[derive(Default)]
-pub(crate) struct Without {
-    pub(crate) names: HashSet<String>,
-    /// Of the tool list. An answer from before it changed must not outlive the change.
-    pub(crate) version: u64,
-}
-
-impl Without {
-    pub(crate) fn forget(&mut self) {
-        self.names.clear();
-        self.version += 1;
-    }
-
-    pub(crate) fn note(&mut self, tool: String, version: u64) {
-        if self.version == version {
-            self.names.insert(tool);
-        }
-    }
 }
 
 pub(crate) struct PendingCommand {
@@ -173,7 +153,8 @@ impl Tether {
             }
             state.closing = Some(Instant::now());
         }
-        self.data.send(&Order::Close.frame().encode());
+        let seq = self.next_id();
+        self.data.send(&Frame::of(&Order::Close { seq }));
         self.bell.ring();
     }
 
@@ -217,11 +198,19 @@ impl Tether {
     }
 
     /// The child answered a halt or a resume.
-    pub(crate) fn said(&self, id: u64, said: Result<(), Failure>) {
-        let command = self.lock().commands.remove(&id);
+    pub(crate) fn commanded(&self, seq: u64, answer: Answer<()>) {
+        let command = self.lock().commands.remove(&seq);
         if let Some(command) = command {
             // Not received when the caller gave up.
-            _ = command.reply.send(said);
+            _ = command.reply.send(said(answer));
+        }
+    }
+
+    /// The child answered a question.
+    fn answered<T>(&self, seq: u64, answer: Answer<Raw<T>>) {
+        let reply = self.lock().asks.remove(&seq);
+        if let Some(reply) = reply {
+            _ = reply.send(said(answer).map(Raw::into_text));
         }
     }
 
@@ -232,13 +221,15 @@ impl Tether {
     pub(crate) fn hear(&self, notice: Notice) -> Result<(), String> {
         let greeted = std::mem::replace(&mut self.lock().greeted, true);
         if !greeted {
-            let Notice::Hello(hello) = notice else {
+            let Notice::Hello(Hello {
+                protocol, version, ..
+            }) = notice
+            else {
                 return Err("its first word was not hello".to_owned());
             };
-            if hello.abi != crate::transport::frame::PROTOCOL {
+            if protocol != PROTOCOL {
                 return Err(format!(
-                    "it is of another version ({}, protocol {}); restart the service",
-                    hello.version, hello.abi
+                    "it is of another version ({version}, protocol {protocol}); restart the service"
                 ));
             }
             // Dropped, or not there yet: `greeted` says it to those who come later.
@@ -247,49 +238,40 @@ impl Tether {
         }
         let core = &self.core;
         match notice {
-            Notice::Opened(opened) => {
+            Notice::Opened { answer, .. } => {
                 let reply = self.lock().opened.take();
                 if let Some(reply) = reply {
-                    _ = reply.send(opened);
+                    _ = reply.send(said(answer));
                 }
             }
-            Notice::Answer { ask, ok, json } => {
-                let reply = self.lock().asks.remove(&ask);
-                let answer = if ok {
-                    Ok(json)
-                } else {
-                    Err(json::read(&json).unwrap_or_else(|e| {
-                        Failure::new("ToolboxError", format!("its failure cannot be read: {e}"))
-                    }))
-                };
-                if let Some(reply) = reply {
-                    _ = reply.send(answer);
-                }
-            }
-            Notice::Complete { run, ended } => {
+            Notice::Tools { seq, answer } => self.answered(seq, answer),
+            Notice::Planned { seq, answer } => self.answered(seq, answer),
+            Notice::Concluded { seq, answer } => self.answered(seq, answer),
+            Notice::Closable { seq, answer } => self.answered(seq, answer),
+            Notice::Ended { run, end } => {
                 self.lock().moving.remove(&run);
                 if let Some(ending) = core.runs.take(run) {
-                    ending.send(ended);
+                    ending.send(ended(&end));
                 }
             }
-            Notice::Progress { run, progress } => core.progressed(run, Some(progress)),
-            Notice::Event(event) => core.happened(event),
+            Notice::Progress { run, progress } => core.progress(run, Ok(progress.text())),
+            Notice::Event(event) => core.event(Ok(event.text())),
             Notice::Request {
                 request,
                 topic,
                 data,
                 timeout_ms,
-            } => self.request(request, topic, data, timeout_ms),
+            } => self.request(request, topic, &data, timeout_ms),
             Notice::Log {
                 level,
                 target,
                 message,
             } => {
                 self.keep_line(&message);
-                core.log(u32::from(level), &target, Ok(&message));
+                core.log(level, &target, Ok(&message));
             }
             Notice::Counts(counts) => self.lock().counts = counts,
-            Notice::Closed { in_time } => {
+            Notice::Closed { in_time, .. } => {
                 self.lock().closed = Some((in_time, Instant::now()));
                 self.bell.ring();
             }
@@ -299,21 +281,20 @@ impl Tether {
         Ok(())
     }
 
-    pub(crate) fn request(&self, request: u64, topic: String, data: Value, timeout_ms: u64) {
+    fn request(&self, request: u64, topic: String, data: &Raw<Value>, timeout_ms: u64) {
         let core = &self.core;
+        let data = json::read::<Value>(data.text()).ok().filter(Value::is_object);
         let taken = {
             let mut state = self.lock();
             state.requests.len() < core.limits.max_requests && state.requests.insert(request)
         };
-        // The child has checked both; what it says is checked here nevertheless.
-        if !core.manifest.requests.contains(&topic) || !taken {
+        // The child has checked all of it; what it says is checked here nevertheless.
+        let (Some(data), true, true) = (data, core.manifest.requests.contains(&topic), taken) else {
             core.counters.refused_requests.add();
-            let answer = Err(Failure::new("ToolboxError", "the request was refused"));
+            let answer = Err(Failure::new("ToolboxError", "the request was refused")).into();
             self.lock().requests.remove(&request);
-            return self
-                .data
-                .send(&Order::Response { request, answer }.frame().encode());
-        }
+            return self.data.send(&Frame::of(&Order::Response { request, answer }));
+        };
         core.services.request(
             &core.origin,
             Request {
@@ -369,5 +350,21 @@ impl Tether {
         for (_, command) in commands {
             _ = command.reply.send(Err(failure.clone()));
         }
+    }
+}
+
+/// How a run ended, in the engine's terms. That a run never began is not the toolbox's to say.
+fn ended(end: &RunEnd) -> Ended {
+    match end {
+        RunEnd::Output(output) => Ended::Reported(match json::read(output.text()) {
+            Ok(output) => Completion::Output(output),
+            Err(error) => {
+                let text = format!("the result of its process cannot be read: {error}");
+                Completion::Error(Failure::new("ToolboxError", text))
+            }
+        }),
+        RunEnd::Error(failure) => Ended::Reported(Completion::Error(failure_of(failure))),
+        RunEnd::Cancelled => Ended::Cancelled,
+        RunEnd::Lost(failure) => Ended::Lost(failure_of(failure)),
     }
 }

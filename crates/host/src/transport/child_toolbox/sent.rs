@@ -4,8 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use protocol::Order;
+
 use crate::ffi::runs::Waiting;
-use crate::transport::frame::Order;
+use crate::transport::frame::Frame;
 use crate::transport::tether::Tether;
 use engine::Ended;
 
@@ -31,7 +33,7 @@ impl Drop for Sent {
                 run: self.run,
                 starts: self.tether.data.starts(),
             };
-            self.tether.control.send(&order.frame().encode());
+            self.tether.control.send(&Frame::of(&order));
         }
     }
 }

@@ -12,20 +12,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::{Effect, Event, Failure, Progress, Start};
+use ovos_toolbox_abi::level;
+use ovos_toolbox_wire::{Completion, Effect, Event, Failure, Plan, Progress, Start};
 use parking_lot::Mutex;
+use protocol::{Answer, Counts, Functions, MAX_DATA, Notice, Opening, Order, Raw, RunEnd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Deserialize;
 use tokio::runtime::Handle;
 
 use super::{LOOK, kill_self};
-use crate::contract::counts::Counts;
-use crate::contract::functions::Functions;
 use crate::contract::services::{HostServices, Limits, Origin, Request};
+use crate::contract::tools;
 use crate::ffi::in_process::{InProcess, Open};
 use crate::ffi::load::Library;
-use crate::transport::frame::{Decoder, MAX_DATA, Notice, Opening, Order};
+use crate::transport::frame::{Cutter, Frame};
 use crate::transport::outlet::{Bell, Outlet};
-use engine::{Ended, RunId, Toolbox, Unanswered};
+use engine::{Ended, RunId};
 
 /// What the threads of the process share.
 pub(crate) struct Host {
@@ -88,22 +90,24 @@ impl Host {
     }
 
     /// A line of the log.
-    pub(crate) fn log(&self, level: u16, target: String, message: String) {
+    pub(crate) fn log(&self, level: u32, target: String, message: String) {
         let notice = Notice::Log {
             level,
             target,
             message,
         };
         // What is lost here would be lost by the rate limit of the other side.
-        self.data.chatter(&notice.frame().encode());
+        self.data.chatter(&Frame::of(&notice));
     }
 
+    /// Says something on the data socket.
     pub(super) fn say(&self, notice: &Notice) {
-        self.data.send(&notice.frame().encode());
+        self.data.send(&Frame::of(notice));
     }
 
-    pub(super) fn answer(&self, id: u64, said: Result<(), Failure>) {
-        self.control.send(&Notice::Said { id, said }.frame().encode());
+    /// Says something on the control socket.
+    pub(super) fn say_at_once(&self, notice: &Notice) {
+        self.control.send(&Frame::of(notice));
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -119,7 +123,7 @@ impl Host {
         let Err(error) = self.try_read_data(stream, runtime);
         // Whatever it is (a service that dies resets the connection), what moves is brought to rest first.
         self.log(
-            2,
+            level::WARN,
             "toolbox_host".to_owned(),
             format!("the data connection ended: {error}"),
         );
@@ -131,17 +135,16 @@ impl Host {
         mut stream: UnixStream,
         runtime: &Handle,
     ) -> std::io::Result<Infallible> {
-        let mut decoder = Decoder::new(MAX_DATA);
+        let mut cutter = Cutter::new(MAX_DATA);
         let mut bytes = vec![0; 64 * 1024];
         loop {
             match stream.read(&mut bytes) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(count) => decoder.push(&bytes[..count]),
+                Ok(count) => cutter.push(&bytes[..count]),
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
             }
-            while let Some(frame) = decoder.next().map_err(std::io::Error::other)? {
-                let order = Order::read(frame).map_err(std::io::Error::other)?;
+            while let Some(order) = cutter.read().map_err(std::io::Error::other)? {
                 self.obey(order, runtime);
             }
         }
@@ -156,41 +159,60 @@ impl Host {
     fn obey(self: &Arc<Self>, order: Order, runtime: &Handle) {
         match order {
             Order::Open(opening) => {
-                let opened = runtime.block_on(self.open(opening));
-                self.say(&Notice::Opened(opened));
+                let seq = opening.seq;
+                let answer = runtime.block_on(self.open(opening)).into();
+                self.say(&Notice::Opened { seq, answer });
             }
-            Order::Start { run, progress, json } => self.start(run, progress, json),
-            Order::Close => runtime.block_on(self.close()),
-            Order::Message { topic, json } => {
+            Order::Start { run, progress, start } => self.start(run, progress, start),
+            Order::Close { seq } => runtime.block_on(self.close(seq)),
+            Order::Message { topic, data } => {
                 if let Some(toolbox) = self.toolbox() {
-                    toolbox.message(&topic, &json);
+                    toolbox.message(&topic, data.text());
                 }
             }
             Order::Response { request, answer } => {
                 if let Some(toolbox) = self.toolbox() {
-                    toolbox.respond(request, &answer);
+                    let answer = match answer {
+                        Answer::Ok(data) => Ok(data.into_text()),
+                        Answer::Error(failure) => Err(failure.into_text()),
+                    };
+                    toolbox.respond_text(request, answer);
                 }
             }
-            Order::Tools { ask } => {
-                self.ask(runtime, ask, |toolbox| async move { toolbox.tool_list().await })
-            }
-            Order::MayClose { ask } => {
-                self.ask(runtime, ask, |toolbox| async move { toolbox.may_close().await })
-            }
-            Order::Plan { ask, tool, args } => {
-                self.ask(runtime, ask, |toolbox| async move {
-                    let plan = toolbox.plan(&tool, &args).await;
-                    plan.map_err(Unanswered::into_failure)
-                });
-            }
+            Order::Tools { seq } => self.ask(
+                runtime,
+                |toolbox| async move {
+                    let list = toolbox.tool_list().await?;
+                    Raw::from_text(list).map_err(|error| tools::no_list(&error))
+                },
+                move |answer| Notice::Tools { seq, answer },
+            ),
+            Order::MayClose { seq } => self.ask(
+                runtime,
+                |toolbox| async move { toolbox.may_close().await.map(|()| Raw::of(&())) },
+                move |answer| Notice::Closable { seq, answer },
+            ),
+            Order::Plan { seq, tool, args } => self.ask(
+                runtime,
+                |toolbox| {
+                    let plan = toolbox.plan_text(tool, args.into_text());
+                    async move { Ok(Raw::of(&plan.await?.map(|actions| Plan { actions }))) }
+                },
+                move |answer| Notice::Planned { seq, answer },
+            ),
             Order::Conclude {
-                ask,
+                seq,
                 tool,
                 args,
                 report,
-            } => self.ask(runtime, ask, |toolbox| async move {
-                toolbox.conclude(&tool, &args, &report).await
-            }),
+            } => self.ask(
+                runtime,
+                |toolbox| {
+                    let conclusion = toolbox.conclude_text(tool, args.into_text(), report.into_text());
+                    async move { Ok(Raw::of(&conclusion.await?)) }
+                },
+                move |answer| Notice::Concluded { seq, answer },
+            ),
             // The rest belongs on the other socket, or to a newer service.
             _ => {}
         }
@@ -198,6 +220,7 @@ impl Host {
 
     async fn open(self: &Arc<Self>, opening: Opening) -> Result<Functions, Failure> {
         let Opening {
+            seq: _,
             generation,
             config,
             stop_epoch,
@@ -213,6 +236,7 @@ impl Host {
             return Err(Failure::new("PermissionError", reason));
         }
         self.silence_ms.store(silence_ms, Ordering::SeqCst);
+        let config = config.into_text();
         self.config.lock().clone_from(&config);
         let file = self.file.clone();
         let loading = tokio::task::spawn_blocking(move || Library::load(&file, &file));
@@ -245,9 +269,9 @@ impl Host {
         Ok(functions)
     }
 
-    fn start(self: &Arc<Self>, run: u64, wants_progress: bool, json: String) {
-        let (epoch, moves) = match serde_json::from_str::<Start>(&json) {
-            Ok(start) => (start.call.stop_epoch, moves(start.action.effect)),
+    fn start(self: &Arc<Self>, run: u64, wants_progress: bool, start: Raw<Start>) {
+        let (epoch, moves) = match serde_json::from_str::<Glance>(start.text()) {
+            Ok(glance) => (glance.call.stop_epoch, moves(glance.action.effect)),
             // The toolbox will say what is wrong with it; until then it may move.
             Err(_) => (0, true),
         };
@@ -258,8 +282,8 @@ impl Host {
         intake.early.retain(|_, sent| *sent > starts);
         let Some(toolbox) = self.toolbox().filter(|_| !cancelled) else {
             drop(intake);
-            let ended = Ended::Cancelled;
-            return self.say(&Notice::Complete { run, ended });
+            let end = RunEnd::Cancelled;
+            return self.say(&Notice::Ended { run, end });
         };
         self.live.lock().insert(run, moves);
         if moves {
@@ -272,18 +296,19 @@ impl Host {
         let progress: Option<engine::ProgressSink> = wants_progress.then(|| {
             let host = self.clone();
             Arc::new(move |progress: Progress| {
-                host.data
-                    .chatter(&Notice::Progress { run, progress }.frame().encode());
+                let progress = Raw::of(&progress);
+                host.data.chatter(&Frame::of(&Notice::Progress { run, progress }));
             }) as engine::ProgressSink
         });
         let host = self.clone();
         let tell = Box::new(move |ended| host.ended(run, ended));
-        toolbox.start_for(RunId(run), epoch, json, progress, tell);
+        toolbox.start_for(RunId(run), epoch, start.into_text(), progress, tell);
     }
 
     fn ended(&self, run: u64, ended: Ended) {
         self.tell_counts();
-        self.say(&Notice::Complete { run, ended });
+        let end = run_end(ended);
+        self.say(&Notice::Ended { run, end });
         if self.live.lock().remove(&run) == Some(true) {
             self.moving.fetch_sub(1, Ordering::SeqCst);
         }
@@ -301,37 +326,33 @@ impl Host {
     }
 
     /// Puts a question to the toolbox, beside what else is asked.
-    fn ask<T: serde::Serialize, F: Future<Output = Result<T, Failure>> + Send + 'static>(
+    fn ask<T, F>(
         self: &Arc<Self>,
         runtime: &Handle,
-        ask: u64,
         question: impl FnOnce(Arc<InProcess>) -> F,
-    ) {
+        notice: impl FnOnce(Answer<Raw<T>>) -> Notice + Send + 'static,
+    ) where
+        F: Future<Output = Result<Raw<T>, Failure>> + Send + 'static,
+    {
         let Some(toolbox) = self.toolbox() else {
-            return self.answer_to(ask, Err::<T, _>(not_open()));
+            return self.say(&notice(Err(not_open()).into()));
         };
         let (host, question) = (self.clone(), question(toolbox));
         // Owned by the runtime of this process, which ends with it.
-        runtime.spawn(async move { host.answer_to(ask, question.await) });
+        runtime.spawn(async move {
+            let answer = question.await.into();
+            host.tell_counts();
+            host.say(&notice(answer));
+        });
     }
 
-    fn answer_to<T: serde::Serialize>(&self, ask: u64, said: Result<T, Failure>) {
-        let (ok, json) = match said {
-            Ok(value) => (true, serde_json::to_string(&value)),
-            Err(failure) => (false, serde_json::to_string(&failure)),
-        };
-        self.tell_counts();
-        let json = json.unwrap_or_default();
-        self.say(&Notice::Answer { ask, ok, json });
-    }
-
-    async fn close(self: &Arc<Self>) {
+    async fn close(self: &Arc<Self>, seq: u64) {
         let in_time = match self.toolbox() {
             Some(toolbox) => toolbox.close().await,
             None => true,
         };
         self.tell_counts();
-        self.say(&Notice::Closed { in_time });
+        self.say(&Notice::Closed { seq, in_time });
         let until = Instant::now() + Duration::from_secs(1);
         while self.data.is_behind() && Instant::now() < until {
             let outlet = self.data.as_fd();
@@ -364,7 +385,7 @@ struct Uplink(Arc<Host>);
 impl HostServices for Uplink {
     fn event(&self, _: &Origin, event: Event) {
         self.0.tell_counts();
-        self.0.say(&Notice::Event(event));
+        self.0.say(&Notice::Event(Raw::of(&event)));
     }
 
     fn request(&self, _: &Origin, request: Request) {
@@ -377,9 +398,37 @@ impl HostServices for Uplink {
         self.0.say(&Notice::Request {
             request: id,
             topic,
-            data,
+            data: Raw::of(&data),
             timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
         });
+    }
+}
+
+/// What the process itself needs to know of a `Start`.
+#[derive(Deserialize)]
+struct Glance {
+    call: CallGlance,
+    action: ActionGlance,
+}
+
+#[derive(Deserialize)]
+struct CallGlance {
+    #[serde(default)]
+    stop_epoch: u64,
+}
+
+#[derive(Deserialize)]
+struct ActionGlance {
+    effect: Effect,
+}
+
+fn run_end(ended: Ended) -> RunEnd {
+    match ended {
+        Ended::Reported(Completion::Output(output)) => RunEnd::Output(Raw::of(&output)),
+        Ended::Reported(Completion::Error(failure)) => RunEnd::Error(Raw::of(&failure)),
+        Ended::Cancelled => RunEnd::Cancelled,
+        // Whether a run got to its toolbox is not the toolbox's to say.
+        Ended::Lost(failure) | Ended::NeverBegun(failure) => RunEnd::Lost(Raw::of(&failure)),
     }
 }
 

@@ -11,7 +11,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use ovos_toolbox_wire::{Event, Severity};
+use futures_util::future::BoxFuture;
+use ovos_toolbox_abi::level;
+use ovos_toolbox_wire::{Event, Failure, Severity};
+use protocol::{Answer, MAX_CONTROL, Notice, Order, Raw};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::runtime::Handle;
 
@@ -19,7 +22,7 @@ use super::host::{Host, not_open, timespec};
 use super::{LOOK, kill_self};
 use crate::ffi::in_process::InProcess;
 use crate::process::spawner::input;
-use crate::transport::frame::{Decoder, HaltOrder, MAX_CONTROL, Notice, Order};
+use crate::transport::frame::Cutter;
 use crate::transport::outlet::Outlet;
 use engine::{Halt, Toolbox};
 
@@ -41,13 +44,13 @@ pub(super) struct Control {
 
 impl Control {
     pub(super) fn run(self) {
-        let mut decoder = Decoder::new(MAX_CONTROL);
+        let mut cutter = Cutter::new(MAX_CONTROL);
         let reason = loop {
             self.wait();
             self.host.bell.hush();
             self.host.control.flush();
             self.host.data.flush();
-            if let Err(reason) = self.read(&mut decoder) {
+            if let Err(reason) = self.read(&mut cutter) {
                 break reason;
             }
             if self.host.leaving.load(Ordering::SeqCst) {
@@ -99,70 +102,82 @@ impl Control {
     }
 
     /// Reads what is there and does it.
-    fn read(&self, decoder: &mut Decoder) -> Result<(), String> {
+    fn read(&self, cutter: &mut Cutter) -> Result<(), String> {
         let mut bytes = [0; 16 * 1024];
         loop {
             match (&self.stream).read(&mut bytes) {
                 Ok(0) => return Err("the service is gone".to_owned()),
-                Ok(count) => decoder.push(&bytes[..count]),
+                Ok(count) => cutter.push(&bytes[..count]),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(format!("the control connection broke: {e}")),
             }
             self.host.heard.store(self.host.now(), Ordering::SeqCst);
-            while let Some(frame) = decoder.next().map_err(|e| e.to_string())? {
-                self.obey(Order::read(frame).map_err(|e| e.to_string())?);
+            while let Some(order) = cutter.read().map_err(|e| e.to_string())? {
+                self.obey(order);
             }
         }
     }
 
     fn obey(&self, order: Order) {
         match order {
-            Order::Heartbeat(number) => self.host.control.send(&Notice::Alive(number).frame().encode()),
+            Order::Beat { seq } => self.host.say_at_once(&Notice::Beat { seq }),
             Order::Cancel { run, starts } => self.host.about(run, starts, |toolbox, run| toolbox.cancel(run)),
             Order::GiveUp { run, starts } => self.host.about(run, starts, InProcess::give_up),
-            Order::Halt { id, halt } => self.halt(id, halt),
-            Order::Resume { id } => self.resume(id),
-            Order::Epoch(epoch) => {
+            Order::Halt {
+                seq,
+                subsystems,
+                emergency,
+                stop_epoch,
+            } => {
+                let halt = Halt {
+                    subsystems,
+                    emergency,
+                    stop_epoch,
+                };
+                self.halt(seq, halt);
+            }
+            Order::Resume { seq } => self.resume(seq),
+            Order::Epoch { stop_epoch } => {
                 if let Some(toolbox) = self.host.toolbox() {
-                    toolbox.raise_stop_epoch(epoch);
+                    toolbox.raise_stop_epoch(stop_epoch);
                 }
             }
+            // The rest belongs on the other socket, or to a newer service.
             _ => {}
         }
     }
 
-    fn halt(&self, id: u64, order: HaltOrder) {
-        let Some(toolbox) = self.host.toolbox() else {
-            return self.host.answer(id, Err(not_open()));
-        };
-        let HaltOrder {
-            subsystems,
-            emergency,
-            stop_epoch,
-        } = order;
+    fn halt(&self, seq: u64, halt: Halt) {
         // It is sent when this returns; another task waits for the answer.
-        let halted = toolbox.halt(Halt {
-            subsystems,
-            emergency,
-            stop_epoch,
-        });
-        let host = self.host.clone();
-        self.runtime.spawn(async move { host.answer(id, halted.await) });
+        let halted = self.host.toolbox().map(|toolbox| toolbox.halt(halt));
+        self.answer(halted, move |answer| Notice::Halted { seq, answer });
     }
 
-    fn resume(&self, id: u64) {
-        let Some(toolbox) = self.host.toolbox() else {
-            return self.host.answer(id, Err(not_open()));
-        };
-        let resumed = toolbox.resume();
+    fn resume(&self, seq: u64) {
+        let resumed = self.host.toolbox().map(|toolbox| toolbox.resume());
+        self.answer(resumed, move |answer| Notice::Resumed { seq, answer });
+    }
+
+    fn answer(
+        &self,
+        said: Option<BoxFuture<'static, Result<(), Failure>>>,
+        notice: impl FnOnce(Answer<()>) -> Notice + Send + 'static,
+    ) {
         let host = self.host.clone();
-        self.runtime.spawn(async move { host.answer(id, resumed.await) });
+        match said {
+            Some(said) => drop(self.runtime.spawn(async move {
+                let answer = said.await.into();
+                host.say_at_once(&notice(answer));
+            })),
+            None => host.say_at_once(&notice(Err(not_open()).into())),
+        }
     }
 
     /// Ends a process of no more use, for the service to start another one; what is under way is lost and says why.
     fn die(&self, reason: &str) -> ! {
-        self.host.log(2, "toolbox_host".to_owned(), reason.to_owned());
+        self.host
+            .log(level::WARN, "toolbox_host".to_owned(), reason.to_owned());
         if let Some(toolbox) = self.host.toolbox() {
             // The fresh process calls `safe_stop`, which not every toolbox has.
             let halted = toolbox.halt(last_halt(&toolbox));
@@ -173,14 +188,15 @@ impl Control {
 
     /// Brings everything to rest and ends the process.
     fn end(&self, reason: &str) -> ! {
-        self.host.log(2, "toolbox_host".to_owned(), reason.to_owned());
+        self.host
+            .log(level::WARN, "toolbox_host".to_owned(), reason.to_owned());
         if self.host.moving.load(Ordering::SeqCst) > 0 {
             // Should the service be there after all: this is an emergency stop, and nothing moves after it until a resume.
-            self.host.say(&Notice::Event(Event {
+            self.host.say(&Notice::Event(Raw::of(&Event {
                 kind: "latched".to_owned(),
                 severity: Severity::Error,
                 data: Some(serde_json::json!({ "reason": reason })),
-            }));
+            })));
         }
         if let Some(toolbox) = self.host.toolbox() {
             let halted = toolbox.halt(last_halt(&toolbox));

@@ -1,0 +1,26 @@
+//! The answer to an order. Read [`Answer`].
+
+use ovos_toolbox_wire::Failure;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Raw;
+
+/// What came of an order: exactly one of the two keys is present.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer<T> {
+    /// It was done.
+    Ok(T),
+    /// It was not done.
+    Error(Raw<Failure>),
+}
+
+impl<T> From<Result<T, Failure>> for Answer<T> {
+    fn from(said: Result<T, Failure>) -> Self {
+        match said {
+            Ok(value) => Self::Ok(value),
+            Err(failure) => Self::Error(Raw::of(&failure)),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Orders and notices: what the service tells a toolbox that is a program of its own, and what it answers.
+//!
+//! Owns the shapes only: no IO, no threads, no policy. `docs/protocol.md` describes them for authors of programs, with an
+//! example of each, and `schemas/protocol/` has their JSON Schemas. Unknown keys are ignored and unknown orders and notices
+//! are passed over, so either side may be newer. No order and no notice holds free JSON: what may be of any shape is
+//! [`Raw`], which the side that needs it reads by itself. Read [`Order`], then [`Notice`].
+#![forbid(unsafe_code)]
+
+mod answer;
+mod notice;
+mod order;
+mod raw;
+
+pub use answer::Answer;
+pub use notice::{Counts, Functions, Hello, Notice, RunEnd};
+pub use order::{Opening, Order};
+pub use raw::Raw;
+
+/// The version of the protocol. Each side refuses the other when theirs differ.
+pub const PROTOCOL: u32 = 2;
+
+/// Largest order or notice on the data lane, in bytes of its JSON: the largest result that may be configured, with room for
+/// escapes.
+pub const MAX_DATA: usize = 64 << 20;
+
+/// Largest order or notice on the control lane, in bytes of its JSON: a list of subsystems, or a failure.
+pub const MAX_CONTROL: usize = 1 << 20;
+
+/// Passes over the body of an order or a notice that this version does not know.
+fn pass_over<'de, D: serde::Deserializer<'de>>(body: D) -> Result<(), D::Error> {
+    serde::Deserialize::deserialize(body).map(|serde::de::IgnoredAny| ())
+}
