@@ -2,7 +2,10 @@
 //!
 //! Owns the process and every reason to end it: silence, a halt without an answer, too much memory, nonsense on its
 //! sockets, a close that takes too long. When it ends otherwise than it was asked to, a fresh process calls `safe_stop` at
-//! once. Restarts are the manager's. Read [`Keeper::watch`], then [`Keeper::bury`].
+//! once. Restarts are the manager's. What is known of the process becomes a decision in `verdict`; this file finds out and
+//! carries out. Read [`Keeper::watch`], then [`Keeper::bury`].
+
+mod verdict;
 
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
@@ -27,22 +30,8 @@ use crate::contract::hosted::Death;
 use crate::process::spawner::{Program, input, signal_name, spawn_now};
 use crate::transport::frame::{Cutter, Frame};
 use crate::transport::serve::SAFE_STOP;
-use crate::transport::tether::{End, Outlook, Tether};
-
-/// How often a child is asked whether it is alive while a caller waits for it.
-const HEARTBEAT: Duration = Duration::from_millis(100);
-/// How often the limits are looked at while a halt is under way.
-const CLOSE_LOOK: Duration = Duration::from_millis(20);
-/// How often the memory of a limited child is looked at.
-const MEMORY_LOOK: Duration = Duration::from_secs(1);
-/// How long a process has to end after its toolbox was closed, and after it was killed.
-const EXIT: Duration = Duration::from_millis(500);
-/// A process that dies closes its connections a moment before it is gone; one that is there after this long has closed
-/// them while it lives.
-const LAST_MOMENT: Duration = Duration::from_millis(50);
-/// A child that is late because its threads wait for a processor is granted that time, up to this many times the limit: on a
-/// machine that is that busy a fresh process would be no faster, and one that loads the machine itself is not waited for.
-const MOST_PATIENCE: u32 = 3;
+use crate::transport::tether::{End, Tether};
+use verdict::{Action, Facts, Last, Limits, Wait};
 
 /// What a keeper needs to start the fresh process.
 pub(crate) struct Keeping {
@@ -73,7 +62,9 @@ pub(crate) struct Keeper {
     /// How long the child's threads had waited for a processor when a halt, or a heartbeat, began to be waited for.
     halt_began: Option<Duration>,
     beat_began: Option<Duration>,
+    /// When its memory was last looked at, and what it used, in MiB.
     memory: Instant,
+    used: u64,
     /// Why nothing comes from it any more, and since when.
     broken: Option<(String, Instant)>,
     /// Why it is being ended, and since when.
@@ -127,6 +118,7 @@ impl Keeper {
             halt_began: None,
             beat_began: None,
             memory: Instant::now(),
+            used: 0,
             broken: None,
             killed: None,
         };
@@ -155,21 +147,56 @@ impl Keeper {
                 Ok(Some(status)) => return self.bury(Some(status)),
                 Err(_) => return self.bury(None),
             }
-            if let Some((_, since)) = &self.killed {
-                if since.elapsed() > EXIT {
-                    // Stuck in the kernel. Its hardware cannot wait for that.
-                    return self.bury(None);
-                }
-                continue;
+            if self.broken.is_none()
+                && let Ok(reason) = self.reader.try_recv()
+            {
+                self.broken = Some((reason, Instant::now()));
             }
-            let outlook = self.tether.outlook();
-            self.judge(&outlook);
+            self.look_at_memory();
+            match verdict::decide(&self.facts(), &self.limits()) {
+                Action::Kill(reason) => self.kill(reason),
+                // Its hardware cannot wait for the kernel.
+                Action::Bury => return self.bury(None),
+                Action::Beat => self.beat(),
+                Action::Wait => {}
+            }
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let limits = &self.tether.core.limits;
+        Limits {
+            halt: limits.halt,
+            silence: limits.silence,
+            close: limits.close,
+            memory_mb: self.keeping.memory_mb,
+        }
+    }
+
+    /// What is known of the process now.
+    fn facts(&mut self) -> Facts {
+        let outlook = self.tether.outlook();
+        let (halt, silence) = (self.tether.core.limits.halt, self.tether.core.limits.silence);
+        Facts {
+            killed: self.killed.as_ref().map(|(_, since)| since.elapsed()),
+            broken: self
+                .broken
+                .as_ref()
+                .map(|(reason, since)| (reason.clone(), since.elapsed())),
+            given_up: outlook.given_up,
+            halted: self.waiting(outlook.halted, halt, |keeper| &mut keeper.halt_began),
+            unanswered: self.waiting(self.unanswered, silence, |keeper| &mut keeper.beat_began),
+            closing: outlook.closing.map(|since| since.elapsed()),
+            closed: outlook.closed.map(|(_, since)| since.elapsed()),
+            armed: self.tether.armed.load(Ordering::SeqCst),
+            beat: self.beat.map(|beat| beat.elapsed()),
+            used_mb: self.used,
         }
     }
 
     /// Waits until there is something to do.
-    fn wait(&self) {
-        let timeout = self.next_look();
+    fn wait(&mut self) {
+        let timeout = verdict::next_look(&self.facts(), &self.limits());
         let timeout = timeout.map(|limit| Timespec {
             tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(limit.subsec_nanos()),
@@ -198,91 +225,31 @@ impl Keeper {
         _ = poll(&mut fds, timeout.as_ref());
     }
 
-    /// How long nothing has to be looked at by itself.
-    fn next_look(&self) -> Option<Duration> {
-        if self.killed.is_some() || self.broken.is_some() {
-            return Some(CLOSE_LOOK);
-        }
-        let outlook = self.tether.outlook();
-        if outlook.halted.is_some() || outlook.closed.is_some() {
-            return Some(CLOSE_LOOK);
-        }
-        if self.tether.armed.load(Ordering::SeqCst) {
-            let since = self.beat.map_or(HEARTBEAT, |beat| beat.elapsed());
-            return Some(HEARTBEAT.saturating_sub(since));
-        }
-        if outlook.closing.is_some() {
-            return Some(HEARTBEAT);
-        }
-        self.keeping.memory_mb.map(|_| MEMORY_LOOK)
-    }
-
-    /// Looks at the limits.
-    fn judge(&mut self, outlook: &Outlook) {
-        if self.broken.is_none()
-            && let Ok(reason) = self.reader.try_recv()
-        {
-            self.broken = Some((reason, Instant::now()));
-        }
-        if let Some((reason, since)) = &self.broken
-            && outlook.closed.is_none()
-            && since.elapsed() > LAST_MOMENT
-        {
-            let reason = reason.clone();
-            return self.kill(&reason);
-        }
-        if let Some(reason) = &outlook.given_up {
-            return self.kill(reason);
-        }
-        let limits = &self.tether.core.limits;
-        let (silence, halt, close) = (limits.silence, limits.halt, limits.close);
-        if self.is_late(outlook.halted, halt, |keeper| &mut keeper.halt_began) {
-            return self.kill(&format!(
-                "it did not answer a halt within {} ms",
-                halt.as_millis()
-            ));
-        }
-        if self.is_late(self.unanswered, silence, |keeper| &mut keeper.beat_began) {
-            return self.kill(&format!("it was silent for {} ms", silence.as_millis()));
-        }
-        if let Some((_, since)) = outlook.closed {
-            if since.elapsed() > EXIT {
-                self.kill("it did not end after its toolbox was closed");
-            }
-            return;
-        }
-        if outlook.closing.is_some_and(|since| since.elapsed() > close) {
-            let text = format!("it did not close within {} s", close.as_secs_f64());
-            return self.kill(&text);
-        }
-        if self.tether.armed.load(Ordering::SeqCst) {
-            self.beat(outlook.busy);
-        }
-        self.look_at_memory();
-    }
-
-    /// Whether something has been waited for longer than it may take, the time not counted for which the child had no
-    /// processor. `began` is where its count stood when the wait began.
-    fn is_late(
+    /// How long something has been waited for, and for how much of that the child had no processor, which is found out only
+    /// past the limit. `began` is where the count of that stood when the wait began.
+    fn waiting(
         &mut self,
         since: Option<Instant>,
         limit: Duration,
         began: fn(&mut Self) -> &mut Option<Duration>,
-    ) -> bool {
+    ) -> Option<Wait> {
         let Some(since) = since else {
             *began(self) = None;
-            return false;
+            return None;
         };
         if began(self).is_none() {
             let waited = self.waited();
             *began(self) = Some(waited);
         }
-        if since.elapsed() <= limit {
-            return false;
+        let mut starved = Duration::ZERO;
+        if since.elapsed() > limit {
+            let before = began(self).unwrap_or_default();
+            starved = self.waited().saturating_sub(before);
         }
-        let before = began(self).unwrap_or_default();
-        let starved = self.waited().saturating_sub(before).min(limit * MOST_PATIENCE);
-        since.elapsed() > limit + starved
+        Some(Wait {
+            lasted: since.elapsed(),
+            starved,
+        })
     }
 
     /// How long the child's threads have waited for a processor, all together; nothing where the kernel does not count it.
@@ -297,11 +264,8 @@ impl Keeper {
     }
 
     /// Asks whether the child is alive, while calls or orders need it to be.
-    fn beat(&mut self, busy: bool) {
-        if self.beat.is_some_and(|beat| beat.elapsed() < HEARTBEAT) {
-            return;
-        }
-        if !busy {
+    fn beat(&mut self) {
+        if !self.tether.outlook().busy {
             self.tether.armed.store(false, Ordering::SeqCst);
             // What began between the look and the store saw `armed` and did not ring.
             if !self.tether.outlook().busy {
@@ -320,22 +284,14 @@ impl Keeper {
     }
 
     fn look_at_memory(&mut self) {
-        let Some(limit) = self.keeping.memory_mb else {
-            return;
-        };
-        if self.memory.elapsed() < MEMORY_LOOK {
+        if self.keeping.memory_mb.is_none() || self.memory.elapsed() < verdict::MEMORY_LOOK {
             return;
         }
         self.memory = Instant::now();
         let path = format!("/proc/{}/statm", self.child.id());
         let pages = std::fs::read_to_string(path).ok();
         let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
-        let used = pages.unwrap_or(0) * rustix::param::page_size() as u64 / (1 << 20);
-        if used > limit {
-            self.kill(&format!(
-                "it used {used} MiB of memory; {limit} are allowed (limits.memory_mb)"
-            ));
-        }
+        self.used = pages.unwrap_or(0) * rustix::param::page_size() as u64 / (1 << 20);
     }
 
     fn read_control(&mut self) -> Result<(), String> {
@@ -390,23 +346,31 @@ impl Keeper {
     }
 
     /// Ends the process. The first reason counts.
-    fn kill(&mut self, reason: &str) {
+    fn kill(&mut self, reason: String) {
         if self.killed.is_none() {
-            self.killed = Some((reason.to_owned(), Instant::now()));
-            // Its end is what makes it gone; when that cannot be had the deadline above goes on without it.
+            self.killed = Some((reason, Instant::now()));
+            // Its end is what makes it gone; when that cannot be had it is buried without it.
             _ = pidfd_send_signal(&self.process, Signal::KILL);
+        }
+    }
+
+    /// What is known of the process, which has ended.
+    fn last(&self) -> Last {
+        let outlook = self.tether.outlook();
+        Last {
+            closed: outlook.closed.map(|(in_time, _)| in_time),
+            closing: outlook.closing.is_some(),
+            killed: self.killed.is_some(),
+            moving: self.tether.is_moving(),
+            functions: outlook.functions,
         }
     }
 
     /// The process is gone.
     fn bury(mut self, status: Option<ExitStatus>) {
-        let outlook = self.tether.outlook();
-        let orderly = outlook.closed.is_some();
         // What moved when it ended; what it completed before that is still in the socket, but better once too often.
-        let moving = self.tether.is_moving();
-        // A toolbox that never said which functions it has may have been opening its hardware.
-        let has_safe_stop = outlook.functions.is_none_or(|functions| functions.safe_stop);
-        let fresh = (!orderly && has_safe_stop).then(|| self.safe_stop()).flatten();
+        let before = self.last();
+        let fresh = before.needs_safe_stop().then(|| self.safe_stop()).flatten();
         self.read_stderr();
         // Reads what it said before it ended. Another process may hold its end of the socket, so the wait is bounded.
         let heard = self.reader.recv_timeout(Duration::from_millis(200));
@@ -414,25 +378,28 @@ impl Keeper {
             _ = self.data.shutdown(Shutdown::Both);
             _ = self.reader.recv_timeout(Duration::from_millis(200));
         }
-        let outlook = self.tether.outlook();
-        let end = match (outlook.closed, outlook.closing) {
-            (Some((in_time, _)), _) => End::Closed(in_time),
-            (None, Some(_)) => {
-                tracing::error!(
-                    toolbox = &*self.tether.core.origin.toolbox_id,
-                    generation = self.tether.core.origin.generation,
-                    reason = self.reason(status),
-                    "the toolbox's process ended while it was closed"
-                );
-                End::Closed(false)
+        let last = Last {
+            moving: before.moving,
+            ..self.last()
+        };
+        let end = match last.closed_in_time() {
+            Some(in_time) => {
+                if last.closed.is_none() {
+                    tracing::error!(
+                        toolbox = &*self.tether.core.origin.toolbox_id,
+                        generation = self.tether.core.origin.generation,
+                        reason = self.reason(status),
+                        "the toolbox's process ended while it was closed"
+                    );
+                }
+                End::Closed(in_time)
             }
-            (None, None) => End::Died(Death {
+            None => End::Died(Death {
                 reason: self.reason(status),
-                moving,
+                moving: last.moving,
             }),
         };
-        let by_itself = outlook.closed.is_none() && (outlook.closing.is_none() || self.killed.is_none());
-        if moving && by_itself {
+        if last.latches() {
             // Latched here and not by the manager: before the end is published and something else could start.
             self.latch(&self.reason(status));
         }
@@ -526,7 +493,7 @@ impl Keeper {
                         };
                         _ = poll(&mut fds, Some(&limit));
                     } else {
-                        thread::sleep(CLOSE_LOOK);
+                        thread::sleep(verdict::CLOSE_LOOK);
                     }
                 }
                 Ok(None) | Err(_) => {

@@ -1,0 +1,348 @@
+//! What is done about a toolbox's process, from what is known of it.
+//!
+//! Pure: facts in, decisions out. Finding the facts and carrying the decisions out is the keeper's. Read [`decide`], then
+//! [`Last`].
+
+use std::time::Duration;
+
+use protocol::Functions;
+
+/// How often a child is asked whether it is alive while a caller waits for it.
+pub(super) const HEARTBEAT: Duration = Duration::from_millis(100);
+/// How often the limits are looked at while a halt is under way.
+pub(super) const CLOSE_LOOK: Duration = Duration::from_millis(20);
+/// How often the memory of a limited child is looked at.
+pub(super) const MEMORY_LOOK: Duration = Duration::from_secs(1);
+/// How long a process has to end after its toolbox was closed, and after it was killed.
+pub(super) const EXIT: Duration = Duration::from_millis(500);
+/// A process that dies closes its connections a moment before it is gone; one that is there after this long has closed
+/// them while it lives.
+pub(super) const LAST_MOMENT: Duration = Duration::from_millis(50);
+/// A child that is late because its threads wait for a processor is granted that time, up to this many times the limit: on a
+/// machine that is that busy a fresh process would be no faster, and one that loads the machine itself is not waited for.
+const MOST_PATIENCE: u32 = 3;
+
+/// What bounds a process.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    pub(super) halt: Duration,
+    pub(super) silence: Duration,
+    pub(super) close: Duration,
+    pub(super) memory_mb: Option<u64>,
+}
+
+/// What is known of a process that has not ended. A duration says for how long that has been so.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    /// It was sent a kill.
+    pub(super) killed: Option<Duration>,
+    /// Nothing comes from it any more, and why.
+    pub(super) broken: Option<(String, Duration)>,
+    /// It did not do what it was opened for, and what that was.
+    pub(super) given_up: Option<String>,
+    /// The oldest halt without an answer.
+    pub(super) halted: Option<Wait>,
+    /// The oldest heartbeat without an answer.
+    pub(super) unanswered: Option<Wait>,
+    /// It was asked to close.
+    pub(super) closing: Option<Duration>,
+    /// It said that it has closed.
+    pub(super) closed: Option<Duration>,
+    /// It has to give signs of life.
+    pub(super) armed: bool,
+    /// The last heartbeat was sent.
+    pub(super) beat: Option<Duration>,
+    /// Memory that it used when that was last looked at.
+    pub(super) used_mb: u64,
+}
+
+/// Something that is waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wait {
+    pub(super) lasted: Duration,
+    /// For how long its threads had no processor in that time, all together. Counts only past the limit.
+    pub(super) starved: Duration,
+}
+
+impl Wait {
+    fn is_late(self, limit: Duration) -> bool {
+        self.lasted > limit + self.starved.min(limit * MOST_PATIENCE)
+    }
+}
+
+/// What is done about a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Nothing, until something happens or [`next_look`] is over.
+    Wait,
+    /// It is asked whether it is alive, if anything needs it to be.
+    Beat,
+    /// It is ended, for this reason.
+    Kill(String),
+    /// It counts as ended, though the kernel still has it.
+    Bury,
+}
+
+/// Decides about a process that has not ended.
+pub(super) fn decide(facts: &Facts, limits: &Limits) -> Action {
+    if let Some(since) = facts.killed {
+        return if since > EXIT { Action::Bury } else { Action::Wait };
+    }
+    if let Some(reason) = reason_to_kill(facts, limits) {
+        return Action::Kill(reason);
+    }
+    let beat = facts.armed && facts.closed.is_none() && facts.beat.is_none_or(|since| since >= HEARTBEAT);
+    if beat { Action::Beat } else { Action::Wait }
+}
+
+fn reason_to_kill(facts: &Facts, limits: &Limits) -> Option<String> {
+    let Limits {
+        halt,
+        silence,
+        close,
+        memory_mb,
+    } = *limits;
+    if let Some((reason, since)) = &facts.broken
+        && facts.closed.is_none()
+        && *since > LAST_MOMENT
+    {
+        return Some(reason.clone());
+    }
+    if facts.given_up.is_some() {
+        return facts.given_up.clone();
+    }
+    if facts.halted.is_some_and(|wait| wait.is_late(halt)) {
+        return Some(format!("it did not answer a halt within {} ms", halt.as_millis()));
+    }
+    if facts.unanswered.is_some_and(|wait| wait.is_late(silence)) {
+        return Some(format!("it was silent for {} ms", silence.as_millis()));
+    }
+    if let Some(since) = facts.closed {
+        return (since > EXIT).then(|| "it did not end after its toolbox was closed".to_owned());
+    }
+    if facts.closing.is_some_and(|since| since > close) {
+        return Some(format!("it did not close within {} s", close.as_secs_f64()));
+    }
+    let (used, limit) = (facts.used_mb, memory_mb?);
+    (used > limit).then(|| format!("it used {used} MiB of memory; {limit} are allowed (limits.memory_mb)"))
+}
+
+/// How long nothing has to be looked at by itself; without an end, where there is none.
+pub(super) fn next_look(facts: &Facts, limits: &Limits) -> Option<Duration> {
+    let ends = facts.killed.is_some() || facts.broken.is_some() || facts.closed.is_some();
+    if ends || facts.halted.is_some() {
+        Some(CLOSE_LOOK)
+    } else if facts.armed {
+        Some(HEARTBEAT.saturating_sub(facts.beat.unwrap_or(HEARTBEAT)))
+    } else if facts.closing.is_some() {
+        Some(HEARTBEAT)
+    } else {
+        limits.memory_mb.map(|_| MEMORY_LOOK)
+    }
+}
+
+/// What is known of a process that has ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Last {
+    /// It said that it has closed, and whether in time.
+    pub(super) closed: Option<bool>,
+    /// It was asked to close.
+    pub(super) closing: bool,
+    /// It was killed by its keeper.
+    pub(super) killed: bool,
+    /// Something moved.
+    pub(super) moving: bool,
+    /// Known once it was open.
+    pub(super) functions: Option<Functions>,
+}
+
+impl Last {
+    /// Whether a fresh process has to bring the hardware to rest. A toolbox that never said which functions it has may have
+    /// been opening its hardware.
+    pub(super) fn needs_safe_stop(self) -> bool {
+        self.closed.is_none() && self.functions.is_none_or(|functions| functions.safe_stop)
+    }
+
+    /// Whether it closed in time; none where it died.
+    pub(super) fn closed_in_time(self) -> Option<bool> {
+        self.closed.or_else(|| self.closing.then_some(false))
+    }
+
+    /// Whether the toolbox is in emergency stop from now on: something moved, and it ended neither as it was asked to nor by
+    /// itself while it was closed.
+    pub(super) fn latches(self) -> bool {
+        self.moving && self.closed.is_none() && (!self.closing || self.killed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        halt: ms(200),
+        silence: ms(500),
+        close: ms(10_000),
+        memory_mb: Some(64),
+    };
+
+    const UNLIMITED: Limits = Limits {
+        memory_mb: None,
+        ..LIMITS
+    };
+
+    const fn ms(number: u64) -> Duration {
+        Duration::from_millis(number)
+    }
+
+    const fn since(number: u64) -> Option<Duration> {
+        Some(ms(number))
+    }
+
+    const fn waits(lasted: u64, starved: u64) -> Option<Wait> {
+        let (lasted, starved) = (ms(lasted), ms(starved));
+        Some(Wait { lasted, starved })
+    }
+
+    fn broken(since: u64) -> Option<(String, Duration)> {
+        Some(("it closed its data connection".to_owned(), ms(since)))
+    }
+
+    fn facts(set: impl FnOnce(&mut Facts)) -> Facts {
+        let mut facts = Facts::default();
+        set(&mut facts);
+        facts
+    }
+
+    #[test]
+    fn a_process_is_ended_for_the_first_reason_and_only_past_its_limit() {
+        let hello = || Some("it did not say hello".to_owned());
+        let (data, halt) = (
+            "it closed its data connection",
+            "it did not answer a halt within 200 ms",
+        );
+        for (facts, expected) in [
+            (facts(|_| ()), "Wait"),
+            (facts(|f| f.broken = broken(50)), "Wait"),
+            (facts(|f| f.broken = broken(51)), data),
+            // It said that it closed: its connections may end.
+            (facts(|f| (f.broken, f.closed) = (broken(51), since(9))), "Wait"),
+            (facts(|f| f.given_up = hello()), "it did not say hello"),
+            (facts(|f| (f.broken, f.given_up) = (broken(51), hello())), data),
+            (facts(|f| f.halted = waits(200, 0)), "Wait"),
+            (facts(|f| f.halted = waits(201, 0)), halt),
+            // Time without a processor is granted, up to three times the limit.
+            (facts(|f| f.halted = waits(700, 500)), "Wait"),
+            (facts(|f| f.halted = waits(701, 500)), halt),
+            (facts(|f| f.halted = waits(800, 9000)), "Wait"),
+            (facts(|f| f.halted = waits(801, 9000)), halt),
+            (facts(|f| f.unanswered = waits(500, 0)), "Wait"),
+            (
+                facts(|f| f.unanswered = waits(501, 0)),
+                "it was silent for 500 ms",
+            ),
+            (
+                facts(|f| (f.halted, f.unanswered) = (waits(201, 0), waits(501, 0))),
+                halt,
+            ),
+            (facts(|f| f.closing = since(10_000)), "Wait"),
+            (
+                facts(|f| f.closing = since(10_001)),
+                "it did not close within 10 s",
+            ),
+            (
+                facts(|f| (f.closing, f.closed) = (since(10_001), since(500))),
+                "Wait",
+            ),
+            (
+                facts(|f| f.closed = since(501)),
+                "it did not end after its toolbox was closed",
+            ),
+            (facts(|f| f.used_mb = 64), "Wait"),
+            (
+                facts(|f| f.used_mb = 65),
+                "it used 65 MiB of memory; 64 are allowed (limits.memory_mb)",
+            ),
+            (facts(|f| (f.used_mb, f.closed) = (65, since(1))), "Wait"),
+            (facts(|f| f.armed = true), "Beat"),
+            (facts(|f| (f.armed, f.beat) = (true, since(99))), "Wait"),
+            (facts(|f| (f.armed, f.beat) = (true, since(100))), "Beat"),
+            (facts(|f| (f.armed, f.closed) = (true, since(1))), "Wait"),
+            (facts(|f| (f.armed, f.closing) = (true, since(1))), "Beat"),
+            // A process that was killed is not judged again.
+            (facts(|f| (f.killed, f.broken) = (since(500), broken(51))), "Wait"),
+            (facts(|f| (f.killed, f.armed) = (since(501), true)), "Bury"),
+        ] {
+            let decided = match decide(&facts, &LIMITS) {
+                Action::Kill(reason) => reason,
+                other => format!("{other:?}"),
+            };
+            assert_eq!(decided, expected, "{facts:?}");
+        }
+        assert_eq!(decide(&facts(|f| f.used_mb = 65), &UNLIMITED), Action::Wait);
+    }
+
+    #[test]
+    fn it_is_looked_at_as_often_as_its_nearest_limit_needs() {
+        for (facts, expected) in [
+            (facts(|_| ()), 1000),
+            (facts(|f| f.broken = broken(0)), 20),
+            (facts(|f| f.killed = since(0)), 20),
+            (facts(|f| f.closed = since(0)), 20),
+            (facts(|f| (f.halted, f.armed) = (waits(0, 0), true)), 20),
+            (facts(|f| f.armed = true), 0),
+            (facts(|f| (f.armed, f.beat) = (true, since(30))), 70),
+            (
+                facts(|f| (f.armed, f.beat, f.closing) = (true, since(300), since(0))),
+                0,
+            ),
+            (facts(|f| f.closing = since(0)), 100),
+        ] {
+            assert_eq!(next_look(&facts, &LIMITS), since(expected), "{facts:?}");
+        }
+        assert_eq!(next_look(&facts(|_| ()), &UNLIMITED), None);
+    }
+
+    #[test]
+    fn what_a_death_means_depends_on_what_it_was_asked_to_do() {
+        let last = |set: fn(&mut Last)| {
+            let mut last = Last {
+                moving: true,
+                functions: Some(Functions {
+                    safe_stop: true,
+                    ..Functions::default()
+                }),
+                ..Last::default()
+            };
+            set(&mut last);
+            last
+        };
+        // Whether it closed in time, needs a safe_stop, and is latched.
+        for (last, expected) in [
+            (last(|_| ()), (None, true, true)),
+            (last(|l| l.moving = false), (None, true, false)),
+            (last(|l| l.killed = true), (None, true, true)),
+            (last(|l| l.functions = None), (None, true, true)),
+            (
+                last(|l| l.functions = Some(Functions::default())),
+                (None, false, true),
+            ),
+            (last(|l| l.closing = true), (Some(false), true, false)),
+            (
+                last(|l| (l.closing, l.killed) = (true, true)),
+                (Some(false), true, true),
+            ),
+            (
+                last(|l| (l.closing, l.closed) = (true, Some(true))),
+                (Some(true), false, false),
+            ),
+            (
+                last(|l| (l.killed, l.closed) = (true, Some(false))),
+                (Some(false), false, false),
+            ),
+        ] {
+            let decided = (last.closed_in_time(), last.needs_safe_stop(), last.latches());
+            assert_eq!(decided, expected, "{last:?}");
+        }
+    }
+}
