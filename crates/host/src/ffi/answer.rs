@@ -5,8 +5,9 @@
 
 use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Plan};
+use protocol::{Raw, RunEnd};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 
 use crate::contract::json;
 use crate::ffi::bytes::{Owned, Unreadable};
@@ -17,16 +18,17 @@ const MAX_FAILURE_BYTES: usize = 64 * 1024;
 
 /// The payload of `complete` and `conclude`, as lenient about unknown keys as the boundary promises.
 #[derive(Deserialize)]
-struct Payload {
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
+struct Payload<T> {
     #[serde(default, deserialize_with = "present")]
-    output: Option<Value>,
+    output: Option<T>,
     #[serde(default)]
     error: Option<Failure>,
 }
 
 /// Tells `null` from a missing key.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 /// A failure about the toolbox's side of the boundary rather than about the work.
@@ -62,21 +64,48 @@ pub(crate) fn failure(status: Status, words: &Owned, what: &str) -> Failure {
 
 /// How a run ended, from what `complete` was called with.
 pub(crate) fn ended(status: Status, json: Result<&str, Unreadable>) -> Ended {
-    if status == status::CANCELLED {
-        return Ended::Cancelled;
+    match completion(status, json) {
+        None => Ended::Cancelled,
+        Some(Ok(output)) => Ended::Reported(Completion::Output(output)),
+        Some(Err(failure)) => Ended::Reported(Completion::Error(failure)),
     }
-    let completion = match (status, payload("the result", json)) {
-        (status::OK, Ok(Conclusion::Output(output))) => Completion::Output(output),
-        (_, Ok(Conclusion::Error(error))) => Completion::Error(error),
-        (status::OK, Err(failure)) => Completion::Error(failure),
-        (status, _) => Completion::Error(bare(status, "the action")),
-    };
-    Ended::Reported(completion)
+}
+
+/// As [`ended`], for another process, which reads the output.
+pub(crate) fn run_end(status: Status, json: Result<&str, Unreadable>) -> RunEnd {
+    match completion(status, json) {
+        None => RunEnd::Cancelled,
+        Some(Ok(output)) => RunEnd::Output(output),
+        Some(Err(failure)) => RunEnd::Error(Raw::of(&failure)),
+    }
+}
+
+/// That an output which another process passed on unread is none.
+pub(crate) fn unusable(error: &serde_json::Error) -> Failure {
+    protocol("the result is not usable:", error)
+}
+
+/// The output or the failure; `None` where it was cancelled.
+fn completion<T: DeserializeOwned>(
+    status: Status,
+    json: Result<&str, Unreadable>,
+) -> Option<Result<T, Failure>> {
+    if status == status::CANCELLED {
+        return None;
+    }
+    Some(match (status, payload("the result", json)) {
+        (status::OK, Ok(Ok(output))) => Ok(output),
+        (_, Ok(Err(failure))) | (status::OK, Err(failure)) => Err(failure),
+        (status, _) => Err(bare(status, "the action")),
+    })
 }
 
 /// What `conclude` returned.
 pub(crate) fn conclusion(json: Result<&str, Unreadable>) -> Result<Conclusion, Failure> {
-    payload("the conclusion", json)
+    Ok(match payload("the conclusion", json)? {
+        Ok(output) => Conclusion::Output(output),
+        Err(failure) => Conclusion::Error(failure),
+    })
 }
 
 /// What `plan` returned.
@@ -89,18 +118,22 @@ pub(crate) fn plan(json: Result<&str, Unreadable>) -> Result<Vec<Action>, Failur
     Ok(plan.actions)
 }
 
-fn payload(what: &str, json: Result<&str, Unreadable>) -> Result<Conclusion, Failure> {
+/// The output or the failure that a toolbox gave, if it gave one.
+fn payload<T: DeserializeOwned>(
+    what: &str,
+    json: Result<&str, Unreadable>,
+) -> Result<Result<T, Failure>, Failure> {
     let text = json.map_err(|e| protocol(what, e))?;
-    let payload: Payload = json::read(text).map_err(|e| protocol(&format!("{what} is not usable:"), e))?;
+    let payload: Payload<T> = json::read(text).map_err(|e| protocol(&format!("{what} is not usable:"), e))?;
     match payload {
         Payload {
             output: Some(output),
             error: None,
-        } => Ok(Conclusion::Output(output)),
+        } => Ok(Ok(output)),
         Payload {
             output: None,
             error: Some(error),
-        } => Ok(Conclusion::Error(error)),
+        } => Ok(Err(error)),
         Payload {
             output: Some(_),
             error: Some(_),
@@ -121,15 +154,32 @@ fn payload(what: &str, json: Result<&str, Unreadable>) -> Result<Conclusion, Fai
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     #[track_caller]
     fn check(status: Status, json: &str, expected: &str) {
+        let output = |value: &Value| format!("output {value}");
         let shown = match ended(status, Ok(json)) {
-            Ended::Reported(Completion::Output(value)) => format!("output {value}"),
+            Ended::Reported(Completion::Output(value)) => output(&value),
             Ended::Reported(Completion::Error(failure)) => format!("error {failure}"),
             Ended::Cancelled => "cancelled".to_owned(),
             Ended::Lost(failure) | Ended::NeverBegun(failure) => format!("lost {failure}"),
         };
+        let error =
+            |failure: &Raw<Failure>| format!("error {}", json::read::<Failure>(failure.text()).unwrap());
+        let elsewhere = match run_end(status, Ok(json)) {
+            RunEnd::Output(raw) => match json::read(raw.text()) {
+                Ok(value) => output(&value),
+                Err(e) => format!("error {}", unusable(&e)),
+            },
+            RunEnd::Error(failure) => error(&failure),
+            RunEnd::Cancelled => "cancelled".to_owned(),
+            RunEnd::Lost(failure) => format!("lost {}", failure.text()),
+        };
+        assert!(
+            elsewhere.starts_with(expected),
+            "{elsewhere:?} should start with {expected:?}, read by another process"
+        );
         assert!(
             shown.starts_with(expected),
             "{shown:?} should start with {expected:?}"

@@ -95,7 +95,11 @@ impl Core {
             );
             return;
         };
-        ending.send(answer::ended(status, json.text(self.limits.max_result_bytes)));
+        let text = || json.text(self.limits.max_result_bytes);
+        ending.send_either(
+            || answer::ended(status, text()),
+            || answer::run_end(status, text()),
+        );
     }
 
     pub(crate) fn progress(&self, run: u64, json: Result<&str, Unreadable>) {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, ready};
 use futures_util::{FutureExt, TryFutureExt};
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Manifest, Object, Report, Start};
-use protocol::Counts;
+use protocol::{Counts, RunEnd};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
@@ -264,7 +264,7 @@ impl InProcess {
         epoch: u64,
         json: String,
         progress: Option<ProgressSink>,
-        tell: Box<dyn FnOnce(Ended) + Send>,
+        tell: Box<dyn FnOnce(RunEnd) + Send>,
     ) {
         if !self
             .core

@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
 use ovos_toolbox_wire::{Completion, Failure};
+use protocol::{Raw, RunEnd};
 use tokio::sync::oneshot;
 
 use crate::contract::counts::Counters;
@@ -49,8 +50,8 @@ struct Run {
 pub(crate) enum Reply {
     /// A future that waits.
     Waiting(oneshot::Sender<Ended>),
-    /// A function that the thread which ends the run calls. It must return at once.
-    Sink(Box<dyn FnOnce(Ended) + Send>),
+    /// A function that the thread which ends the run calls, for another process. It must return at once.
+    Sink(Box<dyn FnOnce(RunEnd) + Send>),
 }
 
 impl Reply {
@@ -58,7 +59,13 @@ impl Reply {
         match self {
             // There is no receiver when the call was given up in this moment.
             Self::Waiting(reply) => drop(reply.send(ended)),
-            Self::Sink(tell) => tell(ended),
+            Self::Sink(tell) => tell(match ended {
+                Ended::Reported(Completion::Output(output)) => RunEnd::Output(Raw::of(&output)),
+                Ended::Reported(Completion::Error(failure)) => RunEnd::Error(Raw::of(&failure)),
+                Ended::Cancelled => RunEnd::Cancelled,
+                // Whether a run got to its toolbox is not the toolbox's to say.
+                Ended::Lost(failure) | Ended::NeverBegun(failure) => RunEnd::Lost(Raw::of(&failure)),
+            }),
         }
     }
 }
@@ -388,6 +395,14 @@ pub(crate) struct Ending {
 impl Ending {
     pub(crate) fn send(self, ended: Ended) {
         self.reply.send(ended);
+    }
+
+    /// As [`Ending::send`], with what only one of the two kinds of waiters needs.
+    pub(crate) fn send_either(self, ended: impl FnOnce() -> Ended, end: impl FnOnce() -> RunEnd) {
+        match self.reply {
+            Reply::Waiting(_) => self.reply.send(ended()),
+            Reply::Sink(tell) => tell(end()),
+        }
     }
 }
 

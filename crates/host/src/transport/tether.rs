@@ -17,6 +17,7 @@ use tokio::sync::{oneshot, watch};
 use crate::contract::hosted::Death;
 use crate::contract::json;
 use crate::contract::services::{Origin, Request};
+use crate::ffi::answer;
 use crate::ffi::core::Core;
 use crate::ffi::without::Without;
 use crate::transport::frame::{Frame, failure_of, said};
@@ -358,10 +359,7 @@ fn ended(end: &RunEnd) -> Ended {
     match end {
         RunEnd::Output(output) => Ended::Reported(match json::read(output.text()) {
             Ok(output) => Completion::Output(output),
-            Err(error) => {
-                let text = format!("the result of its process cannot be read: {error}");
-                Completion::Error(Failure::new("ToolboxError", text))
-            }
+            Err(error) => Completion::Error(answer::unusable(&error)),
         }),
         RunEnd::Error(failure) => Ended::Reported(Completion::Error(failure_of(failure))),
         RunEnd::Cancelled => Ended::Cancelled,

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_abi::level;
-use ovos_toolbox_wire::{Completion, Effect, Event, Failure, Plan, Progress, Start};
+use ovos_toolbox_wire::{Effect, Event, Failure, Plan, Progress, Start};
 use parking_lot::Mutex;
 use protocol::{Answer, Counts, Functions, MAX_DATA, Notice, Opening, Order, Raw, RunEnd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -27,7 +27,7 @@ use crate::ffi::in_process::{InProcess, Open};
 use crate::ffi::load::Library;
 use crate::transport::frame::{Cutter, Frame};
 use crate::transport::outlet::{Bell, Outlet};
-use engine::{Ended, RunId};
+use engine::RunId;
 
 /// What the threads of the process share.
 pub(crate) struct Host {
@@ -301,13 +301,12 @@ impl Host {
             }) as engine::ProgressSink
         });
         let host = self.clone();
-        let tell = Box::new(move |ended| host.ended(run, ended));
+        let tell = Box::new(move |end| host.ended(run, end));
         toolbox.start_for(RunId(run), epoch, start.into_text(), progress, tell);
     }
 
-    fn ended(&self, run: u64, ended: Ended) {
+    fn ended(&self, run: u64, end: RunEnd) {
         self.tell_counts();
-        let end = run_end(ended);
         self.say(&Notice::Ended { run, end });
         if self.live.lock().remove(&run) == Some(true) {
             self.moving.fetch_sub(1, Ordering::SeqCst);
@@ -420,16 +419,6 @@ struct CallGlance {
 #[derive(Deserialize)]
 struct ActionGlance {
     effect: Effect,
-}
-
-fn run_end(ended: Ended) -> RunEnd {
-    match ended {
-        Ended::Reported(Completion::Output(output)) => RunEnd::Output(Raw::of(&output)),
-        Ended::Reported(Completion::Error(failure)) => RunEnd::Error(Raw::of(&failure)),
-        Ended::Cancelled => RunEnd::Cancelled,
-        // Whether a run got to its toolbox is not the toolbox's to say.
-        Ended::Lost(failure) | Ended::NeverBegun(failure) => RunEnd::Lost(Raw::of(&failure)),
-    }
 }
 
 fn moves(effect: Effect) -> bool {
