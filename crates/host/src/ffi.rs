@@ -13,6 +13,7 @@ pub(crate) mod rate;
 pub(crate) mod runs;
 #[cfg(test)]
 pub(crate) mod runs_tests;
+pub(crate) mod server;
 pub(crate) mod sync;
 pub(crate) mod table;
 pub(crate) mod wake_lock;

@@ -11,16 +11,16 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
-use crate::transport::serve::Host;
+use crate::transport::serve::Outlets;
 
-/// Sends what is logged in this process through `host` from now on.
-pub(crate) fn install(host: Arc<Host>) {
-    let subscriber = tracing_subscriber::registry().with(Lines(host));
+/// Sends what is logged in this process through `outlets` from now on.
+pub(crate) fn install(outlets: Arc<Outlets>) {
+    let subscriber = tracing_subscriber::registry().with(Lines(outlets));
     // It is the only one: this process has just begun.
     _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-struct Lines(Arc<Host>);
+struct Lines(Arc<Outlets>);
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -49,7 +49,7 @@ impl<S: Subscriber> Layer<S> for Lines {
         } else {
             line.message + &line.rest
         };
-        self.0.log(level, target, message);
+        self.0.log(level, &target, message);
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod host;
 mod lane;
+mod outlets;
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -21,10 +22,12 @@ use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::ffi::load::Library;
+use crate::ffi::server::Notices;
 use crate::process::confine::{self, Confine};
 use crate::transport::process_log;
-pub(crate) use host::Host;
+use host::Host;
 use lane::Control;
+pub(crate) use outlets::Outlets;
 
 /// How long `safe_stop` may take.
 pub(crate) const SAFE_STOP: Duration = Duration::from_secs(5);
@@ -98,16 +101,11 @@ fn put_on(confine: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String> {
 fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
     let (data, control) = take_sockets()?;
     let confined = put_on(confine, file);
-    let host = Arc::new(Host::new(
-        file,
-        &data,
-        &control,
-        confined.as_ref().err().cloned(),
-    )?);
+    let outlets = Arc::new(Outlets::new(&data, &control)?);
     // Before anything else is said or can go wrong (see `Notice::Hello`).
-    host.say(&Notice::Hello(hello()));
-    process_log::install(host.clone());
-    for path in confined.unwrap_or_default() {
+    outlets.data(&Notice::Hello(hello()));
+    process_log::install(outlets.clone());
+    for path in confined.iter().flatten() {
         tracing::warn!(
             path = %path.display(),
             "`confine` names a path that does not exist; there is no access to it, also when it appears, until a reload"
@@ -116,6 +114,7 @@ fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    let host = Arc::new(Host::new(file, outlets, runtime.handle(), confined.err()));
     let lane = Control {
         host: host.clone(),
         stream: control,

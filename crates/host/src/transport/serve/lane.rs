@@ -11,16 +11,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use ovos_toolbox_abi::level;
-use ovos_toolbox_wire::{Event, Failure, Severity};
-use protocol::{Answer, MAX_CONTROL, Notice, Order, Raw};
+use ovos_toolbox_wire::{Event, Severity};
+use protocol::{MAX_CONTROL, Notice, Raw};
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::runtime::Handle;
 
-use super::host::{Host, not_open, timespec};
+use super::host::{Host, timespec};
 use super::{LOOK, kill_self};
 use crate::ffi::in_process::InProcess;
+use crate::ffi::server::Notices;
 use crate::process::spawner::input;
 use crate::transport::frame::Cutter;
 use crate::transport::outlet::Outlet;
@@ -47,9 +46,9 @@ impl Control {
         let mut cutter = Cutter::new(MAX_CONTROL);
         let reason = loop {
             self.wait();
-            self.host.bell.hush();
-            self.host.control.flush();
-            self.host.data.flush();
+            self.host.outlets.bell.hush();
+            self.host.outlets.control.flush();
+            self.host.outlets.data.flush();
             if let Err(reason) = self.read(&mut cutter) {
                 break reason;
             }
@@ -57,12 +56,10 @@ impl Control {
                 break "the service is gone, or asked the process to end".to_owned();
             }
             let silence = self.host.silence_ms.load(Ordering::SeqCst);
-            let heard = self.host.heard.load(Ordering::SeqCst);
-            if self.host.moving.load(Ordering::SeqCst) > 0 && self.host.now().saturating_sub(heard) > silence
-            {
+            if self.host.server.is_moving() && self.host.outlets.silence() > Duration::from_millis(silence) {
                 break format!("no word of the service for {silence} ms while something moved");
             }
-            if let Some(function) = self.host.toolbox().and_then(|toolbox| toolbox.overdue()) {
+            if let Some(function) = self.host.server.toolbox().and_then(|toolbox| toolbox.overdue()) {
                 self.die(&format!("{function}() has not returned within `limits.open_ms`"));
             }
         };
@@ -78,19 +75,16 @@ impl Control {
                 PollFlags::empty()
             }
         };
-        let (control, data) = (behind(&self.host.control), behind(&self.host.data));
-        let timeout = if self.host.moving.load(Ordering::SeqCst) > 0 {
+        let outlets = &self.host.outlets;
+        let (control, data) = (behind(&outlets.control), behind(&outlets.data));
+        let timeout = if self.host.server.is_moving() {
             Some(timespec(LOOK))
         } else {
-            let toolbox = self.host.toolbox();
+            let toolbox = self.host.server.toolbox();
             let hangs_perhaps = toolbox.is_some_and(|toolbox| toolbox.is_inside());
             hangs_perhaps.then(|| timespec(HANGS_LOOK))
         };
-        let (stream, outlet, bell) = (
-            self.stream.as_fd(),
-            self.host.data.as_fd(),
-            self.host.bell.as_fd(),
-        );
+        let (stream, outlet, bell) = (self.stream.as_fd(), outlets.data.as_fd(), outlets.bell.as_fd());
         let mut fds = vec![
             PollFd::new(&stream, PollFlags::IN | control),
             PollFd::new(&bell, PollFlags::IN),
@@ -112,73 +106,17 @@ impl Control {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(format!("the control connection broke: {e}")),
             }
-            self.host.heard.store(self.host.now(), Ordering::SeqCst);
+            self.host.outlets.heard();
             while let Some(order) = cutter.read().map_err(|e| e.to_string())? {
-                self.obey(order);
+                self.host.server.control(order);
             }
-        }
-    }
-
-    fn obey(&self, order: Order) {
-        match order {
-            Order::Beat { seq } => self.host.say_at_once(&Notice::Beat { seq }),
-            Order::Cancel { run, starts } => self.host.about(run, starts, |toolbox, run| toolbox.cancel(run)),
-            Order::GiveUp { run, starts } => self.host.about(run, starts, InProcess::give_up),
-            Order::Halt {
-                seq,
-                subsystems,
-                emergency,
-                stop_epoch,
-            } => {
-                let halt = Halt {
-                    subsystems,
-                    emergency,
-                    stop_epoch,
-                };
-                self.halt(seq, halt);
-            }
-            Order::Resume { seq } => self.resume(seq),
-            Order::Epoch { stop_epoch } => {
-                if let Some(toolbox) = self.host.toolbox() {
-                    toolbox.raise_stop_epoch(stop_epoch);
-                }
-            }
-            // The rest belongs on the other socket, or to a newer service.
-            _ => {}
-        }
-    }
-
-    fn halt(&self, seq: u64, halt: Halt) {
-        // It is sent when this returns; another task waits for the answer.
-        let halted = self.host.toolbox().map(|toolbox| toolbox.halt(halt));
-        self.answer(halted, move |answer| Notice::Halted { seq, answer });
-    }
-
-    fn resume(&self, seq: u64) {
-        let resumed = self.host.toolbox().map(|toolbox| toolbox.resume());
-        self.answer(resumed, move |answer| Notice::Resumed { seq, answer });
-    }
-
-    fn answer(
-        &self,
-        said: Option<BoxFuture<'static, Result<(), Failure>>>,
-        notice: impl FnOnce(Answer<()>) -> Notice + Send + 'static,
-    ) {
-        let host = self.host.clone();
-        match said {
-            Some(said) => drop(self.runtime.spawn(async move {
-                let answer = said.await.into();
-                host.say_at_once(&notice(answer));
-            })),
-            None => host.say_at_once(&notice(Err(not_open()).into())),
         }
     }
 
     /// Ends a process of no more use, for the service to start another one; what is under way is lost and says why.
     fn die(&self, reason: &str) -> ! {
-        self.host
-            .log(level::WARN, "toolbox_host".to_owned(), reason.to_owned());
-        if let Some(toolbox) = self.host.toolbox() {
+        self.host.warn(reason);
+        if let Some(toolbox) = self.host.server.toolbox() {
             // The fresh process calls `safe_stop`, which not every toolbox has.
             let halted = toolbox.halt(last_halt(&toolbox));
             self.within(LAST_HALT, async move { halted.await.is_ok() });
@@ -188,17 +126,16 @@ impl Control {
 
     /// Brings everything to rest and ends the process.
     fn end(&self, reason: &str) -> ! {
-        self.host
-            .log(level::WARN, "toolbox_host".to_owned(), reason.to_owned());
-        if self.host.moving.load(Ordering::SeqCst) > 0 {
+        self.host.warn(reason);
+        if self.host.server.is_moving() {
             // Should the service be there after all: this is an emergency stop, and nothing moves after it until a resume.
-            self.host.say(&Notice::Event(Raw::of(&Event {
+            self.host.outlets.data(&Notice::Event(Raw::of(&Event {
                 kind: "latched".to_owned(),
                 severity: Severity::Error,
                 data: Some(serde_json::json!({ "reason": reason })),
             })));
         }
-        if let Some(toolbox) = self.host.toolbox() {
+        if let Some(toolbox) = self.host.server.toolbox() {
             let halted = toolbox.halt(last_halt(&toolbox));
             if !self.within(LAST_HALT, async move { halted.await.is_ok() }) {
                 self.safe_stop();
