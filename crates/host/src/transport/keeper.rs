@@ -5,14 +5,15 @@
 //! once. Restarts are the manager's. What is known of the process becomes a decision in `verdict`; this file finds out and
 //! carries out. Read [`Keeper::watch`], then [`Keeper::bury`].
 
+mod safe_stop;
 mod verdict;
 
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStderr, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -27,9 +28,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::artifact::file::PluginFile;
 use crate::contract::hosted::Death;
-use crate::process::spawner::{Program, input, signal_name, spawn_now};
+use crate::process::spawner::{Program, signal_name};
 use crate::transport::frame::{Cutter, Frame};
-use crate::transport::serve::SAFE_STOP;
 use crate::transport::tether::{End, Tether};
 use verdict::{Action, Facts, Last, Limits, Wait};
 
@@ -161,6 +161,10 @@ impl Keeper {
                 Action::Wait => {}
             }
         }
+    }
+
+    fn id(&self) -> &str {
+        &self.tether.core.origin.toolbox_id
     }
 
     fn limits(&self) -> Limits {
@@ -370,7 +374,10 @@ impl Keeper {
     fn bury(mut self, status: Option<ExitStatus>) {
         // What moved when it ended; what it completed before that is still in the socket, but better once too often.
         let before = self.last();
-        let fresh = before.needs_safe_stop().then(|| self.safe_stop()).flatten();
+        let fresh = before
+            .needs_safe_stop()
+            .then(|| safe_stop::start(&self.keeping, self.id()))
+            .flatten();
         self.read_stderr();
         // Reads what it said before it ended. Another process may hold its end of the socket, so the wait is bounded.
         let heard = self.reader.recv_timeout(Duration::from_millis(200));
@@ -386,7 +393,7 @@ impl Keeper {
             Some(in_time) => {
                 if last.closed.is_none() {
                     tracing::error!(
-                        toolbox = &*self.tether.core.origin.toolbox_id,
+                        toolbox = self.id(),
                         generation = self.tether.core.origin.generation,
                         reason = self.reason(status),
                         "the toolbox's process ended while it was closed"
@@ -405,7 +412,7 @@ impl Keeper {
         }
         self.tether.bury(end);
         if let Some(fresh) = fresh {
-            self.see_to_rest(fresh);
+            safe_stop::wait(fresh, self.id());
         }
         self.tether.rested.send_replace(true);
         if status.is_none() {
@@ -439,74 +446,6 @@ impl Keeper {
         match self.tether.last_lines() {
             lines if lines.is_empty() => ended,
             lines => format!("{ended}; its last lines: {lines}"),
-        }
-    }
-
-    /// Starts the process that brings the hardware to rest.
-    fn safe_stop(&self) -> Option<Child> {
-        let Keeping {
-            program,
-            file,
-            config,
-            ..
-        } = &self.keeping;
-        let mut command = program.command("--safe-stop", file.path());
-        let spawned = input(config).and_then(|config| {
-            command
-                .stdin(config)
-                .stdout(Stdio::null())
-                .stderr(Stdio::inherit());
-            spawn_now(command)
-        });
-        spawned
-            .inspect_err(|error| {
-                tracing::error!(toolbox = &*self.tether.core.origin.toolbox_id, %error, "safe_stop could not be called");
-            })
-            .ok()
-    }
-
-    /// Waits for `safe_stop`.
-    fn see_to_rest(&self, mut fresh: Child) {
-        let id = &*self.tether.core.origin.toolbox_id;
-        let until = Instant::now() + SAFE_STOP;
-        loop {
-            match fresh.try_wait() {
-                Ok(Some(status)) if status.success() => {
-                    tracing::info!(
-                        toolbox = id,
-                        "a fresh process called safe_stop after the toolbox's process ended"
-                    );
-                    return;
-                }
-                Ok(Some(status)) => {
-                    tracing::error!(toolbox = id, %status, "safe_stop failed");
-                    return;
-                }
-                Ok(None) if Instant::now() < until => {
-                    let pid = i32::try_from(fresh.id()).ok().and_then(Pid::from_raw);
-                    let ended = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-                    if let Some(ended) = ended {
-                        let mut fds = [PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN)];
-                        let limit = Timespec {
-                            tv_sec: 1,
-                            tv_nsec: 0,
-                        };
-                        _ = poll(&mut fds, Some(&limit));
-                    } else {
-                        thread::sleep(verdict::CLOSE_LOOK);
-                    }
-                }
-                Ok(None) | Err(_) => {
-                    tracing::error!(
-                        toolbox = id,
-                        limit_ms = SAFE_STOP.as_millis(),
-                        "safe_stop did not return"
-                    );
-                    _ = fresh.kill();
-                    _ = fresh.wait();
-                    return;
-                }
-            }
         }
     }
 }

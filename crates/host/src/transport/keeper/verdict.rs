@@ -8,16 +8,16 @@ use std::time::Duration;
 use protocol::Functions;
 
 /// How often a child is asked whether it is alive while a caller waits for it.
-pub(super) const HEARTBEAT: Duration = Duration::from_millis(100);
+const HEARTBEAT: Duration = Duration::from_millis(100);
 /// How often the limits are looked at while a halt is under way.
-pub(super) const CLOSE_LOOK: Duration = Duration::from_millis(20);
+const CLOSE_LOOK: Duration = Duration::from_millis(20);
 /// How often the memory of a limited child is looked at.
 pub(super) const MEMORY_LOOK: Duration = Duration::from_secs(1);
 /// How long a process has to end after its toolbox was closed, and after it was killed.
-pub(super) const EXIT: Duration = Duration::from_millis(500);
+const EXIT: Duration = Duration::from_millis(500);
 /// A process that dies closes its connections a moment before it is gone; one that is there after this long has closed
 /// them while it lives.
-pub(super) const LAST_MOMENT: Duration = Duration::from_millis(50);
+const LAST_MOMENT: Duration = Duration::from_millis(50);
 /// A child that is late because its threads wait for a processor is granted that time, up to this many times the limit: on a
 /// machine that is that busy a fresh process would be no faster, and one that loads the machine itself is not waited for.
 const MOST_PATIENCE: u32 = 3;

@@ -1,0 +1,82 @@
+//! The fresh process that brings a toolbox's hardware to rest.
+
+use std::os::fd::AsFd;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::Keeping;
+use crate::process::spawner::{input, spawn_now};
+use crate::transport::serve::SAFE_STOP;
+
+/// How often it is looked at where the kernel does not tell of its end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Starts it.
+pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Child> {
+    let Keeping {
+        program,
+        file,
+        config,
+        ..
+    } = keeping;
+    let mut command = program.command("--safe-stop", file.path());
+    let spawned = input(config).and_then(|config| {
+        command
+            .stdin(config)
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit());
+        spawn_now(command)
+    });
+    spawned
+        .inspect_err(|error| tracing::error!(toolbox = id, %error, "safe_stop could not be called"))
+        .ok()
+}
+
+/// Waits for its end.
+pub(super) fn wait(mut fresh: Child, id: &str) {
+    let until = Instant::now() + SAFE_STOP;
+    loop {
+        match fresh.try_wait() {
+            Ok(Some(status)) if status.success() => {
+                tracing::info!(
+                    toolbox = id,
+                    "a fresh process called safe_stop after the toolbox's process ended"
+                );
+                return;
+            }
+            Ok(Some(status)) => {
+                tracing::error!(toolbox = id, %status, "safe_stop failed");
+                return;
+            }
+            Ok(None) if Instant::now() < until => await_end(&fresh),
+            Ok(None) | Err(_) => {
+                tracing::error!(
+                    toolbox = id,
+                    limit_ms = SAFE_STOP.as_millis(),
+                    "safe_stop did not return"
+                );
+                _ = fresh.kill();
+                _ = fresh.wait();
+                return;
+            }
+        }
+    }
+}
+
+fn await_end(fresh: &Child) {
+    let pid = i32::try_from(fresh.id()).ok().and_then(Pid::from_raw);
+    let ended = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let Some(ended) = ended else {
+        return thread::sleep(LOOK);
+    };
+    let mut fds = [PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN)];
+    let limit = Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    };
+    _ = poll(&mut fds, Some(&limit));
+}
