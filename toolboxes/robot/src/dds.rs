@@ -55,7 +55,7 @@ pub struct Participant {
     closed: Arc<AtomicBool>,
 }
 
-/// The readers of other participants, by our writer.
+/// The endpoints of other participants, by ours.
 type Matched = HashMap<GUID, HashSet<GUID>>;
 
 /// Makes a future on the participant's thread: a future of the library stays on the thread that made it.
@@ -85,6 +85,29 @@ impl<M: Serialize> Clone for Publisher<M> {
             since: Arc::clone(&self.since),
             closed: Arc::clone(&self.closed),
         }
+    }
+}
+
+/// A topic that is heard. Dropping it changes nothing.
+#[derive(Clone)]
+pub struct Heard {
+    guid: GUID,
+    matched: Arc<Mutex<Matched>>,
+    /// Since when there is a writer.
+    since: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Heard {
+    /// Whether a writer has been there for long enough that what it writes now is heard.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let writers = lock(&self.matched).get(&self.guid).map_or(0, HashSet::len);
+        let mut since = lock(&self.since);
+        if writers == 0 {
+            *since = None;
+            return false;
+        }
+        since.get_or_insert_with(Instant::now).elapsed() >= SETTLE
     }
 }
 
@@ -175,13 +198,18 @@ impl Participant {
         kind: (&str, &str),
         reliable: bool,
         deliver: impl Fn(M) + Send + Sync + 'static,
-    ) -> Result<(), RosError> {
+    ) -> Result<Heard, RosError> {
         let handle = topic_of(&self.participant, topic, kind, &quality(reliable))?;
         let reader: SimpleDataReaderCdr<M> = self
             .subscriber
             .create_simple_datareader_no_key(&handle, None)
             .map_err(|error| unusable(topic, error))?;
         lock(&self.node).reads(reader.guid());
+        let heard = Heard {
+            guid: reader.guid(),
+            matched: Arc::clone(&self.matched),
+            since: Arc::default(),
+        };
         let name = topic.to_owned();
         self.start(move || async move {
             let mut stream = Box::pin(reader.as_async_stream());
@@ -191,7 +219,8 @@ impl Participant {
                     Err(error) => tracing::warn!(topic = name, %error, "a message that cannot be read"),
                 }
             }
-        })
+        })?;
+        Ok(heard)
     }
 
     /// Runs a task on the participant's thread; it ends with the participant.
@@ -235,7 +264,7 @@ async fn run(
     }
 }
 
-/// Keeps the readers that match our writers.
+/// Keeps the readers that match our writers, and the writers that match our readers.
 async fn discover(participant: DomainParticipant, matched: Arc<Mutex<Matched>>) {
     let listener = participant.status_listener();
     let mut events = listener.as_async_status_stream();
@@ -253,6 +282,20 @@ async fn discover(participant: DomainParticipant, matched: Arc<Mutex<Matched>>) 
             DomainParticipantStatusEvent::ReaderLost { guid, .. } => {
                 for readers in lock(&matched).values_mut() {
                     readers.remove(&guid);
+                }
+            }
+            DomainParticipantStatusEvent::RemoteWriterMatched {
+                local_reader,
+                remote_writer,
+            } => {
+                lock(&matched)
+                    .entry(local_reader)
+                    .or_default()
+                    .insert(remote_writer);
+            }
+            DomainParticipantStatusEvent::WriterLost { guid, .. } => {
+                for writers in lock(&matched).values_mut() {
+                    writers.remove(&guid);
                 }
             }
             _ => {}

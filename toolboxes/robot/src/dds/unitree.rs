@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::asked::{Asked, Verdict, Waiting};
-use super::{Participant, Publisher};
+use super::{Heard, Participant, Publisher};
 use crate::ros::RosError;
 
 pub const REQUEST: (&str, &str) = ("unitree_api", "Request");
@@ -217,6 +217,7 @@ pub struct HandCmd {
 pub struct Rpc {
     service: &'static str,
     requests: Publisher<Request>,
+    responses: Heard,
     waiting: Waiting,
     next: Arc<AtomicI64>,
     timeout: Duration,
@@ -238,15 +239,25 @@ impl Rpc {
         let deliver = move |response: Response| {
             answered.answered(&response.header.identity.id.to_string(), verdict(&response));
         };
-        participant.subscribe(&format!("/api/{service}/response"), RESPONSE, true, deliver)?;
+        let responses =
+            participant.subscribe(&format!("/api/{service}/response"), RESPONSE, true, deliver)?;
         Ok(Self {
             service,
             requests,
+            responses,
             waiting,
             // The ids differ from those of another process that asks the same robot.
             next: Arc::new(AtomicI64::new(fastrand::i64(1 << 40..1 << 60))),
             timeout,
         })
+    }
+
+    /// Whether the robot hears requests and we hear its answers: earlier, either may be lost.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        // Both are asked, because each notes since when it is so.
+        let (asks, hears) = (self.requests.is_ready(), self.responses.is_ready());
+        asks && hears
     }
 
     #[must_use]

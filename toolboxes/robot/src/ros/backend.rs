@@ -118,7 +118,7 @@ impl RosBackend for DdsBackend {
     fn subscribe(&self, topic: &str, kind: Kind, deliver: Deliver) -> Result<(), RosError> {
         let name = kind.type_name();
         let participant = &self.participant;
-        match kind {
+        let heard = match kind {
             Kind::Twist => {
                 participant.subscribe(topic, name, true, move |twist| deliver(RosMessage::Twist(twist)))
             }
@@ -129,7 +129,8 @@ impl RosBackend for DdsBackend {
             Kind::JointState => participant.subscribe(topic, name, false, move |joints| {
                 deliver(RosMessage::JointState(joints))
             }),
-        }
+        };
+        heard.map(drop)
     }
 
     fn is_heard(&self, topic: &str) -> bool {

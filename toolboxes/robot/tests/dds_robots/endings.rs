@@ -82,12 +82,13 @@ fn what_a_k1_does_of_its_own_ends_with_a_halt() {
         scene.robot.wait(tool, |_| (told() == both[..1]).then_some(()));
         scene.harness.cancel(run.id());
         scene.harness.halt(&[halted], false).unwrap();
-        scene
-            .robot
-            .wait("its end", |_| (told() == both[..]).then_some(()));
+        scene.robot.wait("its end", |_| (told().len() > 1).then_some(()));
         let _ = run.wait();
         scene.settle();
-        assert_eq!(told(), both[..], "{tool}: once");
+        // An end that is confirmed late is said again.
+        let told = told();
+        assert_eq!(told[0], both[0], "{tool}");
+        assert!(told[1..].iter().all(|end| *end == both[1]), "{tool}: {told:?}");
     });
 }
 

@@ -64,9 +64,9 @@ impl Gestures {
         self.under_way.now().is_some()
     }
 
-    /// Whether the robot's service hears requests; one that is sent earlier is lost.
+    /// Whether the robot's service hears requests and its answers are heard; earlier, either may be lost.
     pub(super) fn are_heard(&self) -> bool {
-        self.rpc.requests().is_ready()
+        self.rpc.is_ready()
     }
 
     /// Begins an action; its answer comes when it is over.
