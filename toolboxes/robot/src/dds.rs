@@ -9,10 +9,10 @@ pub mod asked;
 pub mod booster;
 pub(crate) mod latest;
 mod node;
+mod peers;
 pub(crate) mod shout;
 pub mod unitree;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -24,8 +24,8 @@ use rustdds::dds::WriteError;
 use rustdds::no_key::{DataWriterCdr, SimpleDataReaderCdr};
 use rustdds::policy::{Durability, History, Reliability};
 use rustdds::{
-    DomainParticipant, DomainParticipantBuilder, DomainParticipantStatusEvent, GUID, QosPolicies,
-    QosPolicyBuilder, RTPSEntity, StatusEvented, Timestamp, Topic, TopicKind,
+    DomainParticipant, DomainParticipantBuilder, QosPolicies, QosPolicyBuilder, RTPSEntity, Timestamp, Topic,
+    TopicKind,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,10 +35,10 @@ use tokio::task::LocalSet;
 use tokio_util::sync::CancellationToken;
 
 use self::node::Announcement;
+use self::peers::Matched;
+pub use self::peers::{Peers, SETTLE};
 use crate::ros::{RosConfig, RosError};
 
-/// How long a reader must have been known before something is published for it.
-pub const SETTLE: Duration = Duration::from_millis(200);
 /// The pause between two looks at the readers.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -48,15 +48,12 @@ pub struct Participant {
     publisher: rustdds::Publisher,
     subscriber: rustdds::Subscriber,
     node: Mutex<Announcement>,
-    matched: Arc<Mutex<Matched>>,
+    matched: Matched,
     tasks: mpsc::Sender<Task>,
     end: CancellationToken,
     thread: Mutex<Option<JoinHandle<()>>>,
     closed: Arc<AtomicBool>,
 }
-
-/// The endpoints of other participants, by ours.
-type Matched = HashMap<GUID, HashSet<GUID>>;
 
 /// Makes a future on the participant's thread: a future of the library stays on the thread that made it.
 type Task = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
@@ -67,11 +64,8 @@ const TASKS: usize = 64;
 /// Publishes one topic. Clones publish to the same one.
 pub struct Publisher<M: Serialize> {
     writer: Arc<Mutex<DataWriterCdr<M>>>,
-    guid: GUID,
-    matched: Arc<Mutex<Matched>>,
+    readers: Peers,
     topic: String,
-    /// Since when there is a reader.
-    since: Arc<Mutex<Option<Instant>>>,
     closed: Arc<AtomicBool>,
 }
 
@@ -79,35 +73,10 @@ impl<M: Serialize> Clone for Publisher<M> {
     fn clone(&self) -> Self {
         Self {
             writer: Arc::clone(&self.writer),
-            guid: self.guid,
-            matched: Arc::clone(&self.matched),
+            readers: self.readers.clone(),
             topic: self.topic.clone(),
-            since: Arc::clone(&self.since),
             closed: Arc::clone(&self.closed),
         }
-    }
-}
-
-/// A topic that is heard. Dropping it changes nothing.
-#[derive(Clone)]
-pub struct Heard {
-    guid: GUID,
-    matched: Arc<Mutex<Matched>>,
-    /// Since when there is a writer.
-    since: Arc<Mutex<Option<Instant>>>,
-}
-
-impl Heard {
-    /// Whether a writer has been there for long enough that what it writes now is heard.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        let writers = lock(&self.matched).get(&self.guid).map_or(0, HashSet::len);
-        let mut since = lock(&self.since);
-        if writers == 0 {
-            *since = None;
-            return false;
-        }
-        since.get_or_insert_with(Instant::now).elapsed() >= SETTLE
     }
 }
 
@@ -142,11 +111,11 @@ impl Participant {
             .enable_time()
             .build()
             .map_err(|error| failed("runtime", error.to_string()))?;
-        let matched: Arc<Mutex<Matched>> = Arc::default();
+        let matched = Matched::default();
         let thread = std::thread::Builder::new()
             .name(format!("dds-{name}"))
             .spawn({
-                let (participant, matched, end) = (participant.clone(), Arc::clone(&matched), end.clone());
+                let (participant, matched, end) = (participant.clone(), matched.clone(), end.clone());
                 move || {
                     let work = run(started, participant, matched);
                     LocalSet::new().block_on(&runtime, end.run_until_cancelled(work).map(drop))
@@ -180,15 +149,14 @@ impl Participant {
         lock(&self.node).writes(guid);
         Ok(Publisher {
             writer: Arc::new(Mutex::new(writer)),
-            guid,
-            matched: Arc::clone(&self.matched),
+            readers: self.matched.of(guid),
             topic: topic.to_owned(),
-            since: Arc::new(Mutex::new(None)),
             closed: Arc::clone(&self.closed),
         })
     }
 
-    /// Hears a topic by its ROS name; `deliver` runs on the participant's thread and returns soon.
+    /// Hears a topic by its ROS name; `deliver` runs on the participant's thread and returns soon. Returns the topic's
+    /// writers; dropping them changes nothing.
     ///
     /// # Errors
     /// The name cannot be used.
@@ -198,18 +166,14 @@ impl Participant {
         kind: (&str, &str),
         reliable: bool,
         deliver: impl Fn(M) + Send + Sync + 'static,
-    ) -> Result<Heard, RosError> {
+    ) -> Result<Peers, RosError> {
         let handle = topic_of(&self.participant, topic, kind, &quality(reliable))?;
         let reader: SimpleDataReaderCdr<M> = self
             .subscriber
             .create_simple_datareader_no_key(&handle, None)
             .map_err(|error| unusable(topic, error))?;
         lock(&self.node).reads(reader.guid());
-        let heard = Heard {
-            guid: reader.guid(),
-            matched: Arc::clone(&self.matched),
-            since: Arc::default(),
-        };
+        let writers = self.matched.of(reader.guid());
         let name = topic.to_owned();
         self.start(move || async move {
             let mut stream = Box::pin(reader.as_async_stream());
@@ -220,7 +184,7 @@ impl Participant {
                 }
             }
         })?;
-        Ok(heard)
+        Ok(writers)
     }
 
     /// Runs a task on the participant's thread; it ends with the participant.
@@ -253,53 +217,10 @@ impl Drop for Participant {
 }
 
 /// The work of the participant's thread: discovery, and the tasks that are started.
-async fn run(
-    mut started: mpsc::Receiver<Task>,
-    participant: DomainParticipant,
-    matched: Arc<Mutex<Matched>>,
-) {
-    tokio::task::spawn_local(discover(participant, matched));
+async fn run(mut started: mpsc::Receiver<Task>, participant: DomainParticipant, matched: Matched) {
+    tokio::task::spawn_local(matched.follow(participant));
     while let Some(task) = started.recv().await {
         tokio::task::spawn_local(task());
-    }
-}
-
-/// Keeps the readers that match our writers, and the writers that match our readers.
-async fn discover(participant: DomainParticipant, matched: Arc<Mutex<Matched>>) {
-    let listener = participant.status_listener();
-    let mut events = listener.as_async_status_stream();
-    while let Some(event) = events.next().await {
-        match event {
-            DomainParticipantStatusEvent::RemoteReaderMatched {
-                local_writer,
-                remote_reader,
-            } => {
-                lock(&matched)
-                    .entry(local_writer)
-                    .or_default()
-                    .insert(remote_reader);
-            }
-            DomainParticipantStatusEvent::ReaderLost { guid, .. } => {
-                for readers in lock(&matched).values_mut() {
-                    readers.remove(&guid);
-                }
-            }
-            DomainParticipantStatusEvent::RemoteWriterMatched {
-                local_reader,
-                remote_writer,
-            } => {
-                lock(&matched)
-                    .entry(local_reader)
-                    .or_default()
-                    .insert(remote_writer);
-            }
-            DomainParticipantStatusEvent::WriterLost { guid, .. } => {
-                for writers in lock(&matched).values_mut() {
-                    writers.remove(&guid);
-                }
-            }
-            _ => {}
-        }
     }
 }
 
@@ -394,23 +315,10 @@ impl<M: Serialize> Publisher<M> {
             .map_err(|error| unusable(&self.topic, why(&error)))
     }
 
-    /// How many readers there are.
-    #[must_use]
-    pub fn readers(&self) -> usize {
-        let readers = lock(&self.matched).get(&self.guid).map_or(0, HashSet::len);
-        let mut since = lock(&self.since);
-        match (readers, *since) {
-            (0, _) => *since = None,
-            (_, None) => *since = Some(Instant::now()),
-            _ => {}
-        }
-        readers
-    }
-
     /// Whether a reader has been there for long enough to hear what is published now.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.readers() > 0 && lock(&self.since).is_some_and(|since| since.elapsed() >= SETTLE)
+        self.readers.are_ready()
     }
 
     /// Waits until a reader has been there for long enough.

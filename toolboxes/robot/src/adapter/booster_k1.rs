@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 pub use self::config::{BoosterK1Config, Profile, Topics, model};
 use self::rpc::RpcLink;
 use self::topics::TopicsLink;
-use super::remote::{Link, Remote};
+use super::remote::{Link, Remote, until};
 use super::walker::{Outcome, Walker};
 use super::{ActionError, ActionOutput, Control, Notify};
 use crate::action::{Grip, Keyframe, Velocity};
@@ -38,7 +38,6 @@ use crate::subsystem::Subsystem;
 
 /// How long an arm or the head waits for a subscriber of its topic, and the pause between two looks.
 const HEARD: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(10);
 
 /// A K1.
 pub struct BoosterK1 {
@@ -186,13 +185,9 @@ impl BoosterK1 {
 
     /// Waits for a subscriber that moves an arm or the head. DDS may find it a little after the one that walks.
     async fn heard(&self, topics: &TopicsLink, on: Subsystem, control: &Control) -> Result<(), ActionError> {
-        let end = Instant::now() + HEARD;
-        loop {
-            match topics.hears(on) {
-                Err(_) if Instant::now() < end => control.sleep(LOOK).await?,
-                heard => return heard.map_err(|error| self.remote.failed(error)),
-            }
-        }
+        until(control, HEARD, || topics.hears(on))
+            .await?
+            .map_err(|error| self.remote.failed(error))
     }
 
     /// Leads an arm or the head along a path.

@@ -24,7 +24,7 @@ use crate::subsystem::Subsystem;
 
 /// How long an action waits for a robot that is away.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The pause between two looks whether the robot has appeared.
+/// The pause between two looks for the robot, or for a part of it.
 const LOOK: Duration = Duration::from_millis(10);
 /// The pause between two tries to join the network of a robot that was not seen yet.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -247,14 +247,10 @@ impl<L: Link> Remote<L> {
 
     /// The link, when the robot is there or comes within a second.
     pub(super) async fn there(&self, control: &Control) -> Result<&L, ActionError> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            match self.link() {
-                Some(link) if link.is_there() => return Ok(link),
-                _ if Instant::now() >= end => return Err(self.deaf()),
-                _ => control.sleep(LOOK).await?,
-            }
-        }
+        let is_there = || self.link().filter(|link| link.is_there()).ok_or(());
+        until(control, PATIENCE, is_there)
+            .await?
+            .map_err(|()| self.deaf())
     }
 
     /// Does an action while the robot is there and, where the action moves a part, can move. Topics have no answers
@@ -490,6 +486,21 @@ impl<L: Link> Remote<L> {
 
     pub(super) fn notify(&self) -> &Notify {
         &self.shared.notify
+    }
+}
+
+/// What `look` finds, or its error when the time is up.
+pub(super) async fn until<T, E>(
+    control: &Control,
+    patience: Duration,
+    look: impl Fn() -> Result<T, E>,
+) -> Result<Result<T, E>, ActionError> {
+    let end = Instant::now() + patience;
+    loop {
+        match look() {
+            Err(_) if Instant::now() < end => control.sleep(LOOK).await?,
+            found => return Ok(found),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use self::arms::Arms;
 use self::gestures::{Gestures, release_body};
-use super::remote::{Link, Remote, node_name};
+use super::remote::{Link, Remote, node_name, until};
 use super::walker::{Outcome, Walker, own_time};
 use super::{ActionError, ActionOutput, Control, Notify};
 use crate::action::{Grip, Keyframe, Velocity};
@@ -34,8 +34,6 @@ use crate::subsystem::Subsystem;
 
 /// How long the robot keeps a velocity, seconds: its own dead-man.
 const KEPT: f64 = 0.5;
-/// How often it looks for the service `arm`.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// What belongs to this adapter alone.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -182,13 +180,10 @@ impl UnitreeG1 {
         if link.gestures.are_under_way() {
             return refused("the arms perform another action of the robot's own: wait until it is over");
         }
-        let end = Instant::now() + self.config.ros.discovery();
-        while !link.gestures.are_heard() {
-            if Instant::now() >= end {
-                return Err(self.remote.away("its service `arm` hears no requests"));
-            }
-            control.sleep(LOOK).await?;
-        }
+        let are_heard = || link.gestures.are_heard().then_some(()).ok_or(());
+        until(control, self.config.ros.discovery(), are_heard)
+            .await?
+            .map_err(|()| self.remote.away("its service `arm` hears no requests"))?;
         let start = Instant::now();
         let performed = self.remote.ask(control, || link.gestures.begin(action)).await;
         if let Err(error) = performed {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::asked::{Asked, Verdict, Waiting};
-use super::{Heard, Participant, Publisher};
+use super::{Participant, Peers, Publisher};
 use crate::ros::RosError;
 
 pub const REQUEST: (&str, &str) = ("unitree_api", "Request");
@@ -217,7 +217,7 @@ pub struct HandCmd {
 pub struct Rpc {
     service: &'static str,
     requests: Publisher<Request>,
-    responses: Heard,
+    responses: Peers,
     waiting: Waiting,
     next: Arc<AtomicI64>,
     timeout: Duration,
@@ -256,7 +256,7 @@ impl Rpc {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         // Both are asked, because each notes since when it is so.
-        let (asks, hears) = (self.requests.is_ready(), self.responses.is_ready());
+        let (asks, hears) = (self.requests.is_ready(), self.responses.are_ready());
         asks && hears
     }
 
