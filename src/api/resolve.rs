@@ -78,14 +78,14 @@ fn python_float(number: f64) -> String {
 }
 
 impl Api {
-    /// Waits for a tool whose toolbox still starts: until it is there, every toolbox is loaded, or the time of the
-    /// request is up. Other requests do not wait.
+    /// Waits for the tool of a call or a plan whose toolbox still starts: until it is there, every toolbox is loaded,
+    /// or the time of the request is up. Other requests do not wait.
     pub(super) async fn wait_for_start(&self, topic: &Topic, request: &Request) {
         if *self.all_loaded.borrow() {
             return;
         }
         let (name, toolbox_id) = match (topic, Name::of(&request.data)) {
-            (Topic::Get | Topic::Invoke | Topic::Plan, Name::Given { name, .. }) => {
+            (Topic::Invoke | Topic::Plan, Name::Given { name, .. }) => {
                 (name, text(&request.data, "toolbox_id").unwrap_or_default())
             }
             (Topic::Call { toolbox_id }, Name::Given { name, .. }) => {
@@ -146,18 +146,7 @@ impl Api {
                 error.text += self.starting();
                 self.stops_or(&snapshot, &name, error)
             }
-            Found::Several(tools) => {
-                let stops: Vec<_> = tools
-                    .iter()
-                    .filter(|tool| tool.effect() == Effect::Stop)
-                    .cloned()
-                    .collect();
-                if stops.is_empty() {
-                    Err(ambiguous(&name, &tools))
-                } else {
-                    Ok((name, stops))
-                }
-            }
+            Found::Several(tools) => self.stops_or(&snapshot, &name, ambiguous(&name, &tools)),
         }
     }
 
