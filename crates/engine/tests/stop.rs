@@ -511,7 +511,6 @@ async fn a_stop_of_everything_holds_what_is_still_being_loaded() {
 #[tokio::test(start_paused = true)]
 async fn what_a_dropped_resume_has_lifted_is_seen() {
     let rig = rig();
-    without_arm(&rig);
     rig.engine.set_starting(true);
     let stop_id = rig.engine.stop(&StopTarget::All, "a test").await[0]
         .stop_id
