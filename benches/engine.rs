@@ -125,7 +125,7 @@ fn request(number: usize) -> CallRequest {
         received: Instant::now(),
         timeout: None,
         operator: false,
-        observer: None,
+        facts: None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! says silence); nothing here opens a socket, loads a library or runs an action. It is the only place that maps outcomes
 //! to the wire. Read [`Api::handle`].
 
-mod call_record;
+mod asking;
 mod cancel;
 mod discover;
 mod error;
@@ -21,8 +21,8 @@ mod status;
 mod stop;
 mod topic;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
@@ -34,7 +34,6 @@ use crate::registry::Registry;
 use bus::{Message, OWN_KEY};
 use engine::Engine;
 
-pub use call_record::CallRecord;
 pub use client::payload::{
     BusStatus, EventMessage, FailedFile, IsReady, ReloadOutcome, ServiceStatus, StatusResponse, ToolboxStatus,
 };
@@ -48,12 +47,6 @@ pub trait Outbox: Send + Sync + 'static {
     fn answer(&self, frame: String) -> BoxFuture<'_, ()>;
     /// Sends something that is worth nothing later; dropped when there is no room or no bus.
     fn notify(&self, frame: String);
-}
-
-/// Where calls are written down once they are answered.
-pub trait CallLog: Send + Sync + 'static {
-    /// Takes a call. It has to return at once: threads that serve the bus and stops call it.
-    fn record(&self, call: CallRecord);
 }
 
 /// What the API needs of the plugin side.
@@ -90,9 +83,21 @@ pub struct Request {
     /// Its type and context; its data is moved out.
     pub head: Message,
     /// Its payload.
-    pub data: Object,
+    pub data: Arc<Object>,
     /// When it was read.
     pub received: Instant,
+}
+
+impl Request {
+    /// A request of this type and context.
+    #[must_use]
+    pub fn new(head: Message, data: Object, received: Instant) -> Self {
+        Self {
+            head,
+            data: Arc::new(data),
+            received,
+        }
+    }
 }
 
 /// Answers requests.
@@ -104,18 +109,9 @@ pub struct Api {
     settings: Settings,
     ready: AtomicBool,
     all_loaded: watch::Sender<bool>,
-    call_log: OnceLock<Box<dyn CallLog>>,
-    counters: Counters,
-    call_ids: AtomicU64,
-}
-
-/// What has happened since the start.
-#[derive(Debug, Default)]
-struct Counters {
-    calls: AtomicU64,
-    failed_calls: AtomicU64,
+    /// The number of requests of every topic since the start.
     requests: AtomicU64,
-    stops: AtomicU64,
+    call_ids: AtomicU64,
 }
 
 impl Api {
@@ -136,16 +132,8 @@ impl Api {
             settings,
             ready: AtomicBool::new(false),
             all_loaded: watch::Sender::new(false),
-            call_log: OnceLock::new(),
-            counters: Counters::default(),
+            requests: AtomicU64::new(0),
             call_ids: AtomicU64::new(0),
-        }
-    }
-
-    /// Hands every call to this log from now on. The first one stays.
-    pub fn log_calls(&self, log: Box<dyn CallLog>) {
-        if self.call_log.set(log).is_err() {
-            tracing::error!("calls are logged already");
         }
     }
 
@@ -173,7 +161,7 @@ impl Api {
     /// # Cancel safety
     /// Dropped early, a call goes unanswered; the service drops it only when it ends itself.
     pub async fn handle(self: &Arc<Self>, topic: Topic, request: Request) {
-        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let head = &request.head;
         self.wait_for_start(&topic, &request).await;
         match topic {
@@ -182,9 +170,6 @@ impl Api {
             Topic::Invoke => {
                 let answer = self.invoke(&request).await;
                 self.answer(head, &answer).await;
-                if let Some(log) = self.call_log.get() {
-                    log.record(CallRecord::new(request, answer.result, answer.error));
-                }
             }
             Topic::Reload => {
                 let answer = self.reload(&request).await;
@@ -209,9 +194,6 @@ impl Api {
             Topic::Call { ref toolbox_id } => {
                 if let Some(answer) = self.call(&request, toolbox_id.as_deref()).await {
                     self.answer(head, &answer).await;
-                    if let Some(log) = self.call_log.get() {
-                        log.record(CallRecord::new(request, answer.result, answer.error));
-                    }
                 }
             }
             Topic::IsReady => {

@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use tokio::sync::watch;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
@@ -48,7 +49,8 @@ pub enum LogError {
 /// The logging of this process. Dropping it writes the queued lines (for at most a second) and ends the thread.
 #[derive(Debug)]
 pub struct Logs {
-    level: reload::Handle<Targets, Registry>,
+    filter: reload::Handle<Targets, Registry>,
+    level: watch::Sender<LogLevel>,
     file: Option<PathBuf>,
     trouble: Option<String>,
     _writer: WorkerGuard,
@@ -105,7 +107,7 @@ pub fn prepare(config: &LogConfig, options: LogOptions) -> (impl Subscriber + Se
             file,
         });
 
-    let (filter, level) = reload::Layer::new(targets(config.level));
+    let (layer, filter) = reload::Layer::new(targets(config.level));
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(writer)
         .with_ansi(false);
@@ -120,12 +122,13 @@ pub fn prepare(config: &LogConfig, options: LogOptions) -> (impl Subscriber + Se
         lines.event_format(OvosFormat::new(SERVICE_NAME)).boxed()
     };
     let logs = Logs {
-        level,
+        filter,
+        level: watch::Sender::new(config.level),
         file: file_path,
         trouble,
         _writer: guard,
     };
-    (Registry::default().with(filter).with(lines), logs)
+    (Registry::default().with(layer).with(lines), logs)
 }
 
 impl Logs {
@@ -134,7 +137,15 @@ impl Logs {
     /// # Errors
     /// [`LogError::Reload`]: the subscriber has been dropped, which only happens while the process ends.
     pub fn set_level(&self, level: LogLevel) -> Result<(), LogError> {
-        Ok(self.level.reload(targets(level))?)
+        self.filter.reload(targets(level))?;
+        self.level.send_replace(level);
+        Ok(())
+    }
+
+    /// The level of the lines written now; it changes with [`Self::set_level`].
+    #[must_use]
+    pub fn level(&self) -> watch::Receiver<LogLevel> {
+        self.level.subscribe()
     }
 
     /// The path of the log file, if one is written.

@@ -5,6 +5,7 @@
 
 mod bus_loss;
 mod bus_outbox;
+mod call_lines;
 mod call_log;
 mod configuration;
 mod desk;
@@ -182,6 +183,19 @@ impl Running {
         let engine = Arc::new(Engine::new(config.service.max_calls, latched));
         let (state, writing) = StateWriter::new();
         engine.watch_motion(state.clone());
+        if let Some(logs) = &logs {
+            let lines = call_lines::follow(engine.facts().clone(), logs.level());
+            tracker.spawn(end.clone().run_until_cancelled_owned(lines));
+        }
+        if config.service.log_calls {
+            match CallLog::start(&config.service.state_dir) {
+                Ok(log) => {
+                    let log = log.follow(engine.facts().follow());
+                    tracker.spawn(end.clone().run_until_cancelled_owned(log));
+                }
+                Err(error) => tracing::error!(%error, "calls are not logged (service.log_calls)"),
+            }
+        }
         let registry = Arc::new(Registry::default());
         let outbox = Arc::new(BusOutbox::default());
         let bridge = Bridge::start(toolboxes::Parts {
@@ -204,12 +218,6 @@ impl Running {
             outbox.clone(),
             settings,
         ));
-        if config.service.log_calls {
-            match CallLog::start(&config.service.state_dir) {
-                Ok(log) => api.log_calls(Box::new(log)),
-                Err(error) => tracing::error!(%error, "calls are not logged (service.log_calls)"),
-            }
-        }
         let router = Router::start(
             api.clone(),
             bridge.clone(),

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ovos_toolbox_wire::{Effect, Object};
+use ovos_toolbox_wire::{Effect, Object, Report};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::asking::Asking;
 use super::error::WireError;
 use super::progress::Progress;
 use super::request::{call_id, call_options};
@@ -16,7 +17,7 @@ use super::resolve::{Name, RELOAD_PATIENCE, python_text, unavailable};
 use super::{Api, Request};
 use crate::registry::{Found, Tool};
 use client::payload::{CallOptions, CallResponse, ErrorDetail, InvokeResponse};
-use engine::{CallEnd, Lease, Place, Refusal};
+use engine::{CallEnd, CallFacts, Lease, Place, Refusal, Verdict};
 use schema::Unknown;
 
 /// The three optional keys that say how a call went.
@@ -53,10 +54,15 @@ impl Api {
         let detail = request.data.get("detail") == Some(&Value::Bool(true));
         // Echoed also where another key is wrong.
         let call_id = call_id(&request.data).unwrap_or_default();
+        let mut asking = Asking::new(request);
         let outcome = match self.resolve(request) {
-            Ok((_, tools)) => self.run(request, tools, request.data.get("args"), options).await,
+            Ok((_, tools)) => {
+                let args = request.data.get("args");
+                self.run(request, &mut asking, tools, args, options).await
+            }
             Err(error) => Err(error),
         };
+        asking.answered(self.engine.facts(), &outcome);
         let Answered {
             result,
             error,
@@ -88,13 +94,15 @@ impl Api {
         let detail = request.data.get("detail") == Some(&Value::Bool(true));
         // Echoed also where another key is wrong.
         let call_id = call_id(&request.data).unwrap_or_default();
+        let mut asking = Asking::new(request);
         let outcome = match snapshot.find(&name, Some(&toolbox_id)) {
             Found::One(tool) => {
-                self.run(request, vec![tool], request.data.get("kwargs"), options)
-                    .await
+                let args = request.data.get("kwargs");
+                self.run(request, &mut asking, vec![tool], args, options).await
             }
             _ => Err(WireError::unknown_tool_of(&name, &toolbox_id)),
         };
+        asking.answered(self.engine.facts(), &outcome);
         let Answered {
             result,
             error,
@@ -112,6 +120,7 @@ impl Api {
     async fn run(
         self: &Arc<Self>,
         request: &Request,
+        asking: &mut Asking,
         mut tools: Vec<Arc<Tool>>,
         args: Option<&Value>,
         options: Result<CallOptions, WireError>,
@@ -125,83 +134,100 @@ impl Api {
                 Ok(self.run_stop(&tools).await)
             }
             Effect::Resume => self.run_resume(&tool, args).await,
-            _ => self.run_actions(request, tool, args, options).await,
+            _ => self.run_actions(request, asking, tool, args, options).await,
         }
     }
 
     async fn run_actions(
         self: &Arc<Self>,
         request: &Request,
+        asking: &mut Asking,
         tool: Arc<Tool>,
         args: Option<&Value>,
         options: Result<CallOptions, WireError>,
     ) -> Result<Value, WireError> {
-        self.counters.calls.fetch_add(1, Ordering::Relaxed);
-        let outcome = self.run_leased(request, tool, args, options).await;
-        if outcome.is_err() {
-            self.counters.failed_calls.fetch_add(1, Ordering::Relaxed);
-        }
-        outcome
+        let options_read = options.as_ref().ok();
+        let given = options_read.and_then(|options| options.call_id.clone());
+        let call_id = given.unwrap_or_else(|| self.new_call_id());
+        let (facts, asked) = (self.engine.facts(), asking.asked.clone());
+        let mut call = facts.received(&call_id, &tool.toolbox_id, tool.name(), tool.effect(), asked);
+        let mut progress = options_read
+            .is_some_and(|options| options.progress)
+            .then(|| Progress::new(self.outbox.clone(), request, call.queue()));
+        asking.call = Some(call.clone());
+        let ran = self.run_leased(request, &call, progress.as_mut(), tool, args, options);
+        let Ran {
+            tool,
+            report,
+            verdict,
+        } = ran.await.inspect_err(|error| call.refused(&error.text))?;
+        asking.outcome = Some(report.outcome);
+        let output = WireError::concluded(tool.name(), &tool.toolbox_id, &verdict, &report)?;
+        check_output(&tool, output)
     }
 
+    /// # Errors
+    /// The call does not run.
     async fn run_leased(
         self: &Arc<Self>,
         request: &Request,
+        call: &CallFacts,
+        mut progress: Option<&mut Progress>,
         tool: Arc<Tool>,
         args: Option<&Value>,
         options: Result<CallOptions, WireError>,
-    ) -> Result<Value, WireError> {
-        let given = options.as_ref().ok().and_then(|options| options.call_id.clone());
-        let call_id = given.unwrap_or_else(|| self.new_call_id());
+    ) -> Result<Ran, WireError> {
         let mut changed = self.registry.watch();
         let (mut tool, mut lease, mut place) = match self.engine.lease(&tool.toolbox_id, tool.generation) {
             Some(lease) => (tool, lease, None),
             None => {
                 // It is being replaced. The call is known while it waits, so that whatever ends calls ends it too.
-                let place = self.place(request, &tool, &call_id, &options.clone()?)?;
+                let place = self.place(request, &tool, call, &options.clone()?)?;
                 let (tool, lease) = waited(place.wait_for(self.lease(tool, RELOAD_PATIENCE)).await)?;
                 (tool, lease, Some(place))
             }
         };
         let args = prepare(&tool, args)?;
         let options = options?;
-        let progress = options
-            .progress
-            .then(|| Progress::new(self.outbox.clone(), request, &tool, &call_id));
-        let end = loop {
-            let (args, id, generation) = (args.clone(), call_id.clone(), lease.generation());
-            let call = engine::CallRequest {
+        loop {
+            let run = engine::CallRequest {
                 operator: self.settings.operator_tools,
-                ..engine_request(request, &tool, generation, args, id, &options, progress.as_ref())
+                ..engine_request(
+                    request,
+                    &tool,
+                    lease.generation(),
+                    args.clone(),
+                    &options,
+                    Some(call),
+                )
             };
-            let end = match place.take() {
-                Some(place) => self.engine.call_at(place, &lease, call).await,
-                None => self.engine.call(&lease, call).await,
-            };
-            if !matches!(end, CallEnd::Refused(Refusal::NeverBegun(_))) {
-                break Ok(end);
-            }
-            // Its toolbox died before anything of it had begun: it waits for the next copy.
-            drop(lease);
-            let next = self.next_copy(tool.clone(), &mut changed, request, &call_id, &options);
-            match next.await {
-                Ok(next) => {
-                    (tool, lease) = (next.0, next.1);
-                    place = Some(next.2);
+            let place_before = place.take();
+            let running = async {
+                match place_before {
+                    Some(place) => self.engine.call_at(place, &lease, run).await,
+                    None => self.engine.call(&lease, run).await,
                 }
-                Err(error) => break Err(error),
+            };
+            let end = match &mut progress {
+                Some(progress) => progress.during(running).await,
+                None => running.await,
+            };
+            match end {
+                // Its toolbox died before anything of it had begun: it waits for the next copy.
+                CallEnd::Refused(Refusal::NeverBegun(_)) => {}
+                CallEnd::Refused(refusal) => return Err(WireError::refused(&refusal)),
+                CallEnd::Ran { report, verdict, .. } => {
+                    return Ok(Ran {
+                        tool,
+                        report,
+                        verdict,
+                    });
+                }
             }
-        };
-        if let Some(progress) = progress {
-            // Nothing about a call is told after its answer.
-            progress.close();
-        }
-        match end? {
-            CallEnd::Refused(refusal) => Err(WireError::refused(&refusal)),
-            CallEnd::Ran { report, verdict, .. } => {
-                let output = WireError::concluded(tool.name(), &tool.toolbox_id, &verdict, &report)?;
-                check_output(&tool, output)
-            }
+            drop(lease);
+            let next = self.next_copy(tool.clone(), &mut changed, request, call, &options);
+            let (newer, its_lease, its_place) = next.await?;
+            (tool, lease, place) = (newer, its_lease, Some(its_place));
         }
     }
 
@@ -210,11 +236,10 @@ impl Api {
         &self,
         request: &Request,
         tool: &Tool,
-        call_id: &str,
+        call: &CallFacts,
         options: &CallOptions,
     ) -> Result<Place<'_>, WireError> {
-        let call_id = call_id.to_owned();
-        let waiting = engine_request(request, tool, 0, Object::new(), call_id, options, None);
+        let waiting = engine_request(request, tool, 0, Object::new(), options, Some(call));
         self.engine
             .enter(&waiting)
             .map_err(|refusal| WireError::refused(&refusal))
@@ -226,10 +251,10 @@ impl Api {
         tool: Arc<Tool>,
         changed: &mut watch::Receiver<u64>,
         request: &Request,
-        call_id: &str,
+        call: &CallFacts,
         options: &CallOptions,
     ) -> Result<(Arc<Tool>, Lease, Place<'_>), WireError> {
-        let place = self.place(request, &tool, call_id, options)?;
+        let place = self.place(request, &tool, call, options)?;
         let next = async {
             // The dead copy is taken out of the registry a moment after it died.
             let looked = changed.changed().await;
@@ -243,6 +268,14 @@ impl Api {
     fn new_call_id(&self) -> String {
         format!("call-{}", self.call_ids.fetch_add(1, Ordering::Relaxed) + 1)
     }
+}
+
+/// A call that ran.
+struct Ran {
+    /// As the generation that ran the call has it.
+    tool: Arc<Tool>,
+    report: Report,
+    verdict: Verdict,
 }
 
 /// What came of waiting: the call's end, or what was waited for.
@@ -273,14 +306,13 @@ pub(super) fn engine_request(
     tool: &Tool,
     generation: u64,
     args: Object,
-    call_id: String,
     options: &CallOptions,
-    progress: Option<&Progress>,
+    call: Option<&CallFacts>,
 ) -> engine::CallRequest {
     let text = |value: Option<&Value>| Some(value?.as_str()?.to_owned());
     let session = request.head.context.get("session");
     engine::CallRequest {
-        call_id,
+        call_id: call.map_or_else(String::new, |facts| facts.call().call_id.clone()),
         toolbox_id: tool.toolbox_id.clone(),
         generation,
         tool: tool.name().to_owned(),
@@ -297,7 +329,7 @@ pub(super) fn engine_request(
         operator: false,
         received: request.received,
         timeout: options.timeout(),
-        observer: progress.map(Progress::observer),
+        facts: call.cloned(),
     }
 }
 

@@ -46,15 +46,7 @@ impl Api {
         let (tool, lease) = self.lease(tool, PATIENCE).await?;
         let args = prepare(&tool, request.data.get("args"))?;
         let options = CallOptions::default();
-        let call = engine_request(
-            request,
-            &tool,
-            lease.generation(),
-            args,
-            String::new(),
-            &options,
-            None,
-        );
+        let call = engine_request(request, &tool, lease.generation(), args, &options, None);
         let plan = self
             .engine
             .plan(&lease, &call)

@@ -58,15 +58,13 @@ impl Api {
     }
 
     fn counted(&self) -> BTreeMap<String, u64> {
-        let counters = &self.counters;
+        let counts = self.engine.facts().counts();
         let rows = [
-            ("requests", &counters.requests),
-            ("calls", &counters.calls),
-            ("failed_calls", &counters.failed_calls),
-            ("stops", &counters.stops),
+            ("requests", self.requests.load(Ordering::Relaxed)),
+            ("calls", counts.calls),
+            ("failed_calls", counts.failed_calls),
+            ("stops", counts.stops),
         ];
-        rows.into_iter()
-            .map(|(name, count)| (name.to_owned(), count.load(Ordering::Relaxed)))
-            .collect()
+        rows.map(|(name, count)| (name.to_owned(), count)).into()
     }
 }

@@ -3,7 +3,6 @@
 //! A stop is never refused: what cannot be understood stops more, not less.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use ovos_toolbox_wire::{ActionReport, CallOutcome, Conclusion, Effect, Object, Outcome, Report};
@@ -121,7 +120,7 @@ impl Api {
         let Ok(head) = envelope.head() else { return false };
         let data = envelope.data_map().unwrap_or_else(|_| envelope.plain_data());
         let received = Instant::now();
-        let request = Request { head, data, received };
+        let request = Request::new(head, data, received);
         let tools = match topic {
             Topic::Call { toolbox_id } => {
                 let of_topic = toolbox_id.as_deref();
@@ -144,7 +143,6 @@ impl Api {
     /// # Cancel safety
     /// The stop has happened when this first yields.
     pub async fn stop(&self, target: &StopTarget, reason: &str) -> Vec<StoppedToolbox> {
-        self.counters.stops.fetch_add(1, Ordering::Relaxed);
         let confirmed = self.engine.stop(target, reason);
         // At once rather than after the toolboxes' word: a service that dies meanwhile comes back latched.
         let (stopped, remembered) = futures_util::join!(confirmed, self.toolboxes.latches_changed());

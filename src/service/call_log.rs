@@ -1,17 +1,20 @@
 //! `calls.jsonl`: every call with its arguments and its outcome, for debugging (`service.log_calls`).
 //!
-//! Lines are serialized and written on a thread of its own. A call never waits for the disk: when the queue is full,
-//! further records are dropped and counted. The calls of the last moment before the service ends may be missing.
+//! A follower of the facts queues the answers for a thread that writes them. A call never waits for the disk: when the
+//! queue is full, further answers are dropped and counted. The calls of the last moment before the service ends may be
+//! missing.
 
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::api::{self, CallRecord};
 use crate::logs::RotatingFile;
+use engine::{Answer, Asked, Fact, Followed, Follower};
+use ovos_toolbox_wire::Object;
 
 /// The file, below the state directory.
 const FILE: &str = "calls.jsonl";
@@ -20,13 +23,14 @@ const FILE: &str = "calls.jsonl";
 const MAX_BYTES: u64 = 10_000_000;
 const BACKUPS: u32 = 1;
 
-/// How many records may be queued. Each has at most 256 KiB, so they take 32 MiB when the disk does not respond.
+/// How many answers may be queued. Each has at most 256 KiB with its request, so they take 32 MiB when the disk does
+/// not respond.
 const WAITING: usize = 128;
 
-/// Passes records to the thread.
+/// Passes answers to the thread.
 pub(super) struct CallLog {
-    queue: SyncSender<CallRecord>,
-    dropped: AtomicU64,
+    queue: SyncSender<Arc<Fact>>,
+    dropped: u64,
 }
 
 impl CallLog {
@@ -36,51 +40,101 @@ impl CallLog {
     /// # Errors
     /// The thread cannot be started.
     pub(super) fn start(state_dir: &Path) -> io::Result<Self> {
-        let (queue, records) = sync_channel(WAITING);
+        let (queue, answers) = sync_channel(WAITING);
         let path = state_dir.join(FILE);
         tracing::warn!(path = %path.display(), "every call is written down with its arguments (service.log_calls)");
         std::thread::Builder::new()
             .name("call-log".to_owned())
-            .spawn(move || write(&path, &records))?;
-        Ok(Self {
-            queue,
-            dropped: AtomicU64::new(0),
-        })
+            .spawn(move || write(&path, &answers))?;
+        Ok(Self { queue, dropped: 0 })
     }
-}
 
-impl api::CallLog for CallLog {
-    fn record(&self, call: CallRecord) {
-        if self.queue.try_send(call).is_err() {
-            let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+    /// Queues each answer until no more facts are made.
+    pub(super) async fn follow(mut self, mut facts: Follower) {
+        while let Some(followed) = facts.next().await {
+            match followed {
+                Followed::Fact(made) if matches!(*made.fact, Fact::Answered { .. }) => self.queue(made.fact),
+                Followed::Fact(_) => {}
+                Followed::Lost { from, to } => tracing::warn!(
+                    from,
+                    to,
+                    "calls may be missing from the log of calls: it did not keep up with the facts of this number"
+                ),
+            }
+        }
+    }
+
+    fn queue(&mut self, answered: Arc<Fact>) {
+        if self.queue.try_send(answered).is_err() {
+            self.dropped += 1;
             tracing::warn!(
-                dropped,
+                dropped = self.dropped,
                 "a call was not written to the log of calls: the disk does not keep up"
             );
         }
     }
 }
 
-/// Writes until the queue is closed and empty. A record that cannot be written is lost; the next one is tried again.
-fn write(path: &Path, records: &Receiver<CallRecord>) {
+/// Writes until the queue is closed and empty. An answer that cannot be written is lost; the next one is tried again.
+fn write(path: &Path, answers: &Receiver<Arc<Fact>>) {
     let (mut file, mut lost) = (None, 0_u64);
-    for call in records {
-        if let Err(error) = append(&mut file, path, call) {
+    for fact in answers {
+        let Fact::Answered { asked, answer, .. } = &*fact else {
+            continue;
+        };
+        if let Err(error) = append(&mut file, path, &Line::new(asked, answer)) {
             lost += 1;
             tracing::warn!(path = %path.display(), %error, lost, "a call was not written to the log of calls");
         }
     }
 }
 
-fn append(file: &mut Option<RotatingFile>, path: &Path, call: CallRecord) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct Line {
-        time: String,
-        #[serde(flatten)]
-        call: CallRecord,
+/// One line of the file.
+#[derive(Serialize)]
+struct Line<'a> {
+    time: String,
+    /// How the call was asked for.
+    topic: &'a str,
+    /// `context.source` of the request.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    source: &'a Value,
+    /// The session that asked, when it named itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    /// The request's data: name, arguments, call_id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<&'a Object>,
+    /// What the tool returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Value>,
+    /// Why there is no result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    /// Milliseconds from the receipt of the request until it was answered.
+    elapsed_ms: u64,
+    /// Parts that are left out because the line would be longer than 256 KiB with them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<&'static str>,
+}
+
+impl<'a> Line<'a> {
+    fn new(asked: &'a Asked, answer: &'a Answer) -> Self {
+        Self {
+            time: jiff::Timestamp::now().to_string(),
+            topic: &asked.topic,
+            source: &asked.source,
+            session_id: asked.session_id.as_deref(),
+            request: asked.request.as_deref(),
+            result: answer.result.as_ref(),
+            error: answer.error.as_deref(),
+            elapsed_ms: answer.elapsed_ms,
+            left_out: [asked.left_out.as_slice(), &answer.left_out].concat(),
+        }
     }
-    let time = jiff::Timestamp::now().to_string();
-    let mut line = serde_json::to_vec(&Line { time, call })?;
+}
+
+fn append(file: &mut Option<RotatingFile>, path: &Path, line: &Line<'_>) -> io::Result<()> {
+    let mut line = serde_json::to_vec(line)?;
     line.push(b'\n');
     let file = match file {
         Some(file) => file,

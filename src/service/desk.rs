@@ -52,7 +52,7 @@ impl Desk {
         if let Parsed::Whole { head, data } | Parsed::HeadOnly { head, data, .. } = parse(&text)
             && let Some(topic) = Topic::of(&head.kind, self.answer_as_phal)
         {
-            let request = Request { head, data, received };
+            let request = Request::new(head, data, received);
             self.api.apologise(topic, &request).await;
         }
     }
@@ -77,11 +77,11 @@ impl Desk {
             Parsed::Whole { head, data } => match topic {
                 Topic::ConfigurationUpdated => self.deliveries.configuration_updated(),
                 Topic::ConfigurationPatch => self.deliveries.configuration_patched(&head, &data),
-                topic => self.api.handle(topic, Request { head, data, received }).await,
+                topic => self.api.handle(topic, Request::new(head, data, received)).await,
             },
             Parsed::HeadOnly { head, data, reason } => {
                 self.api
-                    .refuse(topic, Request { head, data, received }, &reason)
+                    .refuse(topic, Request::new(head, data, received), &reason)
                     .await;
             }
             Parsed::Unusable => {}
@@ -142,7 +142,7 @@ pub(super) async fn turn_away(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived
             Parsed::Unusable => continue,
         };
         if let Some(topic) = Topic::of(&head.kind, desk.answer_as_phal) {
-            let request = Request { head, data, received };
+            let request = Request::new(head, data, received);
             if topic == Topic::ConfigurationUpdated {
                 desk.deliveries.configuration_updated();
                 continue;

@@ -26,7 +26,7 @@ use crate::api::{
 };
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 use bus::{BusHandler, Message};
-use engine::{Ended, Engine, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswered};
+use engine::{Counts, Ended, Engine, Fact, Followed, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswered};
 use schema::CompiledTool;
 
 /// A plugin side that panics in every query except that for the latches, and in `configuration_updated`.
@@ -368,6 +368,76 @@ async fn a_call_whose_toolbox_died_before_it_began_goes_to_the_next_copy() {
         }
         assert_eq!(counter.rest().await, [] as [Value; 0], "one answer");
     }
+}
+
+/// Each row: a request, the facts that it makes, the call's id in them, and whether there is a result.
+#[tokio::test]
+async fn a_request_is_told_from_its_receipt_to_its_answer() {
+    let ran = "received planned wave action_started action_ended answered";
+    let rows = [
+        (json!({"name": "read_arm"}), ran, Some("call-1"), true),
+        (
+            json!({"name": "read_arm", "call_id": "mine"}),
+            ran,
+            Some("mine"),
+            true,
+        ),
+        (
+            json!({"name": "read_arm", "args": 5}),
+            "received refused answered",
+            Some("call-2"),
+            false,
+        ),
+        (
+            json!({"name": "read_arm", "timeout_ms": -1}),
+            "received refused answered",
+            Some("call-3"),
+            false,
+        ),
+        (json!({"name": "no_such_tool"}), "answered", None, false),
+        (json!({"name": "stop_arm"}), "stopped answered", None, true),
+    ];
+    let mut counter = Counter::new(Ok(()));
+    counter.attach(1, Arc::new(Arm::default()), &[Effect::Read, Effect::Stop]);
+    let mut follower = counter.engine.facts().follow();
+    for (request, expected, call_id, ok) in rows {
+        counter.send("ovos.tools.invoke", &request);
+        let answer = counter.answer().await;
+        let (mut kinds, mut said) = (Vec::new(), None);
+        while said.is_none() {
+            let Some(Followed::Fact(made)) = follower.next().await else {
+                panic!("{request}: facts are lost after {kinds:?}");
+            };
+            let told = serde_json::to_value(&made).unwrap();
+            kinds.push(told["fact"].as_str().unwrap().to_owned());
+            if let Fact::Answered { call, asked, answer } = &*made.fact {
+                assert_eq!(*asked.request.clone().unwrap(), *request.as_object().unwrap());
+                assert_eq!(asked.topic, "ovos.tools.invoke");
+                said = Some((call.clone(), answer.clone()));
+            }
+        }
+        assert_eq!(kinds.join(" "), expected, "{request}");
+        let (call, told) = said.unwrap();
+        assert_eq!(
+            call.as_ref().map(|call| call.call_id.as_str()),
+            call_id,
+            "{request}"
+        );
+        assert_eq!(told.ok, ok, "{request}: {answer}");
+        assert_eq!(told.result.as_ref(), answer["data"].get("result"), "{request}");
+        assert_eq!(
+            told.error.as_deref(),
+            answer["data"]["error"].as_str(),
+            "{request}"
+        );
+        assert_eq!(told.outcome.is_some(), expected == ran, "{request}");
+    }
+    let counts = Counts {
+        calls: 4,
+        failed_calls: 2,
+        stops: 1,
+    };
+    assert_eq!(counter.engine.facts().counts(), counts);
 }
 
 /// Unlike a call, a plan has no timeout in which it could wait.

@@ -283,7 +283,7 @@ async fn serve_stops(
                                 if let Parsed::Whole { head, data } | Parsed::HeadOnly { head, data, .. } =
                                     parse(&text)
                                 {
-                                    api.handle(topic, Request { head, data, received }).await;
+                                    api.handle(topic, Request::new(head, data, received)).await;
                                 }
                             }
                         }

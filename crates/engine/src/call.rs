@@ -1,4 +1,4 @@
-//! One call: its request, its progress, its control and its end.
+//! One call: its request, its control and its end.
 //!
 //! [`CallRequest`] is the input, [`CallEnd`] is the result, and [`CallControl`] lets other tasks watch and end the
 //! call.
@@ -7,64 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::{Conclusion, Effect, Failure, Object, Progress, Report};
+use ovos_toolbox_wire::{Conclusion, Effect, Failure, Object, Report};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::facts::{Call, CallFacts, Fact};
 use super::latch::{Latch, StopRecord};
 use super::plan::{Plan, PlanError};
-
-/// Receives a call's progress. [`CallProgress::Update`] comes from any thread, everything else from the call's own
-/// task. Must not block.
-pub type CallObserver = Arc<dyn Fn(CallProgress<'_>) + Send + Sync>;
-
-/// One step of a call's progress.
-#[derive(Clone, Copy, Debug)]
-pub enum CallProgress<'a> {
-    /// The call waits for its subsystems.
-    Queued {
-        /// The number of calls ahead of it in the queue.
-        ahead: usize,
-    },
-    /// A wave starts.
-    Wave {
-        /// The wave's number, counted from 1.
-        wave: usize,
-        /// The number of waves of the plan.
-        waves: usize,
-    },
-    /// The engine is about to hand an action to the toolbox.
-    ActionStarted {
-        /// The action's id.
-        action: &'a str,
-        /// The number of its wave, counted from 1.
-        wave: usize,
-        /// The number of waves of the plan.
-        waves: usize,
-    },
-    /// An action ended.
-    ActionEnded {
-        /// The action's id.
-        action: &'a str,
-        /// How the action ended.
-        outcome: ovos_toolbox_wire::Outcome,
-        /// The number of its wave, counted from 1.
-        wave: usize,
-        /// The number of waves of the plan.
-        waves: usize,
-    },
-    /// The toolbox reports the progress of an action.
-    Update {
-        /// The action's id.
-        action: &'a str,
-        /// The toolbox's report.
-        progress: &'a Progress,
-        /// The number of its wave, counted from 1.
-        wave: usize,
-        /// The number of waves of the plan.
-        waves: usize,
-    },
-}
 
 /// The input of one call.
 pub struct CallRequest {
@@ -94,8 +43,8 @@ pub struct CallRequest {
     pub received: Instant,
     /// The caller's timeout for the whole call.
     pub timeout: Option<Duration>,
-    /// The receiver of progress.
-    pub observer: Option<CallObserver>,
+    /// Makes the facts of the call; `None` where nothing is called, as for a plan.
+    pub facts: Option<CallFacts>,
 }
 
 /// Why a call has to end before it is done.
@@ -338,6 +287,7 @@ pub struct CallControl {
     pub session_id: Option<String>,
     /// When the request was received.
     pub received: Instant,
+    facts: Option<CallFacts>,
     state: Mutex<State>,
     /// Ends all actions but safe ones.
     soft: CancellationToken,
@@ -350,6 +300,8 @@ struct State {
     phase: Phase,
     cause: Option<Cause>,
     subsystems: Vec<String>,
+    /// Whether the call has left the table.
+    over: bool,
 }
 
 impl CallControl {
@@ -362,10 +314,12 @@ impl CallControl {
             effect: request.effect,
             session_id: request.session_id.clone(),
             received: request.received,
+            facts: request.facts.clone(),
             state: Mutex::new(State {
                 phase: Phase::Planning,
                 cause: None,
                 subsystems: Vec::new(),
+                over: false,
             }),
             soft: CancellationToken::new(),
             hard: CancellationToken::new(),
@@ -380,6 +334,12 @@ impl CallControl {
             let mut state = self.state.lock();
             let replaces = |first: &Cause| cause.weight() > first.weight();
             if state.cause.as_ref().is_none_or(replaces) {
+                if let Some(facts) = self.facts.as_ref().filter(|_| !state.over) {
+                    facts.tell(|call| Fact::Cancelled {
+                        call,
+                        cause: cause.to_string(),
+                    });
+                }
                 state.cause = Some(cause);
             }
         }
@@ -433,6 +393,23 @@ impl CallControl {
 
     pub(crate) fn claims(&self, plan: &Plan) {
         self.state.lock().subsystems = plan.claim().to_vec();
+    }
+
+    /// The call has left the table. No fact of it is made by [`Self::end`] after this.
+    pub(crate) fn leave(&self) {
+        self.state.lock().over = true;
+    }
+
+    /// Makes a fact of the call, for its own queue, too.
+    pub(crate) fn show(&self, fact: impl FnOnce(Arc<Call>) -> Fact) {
+        if let Some(facts) = &self.facts {
+            facts.show(fact);
+        }
+    }
+
+    /// What makes the facts of the call.
+    pub(crate) fn facts(&self) -> Option<&CallFacts> {
+        self.facts.as_ref()
     }
 
     pub(crate) fn soft(&self) -> &CancellationToken {

@@ -150,7 +150,10 @@ pub(crate) struct Entered<'a> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         let mut table = self.calls.table.lock();
-        table.in_flight.remove(&self.call_id);
+        let control = table.in_flight.remove(&self.call_id);
+        if let Some(control) = control {
+            control.leave();
+        }
         if table.ended.len() == REMEMBERED {
             table.ended.pop_front();
         }

@@ -6,6 +6,7 @@
 
 mod call;
 mod calls;
+mod facts;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -33,11 +34,12 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-pub use call::{
-    CallControl, CallEnd, CallObserver, CallProgress, CallRequest, Cause, Phase, Refusal, Verdict,
-};
+pub use call::{CallControl, CallEnd, CallRequest, Cause, Phase, Refusal, Verdict};
 pub use calls::Known;
 use calls::{Calls, Entered, Mark};
+pub use facts::{
+    Answer, Asked, BEHIND, Call, CallFacts, Counts, Fact, Facts, Followed, Follower, Made, Step,
+};
 pub use latch::{Latch, LiftError, StopRecord};
 use motion::Motion;
 pub use motion::MotionWatch;
@@ -95,6 +97,7 @@ pub struct Engine {
     stations: RwLock<Stations>,
     latches: watch::Sender<u64>,
     motion: Motion,
+    facts: Facts,
 }
 
 /// The stations of all toolboxes that the engine has known since its start.
@@ -139,7 +142,14 @@ impl Engine {
             }),
             latches: watch::Sender::new(0),
             motion: Motion::default(),
+            facts: Facts::default(),
         }
+    }
+
+    /// The facts that this engine makes, and those of its calls.
+    #[must_use]
+    pub fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     /// Sets the watch that records which toolboxes move. From then on a call that moves something starts only when its
@@ -179,7 +189,12 @@ impl Engine {
     /// its toolbox is in emergency stop.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
         let station = self.stations.write().of(toolbox_id, limits);
-        station.attach(generation, toolbox, limits);
+        if station.attach(generation, toolbox, limits) {
+            self.facts.make(|| Fact::ToolboxUp {
+                toolbox_id: toolbox_id.to_owned(),
+                generation,
+            });
+        }
     }
 
     /// Sets the tools of a toolbox and which of them are forbidden; the toolbox's plans are checked against them. Must
@@ -226,8 +241,12 @@ impl Engine {
 
     /// Removes a closed generation. The latch stays.
     pub fn detach(&self, toolbox_id: &str, generation: u64) {
-        if let Some(station) = self.station(toolbox_id) {
-            station.detach(generation);
+        let station = self.station(toolbox_id);
+        if station.is_some_and(|station| station.detach(generation)) {
+            self.facts.make(|| Fact::ToolboxDown {
+                toolbox_id: toolbox_id.to_owned(),
+                generation,
+            });
         }
     }
 
@@ -369,6 +388,14 @@ impl Engine {
                 let plan = self.plan(lease, &request).await?;
                 control.claims(&plan);
                 let claim = plan.claim();
+                if let Some(facts) = control.facts() {
+                    facts.tell(|call| Fact::Planned {
+                        call,
+                        generation: control.generation(),
+                        waves: plan.wave_ids(),
+                        subsystems: claim.to_vec(),
+                    });
+                }
                 let claimed = if request.effect == Effect::Read || claim.is_empty() {
                     None
                 } else {
@@ -386,7 +413,7 @@ impl Engine {
         };
         let (plan, claimed) = planned?;
         let reserved = match claimed {
-            Some(claimed) => Some(claimed.held(control, request.observer.as_ref()).await?),
+            Some(claimed) => Some(claimed.held(control).await?),
             None => None,
         };
         let moving = plan.moves().then(|| self.motion.begin(&station.toolbox_id));
@@ -402,10 +429,6 @@ impl Engine {
             return Err(Refusal::Ended(Cause::stopped(latch)));
         }
         control.enter(Phase::Running);
-        tracing::debug!(
-            call_id = %control.call_id, toolbox = %control.toolbox_id, tool = %control.tool,
-            generation = control.generation(), waves = plan.waves.len(), "call runs"
-        );
         let runner = Runner {
             toolbox: lease.toolbox(),
             control,
@@ -414,7 +437,6 @@ impl Engine {
             identity: identity(&request, epoch),
             limits: station.limits(),
             run_ids: &self.run_ids,
-            observer: request.observer.as_ref(),
             moved: AtomicBool::new(false),
             beginnings: Beginnings::default(),
             waves: plan.waves.len(),

@@ -257,6 +257,13 @@ impl Plan {
         names.into_iter().collect()
     }
 
+    /// The ids of the actions of each wave.
+    pub(crate) fn wave_ids(&self) -> Vec<Vec<String>> {
+        let id = |&index: &usize| self.actions[index].id.clone();
+        let ids = |wave: &Vec<usize>| wave.iter().map(id).collect();
+        self.waves.iter().map(ids).collect()
+    }
+
     /// The longest time that the plan can take: the sum over its waves of the longest chain of timeouts in each.
     #[must_use]
     pub fn bound(&self) -> Duration {

@@ -19,7 +19,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Limits;
-use super::call::{CallControl, CallObserver, CallProgress, Cause};
+use super::call::{CallControl, Cause};
+use super::facts::Fact;
 use super::latch::Latch;
 use super::plan::{Plan, PlannedAction};
 use super::report::call_outcome;
@@ -37,7 +38,6 @@ pub(crate) struct Runner<'a> {
     pub(crate) identity: CallIdentity,
     pub(crate) limits: Limits,
     pub(crate) run_ids: &'a RunIds,
-    pub(crate) observer: Option<&'a CallObserver>,
     /// Set at the first start of an action of effect `motion`: an early end of the call has to bring the machine to
     /// rest then.
     pub(crate) moved: AtomicBool,
@@ -77,7 +77,8 @@ impl Runner<'_> {
             if !goes_on || !wave.iter().any(runnable) {
                 break;
             }
-            self.tell(CallProgress::Wave {
+            self.control.show(|call| Fact::Wave {
+                call,
                 wave: number,
                 waves: self.waves,
             });
@@ -150,11 +151,13 @@ impl Runner<'_> {
             if line.outcome != Outcome::Completed {
                 broken.add(&line.id, &line.subsystems);
             }
-            self.tell(CallProgress::ActionEnded {
-                action: &line.id,
+            self.control.show(|call| Fact::ActionEnded {
+                call,
+                action: line.id.clone(),
                 outcome: line.outcome,
                 wave: line.wave,
                 waves: self.waves,
+                duration_ms: line.duration_ms,
             });
             lines[index] = Some(line);
             queue.ended(index);
@@ -191,13 +194,14 @@ impl Runner<'_> {
         }
         let run = self.run_ids.next();
         let start = self.start(&line, params, effect, inputs, limit);
-        self.tell(CallProgress::ActionStarted {
-            action: &line.id,
+        self.control.show(|call| Fact::ActionStarted {
+            call,
+            action: line.id.clone(),
             wave: line.wave,
             waves: self.waves,
         });
-        tracing::trace!(call_id = %self.identity.call_id, action = %line.id, wave = line.wave, "action starts");
-        let hears = self.observer.map(|_| Arc::new(AtomicBool::new(true)));
+        let asked = self.control.facts().filter(|facts| facts.has_queue());
+        let hears = asked.map(|_| Arc::new(AtomicBool::new(true)));
         let mut ended = self
             .toolbox
             .start(run, start, self.progress_sink(&line, hears.as_ref()));
@@ -380,27 +384,22 @@ impl Runner<'_> {
         Start { call, action, inputs }
     }
 
-    /// A sink that hands an action's progress to the observer while the action runs, and ignores it afterwards.
+    /// A sink that hands an action's progress to the call's queue while the action runs, and ignores it afterwards.
     fn progress_sink(&self, line: &ActionReport, hears: Option<&Arc<AtomicBool>>) -> Option<ProgressSink> {
-        let (observer, hears) = (self.observer?.clone(), hears?.clone());
+        let (facts, hears) = (self.control.facts()?.clone(), hears?.clone());
         let (action, wave, waves) = (line.id.clone(), line.wave, self.waves);
         Some(Arc::new(move |progress| {
             if !hears.load(Ordering::Acquire) {
                 return;
             }
-            observer(CallProgress::Update {
-                action: &action,
-                progress: &progress,
+            facts.update(|call| Fact::Update {
+                call,
+                action: action.clone(),
+                progress,
                 wave,
                 waves,
             });
         }))
-    }
-
-    fn tell(&self, progress: CallProgress<'_>) {
-        if let Some(observer) = self.observer {
-            observer(progress);
-        }
     }
 }
 
@@ -413,7 +412,7 @@ struct Underway<'a> {
     run: RunId,
     /// The subsystems of a run that moves something.
     moves: Option<Vec<String>>,
-    /// Whether the observer still gets progress.
+    /// Whether the call's queue still gets progress.
     hears: Option<Arc<AtomicBool>>,
     over: bool,
 }

@@ -12,7 +12,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
 use super::Limits;
-use super::call::{CallControl, CallObserver, CallProgress, Cause, Refusal};
+use super::call::{CallControl, Cause, Refusal};
+use super::facts::Fact;
 use super::latch::Latch;
 use super::plan::StepTools;
 use super::reserve::{Request, Reservations, Ticket};
@@ -131,13 +132,14 @@ impl Station {
         self.installed.load(Ordering::SeqCst) || !self.generations.lock().is_empty()
     }
 
-    pub(crate) fn attach(&self, number: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
+    /// Returns whether the generation is new.
+    pub(crate) fn attach(&self, number: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) -> bool {
         *self.limits.lock() = limits;
         self.seats.lock().table.bound(limits.max_waiting);
         let mut generations = self.generations.lock();
         if let Some(known) = generations.iter_mut().find(|g| g.number == number) {
             known.retired = false;
-            return;
+            return false;
         }
         if self.latch.holder().is_some() {
             // The new generation does not know of the stop. `halt` sends the halt at once; its confirmation is not
@@ -154,6 +156,7 @@ impl Station {
             leases: Arc::default(),
             retired: false,
         });
+        true
     }
 
     /// Holds a generation for a call; `None` when it is unknown or takes no new calls.
@@ -196,8 +199,12 @@ impl Station {
             })
     }
 
-    pub(crate) fn detach(&self, number: u64) {
-        self.generations.lock().retain(|g| g.number != number);
+    /// Returns whether the generation was live.
+    pub(crate) fn detach(&self, number: u64) -> bool {
+        let mut generations = self.generations.lock();
+        let before = generations.len();
+        generations.retain(|g| g.number != number);
+        generations.len() < before
     }
 
     /// All live generations, newest first. Those that are being drained are included, because they can still move
@@ -376,11 +383,7 @@ impl Claimed {
     ///
     /// # Cancel safety
     /// Dropping the future gives up the place in the queue.
-    pub(crate) async fn held(
-        self,
-        control: &CallControl,
-        observer: Option<&CallObserver>,
-    ) -> Result<Reserved, Refusal> {
+    pub(crate) async fn held(self, control: &CallControl) -> Result<Reserved, Refusal> {
         let Some(Queued {
             wanted,
             ahead,
@@ -390,9 +393,7 @@ impl Claimed {
         else {
             return Ok(self.reserved);
         };
-        if let Some(observer) = observer {
-            observer(CallProgress::Queued { ahead });
-        }
+        control.show(|call| Fact::Waiting { call, ahead });
         let station = &self.reserved.station;
         let limit = station.limits().max_wait;
         // A safe call keeps its place, unless a cause ends safe actions, too.

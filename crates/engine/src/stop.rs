@@ -10,6 +10,7 @@ use ovos_toolbox_wire::Failure;
 use tokio::time::timeout;
 
 use super::call::Cause;
+use super::facts::Fact;
 use super::latch::{LiftError, StopRecord};
 use super::station::Station;
 use super::subsystem::ALL;
@@ -123,7 +124,7 @@ impl Engine {
         } else if let StopTarget::Toolboxes(ids) = target {
             stations.retain(|s| ids.contains(&s.toolbox_id));
         }
-        self.stop_stations(&stations, &record)
+        self.stop_stations(&stations, &record, false)
     }
 
     /// Stops a toolbox that reported a stop of its own. As [`Self::stop`], but never another toolbox. One that is not
@@ -138,13 +139,14 @@ impl Engine {
             tracing::debug!(toolbox = toolbox_id, reason, "it is in emergency stop already");
             return Box::pin(std::future::ready(Vec::new()));
         }
-        self.stop_stations(&[station], &StopRecord::new(reason))
+        self.stop_stations(&[station], &StopRecord::new(reason), true)
     }
 
     fn stop_stations(
         &self,
         stations: &[Arc<Station>],
         record: &StopRecord,
+        itself: bool,
     ) -> BoxFuture<'static, Vec<Stopped>> {
         let StopRecord { stop_id, reason } = record;
         // All latches, then all halts, then the calls: a cancel wakes tasks, which would compete for the processor with
@@ -155,6 +157,8 @@ impl Engine {
             .zip(epochs)
             .map(|(station, epoch)| halt(station, epoch, stop_id))
             .collect();
+        let toolboxes = stations.iter().map(|station| &station.toolbox_id);
+        self.facts.stopped(record, toolboxes, itself);
         for call in self.calls() {
             if stations.iter().any(|s| s.toolbox_id == call.toolbox_id) {
                 call.end(Cause::EmergencyStop {
@@ -205,18 +209,22 @@ impl Engine {
     /// If it is dropped while it asks the toolboxes, the stop of everything and the latches of toolboxes that are not
     /// installed are lifted already. An installed toolbox stays latched, unless it has agreed by then.
     pub async fn resume_all(&self, stop_id: &str) -> Result<Vec<Resumed>, ResumeError> {
+        let mut everything = false;
         let held = {
             let mut stations = self.stations.write();
             let held = stations.by_id.values().filter(|s| s.latch.check(stop_id).is_ok());
             let held: Vec<_> = held.cloned().collect();
             match &stations.everything {
-                Some(everything) if everything.stop_id == stop_id => stations.everything = None,
-                Some(everything) => {
+                Some(holder) if holder.stop_id == stop_id => {
+                    stations.everything = None;
+                    everything = true;
+                }
+                Some(holder) => {
                     return Err(ResumeError::Latch {
                         toolbox_id: ALL.to_owned(),
                         source: LiftError::OtherStop {
                             given: stop_id.to_owned(),
-                            current: everything.stop_id.clone(),
+                            current: holder.stop_id.clone(),
                         },
                     });
                 }
@@ -225,10 +233,15 @@ impl Engine {
             }
             held
         };
+        if everything {
+            self.resumed(ALL, stop_id);
+        }
         let (installed, absent): (Vec<_>, Vec<_>) = held.into_iter().partition(|s| s.is_installed());
         for station in absent {
             // This fails if a newer stop came in between, which then holds the toolbox.
-            _ = station.latch.lift(stop_id);
+            if station.latch.lift(stop_id).is_ok() {
+                self.resumed(&station.toolbox_id, stop_id);
+            }
         }
         self.latches_changed();
         let asked = installed.iter().map(|station| async move {
@@ -276,7 +289,15 @@ impl Engine {
         station.latch.lift(stop_id).map_err(latch_error)?;
         self.latches_changed();
         tracing::warn!(toolbox = toolbox_id, stop_id, "emergency stop lifted");
+        self.resumed(&toolbox_id, stop_id);
         Ok(())
+    }
+
+    fn resumed(&self, toolbox_id: &str, stop_id: &str) {
+        self.facts.make(|| Fact::Resumed {
+            toolbox_id: toolbox_id.to_owned(),
+            stop_id: stop_id.to_owned(),
+        });
     }
 
     /// The stop that holds a toolbox, including one that is not loaded now; under `all`, the stop that holds

@@ -5,6 +5,8 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "support/fact_order.rs"]
+mod fact_order;
 #[path = "support/memory_toolbox.rs"]
 mod memory_toolbox;
 
@@ -13,7 +15,9 @@ use std::time::Duration;
 
 use memory_toolbox::{Call, DEADLINE, Event, OnCancel, Rig, Script, Then};
 use ovos_toolbox_wire::{Action, Effect, Outcome, Report};
-use ovos_tools_engine::{CallEnd, CallRequest, Cause, Claim, Defaults, Known, Limits, Plan, StopTarget};
+use ovos_tools_engine::{
+    CallEnd, CallRequest, Cause, Claim, Defaults, Known, Limits, Made, Plan, StopTarget,
+};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
@@ -146,6 +150,7 @@ struct Story {
     ends: Vec<Option<CallEnd>>,
     /// By call: the first disturbance that asked it to end, with the length of the log at that moment.
     ended_at: HashMap<usize, (usize, Disturbance)>,
+    facts: Vec<Made>,
 }
 
 /// Runs the calls with the disturbances in between. Ids become `<call>-<action>`, so that they are unique in the log.
@@ -163,6 +168,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
             ..Limits::default()
         };
         let rig = Rig::with(limits);
+        let mut follower = rig.engine.facts().follow();
         if !halts_answered {
             rig.toolbox.halts(memory_toolbox::Answer::Never);
         }
@@ -195,12 +201,12 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
             tokio::time::sleep_until(begun + Duration::from_millis(at)).await;
             let disturbance = match what {
                 Ok(number) => {
-                    let call = rig.spawn(CallRequest {
+                    let call = rig.spawn(rig.received(CallRequest {
                         call_id: format!("call-{number}"),
                         effect: calls[number].effect,
                         timeout: calls[number].timeout.map(Duration::from_millis),
                         ..rig.request(&format!("t{number}"))
-                    });
+                    }));
                     running[number] = Some(call);
                     continue;
                 }
@@ -273,6 +279,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
             log,
             ends,
             ended_at,
+            facts: fact_order::read_all(&mut follower),
         }
     })
 }
@@ -318,6 +325,8 @@ impl Story {
                 self.check_report(number, report);
             }
         }
+        let answered = self.ends.iter().flatten().count();
+        assert_eq!(fact_order::check(&self.facts), answered);
         self.check_dependencies();
         self.check_overlaps();
         self.check_nothing_after_the_end();

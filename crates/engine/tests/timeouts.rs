@@ -11,7 +11,7 @@ mod memory_toolbox;
 use std::time::Duration;
 
 use memory_toolbox::{
-    Event, OnCancel, Rig, Script, Tool, action, actions, line, outcomes, recorder, some_progress,
+    Event, OnCancel, Rig, Script, Tool, action, actions, kind, line, outcomes, some_progress,
 };
 use ovos_toolbox_wire::Outcome::{Abandoned, Cancelled, Completed, TimedOut};
 use ovos_toolbox_wire::{Action, CallOutcome, Effect, Outcome};
@@ -338,11 +338,8 @@ async fn ending_a_call_that_has_ended_is_told_from_one_that_never_was() {
 #[tokio::test(start_paused = true)]
 async fn progress_is_told_in_order_and_never_after_the_end() {
     let rig = rig(Effect::Motion, OnCancel::Ignores);
-    let (observer, told) = recorder();
-    let call = rig.spawn(CallRequest {
-        observer: Some(observer),
-        ..rig.request("t")
-    });
+    let (request, mut steps) = rig.with_queue(rig.request("t"));
+    let call = rig.spawn(request);
     rig.toolbox.until_started("long").await;
     let progress = rig.toolbox.sink("long");
     progress(some_progress());
@@ -350,13 +347,13 @@ async fn progress_is_told_in_order_and_never_after_the_end() {
     call.report().await;
     // The abandoned toolbox still reports progress.
     progress(some_progress());
-    let told: Vec<_> = told
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|t| t.split_whitespace().next().unwrap().to_owned())
-        .collect();
-    assert_eq!(told, ["Wave", "ActionStarted", "Update", "ActionEnded"]);
+    let mut told = Vec::new();
+    while let Ok(step) = steps.try_recv() {
+        told.push((step.seq, kind(&step.fact)));
+    }
+    let expected = ["wave", "action_started", "update", "action_ended"];
+    let expected: Vec<_> = (1..).zip(expected.map(str::to_owned)).collect();
+    assert_eq!(told, expected);
 }
 
 #[tokio::test(start_paused = true)]

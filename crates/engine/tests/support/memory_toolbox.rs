@@ -21,11 +21,11 @@ use ovos_toolbox_wire::{
     Action, ActionReport, Completion, Conclusion, Effect, Failure, Object, Outcome, Progress, Report, Start,
 };
 use ovos_tools_engine::{
-    CallEnd, CallObserver, CallRequest, Ended, Engine, Halt, Known, Lease, Limits, ProgressSink, RunId,
-    Toolbox, Unanswered,
+    Answer, Asked, CallEnd, CallRequest, Ended, Engine, Halt, Known, Lease, Limits, ProgressSink, RunId,
+    Step, Toolbox, Unanswered,
 };
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// How long a test waits for an expected event, in the runtime's (paused) time.
@@ -601,8 +601,33 @@ impl Rig {
             operator: false,
             received: tokio::time::Instant::now().into_std(),
             timeout: None,
-            observer: None,
+            facts: None,
         }
+    }
+
+    /// A request that is received here, and makes facts.
+    pub(crate) fn received(&self, request: CallRequest) -> CallRequest {
+        let CallRequest {
+            call_id,
+            toolbox_id,
+            tool,
+            effect,
+            ..
+        } = &request;
+        let asked = Arc::new(Asked::default());
+        let facts = self.engine.facts();
+        let facts = facts.received(call_id, toolbox_id, tool, *effect, asked);
+        CallRequest {
+            facts: Some(facts),
+            ..request
+        }
+    }
+
+    /// As [`Self::received`], with a queue of the call's own.
+    pub(crate) fn with_queue(&self, request: CallRequest) -> (CallRequest, mpsc::Receiver<Step>) {
+        let mut request = self.received(request);
+        let steps = request.facts.as_mut().expect("it makes facts").queue();
+        (request, steps)
     }
 
     pub(crate) fn lease(&self) -> Lease {
@@ -614,7 +639,19 @@ impl Rig {
     /// Runs a call in its own task.
     pub(crate) fn spawn(&self, request: CallRequest) -> Call {
         let (engine, lease, call_id) = (self.engine.clone(), self.lease(), request.call_id.clone());
-        let task = tokio::spawn(async move { engine.call(&lease, request).await });
+        let task = tokio::spawn(async move {
+            let facts = request.facts.clone();
+            let end = engine.call(&lease, request).await;
+            if facts.is_some() {
+                let ok = matches!(end, CallEnd::Ran { .. });
+                let answer = Answer {
+                    ok,
+                    ..Answer::default()
+                };
+                engine.facts().answered(facts.as_ref(), Arc::default(), answer);
+            }
+            end
+        });
         Call { call_id, task }
     }
 
@@ -710,12 +747,10 @@ pub(crate) fn line<'a>(report: &'a Report, id: &str) -> &'a ActionReport {
         .expect("a line for every action")
 }
 
-/// An observer that records what it receives.
-pub(crate) fn recorder() -> (CallObserver, Arc<Mutex<Vec<String>>>) {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let into = told.clone();
-    let observer: CallObserver = Arc::new(move |progress| into.lock().unwrap().push(format!("{progress:?}")));
-    (observer, told)
+/// The kind of a fact, as followers read it.
+pub(crate) fn kind(fact: &ovos_tools_engine::Fact) -> String {
+    let fact = serde_json::to_value(fact).unwrap();
+    fact["fact"].as_str().unwrap().to_owned()
 }
 
 pub(crate) fn some_progress() -> Progress {

@@ -1,0 +1,514 @@
+//! Facts: the steps of calls and of the service, each made once, at the place where it happens.
+//!
+//! [`Facts`] numbers them on one bounded stream. A [`Follower`] reads it at its own pace: one that falls behind is told
+//! which facts it lost, and delays nothing. [`CallFacts`] makes the facts of one call, and passes its progress to a
+//! queue of the call's own. Without a follower a fact is not even built.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use ovos_toolbox_wire::{CallOutcome, Effect, Object, Outcome, Progress};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, mpsc};
+
+use super::latch::StopRecord;
+
+/// How many facts a follower may be behind.
+pub const BEHIND: usize = 4096;
+
+/// How many steps the queue of a call holds; further ones are dropped until there is room.
+const STEPS: usize = 256;
+
+/// One step of a call or of the service.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Fact {
+    /// A call was received.
+    Received {
+        /// The call.
+        call: Arc<Call>,
+        /// The request.
+        asked: Arc<Asked>,
+    },
+    /// The call does not run.
+    Refused {
+        /// The call.
+        call: Arc<Call>,
+        /// The reason: `Kind: message`.
+        error: String,
+    },
+    /// The call has a valid plan. It is planned again when its toolbox dies before the call begins.
+    Planned {
+        /// The call.
+        call: Arc<Call>,
+        /// The generation that runs it.
+        generation: u64,
+        /// The ids of the actions of each wave.
+        waves: Vec<Vec<String>>,
+        /// The subsystems that the call holds from its first wave to its last.
+        subsystems: Vec<String>,
+    },
+    /// The call waits for its subsystems.
+    Waiting {
+        /// The call.
+        call: Arc<Call>,
+        /// The number of calls ahead of it in the queue.
+        ahead: usize,
+    },
+    /// A wave starts.
+    Wave {
+        /// The call.
+        call: Arc<Call>,
+        /// The wave's number, counted from 1.
+        wave: usize,
+        /// The number of waves of the plan.
+        waves: usize,
+    },
+    /// The engine is about to hand an action to the toolbox.
+    ActionStarted {
+        /// The call.
+        call: Arc<Call>,
+        /// The action's id.
+        action: String,
+        /// The number of its wave, counted from 1.
+        wave: usize,
+        /// The number of waves of the plan.
+        waves: usize,
+    },
+    /// An action ended.
+    ActionEnded {
+        /// The call.
+        call: Arc<Call>,
+        /// The action's id.
+        action: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// The number of its wave, counted from 1.
+        wave: usize,
+        /// The number of waves of the plan.
+        waves: usize,
+        /// From its start to its end.
+        duration_ms: u64,
+    },
+    /// The toolbox reports how far an action is. Only the call's own queue has these: a toolbox that reports often does
+    /// not push other facts out of the stream.
+    Update {
+        /// The call.
+        call: Arc<Call>,
+        /// The action's id.
+        action: String,
+        /// The toolbox's report.
+        progress: Progress,
+        /// The number of its wave, counted from 1.
+        wave: usize,
+        /// The number of waves of the plan.
+        waves: usize,
+    },
+    /// The call was asked to end.
+    Cancelled {
+        /// The call.
+        call: Arc<Call>,
+        /// Why, as text for people.
+        cause: String,
+    },
+    /// A request was answered.
+    Answered {
+        /// The call; none where the request names no tool that runs, or one that stops or resumes.
+        call: Option<Arc<Call>>,
+        /// The request.
+        asked: Arc<Asked>,
+        /// The answer.
+        answer: Answer,
+    },
+    /// An emergency stop.
+    Stopped {
+        /// The id of the stop.
+        stop_id: String,
+        /// The source of the stop, as text for people.
+        reason: String,
+        /// The toolboxes that were latched and halted.
+        toolboxes: Vec<String>,
+        /// Whether the toolbox stopped by itself.
+        itself: bool,
+    },
+    /// An emergency stop was lifted.
+    Resumed {
+        /// The toolbox; `all` for the stop of everything.
+        toolbox_id: String,
+        /// The id of the stop.
+        stop_id: String,
+    },
+    /// A generation of a toolbox takes calls.
+    ToolboxUp {
+        /// The toolbox.
+        toolbox_id: String,
+        /// The generation.
+        generation: u64,
+    },
+    /// A generation of a toolbox is closed.
+    ToolboxDown {
+        /// The toolbox.
+        toolbox_id: String,
+        /// The generation.
+        generation: u64,
+    },
+}
+
+/// The call that a fact is about.
+#[derive(Debug, Serialize)]
+pub struct Call {
+    /// Counted from 1. Unlike `call_id` it is never used again.
+    pub number: u64,
+    /// The call's id, unique among the calls under way.
+    pub call_id: String,
+    /// The toolbox that owns the tool.
+    pub toolbox_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The tool's effect.
+    pub effect: Effect,
+}
+
+/// What was asked, and by which client.
+#[derive(Debug, Default, Serialize)]
+pub struct Asked {
+    /// The topic of the request.
+    pub topic: String,
+    /// `context.source` of the request.
+    pub source: Value,
+    /// `context.destination` of the request.
+    pub destination: Value,
+    /// The session, when the request names one.
+    pub session_id: Option<String>,
+    /// The data of the request: name, arguments, `call_id`.
+    pub request: Option<Arc<Object>>,
+    /// The parts that are left out because they are too large.
+    pub left_out: Vec<&'static str>,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Answer {
+    /// Whether there is a result.
+    pub ok: bool,
+    /// How the call ended; `None` when it never ran.
+    pub outcome: Option<CallOutcome>,
+    /// The tool's result.
+    pub result: Option<Value>,
+    /// Why there is no result: `Kind: message`.
+    pub error: Option<String>,
+    /// The parts that are left out because they are too large.
+    pub left_out: Vec<&'static str>,
+    /// From the receipt of the request until it was answered.
+    pub elapsed_ms: u64,
+}
+
+/// A fact on the stream.
+#[derive(Clone, Debug, Serialize)]
+pub struct Made {
+    /// Each fact has the next number.
+    pub number: u64,
+    /// Microseconds since the start of the service, on a monotonic clock.
+    pub at_us: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub fact: Arc<Fact>,
+}
+
+/// The number of things that happened since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls that were received.
+    pub calls: u64,
+    /// Calls that were answered with an error.
+    pub failed_calls: u64,
+    /// Emergency stops that a client, a signal or the service asked for.
+    pub stops: u64,
+}
+
+/// Makes facts. Clones share one stream.
+#[derive(Clone, Debug)]
+pub struct Facts(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    begun: tokio::time::Instant,
+    /// The number of the last fact. Held while a fact is sent, so that the stream is in the order of the numbers.
+    last: Mutex<u64>,
+    stream: broadcast::Sender<Made>,
+    calls: AtomicU64,
+    failed_calls: AtomicU64,
+    stops: AtomicU64,
+}
+
+impl Default for Facts {
+    fn default() -> Self {
+        Self(Arc::new(Shared {
+            begun: tokio::time::Instant::now(),
+            last: Mutex::default(),
+            stream: broadcast::Sender::new(BEHIND),
+            calls: AtomicU64::new(0),
+            failed_calls: AtomicU64::new(0),
+            stops: AtomicU64::new(0),
+        }))
+    }
+}
+
+impl Facts {
+    /// Follows the facts that are made from now on.
+    #[must_use]
+    pub fn follow(&self) -> Follower {
+        let last = self.0.last.lock();
+        Follower {
+            stream: self.0.stream.subscribe(),
+            next: *last + 1,
+            held: None,
+        }
+    }
+
+    /// What was counted since the start.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts {
+            calls: self.0.calls.load(Ordering::Relaxed),
+            failed_calls: self.0.failed_calls.load(Ordering::Relaxed),
+            stops: self.0.stops.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A call was received. The facts of this call are made through what this returns.
+    pub fn received(
+        &self,
+        call_id: &str,
+        toolbox_id: &str,
+        tool: &str,
+        effect: Effect,
+        asked: Arc<Asked>,
+    ) -> CallFacts {
+        let call = Arc::new(Call {
+            number: self.0.calls.fetch_add(1, Ordering::Relaxed) + 1,
+            call_id: call_id.to_owned(),
+            toolbox_id: toolbox_id.to_owned(),
+            tool: tool.to_owned(),
+            effect,
+        });
+        let received = call.clone();
+        self.make(|| Fact::Received {
+            call: received,
+            asked,
+        });
+        CallFacts {
+            facts: self.clone(),
+            call,
+            own: None,
+        }
+    }
+
+    /// A request was answered; `call` is the call that it made.
+    pub fn answered(&self, call: Option<&CallFacts>, asked: Arc<Asked>, answer: Answer) {
+        if call.is_some() && !answer.ok {
+            self.0.failed_calls.fetch_add(1, Ordering::Relaxed);
+        }
+        self.make(|| Fact::Answered {
+            call: call.map(|facts| facts.call.clone()),
+            asked,
+            answer,
+        });
+    }
+
+    pub(crate) fn stopped<'a>(
+        &self,
+        stop: &StopRecord,
+        toolboxes: impl Iterator<Item = &'a String>,
+        itself: bool,
+    ) {
+        if !itself {
+            self.0.stops.fetch_add(1, Ordering::Relaxed);
+        }
+        self.make(|| Fact::Stopped {
+            stop_id: stop.stop_id.clone(),
+            reason: stop.reason.clone(),
+            toolboxes: toolboxes.cloned().collect(),
+            itself,
+        });
+    }
+
+    /// Makes a fact, if anything follows.
+    pub(crate) fn make(&self, fact: impl FnOnce() -> Fact) {
+        if self.is_followed() {
+            self.send(Arc::new(fact()));
+        }
+    }
+
+    /// Whether anything follows the facts.
+    #[must_use]
+    pub fn is_followed(&self) -> bool {
+        self.0.stream.receiver_count() > 0
+    }
+
+    fn send(&self, fact: Arc<Fact>) {
+        let mut last = self.0.last.lock();
+        *last += 1;
+        let since = self.0.begun.elapsed();
+        // This fails when the last follower has left meanwhile.
+        _ = self.0.stream.send(Made {
+            number: *last,
+            at_us: u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
+            fact,
+        });
+    }
+}
+
+/// Makes the facts of one call.
+#[derive(Clone, Debug)]
+pub struct CallFacts {
+    facts: Facts,
+    call: Arc<Call>,
+    own: Option<Arc<Own>>,
+}
+
+/// A step of a call, in the call's own queue.
+#[derive(Debug)]
+pub struct Step {
+    /// Counted from 1; a gap means that a step was dropped.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Instant,
+    /// What happened.
+    pub fact: Arc<Fact>,
+}
+
+#[derive(Debug)]
+struct Own {
+    queue: mpsc::Sender<Step>,
+    /// The number of the last step. Held while a step is queued, so that the queue is in the order of the numbers.
+    last: Mutex<u64>,
+}
+
+impl Own {
+    fn put(&self, fact: Arc<Fact>) {
+        let mut last = self.last.lock();
+        *last += 1;
+        // This fails when the queue is full, or when its reader has left.
+        _ = self.queue.try_send(Step {
+            seq: *last,
+            at: tokio::time::Instant::now().into_std(),
+            fact,
+        });
+    }
+}
+
+impl CallFacts {
+    /// The call.
+    #[must_use]
+    pub fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// Gives the call a queue of its own for its progress: waiting, waves, actions and updates, in this order. Must be
+    /// called before the call is run.
+    pub fn queue(&mut self) -> mpsc::Receiver<Step> {
+        let (queue, steps) = mpsc::channel(STEPS);
+        self.own = Some(Arc::new(Own {
+            queue,
+            last: Mutex::default(),
+        }));
+        steps
+    }
+
+    /// The call does not run.
+    pub fn refused(&self, error: &str) {
+        self.tell(|call| Fact::Refused {
+            call,
+            error: error.to_owned(),
+        });
+    }
+
+    /// Whether the call has a queue of its own.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Makes a fact for the stream alone.
+    pub(crate) fn tell(&self, fact: impl FnOnce(Arc<Call>) -> Fact) {
+        self.facts.make(|| fact(self.call.clone()));
+    }
+
+    /// Makes a fact for the stream and the call's own queue.
+    pub(crate) fn show(&self, fact: impl FnOnce(Arc<Call>) -> Fact) {
+        let followed = self.facts.is_followed();
+        if !followed && self.own.is_none() {
+            return;
+        }
+        let fact = Arc::new(fact(self.call.clone()));
+        if let Some(own) = &self.own {
+            own.put(fact.clone());
+        }
+        if followed {
+            self.facts.send(fact);
+        }
+    }
+
+    /// Makes a fact for the call's own queue alone.
+    pub(crate) fn update(&self, fact: impl FnOnce(Arc<Call>) -> Fact) {
+        if let Some(own) = &self.own {
+            own.put(Arc::new(fact(self.call.clone())));
+        }
+    }
+}
+
+/// What a follower is told.
+#[derive(Clone, Debug)]
+pub enum Followed {
+    /// The next fact.
+    Fact(Made),
+    /// The follower fell behind and lost the facts with these numbers.
+    Lost {
+        /// The first that is lost.
+        from: u64,
+        /// The last that is lost.
+        to: u64,
+    },
+}
+
+/// Reads the stream of facts.
+#[derive(Debug)]
+pub struct Follower {
+    stream: broadcast::Receiver<Made>,
+    next: u64,
+    /// The fact after a gap, while the gap is being told.
+    held: Option<Made>,
+}
+
+impl Follower {
+    /// The next fact, or those that were lost before it; `None` when no more are made.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is lost by it.
+    pub async fn next(&mut self) -> Option<Followed> {
+        let made = match self.held.take() {
+            Some(made) => made,
+            None => loop {
+                match self.stream.recv().await {
+                    Ok(made) => break made,
+                    // The number of the next fact says which ones are lost.
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return None,
+                }
+            },
+        };
+        if made.number > self.next {
+            let (from, to) = (self.next, made.number - 1);
+            self.next = made.number;
+            self.held = Some(made);
+            return Some(Followed::Lost { from, to });
+        }
+        self.next += 1;
+        Some(Followed::Fact(made))
+    }
+}

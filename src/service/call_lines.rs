@@ -1,0 +1,184 @@
+//! Log lines of the steps of calls, at the levels DEBUG and TRACE.
+//!
+//! A follower of the facts, which follows only while one of these levels is in force: at any other level nothing is
+//! made for it. Read [`follow`].
+
+use tokio::sync::watch;
+
+use config::LogLevel;
+use engine::{Fact, Facts, Followed};
+
+/// Writes a line for each step while the level asks for it, until the level can no longer change.
+pub(super) async fn follow(facts: Facts, mut level: watch::Receiver<LogLevel>) {
+    let wanted = |level: &LogLevel| *level <= LogLevel::Debug;
+    while level.wait_for(wanted).await.is_ok() {
+        let mut follower = facts.follow();
+        loop {
+            tokio::select! {
+                changed = level.wait_for(|level| !wanted(level)) => match changed {
+                    Ok(_) => break,
+                    Err(_) => return,
+                },
+                followed = follower.next() => match followed {
+                    Some(Followed::Fact(made)) => write(&made.fact),
+                    Some(Followed::Lost { from, to }) => {
+                        tracing::warn!(from, to, "log lines of calls are missing: their writer did not keep up");
+                    }
+                    None => return,
+                },
+            }
+        }
+    }
+}
+
+/// Toolboxes that come and go, stops and resumes have lines where they happen: those are never lost.
+fn write(fact: &Fact) {
+    match fact {
+        Fact::Received { call, .. } => tracing::debug!(
+            call_id = call.call_id,
+            toolbox = call.toolbox_id,
+            tool = call.tool,
+            "call received"
+        ),
+        Fact::Refused { call, error } => {
+            tracing::debug!(call_id = call.call_id, toolbox = call.toolbox_id, tool = call.tool, %error, "call refused");
+        }
+        Fact::Planned {
+            call,
+            generation,
+            waves,
+            ..
+        } => tracing::debug!(
+            call_id = call.call_id,
+            toolbox = call.toolbox_id,
+            tool = call.tool,
+            generation,
+            waves = waves.len(),
+            "call planned"
+        ),
+        Fact::Waiting { call, ahead } => tracing::debug!(
+            call_id = call.call_id,
+            toolbox = call.toolbox_id,
+            tool = call.tool,
+            ahead,
+            "call waits"
+        ),
+        Fact::Wave { call, wave, waves } => tracing::debug!(
+            call_id = call.call_id,
+            toolbox = call.toolbox_id,
+            tool = call.tool,
+            wave,
+            waves,
+            "wave starts"
+        ),
+        Fact::ActionStarted {
+            call, action, wave, ..
+        } => tracing::trace!(
+            call_id = call.call_id,
+            toolbox = call.toolbox_id,
+            tool = call.tool,
+            action,
+            wave,
+            "action starts"
+        ),
+        Fact::ActionEnded {
+            call,
+            action,
+            outcome,
+            wave,
+            duration_ms,
+            ..
+        } => tracing::trace!(
+            call_id = call.call_id,
+            toolbox = call.toolbox_id,
+            tool = call.tool,
+            action,
+            wave,
+            outcome = outcome.as_str(),
+            duration_ms,
+            "action ended"
+        ),
+        Fact::Cancelled { call, cause } => {
+            tracing::debug!(call_id = call.call_id, toolbox = call.toolbox_id, tool = call.tool, %cause, "call is to end");
+        }
+        Fact::Answered {
+            call: Some(call),
+            answer,
+            ..
+        } => tracing::debug!(
+            call_id = call.call_id,
+            toolbox = call.toolbox_id,
+            tool = call.tool,
+            ok = answer.ok,
+            elapsed_ms = answer.elapsed_ms,
+            "call answered"
+        ),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::logs::{LogOptions, prepare};
+    use config::LogConfig;
+    use engine::{Answer, Asked};
+    use ovos_toolbox_wire::Effect;
+
+    /// The level changes twice; calls are made before, between and after.
+    #[tokio::test]
+    async fn steps_are_logged_while_the_level_asks_for_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = LogConfig {
+            level: LogLevel::Info,
+            dir: Some(dir.path().to_owned()),
+            max_bytes: 0,
+            backup_count: 0,
+        };
+        let options = LogOptions {
+            json: false,
+            file: true,
+        };
+        let (subscriber, logs) = prepare(&config, options);
+        let file = logs.file().unwrap().to_owned();
+        let guard = tracing::subscriber::set_default(subscriber);
+        let facts = Facts::default();
+        let follower = tokio::spawn(follow(facts.clone(), logs.level()));
+        for (call_id, level) in [
+            ("one", LogLevel::Info),
+            ("two", LogLevel::Debug),
+            ("three", LogLevel::Warning),
+        ] {
+            logs.set_level(level).unwrap();
+            // The follower is on the same thread: these turns let it see the level, and then the facts.
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            let asked = Arc::new(Asked::default());
+            let call = facts.received(call_id, "robot", "wave", Effect::Motion, asked.clone());
+            call.refused("BusyError: full");
+            facts.answered(Some(&call), asked, Answer::default());
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(guard);
+        drop(logs);
+        follower.await.unwrap();
+        let text = std::fs::read_to_string(file).unwrap();
+        let of_calls = |line: &&str| line.contains(r#"toolbox="robot" tool="wave""#);
+        let lines: Vec<&str> = text.lines().filter(of_calls).collect();
+        let expected = ["call received", "call refused", "call answered"];
+        assert_eq!(lines.len(), expected.len(), "{text}");
+        for (line, expected) in lines.iter().zip(expected) {
+            assert!(
+                line.contains(expected) && line.contains(r#"call_id="two""#),
+                "{line}"
+            );
+        }
+    }
+}
