@@ -11,7 +11,8 @@ use ovos_toolbox_wire::{Conclusion, Effect, Failure, Object, Report};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::facts::{Call, CallFacts, Fact};
+use super::fact::{Call, Fact};
+use super::facts::CallFacts;
 use super::latch::{Latch, StopRecord};
 use super::plan::{Plan, PlanError};
 

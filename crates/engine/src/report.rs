@@ -1,12 +1,18 @@
-//! The outcome and the result of a report.
+//! The lines, the outcome and the result of a report.
 //!
-//! Pure. Only this module decides the outcome of a whole call, and the result where the toolbox leaves it to the
-//! service.
+//! Pure. Only this module decides how an action and a whole call ended, and the result where the toolbox leaves it to
+//! the service.
 
-use ovos_toolbox_wire::{ActionReport, CallOutcome, Conclusion, Failure, Object, Outcome, Report};
+use std::time::Duration;
+
+use ovos_toolbox_wire::{
+    ActionReport, CallOutcome, Completion, Conclusion, Failure, Object, Outcome, Report,
+};
 use serde_json::Value;
 
 use super::call::Cause;
+use super::plan::PlannedAction;
+use super::toolbox::Ended;
 
 /// The outcome of the call: `completed` if every action is; otherwise by the cause that ended the call; without a
 /// cause, by the worst outcome of its actions.
@@ -50,4 +56,102 @@ pub(crate) fn conclude(report: &Report) -> Conclusion {
             many.iter().map(|line| (line.id.clone(), output(line))).collect(),
         )),
     }
+}
+
+/// Why the engine asked an action to end.
+pub(crate) struct Interruption {
+    pub(crate) outcome: Outcome,
+    pub(crate) failure: Failure,
+}
+
+pub(crate) fn interruption(cause: Option<&Cause>) -> Interruption {
+    let kind = match cause {
+        Some(Cause::EmergencyStop { .. }) => "EmergencyStop",
+        Some(Cause::TimedOut { .. }) => "TimeoutError",
+        _ => "CancelledError",
+    };
+    let outcome = if matches!(cause, Some(Cause::TimedOut { .. })) {
+        Outcome::TimedOut
+    } else {
+        Outcome::Cancelled
+    };
+    let message = cause.map_or_else(|| "cancelled".to_owned(), ToString::to_string);
+    Interruption {
+        outcome,
+        failure: Failure::new(kind, message),
+    }
+}
+
+/// Writes the end of a run into its report line.
+pub(crate) fn settle(line: &mut ActionReport, end: Ended, interruption: Option<&Interruption>) {
+    match (end, interruption) {
+        // An output means that the action did its work, so it is `completed` even if it was asked to end. Only a
+        // timeout makes it `timed_out`; the output is kept.
+        (Ended::Reported(Completion::Output(output)), None) => {
+            line.outcome = Outcome::Completed;
+            line.output = Some(output);
+        }
+        (Ended::Reported(Completion::Output(output)), Some(why)) => {
+            line.output = Some(output);
+            line.outcome = if why.outcome == Outcome::TimedOut {
+                Outcome::TimedOut
+            } else {
+                Outcome::Completed
+            };
+            line.error = (line.outcome == Outcome::TimedOut).then(|| why.failure.clone());
+        }
+        (Ended::Reported(Completion::Error(failure)), None)
+        | (Ended::Lost(failure) | Ended::NeverBegun(failure), _) => {
+            line.outcome = Outcome::Failed;
+            line.error = Some(failure);
+        }
+        (Ended::Reported(Completion::Error(_)) | Ended::Cancelled, Some(why)) => {
+            line.outcome = why.outcome;
+            line.error = Some(why.failure.clone());
+        }
+        (Ended::Cancelled, None) => {
+            line.outcome = Outcome::Cancelled;
+            line.error = Some(Failure::new("CancelledError", "the toolbox ended it"));
+        }
+    }
+}
+
+pub(crate) fn abandon(line: &mut ActionReport, why: &Interruption, grace: Duration) {
+    line.outcome = Outcome::Abandoned;
+    let message = format!(
+        "{}; the toolbox did not report its end within {} ms after it was asked to",
+        why.failure.message,
+        grace.as_millis()
+    );
+    line.error = Some(Failure::new(why.failure.kind.clone(), message));
+}
+
+pub(crate) fn line(action: &PlannedAction) -> ActionReport {
+    ActionReport {
+        id: action.id.clone(),
+        name: action.name.clone(),
+        subsystems: action.subsystems.clone(),
+        wave: action.wave,
+        outcome: Outcome::Skipped,
+        duration_ms: 0,
+        output: None,
+        error: None,
+    }
+}
+
+pub(crate) fn skipped(action: &PlannedAction, because: Option<&str>) -> ActionReport {
+    let mut line = line(action);
+    let because = because.unwrap_or("an action before it");
+    line.error = Some(Failure::new(
+        "SkippedError",
+        format!("not started, because `{because}` did not complete"),
+    ));
+    line
+}
+
+pub(crate) fn cancelled(action: &PlannedAction, cause: Option<&Cause>) -> ActionReport {
+    let mut line = line(action);
+    line.outcome = Outcome::Cancelled;
+    line.error = Some(interruption(cause).failure);
+    line
 }

@@ -20,10 +20,10 @@ use tokio::time::timeout;
 
 use super::Limits;
 use super::call::{CallControl, Cause};
-use super::facts::Fact;
+use super::fact::Fact;
 use super::latch::Latch;
 use super::plan::{Plan, PlannedAction};
-use super::report::call_outcome;
+use super::report::{Interruption, abandon, call_outcome, cancelled, interruption, line, settle, skipped};
 use super::subsystem::ALL;
 use super::toolbox::{Ended, Halt, ProgressSink, RunId, RunIds, Toolbox};
 use super::wave::{Broken, WaveQueue};
@@ -464,104 +464,6 @@ enum Waited {
     Cancelled,
     TimedOut,
     GivenUp,
-}
-
-/// Why the engine asked an action to end.
-struct Interruption {
-    outcome: Outcome,
-    failure: Failure,
-}
-
-fn interruption(cause: Option<&Cause>) -> Interruption {
-    let kind = match cause {
-        Some(Cause::EmergencyStop { .. }) => "EmergencyStop",
-        Some(Cause::TimedOut { .. }) => "TimeoutError",
-        _ => "CancelledError",
-    };
-    let outcome = if matches!(cause, Some(Cause::TimedOut { .. })) {
-        Outcome::TimedOut
-    } else {
-        Outcome::Cancelled
-    };
-    let message = cause.map_or_else(|| "cancelled".to_owned(), ToString::to_string);
-    Interruption {
-        outcome,
-        failure: Failure::new(kind, message),
-    }
-}
-
-/// Writes the end of a run into its report line.
-fn settle(line: &mut ActionReport, end: Ended, interruption: Option<&Interruption>) {
-    match (end, interruption) {
-        // An output means that the action did its work, so it is `completed` even if it was asked to end. Only a
-        // timeout makes it `timed_out`; the output is kept.
-        (Ended::Reported(Completion::Output(output)), None) => {
-            line.outcome = Outcome::Completed;
-            line.output = Some(output);
-        }
-        (Ended::Reported(Completion::Output(output)), Some(why)) => {
-            line.output = Some(output);
-            line.outcome = if why.outcome == Outcome::TimedOut {
-                Outcome::TimedOut
-            } else {
-                Outcome::Completed
-            };
-            line.error = (line.outcome == Outcome::TimedOut).then(|| why.failure.clone());
-        }
-        (Ended::Reported(Completion::Error(failure)), None)
-        | (Ended::Lost(failure) | Ended::NeverBegun(failure), _) => {
-            line.outcome = Outcome::Failed;
-            line.error = Some(failure);
-        }
-        (Ended::Reported(Completion::Error(_)) | Ended::Cancelled, Some(why)) => {
-            line.outcome = why.outcome;
-            line.error = Some(why.failure.clone());
-        }
-        (Ended::Cancelled, None) => {
-            line.outcome = Outcome::Cancelled;
-            line.error = Some(Failure::new("CancelledError", "the toolbox ended it"));
-        }
-    }
-}
-
-fn abandon(line: &mut ActionReport, why: &Interruption, grace: Duration) {
-    line.outcome = Outcome::Abandoned;
-    let message = format!(
-        "{}; the toolbox did not report its end within {} ms after it was asked to",
-        why.failure.message,
-        grace.as_millis()
-    );
-    line.error = Some(Failure::new(why.failure.kind.clone(), message));
-}
-
-fn line(action: &PlannedAction) -> ActionReport {
-    ActionReport {
-        id: action.id.clone(),
-        name: action.name.clone(),
-        subsystems: action.subsystems.clone(),
-        wave: action.wave,
-        outcome: Outcome::Skipped,
-        duration_ms: 0,
-        output: None,
-        error: None,
-    }
-}
-
-fn skipped(action: &PlannedAction, because: Option<&str>) -> ActionReport {
-    let mut line = line(action);
-    let because = because.unwrap_or("an action before it");
-    line.error = Some(Failure::new(
-        "SkippedError",
-        format!("not started, because `{because}` did not complete"),
-    ));
-    line
-}
-
-fn cancelled(action: &PlannedAction, cause: Option<&Cause>) -> ActionReport {
-    let mut line = line(action);
-    line.outcome = Outcome::Cancelled;
-    line.error = Some(interruption(cause).failure);
-    line
 }
 
 /// The outputs of an action's dependencies, by id. Every dependency has completed by now: a wave starts only when all

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::Limits;
 use super::call::{CallControl, Cause, Refusal};
-use super::facts::Fact;
+use super::fact::Fact;
 use super::latch::Latch;
 use super::plan::StepTools;
 use super::reserve::{Request, Reservations, Ticket};

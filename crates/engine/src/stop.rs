@@ -10,7 +10,7 @@ use ovos_toolbox_wire::Failure;
 use tokio::time::timeout;
 
 use super::call::Cause;
-use super::facts::Fact;
+use super::fact::Fact;
 use super::latch::{LiftError, StopRecord};
 use super::station::Station;
 use super::subsystem::ALL;

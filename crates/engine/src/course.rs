@@ -1,0 +1,311 @@
+//! The course of a call: it enters the table, is planned, takes its subsystems, runs and is concluded.
+//!
+//! Read [`Engine::call`], then [`Engine::call_at`].
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, Object, Report};
+use tokio::time::timeout;
+
+use super::Engine;
+use super::call::{CallControl, CallEnd, CallRequest, Cause, Phase, Refusal, Verdict};
+use super::calls::Entered;
+use super::fact::Fact;
+use super::plan::{Defaults, Plan};
+use super::report;
+use super::run::{Beginnings, Runner};
+use super::station::Lease;
+use super::subsystem::ALL;
+use super::toolbox::Unanswered;
+
+impl Engine {
+    /// Runs a call to its end. Tools of effect `stop` and `resume` do not come here; see [`Self::stop`].
+    ///
+    /// # Cancel safety
+    /// Dropped early, the running actions are cancelled, the subsystems that they move are halted, and the call leaves
+    /// the table and releases its subsystems. The engine does not wait for the machine and reports no end. End the call
+    /// through [`CallControl::end`] instead.
+    pub async fn call(&self, lease: &Lease, request: CallRequest) -> CallEnd {
+        match self.enter(&request) {
+            Ok(place) => self.call_at(place, lease, request).await,
+            Err(refusal) => CallEnd::Refused(refusal),
+        }
+    }
+
+    /// Enters a call into the table before there is a generation to run it (`request.generation` is 0 then, and `args`
+    /// are not read). From now on the call counts as in flight and can be ended.
+    ///
+    /// # Errors
+    /// The service is shutting down, a user stop or a bus loss has ended the call already, its id is in use, or too
+    /// many calls are in flight.
+    pub fn enter(&self, request: &CallRequest) -> Result<Place<'_>, Refusal> {
+        let control = Arc::new(CallControl::new(request));
+        // A safe call is admitted even when the service is at its limit.
+        let entered = self
+            .calls
+            .enter(control.clone(), request.effect != Effect::Safe)?;
+        let deadline = request.timeout.and_then(|limit| {
+            // A deadline that the clock cannot represent counts as none.
+            Some((limit, request.received.checked_add(limit)?.into()))
+        });
+        Ok(Place {
+            control,
+            deadline,
+            entered,
+        })
+    }
+
+    /// As [`Self::call`], for a call that [`Self::enter`] has entered.
+    ///
+    /// # Cancel safety
+    /// As [`Self::call`].
+    pub async fn call_at(&self, place: Place<'_>, lease: &Lease, request: CallRequest) -> CallEnd {
+        let Place {
+            control,
+            deadline,
+            entered,
+        } = place;
+        control.runs_on(request.generation);
+        let mut work = std::pin::pin!(self.work(lease, request, &control));
+        let end = match deadline {
+            None => work.await,
+            // The deadline is checked first: a call whose time is up on arrival starts nothing.
+            Some((limit, deadline)) => tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(deadline) => {
+                    control.end(Cause::TimedOut { limit });
+                    work.await
+                }
+                end = &mut work => end,
+            },
+        };
+        drop(entered);
+        end.unwrap_or_else(CallEnd::Refused)
+    }
+
+    /// Plans a call and checks the plan, without running anything.
+    ///
+    /// # Errors
+    /// The toolbox failed or took too long, or the plan is not valid.
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing in the engine.
+    pub async fn plan(&self, lease: &Lease, request: &CallRequest) -> Result<Plan, Refusal> {
+        let limits = lease.station().limits();
+        let planned = timeout(limits.plan, lease.toolbox().plan(&request.tool, &request.args)).await;
+        let actions = match planned {
+            Ok(Ok(Some(actions))) => actions,
+            Ok(Ok(None)) => vec![only_action(request)],
+            Ok(Err(Unanswered::Failed(failure))) => return Err(Refusal::PlanFailed(failure)),
+            Ok(Err(Unanswered::NeverAsked(failure))) => return Err(Refusal::NeverBegun(failure)),
+            Err(_) => {
+                let (toolbox_id, tool) = (request.toolbox_id.clone(), request.tool.clone());
+                return Err(Refusal::PlanTimeout {
+                    toolbox_id,
+                    tool,
+                    limit: limits.plan,
+                });
+            }
+        };
+        let timeout = request.action_timeout.unwrap_or(limits.default_timeout);
+        let plan = Plan::new(
+            actions,
+            Defaults {
+                effect: request.effect,
+                timeout,
+            },
+        )?;
+        plan.check_steps(&lease.station().step_tools())?;
+        Ok(plan)
+    }
+
+    async fn work(
+        &self,
+        lease: &Lease,
+        request: CallRequest,
+        control: &Arc<CallControl>,
+    ) -> Result<CallEnd, Refusal> {
+        let station = lease.station();
+        let latch = &station.latch;
+        let latched = |stop| Refusal::Latched {
+            toolbox_id: station.toolbox_id.clone(),
+            stop,
+        };
+        let needs_open_latch = matches!(request.effect, Effect::Motion | Effect::Write);
+        let epoch = if needs_open_latch {
+            latch.admit().map_err(latched)?
+        } else {
+            latch.epoch()
+        };
+
+        let planned = {
+            let ended = control.ended();
+            let planned = async {
+                // A read call reserves nothing, and a safe call waits for no other call to be planned.
+                let turn = if needs_open_latch {
+                    let limit = station.limits().max_wait;
+                    let turn = timeout(limit, station.turn.lock()).await;
+                    Some(turn.map_err(|_| Refusal::TurnTooLong {
+                        toolbox_id: station.toolbox_id.clone(),
+                        limit,
+                    })?)
+                } else {
+                    None
+                };
+                let plan = self.plan(lease, &request).await?;
+                control.claims(&plan);
+                let claim = plan.claim();
+                if let Some(facts) = control.facts() {
+                    facts.tell(|call| Fact::Planned {
+                        call,
+                        generation: control.generation(),
+                        waves: plan.wave_ids(),
+                        subsystems: claim.to_vec(),
+                    });
+                }
+                let claimed = if request.effect == Effect::Read || claim.is_empty() {
+                    None
+                } else {
+                    control.enter(Phase::Queued);
+                    Some(station.claim(control, claim, request.effect == Effect::Safe)?)
+                };
+                drop(turn);
+                Ok((plan, claimed))
+            };
+            tokio::select! {
+                biased;
+                () = ended.cancelled() => Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+                planned = planned => planned,
+            }
+        };
+        let (plan, claimed) = planned?;
+        let reserved = match claimed {
+            Some(claimed) => Some(claimed.held(control).await?),
+            None => None,
+        };
+        let moving = plan.moves().then(|| self.motion.begin(&station.toolbox_id));
+        // A safe call does not wait for the disk.
+        if moving.is_some() && request.effect != Effect::Safe {
+            tokio::select! {
+                biased;
+                () = control.ended().cancelled() => return Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+                recorded = self.motion.recorded() => recorded?,
+            }
+        }
+        if needs_open_latch && !latch.is_current(epoch) {
+            return Err(Refusal::Ended(Cause::stopped(latch)));
+        }
+        control.enter(Phase::Running);
+        let runner = Runner {
+            toolbox: lease.toolbox(),
+            control,
+            latch,
+            epoch,
+            identity: identity(&request, epoch),
+            limits: station.limits(),
+            run_ids: &self.run_ids,
+            moved: AtomicBool::new(false),
+            beginnings: Beginnings::default(),
+            waves: plan.waves.len(),
+        };
+        let ran = runner.run(plan).await;
+        drop(moving);
+        drop(reserved);
+        let report = ran.map_err(Refusal::NeverBegun)?;
+        // The cause is read now: a cancel that comes while the toolbox concludes did not end any action.
+        let cause = control.cause();
+        let verdict = self.conclude(lease, &request.tool, &request.args, &report).await;
+        Ok(CallEnd::Ran {
+            report,
+            verdict,
+            cause,
+        })
+    }
+
+    /// The toolbox's result for a report, or the engine's where the toolbox leaves it to the service.
+    ///
+    /// # Cancel safety
+    /// Dropped early, only the result is lost.
+    pub async fn conclude(&self, lease: &Lease, tool: &str, args: &Object, report: &Report) -> Verdict {
+        let limit = lease.station().limits().plan;
+        match timeout(limit, lease.toolbox().conclude(tool, args, report)).await {
+            Ok(Ok(Some(conclusion))) => Verdict::Toolbox(conclusion),
+            Ok(Ok(None)) => Verdict::Engine(report::conclude(report)),
+            Ok(Err(failure)) => Verdict::Toolbox(Conclusion::Error(failure)),
+            Err(_) => {
+                let toolbox_id = &lease.station().toolbox_id;
+                let late = format!(
+                    "toolbox `{toolbox_id}` did not conclude `{tool}` within {} ms",
+                    limit.as_millis()
+                );
+                Verdict::Toolbox(Conclusion::Error(Failure::new("TimeoutError", late)))
+            }
+        }
+    }
+}
+
+/// A call's entry in the table, until it is dropped.
+#[derive(Debug)]
+pub struct Place<'a> {
+    control: Arc<CallControl>,
+    deadline: Option<(Duration, tokio::time::Instant)>,
+    entered: Entered<'a>,
+}
+
+impl Place<'_> {
+    /// Waits for a condition that the call needs before it can run.
+    ///
+    /// # Errors
+    /// The call was ended meanwhile, or its time is up.
+    ///
+    /// # Cancel safety
+    /// That of `needed`.
+    pub async fn wait_for<T>(&self, needed: impl Future<Output = T>) -> Result<T, Refusal> {
+        let control = &self.control;
+        let late = async {
+            match self.deadline {
+                // A timeout does not end a safe call.
+                Some((limit, at)) if control.effect != Effect::Safe => {
+                    tokio::time::sleep_until(at).await;
+                    limit
+                }
+                _ => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = control.ended().cancelled() => Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
+            limit = late => Err(Refusal::Ended(Cause::TimedOut { limit })),
+            needed = needed => Ok(needed),
+        }
+    }
+}
+
+/// The plan for a tool that its toolbox does not plan. The single action of a tool that moves something takes all
+/// subsystems, because nothing says which ones it moves.
+fn only_action(request: &CallRequest) -> Action {
+    let moves = matches!(request.effect, Effect::Motion | Effect::Safe);
+    let subsystems = if moves { vec![ALL.to_owned()] } else { Vec::new() };
+    Action {
+        subsystems,
+        params: request.args.clone(),
+        ..Action::named(&request.tool)
+    }
+}
+
+fn identity(request: &CallRequest, stop_epoch: u64) -> CallIdentity {
+    CallIdentity {
+        call_id: request.call_id.clone(),
+        toolbox_id: request.toolbox_id.clone(),
+        tool: request.tool.clone(),
+        session_id: request.session_id.clone(),
+        lang: request.lang.clone(),
+        source: request.source.clone(),
+        deadline_ms: 0,
+        stop_epoch,
+        latched: false,
+        operator: request.operator,
+    }
+}
