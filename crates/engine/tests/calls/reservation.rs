@@ -1,18 +1,12 @@
 //! Reservation: a call holds its subsystems from the first wave to the last, and waiting calls are served in order.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
 
 use std::time::Duration;
 
-use memory_toolbox::{Event, Rig, Script, actions};
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools_engine::{CallRequest, Cause, Claim, Limits, Phase, Refusal, Request, Reservations};
+
+use crate::memory_toolbox::{Event, Script, actions};
+use crate::rig::Rig;
 
 /// A rig with the tools `left`, `right`, `both`, `base` and `everything`: each has two waves on the subsystems in its
 /// name.
@@ -127,7 +121,7 @@ async fn a_new_bound_for_the_line_applies_from_the_next_generation_on() {
         max_waiting: 0,
         ..Limits::default()
     });
-    let toolbox = std::sync::Arc::new(memory_toolbox::Shared(rig.toolbox.clone()));
+    let toolbox = std::sync::Arc::new(crate::memory_toolbox::Shared(rig.toolbox.clone()));
     rig.engine.attach(
         "robot",
         2,

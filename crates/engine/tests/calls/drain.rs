@@ -1,19 +1,13 @@
 //! Generations: which ones take calls, and what a reload waits for.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory_toolbox::{GENERATION, MemoryToolbox, OnCancel, Rig, Script, Shared, actions};
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools_engine::{CallEnd, CallRequest, Cause, Known, Limits, Phase, Refusal, StopTarget};
+
+use crate::memory_toolbox::{MemoryToolbox, OnCancel, Script, Shared, actions};
+use crate::rig::{GENERATION, Rig};
 
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -75,7 +69,7 @@ async fn a_drain_ends_what_does_not_end_by_itself_and_halts_it() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_has_an_end_even_if_nothing_listens() {
     let rig = rig(Script::hangs().on_cancel(OnCancel::Ignores));
-    rig.toolbox.halts(memory_toolbox::Answer::Never);
+    rig.toolbox.halts(crate::memory_toolbox::Answer::Never);
     let call = rig.motion("t");
     rig.toolbox.until_started("long").await;
     let begun = tokio::time::Instant::now();
@@ -144,7 +138,7 @@ async fn two_generations_share_the_subsystems_and_a_stop_reaches_both() {
     );
     let call_id = request.call_id.clone();
     let task = tokio::spawn(async move { engine.call(&lease, request).await });
-    let new = memory_toolbox::Call { call_id, task };
+    let new = crate::rig::Call { call_id, task };
     rig.phase(&new, Phase::Queued).await;
     rig.engine.stop(&StopTarget::All, "a test").await;
     assert_eq!(old.report().await.outcome, CallOutcome::Stopped);

@@ -1,25 +1,18 @@
 //! Properties of every graph, toolbox and disturbance: the cases are random, and shrunk when one fails.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "support/fact_order.rs"]
-mod fact_order;
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use memory_toolbox::{Call, DEADLINE, Event, OnCancel, Rig, Script, Then};
 use ovos_toolbox_wire::{Action, Effect, Outcome, Report};
 use ovos_tools_engine::{
     CallEnd, CallRequest, Cause, Claim, Defaults, Known, Limits, Made, Plan, StopTarget,
 };
 use proptest::prelude::*;
 use proptest::sample::subsequence;
+
+use crate::fact_order;
+use crate::memory_toolbox::{DEADLINE, Event, OnCancel, Script, Then};
+use crate::rig::{Call, Rig};
 
 const SUBSYSTEMS: [&str; 7] = ["left", "right", "all", "k1/arm", "k1/base", "k1/all", "g1/arm"];
 
@@ -170,7 +163,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
         let rig = Rig::with(limits);
         let mut follower = rig.engine.facts().follow();
         if !halts_answered {
-            rig.toolbox.halts(memory_toolbox::Answer::Never);
+            rig.toolbox.halts(crate::memory_toolbox::Answer::Never);
         }
         for (number, call) in calls.iter().enumerate() {
             let rename = |id: &String| format!("{number}-{id}");
@@ -268,7 +261,8 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
             rig.engine.resume("robot", &stop.stop_id).await.unwrap();
         }
         let log = rig.toolbox.log();
-        rig.toolbox.tool("last", memory_toolbox::actions(&["last all"]));
+        rig.toolbox
+            .tool("last", crate::memory_toolbox::actions(&["last all"]));
         let last = tokio::time::timeout(Duration::from_secs(1), rig.motion("last").report()).await;
         assert_eq!(
             last.expect("nothing holds anything").actions[0].outcome,

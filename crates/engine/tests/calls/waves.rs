@@ -1,19 +1,13 @@
 //! Waves: which actions run together, which ones wait, and which plans are refused before anything runs.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
 
 use std::time::Duration;
 
-use memory_toolbox::{Event, Rig, Script, Tool, actions, outcomes};
 use ovos_toolbox_wire::{Action, CallOutcome, Effect, Outcome};
 use ovos_tools_engine::{Defaults, Plan, PlanError, Refusal};
 use serde_json::json;
+
+use crate::memory_toolbox::{Event, Script, Tool, actions};
+use crate::rig::{Rig, outcomes};
 
 fn planned(lines: &[&str]) -> Result<Plan, PlanError> {
     let defaults = Defaults {

@@ -1,21 +1,13 @@
 //! Timeouts and cancellation: the requests to the toolbox, the time that the engine waits, and the report.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
 
 use std::time::Duration;
 
-use memory_toolbox::{
-    Event, OnCancel, Rig, Script, Tool, action, actions, kind, line, outcomes, some_progress,
-};
 use ovos_toolbox_wire::Outcome::{Abandoned, Cancelled, Completed, TimedOut};
 use ovos_toolbox_wire::{Action, CallOutcome, Effect, Outcome};
 use ovos_tools_engine::{CallEnd, CallRequest, Cause, Known, Limits, Phase, Refusal};
+
+use crate::memory_toolbox::{Event, OnCancel, Script, Tool, action, actions};
+use crate::rig::{Rig, kind, line, outcomes, some_progress};
 
 fn by_a_test() -> Cause {
     Cause::Cancelled { by: "a test".into() }
@@ -182,7 +174,10 @@ async fn what_gets_done_all_the_same_is_not_called_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_halt_that_is_not_answered_does_not_hold_up_the_call() {
-    for answer in [memory_toolbox::Answer::Never, memory_toolbox::Answer::No] {
+    for answer in [
+        crate::memory_toolbox::Answer::Never,
+        crate::memory_toolbox::Answer::No,
+    ] {
         let rig = rig(Effect::Motion, OnCancel::Ends(Duration::ZERO));
         rig.toolbox.halts(answer);
         let call = rig.motion("t");

@@ -1,8 +1,6 @@
 //! The order of a call's facts, which followers rely on.
 //!
 //! Read [`check`]; [`read`] takes from a follower what is there.
-#![allow(dead_code, reason = "each test file uses its own part of the support")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,18 +1,12 @@
 //! The user says "stop", or the bus is away: calls end and motion is halted, without a latch.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
 
 use std::time::Duration;
 
-use memory_toolbox::{Call, Event, Rig, Script, actions};
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools_engine::{CallEnd, CallRequest, Cause, Phase, Refusal};
+
+use crate::memory_toolbox::{Event, Script, actions};
+use crate::rig::{Call, Rig};
 
 fn rig() -> Rig {
     let rig = Rig::new();

@@ -1,18 +1,12 @@
 //! The effect of an action that does not complete on the other actions, and on the report.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
 
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
-
-use memory_toolbox::{Rig, Script, Then, Tool, actions, line, outcomes};
 use ovos_toolbox_wire::Outcome::{Completed, Failed, Skipped, TimedOut};
 use ovos_toolbox_wire::{CallOutcome, Conclusion, Effect, Failure, Outcome};
 use ovos_tools_engine::{CallEnd, Verdict};
 use serde_json::json;
+
+use crate::memory_toolbox::{Script, Then, Tool, actions};
+use crate::rig::{Rig, line, outcomes};
 
 async fn check(lines: &[&str], scripts: &[(&str, Script)], expected: &[(&str, Outcome)]) {
     let rig = Rig::new();

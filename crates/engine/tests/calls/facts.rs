@@ -1,20 +1,13 @@
 //! Facts: what is told of calls and toolboxes, in which order, and to followers that are slow or fail.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "support/fact_order.rs"]
-mod fact_order;
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
 
 use std::time::Duration;
 
-use memory_toolbox::{Rig, Script, actions, kind, some_progress};
 use ovos_toolbox_wire::Effect;
 use ovos_tools_engine::{BEHIND, CallRequest, Cause, Counts, Followed, Known, Limits, Phase, StopTarget};
+
+use crate::fact_order;
+use crate::memory_toolbox::{Script, actions};
+use crate::rig::{Rig, kind, some_progress};
 
 /// A rig with the tools `look`, `left` (two waves) and `slow`.
 fn rig() -> Rig {

@@ -1,20 +1,14 @@
 //! Safe calls: they go first and go on to their end state. A cancel or a timeout does not end them; an emergency stop
 //! or a newer safe call does.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
 
 use std::time::Duration;
 
-use memory_toolbox::{Event, OnCancel, Rig, Script, Tool, action, actions, line, outcomes};
 use ovos_toolbox_wire::Outcome::{Abandoned, Cancelled, Completed};
 use ovos_toolbox_wire::{Action, CallOutcome, Effect};
 use ovos_tools_engine::{CallEnd, CallRequest, Cause, Limits, Phase, Refusal, StopTarget};
+
+use crate::memory_toolbox::{Event, OnCancel, Script, Tool, action, actions};
+use crate::rig::{Rig, line, outcomes};
 
 fn rig() -> Rig {
     let rig = Rig::new();

@@ -1,15 +1,9 @@
 //! The examples in the published description of tool calls, with the waves that it states.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
 
-#[path = "support/memory_toolbox.rs"]
-mod memory_toolbox;
-
-use memory_toolbox::{Rig, actions};
 use ovos_toolbox_wire::CallOutcome;
+
+use crate::memory_toolbox::actions;
+use crate::rig::Rig;
 
 /// Plans and runs the actions; the expected waves are lists of ids.
 async fn check(tool: &str, lines: &[&str], waves: &[&[&str]]) {
