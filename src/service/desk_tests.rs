@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use ovos_toolbox_wire::{
-    Action, Completion, Conclusion, Effect, Failure, Object, Report, Start, ToolDefinition,
+    Action, Completion, Conclusion, Effect, Failure, Object, Progress, Report, Start, ToolDefinition,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -73,7 +74,9 @@ impl Outbox for Sent {
         self.0.send(frame).unwrap();
         Box::pin(async {})
     }
-    fn notify(&self, _: String) {}
+    fn notify(&self, frame: String) {
+        self.0.send(frame).unwrap();
+    }
 }
 
 /// A router with its API, engine and registry.
@@ -178,6 +181,9 @@ struct Arm {
     /// Includes calls that got no further than the plan.
     starts: AtomicUsize,
     halts: AtomicUsize,
+    /// The number of updates that each action sends.
+    updates: usize,
+    sink: Mutex<Option<ProgressSink>>,
 }
 
 impl Toolbox for Arm {
@@ -196,8 +202,12 @@ impl Toolbox for Arm {
         ready(planned).boxed()
     }
 
-    fn start(&self, _: RunId, _: Start, _: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
+    fn start(&self, _: RunId, _: Start, sink: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
         self.starts.fetch_add(1, Ordering::SeqCst);
+        if let Some(sink) = sink {
+            (0..self.updates).for_each(|_| sink(Progress::default()));
+            *self.sink.lock() = Some(sink);
+        }
         let ended = match &self.dies {
             None => Ended::Reported(Completion::Output(json!({"done": true}))),
             Some(ended) => ended.clone(),
@@ -394,7 +404,12 @@ async fn a_request_is_told_from_its_receipt_to_its_answer() {
             Some("call-3"),
             false,
         ),
-        (json!({"name": "no_such_tool"}), "answered", None, false),
+        (
+            json!({"name": "no_such_tool", "timeout_ms": 1}),
+            "answered",
+            None,
+            false,
+        ),
         (json!({"name": "stop_arm"}), "stopped answered", None, true),
     ];
     let mut counter = Counter::new(Ok(()));
@@ -438,6 +453,36 @@ async fn a_request_is_told_from_its_receipt_to_its_answer() {
         stops: 1,
     };
     assert_eq!(counter.engine.facts().counts(), counts);
+}
+
+#[tokio::test]
+async fn progress_comes_in_order_before_the_answer_and_never_after_it() {
+    for updates in [0, 1, 500] {
+        let mut counter = Counter::new(Ok(()));
+        let arm = Arc::new(Arm {
+            updates,
+            ..Arm::default()
+        });
+        counter.attach(1, arm.clone(), &[Effect::Motion]);
+        let call = json!({"name": "motion_arm", "call_id": "c", "progress": true});
+        counter.send("ovos.tools.invoke", &call);
+        let mut kinds = Vec::new();
+        loop {
+            let frame = counter.answer().await;
+            if frame["type"] == "ovos.tools.invoke.response" {
+                break;
+            }
+            assert_eq!(frame["data"]["seq"], kinds.len() + 1, "{frame}");
+            kinds.push(frame["data"]["kind"].as_str().unwrap().to_owned());
+        }
+        let before = ["wave", "action_started"].into_iter();
+        let expected = before.chain(std::iter::repeat_n("update", updates));
+        let expected: Vec<&str> = expected.chain(["action_ended"]).collect();
+        assert_eq!(kinds, expected);
+        let late = arm.sink.lock().take().expect("the call asked for progress");
+        late(Progress::default());
+        assert_eq!(counter.rest().await, [] as [Value; 0], "after the answer");
+    }
 }
 
 /// Unlike a call, a plan has no timeout in which it could wait.

@@ -18,8 +18,9 @@ use super::latch::StopRecord;
 /// How many facts a follower may be behind.
 pub const BEHIND: usize = 4096;
 
-/// How many steps the queue of a call holds; further ones are dropped until there is room.
-const STEPS: usize = 256;
+/// How many steps the queue of a call holds; further ones are dropped until there is room. Updates leave half of it to
+/// the other steps.
+const STEPS: usize = 2048;
 
 /// The number of things that happened since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,15 +182,18 @@ struct Own {
 }
 
 impl Own {
-    fn put(&self, fact: Arc<Fact>) {
+    /// Queues a step, unless less than `room` is left.
+    fn put(&self, fact: Arc<Fact>, room: usize) {
         let mut last = self.last.lock();
         *last += 1;
-        // This fails when the queue is full, or when its reader has left.
-        _ = self.queue.try_send(Step {
-            seq: *last,
-            at: tokio::time::Instant::now().into_std(),
-            fact,
-        });
+        if self.queue.capacity() >= room {
+            // This fails when the queue is full, or when its reader has left.
+            _ = self.queue.try_send(Step {
+                seq: *last,
+                at: tokio::time::Instant::now().into_std(),
+                fact,
+            });
+        }
     }
 }
 
@@ -237,7 +241,7 @@ impl CallFacts {
         }
         let fact = Arc::new(fact(self.call.clone()));
         if let Some(own) = &self.own {
-            own.put(fact.clone());
+            own.put(fact.clone(), 1);
         }
         if followed {
             self.facts.send(fact);
@@ -247,7 +251,7 @@ impl CallFacts {
     /// Makes a fact for the call's own queue alone.
     pub(crate) fn update(&self, fact: impl FnOnce(Arc<Call>) -> Fact) {
         if let Some(own) = &self.own {
-            own.put(Arc::new(fact(self.call.clone())));
+            own.put(Arc::new(fact(self.call.clone())), STEPS / 2);
         }
     }
 }

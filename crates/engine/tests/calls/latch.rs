@@ -9,7 +9,7 @@ use ovos_tools_engine::{CallEnd, Engine, LiftError, Limits, Refusal, ResumeError
 
 use crate::memory_toolbox::{Answer, Event, MemoryToolbox, OnCancel, Script, Shared};
 use crate::rig::{GENERATION, Rig};
-use crate::stop::{rig, robot, stop};
+use crate::stop::{rig, stop};
 
 /// Adds a toolbox `arm` beside `robot`, as a reload does.
 fn with_arm(rig: &Rig) -> Arc<MemoryToolbox> {
