@@ -18,6 +18,8 @@ mod state;
 mod state_writer;
 mod toolboxes;
 
+pub(crate) use toolboxes::confinement;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

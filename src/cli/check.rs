@@ -9,6 +9,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line, plain};
 use super::schema;
+use crate::service::confinement;
 use host::{Inspection, Probe, inspect, section_of};
 
 /// Arguments of `check`.
@@ -44,6 +45,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
     let mut found = inspect(&arguments.file, &probe).await;
     found.warnings.extend(unread);
+    found.warnings.extend(unconfined(&arguments.file, context));
     context.output.result(&found, |paint| render(&found, paint))?;
     match found.errors.len() {
         0 => Ok(()),
@@ -61,6 +63,13 @@ fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String
         Some(id) => Ok(context.config()?.toolbox(id)?.env.clone()),
         None => Ok(BTreeMap::new()),
     }
+}
+
+/// Says that this machine cannot confine the toolbox as the service would.
+fn unconfined(file: &Path, context: &Context<'_, '_>) -> Option<String> {
+    let section = context.config().ok()?.toolbox(section_of(file)?).ok()?;
+    let missed = confinement(section.confine.as_ref()?).missed()?;
+    Some(format!("runs without its confinement: {missed}"))
 }
 
 fn render(found: &Inspection, paint: Paint) -> String {

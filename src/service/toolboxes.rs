@@ -347,9 +347,19 @@ impl Toolboxes for Bridge {
             let (generation, state) = backends.get(&*toolbox.id)?;
             (*generation == toolbox.generation).then(|| state.clone())
         };
+        let unconfined = |toolbox: &LiveToolbox| {
+            let section = self
+                .readings
+                .lock()
+                .get(toolbox.reading)
+                .toolbox(&toolbox.id)
+                .ok()?;
+            let confine = confinement(section.confine.as_ref()?);
+            Some(format!("runs without its confinement: {}", confine.missed()?))
+        };
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
-                State::Ready => ("ready", None),
+                State::Ready => ("ready", unconfined(toolbox)),
                 State::Reloading => ("reloading", None),
                 State::Failed(reason) => ("failed", Some(reason.clone())),
             };
@@ -454,12 +464,10 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
                 config::Isolation::InProcess => host::Isolation::InProcess,
             },
             memory_mb: section.limits.memory_mb,
-            confine: section.confine.clone().map(|confine| host::Confine {
-                paths_rw: confine.paths_rw,
-                paths_ro: confine.paths_ro,
-                network: confine.network,
-                devices: confine.devices,
-            }),
+            confine: section
+                .confine
+                .as_ref()
+                .map(|confine| confinement(confine).noted()),
             env: section.env.clone(),
             reading,
         })
@@ -472,6 +480,28 @@ fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Setting
         config: Arc::new(section),
         ..Settings::new(service.plugins_dir.clone(), probe)
     })
+}
+
+/// The same, as the host takes it.
+pub(crate) fn confinement(confine: &config::Confine) -> host::Confine {
+    let config::Confine {
+        paths_rw,
+        paths_ro,
+        network,
+        devices,
+        usual,
+    } = confine.clone();
+    host::Confine {
+        paths_rw,
+        paths_ro,
+        network,
+        devices,
+        usual: usual.map(|usual| host::Usual {
+            make: usual.make,
+            temp: usual.temp,
+            seen: Vec::new(),
+        }),
+    }
 }
 
 /// Builds the registry entry of a toolbox; tools that did not change since the last snapshot are reused.

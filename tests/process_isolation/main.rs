@@ -9,6 +9,8 @@ mod confine;
 #[path = "../support/fixture.rs"]
 mod fixture;
 mod hostile;
+#[path = "../support/kernel.rs"]
+mod kernel;
 #[path = "../support/lifecycle.rs"]
 mod lifecycle;
 #[path = "../support/misbehaviour.rs"]

@@ -191,7 +191,7 @@ fn a_toolbox_whose_process_is_told_to_end_comes_to_rest_by_itself() {
 
 #[test]
 fn what_the_configuration_confines_is_confined() {
-    if !crate::confine::can_confine() {
+    if !crate::kernel::can_confine() {
         return;
     }
     let mut service = Service::start_with("reaches_out", &json!({ "confine": {} }));

@@ -8,6 +8,7 @@
 //! Only [`ProcessEnvironment`] reads the process environment. Nothing here writes a file or uses the bus.
 
 mod address;
+mod confinement;
 mod error;
 mod fields;
 mod layers;
@@ -37,7 +38,7 @@ pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
 pub use service::{CallLimits, EmbeddedBus, Isolation, OnBusLoss, ServiceConfig};
-pub use toolbox::{Confine, ToolFilter, ToolboxConfig, ToolboxLimits};
+pub use toolbox::{Confine, ToolFilter, ToolboxConfig, ToolboxLimits, Usual};
 
 use reader::Reader;
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::OURS;
+use super::confinement;
 use super::error::{ConfigError, ConfigErrors};
 use super::fields::{Millis, checked, paths, word};
 use super::layers::Stack;
@@ -45,7 +46,7 @@ pub struct ToolboxConfig {
     #[serde(skip)]
     pub tools: ToolFilter,
     /// `confine`: what its process may access; needs `isolation` `process`. Without it: everything the service may
-    /// access.
+    /// access; for `gstreamer` what its own keys allow. `false`: everything.
     #[serde(skip)]
     pub confine: Option<Confine>,
     /// All other keys: the toolbox's own configuration, checked by the schema of its manifest.
@@ -98,6 +99,18 @@ pub struct Confine {
     /// Device files the process may open.
     #[serde(deserialize_with = "paths")]
     pub devices: Vec<PathBuf>,
+    /// Present where the section has no `confine`: then a machine that cannot confine runs the toolbox without.
+    #[serde(skip)]
+    pub usual: Option<Usual>,
+}
+
+/// What a confinement that no section asks for brings along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usual {
+    /// Folders of the toolbox that are made where they are missing: access is given to what exists.
+    pub make: Vec<PathBuf>,
+    /// Where the process puts temporary files, instead of `/tmp`.
+    pub temp: PathBuf,
 }
 
 /// `tools {allow, deny}`: names of tools; `*` matches any run of characters.
@@ -202,8 +215,18 @@ impl ToolboxConfig {
         };
         let limits = reader.closed(&at(&["limits"]), limits);
         let tools = reader.closed(&at(&["tools"]), ToolFilter::default());
-        let asked_for = stack.get(&at(&["confine"])).filter(|written| !written.is_null());
-        let confine = asked_for.map(|_| reader.closed(&at(&["confine"]), Confine::default()));
+        let said = stack.get(&at(&["confine"])).filter(|written| !written.is_null());
+        let asked_for = said.filter(|written| **written != Value::Bool(false));
+        let usual = (said.is_none() && host.isolation == Isolation::Process)
+            .then(|| confinement::usual(id, &own, &host.env, xdg))
+            .flatten();
+        let confine = (asked_for.is_some() || usual.is_some()).then(|| {
+            let defaults = usual.unwrap_or_default();
+            Confine {
+                usual: defaults.usual.clone(),
+                ..reader.closed(&at(&["confine"]), defaults)
+            }
+        });
 
         // Loading a toolbox without a protection that its section asks for would be worse than not loading it.
         let needs_process = [

@@ -35,5 +35,6 @@ pub use lifecycle::settings::{ConfigSource, Drain, Isolation, Publish, Settings,
 pub use lifecycle::status::{Live, LiveToolbox, ReloadReport, State};
 pub use process::confine::Confine;
 pub use protocol::Counts;
+pub use process::usual::Usual;
 pub use transport::child_toolbox::{ChildToolbox, ProcessSettings};
 pub use transport::serve;

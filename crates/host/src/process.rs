@@ -2,3 +2,4 @@
 
 pub(crate) mod confine;
 pub(crate) mod spawner;
+pub(crate) mod usual;

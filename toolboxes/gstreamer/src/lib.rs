@@ -28,7 +28,7 @@ use catalog::Catalog;
 use config::{Config, Written};
 use devices::{Devices, Monitor};
 use instance::Instances;
-use policy::Policy;
+use policy::{Policy, is_confined};
 use suggest::Suggestions;
 use validate::Spares;
 
@@ -77,8 +77,15 @@ impl Toolbox for Gstreamer {
         tokio::task::spawn_blocking(gst::init).await??;
         let policy = {
             let config = Arc::clone(&config);
+            let confined = is_confined();
+            if !confined {
+                tracing::info!(
+                    "the kernel does not keep pipelines to the folders and devices of the configuration: what is not \
+                     understood of an element is refused"
+                );
+            }
             // Resolves host names, which may take seconds.
-            Arc::new(tokio::task::spawn_blocking(move || Policy::new(&config)).await??)
+            Arc::new(tokio::task::spawn_blocking(move || Policy::new(&config, confined)).await??)
         };
         let monitor = (config.sysroot == Path::new("/")).then(|| Monitor::start(&host));
         let instances = Instances::open(host, Arc::clone(&config), Arc::clone(&policy)).await?;

@@ -3,9 +3,15 @@
 //! Decides whether the configuration allows an element, and each property that names a file, a device, a descriptor or
 //! a network address. A property is judged by its kind, never by a list of elements: a property that gives access in an
 //! unknown way is refused. The policy is applied three times: to the text, to the elements made from it, and to later
-//! changes ([`watch`]). Starts nothing. Read [`Policy`].
+//! changes ([`watch`]).
+//!
+//! Where the kernel keeps the process to the configured folders and devices ([`is_confined`]) and from every socket, the
+//! policy explains before a pipeline runs what could not be opened; what is not understood is left to the kernel. With
+//! sockets it is refused as without a confinement: the kernel knows neither hosts nor the sockets of other programs.
+//! Starts nothing. Read [`Policy`].
 
 mod address;
+mod confined;
 mod devices;
 mod factory;
 mod guard;
@@ -25,10 +31,11 @@ use gst::prelude::*;
 use crate::config::{Config, ConfigError};
 use crate::description::normalize;
 use address::Address;
+pub(crate) use confined::is_confined;
 use devices::Devices;
 pub(crate) use devices::canonical as canonical_device;
 pub(crate) use guard::watch;
-use kind::{Access, Role};
+use kind::{Access, Kind, Role};
 use network::Targets;
 use paths::{Outside, Roots};
 use reach::Reaches;
@@ -43,6 +50,8 @@ pub(crate) struct Policy {
     targets: Targets,
     devices: Devices,
     reaches: Reaches,
+    /// Whether the kernel bounds everything that can be opened: folders and devices, and there are no sockets.
+    sealed: bool,
 }
 
 /// Why a pipeline is not allowed, and what would allow it.
@@ -124,12 +133,14 @@ impl From<Outside> for Wrong {
 const MOST_NESTED: usize = 16;
 
 impl Policy {
-    /// Resolves the host names of the configuration; blocks as long as the system's resolver does.
+    /// `confined`: see [`is_confined`]. Resolves the host names of the configuration; blocks as long as the system's
+    /// resolver does.
     ///
     /// # Errors
     /// A key is invalid.
-    pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
+    pub(crate) fn new(config: &Config, confined: bool) -> Result<Self, ConfigError> {
         Ok(Self {
+            sealed: confined && config.network_targets.is_empty(),
             max_pipeline_length: config.max_pipeline_length,
             allowed: config.allow_elements.iter().cloned().collect(),
             denied: config.deny_elements.iter().cloned().collect(),
@@ -161,6 +172,16 @@ impl Policy {
             .on("pipeline", None));
         }
         self.check_text(&normalize(description), 0)
+    }
+
+    /// Whether an element may have a property of a kind that is not understood: it is listed, or the kernel bounds what it
+    /// can reach. A descriptor is open already, which no kernel guards.
+    fn trusts(&self, element: &str, kind: Kind) -> bool {
+        match kind {
+            Kind::Unknown | Kind::Composite | Kind::Options => self.sealed || self.allowed.contains(element),
+            Kind::Descriptor => self.allowed.contains(element),
+            _ => false,
+        }
     }
 
     /// Checks an element with all its properties, and the children of a bin.
@@ -312,6 +333,8 @@ fn port_of(element: &gst::Element, property: &str) -> Option<u16> {
 }
 #[cfg(test)]
 mod tests {
+    use ovos_toolbox_sdk::prelude::json;
+
     use super::*;
 
     /// The key that refuses a newly made element, without any property set.
@@ -321,11 +344,56 @@ mod tests {
     }
 
     #[test]
+    fn what_the_kernel_bounds_is_left_to_it() {
+        gst::init().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let file = "x264enc option-string=stats=1 ! fakesink";
+        let script = "avmux_hls ! fakesink";
+        for (confined, targets, description, expected) in [
+            (true, json!([]), file, None),
+            (true, json!([]), script, None),
+            (false, json!([]), file, Some("allow_elements")),
+            (false, json!([]), script, Some("allow_elements")),
+            // Sockets lead to hosts and to other programs, which the kernel does not tell apart.
+            (true, json!(["localhost"]), script, Some("allow_elements")),
+            (true, json!(["*"]), file, Some("allow_elements")),
+            // Files and devices that are named are explained before a pipeline runs; a descriptor is open already.
+            (
+                true,
+                json!([]),
+                "filesrc location=/etc/passwd ! fakesink",
+                Some("read_roots"),
+            ),
+            (
+                true,
+                json!([]),
+                "v4l2src device=/dev/sda ! fakesink",
+                Some("devices"),
+            ),
+            (true, json!([]), "udpsink host=127.0.0.1", Some("network_targets")),
+            (true, json!([]), "fdsrc fd=0 ! fakesink", Some("allow_elements")),
+        ] {
+            let first = description.split(' ').next().unwrap();
+            if gst::ElementFactory::find(first).is_none() {
+                continue;
+            }
+            let written = json!({"state_dir": dir.path(), "network_targets": targets});
+            let config = Config::check(serde_json::from_value(written).unwrap()).unwrap();
+            let policy = Policy::new(&config, confined).unwrap();
+            let refused = policy
+                .check_description(description)
+                .err()
+                .map(|refusal| refusal.key);
+            assert_eq!(refused, expected, "{confined} {targets}: {description}");
+        }
+    }
+
+    #[test]
     fn most_elements_of_a_machine_are_allowed_as_they_are() {
         gst::init().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let written = serde_json::from_value(serde_json::json!({"state_dir": dir.path()})).unwrap();
-        let policy = Policy::new(&Config::check(written).unwrap()).unwrap();
+        let policy = Policy::new(&Config::check(written).unwrap(), false).unwrap();
         let features = gst::Registry::get().features(gst::ElementFactory::static_type());
         let denied: Vec<(String, &str)> = features
             .iter()

@@ -50,7 +50,11 @@ impl Suggestions {
     /// Queries the list of packages. Blocks for up to some seconds.
     pub(crate) fn refresh(&self) {
         // Without the lock, so that other suggestions need not wait.
-        let packages = ask_apt();
+        let mut packages = ask_apt(&[]);
+        if packages.is_empty() {
+            // A root that may not write, which apt does not expect.
+            packages = ask_apt(&["-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache="]);
+        }
         *self.packages() = Some((Instant::now(), packages));
     }
 
@@ -126,9 +130,10 @@ fn likeness(wanted: &str, candidate: &str) -> f64 {
 }
 
 /// Debian's package lists name the elements of each package. Empty without apt.
-fn ask_apt() -> HashMap<String, String> {
+fn ask_apt(options: &[&str]) -> HashMap<String, String> {
     let mut packages = HashMap::new();
     let started = Command::new("apt-cache")
+        .args(options)
         .arg("dumpavail")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

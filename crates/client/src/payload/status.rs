@@ -100,7 +100,7 @@ pub struct ToolboxStatus {
     /// Tools that it lists and that cannot be used, with the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub dropped_tools: Vec<String>,
-    /// Why it does not serve.
+    /// Why it does not serve, or that it runs without its confinement, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Whether it is in emergency stop state.

@@ -1,5 +1,6 @@
 //! The sections of toolboxes.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ovos_tools_config::{Isolation, ToolFilter};
@@ -173,6 +174,68 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
         (true, Isolation::Process, Duration::from_millis(77))
     );
     assert!(other.own.is_empty() && other.confine.is_none() && other.tools.permits("anything"));
+}
+
+#[test]
+fn gstreamer_is_confined_to_what_its_section_allows() {
+    let confinement = |section: Value| {
+        let machine = Machine::with_section(json!({"gstreamer": section}));
+        let toolbox = machine.load().unwrap().toolbox("gstreamer").unwrap();
+        (machine, toolbox.confine.clone())
+    };
+    let has = |paths: &[PathBuf], path: &str| paths.contains(&PathBuf::from(path));
+
+    // Without a section, too.
+    let machine = Machine::with_section(json!({}));
+    let bare = machine.load().unwrap().toolbox("gstreamer").unwrap();
+    let bare = bare.confine.clone().unwrap();
+    let state = machine.path("home/.local/state/ovos-tools/gstreamer");
+    assert!(bare.network && bare.paths_rw.contains(&state), "{bare:?}");
+    assert!(has(&bare.devices, "/dev/video*") && has(&bare.devices, "/dev/snd"));
+    let usual = bare.usual.unwrap();
+    assert!(usual.make.contains(&state) && usual.temp.starts_with(&state));
+
+    let (_, own) = confinement(json!({
+        "state_dir": "/s", "snapshot_dir": "/pictures", "read_roots": ["/in"], "write_roots": ["/out"],
+        "devices": ["/dev/video7", "/dev/pts/*"], "network_targets": [],
+        "env": {"GST_PLUGIN_PATH": "/opt/a:/opt/b", "GST_REGISTRY": "/cache/registry", "OTHER": "/secret"},
+    }));
+    let own = own.unwrap();
+    assert!(!own.network);
+    assert_eq!(
+        own.devices[..2],
+        [PathBuf::from("/dev/video7"), "/dev/pts".into()]
+    );
+    assert!(!has(&own.devices, "/dev/video*") && !has(&own.devices, "/dev/snd"));
+    assert_eq!(
+        own.paths_rw,
+        ["/s", "/cache", "/s/scratch", "/pictures", "/out"].map(PathBuf::from)
+    );
+    for (path, readable) in [
+        ("/in", true),
+        ("/opt/a", true),
+        ("/opt/b", true),
+        ("/secret", false),
+    ] {
+        assert_eq!(has(&own.paths_ro, path), readable, "{path}");
+    }
+    let (_, cards) = confinement(json!({"devices": ["hw:1"]}));
+    assert!(has(&cards.unwrap().devices, "/dev/snd"));
+
+    for (section, confined, by_itself) in [
+        (json!({"confine": null}), true, true),
+        (json!({"confine": {}}), true, false),
+        (json!({"confine": false}), false, false),
+        (json!({"isolation": "in_process"}), false, false),
+    ] {
+        let (_, confine) = confinement(section.clone());
+        assert_eq!(confine.is_some(), confined, "{section}");
+        assert_eq!(
+            confine.is_some_and(|it| it.usual.is_some()),
+            by_itself,
+            "{section}"
+        );
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ use crate::lifecycle::manager::{Inner, rest};
 use crate::lifecycle::settings::{Isolation, ToolboxConfig};
 use crate::lifecycle::status::{ReloadReport, State};
 use crate::lifecycle::supervise;
+use crate::process::confine::Confine;
 use crate::transport::child_toolbox::{ChildToolbox, ProcessSettings};
 
 /// Makes what lives match the folders and the configuration.
@@ -419,12 +420,16 @@ pub(crate) async fn open(
                 .boxed()
         }
         Code::Staged(file, manifest) => {
+            let missed = config.confine.as_ref().and_then(Confine::missed);
+            if let Some(why) = missed {
+                tracing::warn!(toolbox = id, why, "the toolbox runs without its confinement");
+            }
             let process = ProcessSettings {
                 program: manager.settings.probe.program(),
                 file: Arc::clone(file),
                 env: config.env.clone(),
                 memory_mb: config.memory_mb,
-                confine: config.confine.clone(),
+                confine: config.confine.clone().filter(|_| missed.is_none()),
                 hello: manager.settings.probe.limit,
             };
             let opening = ChildToolbox::open(process, Arc::clone(manifest), open, manager.services.clone());

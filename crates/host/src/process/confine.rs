@@ -2,9 +2,11 @@
 //!
 //! Owns the confinement on both sides: [`Confine`] is what the configuration asks for, and the process puts it on itself
 //! while it has one thread and no foreign code. It is all or nothing: what this kernel cannot enforce is an error, and the
-//! toolbox is not loaded. What is allowed without being named stands in the tables below. Read [`Confine::put_on`].
+//! toolbox is not loaded; only a confinement that no section asks for ([`Usual`]) is left out whole, before the process is
+//! started. What is allowed without being named stands in the tables below. Read [`Confine::put_on`].
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
@@ -13,6 +15,8 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use serde::{Deserialize, Serialize};
+
+use crate::process::usual::{Usual, matching};
 
 /// What can be read without being named: libraries, what they are found and configured by, time zones, certificates,
 /// what is known of the machine. No home, no `/etc` as a whole, nothing below `/run`, `/var` or `/tmp`.
@@ -89,8 +93,11 @@ pub struct Confine {
     pub paths_ro: Vec<PathBuf>,
     /// Whether it may open sockets: to other machines, and to programs on this one.
     pub network: bool,
-    /// Device files, or folders of them, it may read, write and control.
+    /// Device files, or folders of them, it may read, write and control. In the name of a file `*` stands for any
+    /// characters.
     pub devices: Vec<PathBuf>,
+    /// Present where no section asks for the confinement.
+    pub usual: Option<Usual>,
 }
 
 /// Why a process cannot be confined. Nothing foreign was loaded.
@@ -99,14 +106,11 @@ pub(crate) enum ConfineError {
     /// No Landlock, or too old a one.
     #[error(
         "this kernel cannot confine a process to `paths_rw`, `paths_ro` and `devices`: it takes Linux 6.2 or newer with \
-         Landlock among its security modules ({0}); remove `confine` from the toolbox's section to load it unconfined"
+         Landlock among its security modules ({0})"
     )]
     Landlock(String),
     /// No seccomp, or not on this processor.
-    #[error(
-        "this machine cannot keep a process from the network ({0}); set `confine.network` to true, or remove `confine` \
-         from the toolbox's section"
-    )]
+    #[error("this machine cannot keep a process from the network ({0})")]
     Network(String),
     /// The rest.
     #[error("confine the process: {what}: {source}")]
@@ -114,6 +118,21 @@ pub(crate) enum ConfineError {
         what: &'static str,
         source: std::io::Error,
     },
+}
+
+impl ConfineError {
+    /// With what to do about it.
+    pub(crate) fn advise(&self) -> String {
+        match self {
+            Self::Landlock(_) => {
+                format!("{self}; remove `confine` from the toolbox's section to load it unconfined")
+            }
+            Self::Network(_) => format!(
+                "{self}; set `confine.network` to true, or remove `confine` from the toolbox's section"
+            ),
+            Self::System { .. } => self.to_string(),
+        }
+    }
 }
 
 impl Confine {
@@ -128,6 +147,39 @@ impl Confine {
         serde_json::from_str(text).map_err(|e| format!("--confine: {e}"))
     }
 
+    /// With what a reload compares: which files its devices and writable folders are now.
+    #[must_use]
+    pub fn noted(mut self) -> Self {
+        if let Some(usual) = &mut self.usual {
+            usual.note(&self.devices, &self.paths_rw);
+        }
+        self
+    }
+
+    /// Why this machine cannot enforce it, where no section asks for it: the toolbox runs without then. Found out once, by
+    /// a thread that restricts itself and ends.
+    #[must_use]
+    pub fn missed(&self) -> Option<&'static str> {
+        static WITHOUT_NETWORK: OnceLock<Option<String>> = OnceLock::new();
+        static WITH_NETWORK: OnceLock<Option<String>> = OnceLock::new();
+        self.usual.as_ref()?;
+        let network = self.network;
+        let tried = if network { &WITH_NETWORK } else { &WITHOUT_NETWORK };
+        let attempt = move || {
+            let nothing = Self {
+                network,
+                ..Self::default()
+            };
+            nothing.restrict(Path::new("/proc/self/exe"))
+        };
+        let found = tried.get_or_init(|| match std::thread::spawn(attempt).join() {
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("the attempt panicked".to_owned()),
+        });
+        found.as_deref()
+    }
+
     /// Confines this process, which will load `plugin`. Returns the paths that do not exist, to which there is no access
     /// even when they appear later.
     ///
@@ -140,6 +192,16 @@ impl Confine {
         let most = files.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
         limit(Resource::Nofile, most, "limit its open files")?;
         self.drop_capabilities()?;
+        if let Some(usual) = &self.usual {
+            usual.make_folders();
+        }
+        let missing = self.restrict(plugin)?;
+        // The list of a usual confinement also names what only other machines have.
+        Ok(if self.usual.is_some() { Vec::new() } else { missing })
+    }
+
+    /// Restricts this thread and those it starts.
+    fn restrict(&self, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
         let (rules, missing) = self.rules(plugin).map_err(landlocked)?;
         let status = rules.restrict_self().map_err(landlocked)?;
         match status {
@@ -180,19 +242,26 @@ impl Confine {
         for path in DEVICES {
             rules.allow(Path::new(path), device)?;
         }
+        // Which devices there are stands in /sys, too.
+        rules.allow(Path::new("/dev"), AccessFs::ReadDir.into())?;
         // This program too: it starts itself again to bring the hardware to rest.
         for path in [plugin, Path::new("/proc/self/exe")] {
             rules.allow(path, read)?;
         }
-        for (paths, access) in [
-            (&self.paths_ro, read),
-            (&self.paths_rw, read | write),
-            (&self.devices, device | AccessFs::IoctlDev),
-        ] {
+        for (paths, access) in [(&self.paths_ro, read), (&self.paths_rw, read | write)] {
             for path in paths {
                 if !rules.allow(path, access)? {
                     missing.push(path.clone());
                 }
+            }
+        }
+        for pattern in &self.devices {
+            let mut is_there = false;
+            for path in matching(pattern) {
+                is_there |= rules.allow(&path, device | AccessFs::IoctlDev)?;
+            }
+            if !is_there {
+                missing.push(pattern.clone());
             }
         }
         Ok((rules.0, missing))

@@ -36,6 +36,10 @@ const ALLOWED: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
+/// Tells a toolbox that the kernel keeps its process to what its section allows. A `confine` in the section may allow
+/// anything, and is not told.
+const CONFINED: &str = "OVOS_TOOLBOX_CONFINED";
+
 /// The program that hosts toolboxes, and what its processes find in their environment.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
@@ -59,7 +63,11 @@ impl Program {
             .env_clear()
             .envs(allowed_environment())
             .envs(&self.env)
+            .env_remove(CONFINED)
             .process_group(0);
+        if let Some(usual) = self.confine.as_ref().and_then(|confine| confine.usual.as_ref()) {
+            command.env(CONFINED, "1").env("TMPDIR", &usual.temp);
+        }
         command
     }
 }

@@ -92,9 +92,7 @@ fn put_on(confine: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String> {
     confine::no_core().map_err(|e| format!("forbid core files: {e}"))?;
     match confine {
         None => Ok(Vec::new()),
-        Some(text) => Confine::from_argument(text)?
-            .put_on(file)
-            .map_err(|e| e.to_string()),
+        Some(text) => Confine::from_argument(text)?.put_on(file).map_err(|e| e.advise()),
     }
 }
 

@@ -5,10 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ovos_toolbox_sdk::prelude::*;
+use rustix::fs::Access;
 
 use super::amlogic;
 use super::v4l2::{Answer, Format, Incoming, Inquiry, Signal};
 use crate::config::Config;
+use crate::policy::is_confined;
 
 /// A video input.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -205,6 +207,14 @@ fn describe(
 /// Why a device cannot be used, and what to do.
 pub(super) fn why(error: &io::Error, path: &Path) -> String {
     match error.kind() {
+        // The file's own rights would let it.
+        io::ErrorKind::PermissionDenied
+            if is_confined() && rustix::fs::access(path, Access::READ_OK | Access::WRITE_OK).is_ok() =>
+        {
+            "the service keeps this toolbox from it: it is not in `devices`, or was plugged in after the toolbox was started; \
+             `ovos-tools reload` starts it again"
+                .to_owned()
+        }
         io::ErrorKind::PermissionDenied => format!(
             "no permission to open it: add the user of this service to the group that owns it{}",
             group(path).map(|group| format!(" ({group})")).unwrap_or_default()

@@ -4,6 +4,7 @@
 
 use gst::prelude::*;
 
+use super::kind::Kind;
 use super::{Policy, Wrong};
 
 impl Policy {
@@ -11,14 +12,14 @@ impl Policy {
     /// gives access in an unknown way is refused whether it is set or not.
     pub(super) fn check_factory_and_kind(&self, factory: &gst::ElementFactory) -> Result<(), Wrong> {
         self.check_factory(factory)?;
-        if self.allowed.contains(factory.name().as_str()) {
-            return Ok(());
-        }
         let Ok(factory) = factory.clone().load() else {
             return Ok(());
         };
-        match &self.reaches.of(&factory, factory.element_type()).always {
-            Some(property) => Err(Wrong::new(
+        let name = factory.name();
+        let reach = self.reaches.of(&factory, factory.element_type());
+        let wrong = |(_, kind): &&(String, Kind)| !self.trusts(&name, *kind);
+        match reach.always.iter().find(wrong) {
+            Some((property, _)) => Err(Wrong::new(
                 format!("its property {property} is not understood"),
                 "allow_elements",
             )),
@@ -31,7 +32,7 @@ impl Policy {
         if self.denied.contains(name.as_str()) {
             return Err(Wrong::new("it is listed", "deny_elements"));
         }
-        if self.allowed.contains(name.as_str()) {
+        if self.trusts(&name, Kind::Unknown) {
             return Ok(());
         }
         let klass = factory.metadata("klass").unwrap_or_default();

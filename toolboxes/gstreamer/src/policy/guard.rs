@@ -156,7 +156,7 @@ mod tests {
         };
         let dir = tempfile::tempdir().unwrap();
         let written = serde_json::from_value(serde_json::json!({"state_dir": dir.path()})).unwrap();
-        let policy = Arc::new(Policy::new(&Config::check(written).unwrap()).unwrap());
+        let policy = Arc::new(Policy::new(&Config::check(written).unwrap(), false).unwrap());
         let pipeline = gst::Pipeline::new();
         watch(&pipeline, &policy, |refusal| panic!("{refusal}"));
         pipeline.add(&source).unwrap();

@@ -29,13 +29,13 @@ impl Policy {
         if kind == Kind::Harmless {
             return Ok(());
         }
-        let trusted = || {
-            element
-                .factory()
-                .is_some_and(|factory| self.allowed.contains(factory.name().as_str()))
-        };
+        let factory = element.factory().map(|factory| factory.name());
+        let factory = factory.as_ref().map_or("", |name| name.as_str());
         if !property.flags().contains(glib::ParamFlags::READABLE) {
-            if trusted() || matches!(kind, Kind::Text | Kind::Composite | Kind::Options) {
+            if (self.sealed && kind != Kind::Descriptor)
+                || self.allowed.contains(factory)
+                || matches!(kind, Kind::Text | Kind::Composite | Kind::Options)
+            {
                 return Ok(());
             }
             return Err(Wrong::new(
@@ -43,7 +43,7 @@ impl Policy {
                 "allow_elements",
             ));
         }
-        if trusts(kind) && trusted() {
+        if self.trusts(factory, kind) {
             return Ok(());
         }
         let value = element.property_value(property.name());
@@ -292,14 +292,6 @@ impl Policy {
         let path = self.roots.scratch().join(name);
         element.set_property(property.name(), path.display().to_string());
     }
-}
-
-/// Whether listing an element in `allow_elements` suffices for a property of this kind.
-pub(super) fn trusts(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Unknown | Kind::Descriptor | Kind::Composite | Kind::Options
-    )
 }
 
 /// Switches redirects off, because the server decides where they lead.

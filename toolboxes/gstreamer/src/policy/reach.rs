@@ -16,8 +16,8 @@ use super::kind::{self, Kind, Role};
 #[derive(Debug)]
 pub(super) struct Reach {
     pub(super) role: Role,
-    /// The first property that gives access in an unknown way, whatever its value.
-    pub(super) always: Option<String>,
+    /// The properties that give access in an unknown way, whatever their values.
+    pub(super) always: Vec<(String, Kind)>,
     /// The properties to check, in the order of the class.
     pub(super) properties: Vec<Property>,
 }
@@ -36,10 +36,13 @@ impl Reach {
     pub(super) fn read(class: glib::Type, role: Role) -> Self {
         let specs = glib::Class::<glib::Object>::from_type(class)
             .map_or_else(Vec::new, |class| class.list_properties().to_vec());
-        let always = specs.iter().find(|spec| reaches_always(spec, role));
+        let always = specs.iter().filter_map(|spec| {
+            let kind = reaches_always(spec, role)?;
+            Some((spec.name().to_owned(), kind))
+        });
         Self {
             role,
-            always: always.map(|spec| spec.name().to_owned()),
+            always: always.collect(),
             properties: specs
                 .into_iter()
                 .map(|spec| Property {
@@ -53,15 +56,17 @@ impl Reach {
     }
 }
 
-fn reaches_always(spec: &glib::ParamSpec, role: Role) -> bool {
-    match kind::of_property(spec, role) {
+fn reaches_always(spec: &glib::ParamSpec, role: Role) -> Option<Kind> {
+    let kind = kind::of_property(spec, role);
+    let always = match kind {
         Kind::Unknown => true,
         // Without a number for "none" a descriptor is always set.
         Kind::Descriptor => spec
             .downcast_ref::<glib::ParamSpecInt>()
             .is_some_and(|spec| spec.minimum() >= 0),
         _ => false,
-    }
+    };
+    always.then_some(kind)
 }
 
 /// Whether a property enables redirects.

@@ -7,7 +7,7 @@ use gst::glib;
 use gst::prelude::*;
 
 use super::kind::{self, Access, Kind, Role};
-use super::property::{not_understood, trusts};
+use super::property::not_understood;
 use super::{MOST_NESTED, Policy, Refusal, Uses, Wrong, address};
 use crate::description::{Description, ElementText};
 
@@ -63,7 +63,7 @@ impl Policy {
                 || kind::of_name(last, Role::Other),
                 |known| kind::of_property(&known, role),
             );
-            if trusts(kind) && self.allowed.contains(name) {
+            if self.trusts(name, kind) {
                 continue;
             }
             let kind = match kind {
@@ -119,7 +119,9 @@ impl Policy {
                 .unwrap_or(rest.len());
             self.check_address(&rest[..end], Access::Both, depth, uses)?;
         }
-        if text.starts_with(['/', '~']) || text.split('/').any(|part| part == ".." || part == ".") {
+        let like_path =
+            text.starts_with(['/', '~']) || text.split('/').any(|part| part == ".." || part == ".");
+        if like_path && !self.sealed {
             self.roots.check(text, Access::Both)?;
         }
         let mut words = text.split_whitespace();

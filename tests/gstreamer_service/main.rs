@@ -9,12 +9,15 @@
     reason = "a test that cannot go on fails"
 )]
 
-#[path = "support/client.rs"]
+#[path = "../support/client.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod client;
-#[path = "support/fixture.rs"]
+mod confined;
+#[path = "../support/fixture.rs"]
 mod fixture;
-#[path = "support/process.rs"]
+#[path = "../support/kernel.rs"]
+mod kernel;
+#[path = "../support/process.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod process;
 
@@ -159,6 +162,10 @@ struct Service {
 impl Service {
     /// With keys beside those of every test in the toolbox's section; `None` where something is missing, and says what.
     fn start(shop: &Workshop, keys: &Value) -> Option<Self> {
+        Self::start_as(Path::new(env!("CARGO_BIN_EXE_ovos-tools")), shop, keys)
+    }
+
+    fn start_as(program: &Path, shop: &Workshop, keys: &Value) -> Option<Self> {
         let Some(library) = built() else {
             skip::skip(
                 "gstreamer",
@@ -189,7 +196,7 @@ impl Service {
             "PHAL": { "ovos-phal-plugin-tools": { "gstreamer": section } },
         });
         fs::write(sandbox.path("config/mycroft/mycroft.conf"), conf.to_string()).unwrap();
-        let mut command = sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
+        let mut command = sandbox.command(program);
         command
             .args(["serve", "--embedded-bus", "always", "--plugins"])
             .arg(plugins);

@@ -1,0 +1,154 @@
+//! The confinement of a toolbox whose section has no `confine`.
+//!
+//! Owns what the toolbox `gstreamer` needs beside what its section allows: an assistant writes its pipelines, so the kernel
+//! keeps them to that section. Every other toolbox runs unconfined, because nothing is known of its needs. Read [`usual`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::paths::Xdg;
+use super::toolbox::{Confine, Usual};
+
+/// What GStreamer and the libraries of its plugins read, beside what every program needs.
+const READ: &[&str] = &[
+    // ALSA's own configuration.
+    "/etc/alsa",
+    "/etc/asound.conf",
+    // Where the sound and media servers of this machine are.
+    "/etc/pulse",
+    "/etc/pipewire",
+    // By which they and D-Bus name this machine.
+    "/etc/machine-id",
+    // What udev knows of cameras and sound cards.
+    "/run/udev",
+    // Which fonts there are, for texts in pictures and graphs of pipelines.
+    "/var/cache/fontconfig",
+    // Which package has a missing element, and whose plugin a file is (dpkg, apt-cache).
+    "/etc/apt",
+    "/etc/dpkg",
+    "/var/cache/apt",
+    "/var/lib/apt",
+    "/var/lib/dpkg",
+];
+
+/// The same below the home folder.
+const READ_AT_HOME: &[&str] = &[
+    ".asoundrc",
+    // The key to the sound server.
+    ".config/pulse",
+    ".config/pipewire",
+];
+
+/// Processors that codecs and filters open by themselves, whatever the pipeline says.
+const PROCESSORS: &[&str] = &[
+    // Graphics, VA-API, codecs on DRM.
+    "/dev/dri",
+    // The memory that they and cameras share.
+    "/dev/dma_heap",
+    // The parts of a video pipeline in hardware, which stateless codecs configure.
+    "/dev/media*",
+    // NVIDIA: graphics, and codecs on Jetson boards.
+    "/dev/nvidia*",
+    "/dev/nvhost*",
+    "/dev/nvmap",
+    // Rockchip: codecs, and the scaler.
+    "/dev/mpp_service",
+    "/dev/rga",
+    // Amlogic: codecs, the scaler, and their memory.
+    "/dev/amvenc_*",
+    "/dev/ge2d",
+    "/dev/ion",
+    // Raspberry Pi: codecs before the ones in Video4Linux.
+    "/dev/vchiq",
+];
+
+/// The toolbox's own default of `devices`.
+const DEVICES: &[&str] = &["/dev/video*", "/dev/vdin*", "/dev/snd/*"];
+
+/// The sound cards of ALSA, which a pipeline names as `hw:0`.
+const SOUND: &str = "/dev/snd";
+
+/// What a toolbox's process may reach where its section says nothing about it; `None`: everything. `own` are the
+/// toolbox's own keys.
+pub(super) fn usual(
+    id: &str,
+    own: &Map<String, Value>,
+    env: &BTreeMap<String, String>,
+    xdg: &Xdg,
+) -> Option<Confine> {
+    (id == "gstreamer").then(|| gstreamer(own, env, xdg))
+}
+
+fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg) -> Confine {
+    let variable = |name: &str| env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let path = |key: &str| own.get(key).and_then(Value::as_str).map(PathBuf::from);
+    // As the toolbox and GLib find them, in the environment that its process will have.
+    let home = variable("HOME").unwrap_or_else(|| xdg.home.clone());
+    let below_home = |name: &str, folder: &str| variable(name).unwrap_or_else(|| home.join(folder));
+    let state = path("state_dir")
+        .unwrap_or_else(|| below_home("XDG_STATE_HOME", ".local/state").join("ovos-tools/gstreamer"));
+    // Which plugins there are; read anew for many seconds at every start where it cannot be kept.
+    let registry = ["GST_REGISTRY_1_0", "GST_REGISTRY"]
+        .iter()
+        .find_map(|name| variable(name)?.parent().map(Path::to_owned))
+        .unwrap_or_else(|| below_home("XDG_CACHE_HOME", ".cache").join("gstreamer-1.0"));
+    let temp = state.join("scratch");
+    let mut make = vec![state, registry, temp.clone()];
+    make.extend(path("snapshot_dir"));
+
+    let mut paths_rw = make.clone();
+    paths_rw.extend(list(own, "write_roots").map(PathBuf::from));
+    let mut paths_ro: Vec<PathBuf> = list(own, "read_roots").map(PathBuf::from).collect();
+    paths_ro.extend(path("sysroot").filter(|root| root != Path::new("/")));
+    paths_ro.extend(READ.iter().map(PathBuf::from));
+    paths_ro.extend(READ_AT_HOME.iter().map(|file| home.join(file)));
+    // The user's own plugins.
+    paths_ro.push(
+        variable("XDG_DATA_HOME")
+            .unwrap_or_else(|| xdg.data_home.clone())
+            .join("gstreamer-1.0"),
+    );
+    // Connecting to a socket takes no right, looking at its folder does.
+    paths_ro.extend(xdg.runtime_dir.iter().map(|run| run.join("pulse")));
+    // Plugins and libraries of the board's vendor.
+    let searched = |name: &str| name.starts_with("GST_PLUGIN") || name == "LD_LIBRARY_PATH";
+    let searched = env.iter().filter(|(name, _)| searched(name));
+    paths_ro.extend(searched.flat_map(|(_, paths)| std::env::split_paths(paths)));
+
+    let devices: Vec<&str> = match own.get("devices") {
+        Some(_) => list(own, "devices").collect(),
+        None => DEVICES.to_vec(),
+    };
+    let node = |device: &&str| match device.strip_suffix("/*") {
+        // With the folder, a sound card that is plugged in later is there, too.
+        Some(folder) => PathBuf::from(folder),
+        None if device.starts_with('/') => PathBuf::from(device),
+        None => PathBuf::from(SOUND),
+    };
+    let mut devices: Vec<PathBuf> = devices.iter().map(node).collect();
+    devices.extend(PROCESSORS.iter().map(PathBuf::from));
+    devices.dedup();
+    for paths in [&mut paths_rw, &mut paths_ro, &mut devices] {
+        paths.retain(|path| path.is_absolute());
+    }
+    Confine {
+        paths_rw,
+        paths_ro,
+        // Without a host to speak to, it needs no socket.
+        network: own
+            .get("network_targets")
+            .is_none_or(|targets| *targets != Value::Array(Vec::new())),
+        devices,
+        usual: Some(Usual { make, temp }),
+    }
+}
+
+fn list<'a>(own: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a str> {
+    own.get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
