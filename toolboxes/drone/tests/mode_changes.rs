@@ -86,6 +86,22 @@ fn the_hold_at_the_end_is_px4s_own() {
     }
 }
 
+/// The mode comes once a second: the end of a path is heard up to a second after it.
+#[test]
+fn a_path_may_follow_another_at_once() {
+    airborne(json!({}), 5.0, |paused| async move {
+        for number in 0..12 {
+            let mut way = path(&[if number % 2 == 0 {
+                12.0
+            } else {
+                0.3 * f64::from(number)
+            }]);
+            way["cruise_mps"] = json!(4.0);
+            paused.ok("follow_path", way).await;
+        }
+    });
+}
+
 #[test]
 fn a_return_that_is_made_a_landing_far_away_is_somebody_elses() {
     for (far, expected) in [(60.0, "pilot_override"), (4.0, "")] {

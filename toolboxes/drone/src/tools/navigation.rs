@@ -384,23 +384,19 @@ async fn fly_path(call: &Call, last: Ned, limit: Duration, words: u64) -> Result
                     &format!("waypoint {} of {}", mission.current, mission.total),
                 );
             }
-            let through = mission.is_none_or(|mission| mission.current >= mission.total);
-            if near && pose.speed() < HOVERS_MPS && through {
-                return Some(Ok(left));
+            // A mission ends in Hold, which is reported up to a second later. Until then the next path must not begin:
+            // this Hold would look like another party's in the middle of that path.
+            if heard.mode != Some(Mode::Hold) || pose.speed() >= HOVERS_MPS {
+                ended_at = None;
+                return None;
             }
-            // A mission ends in Hold: the vehicle stays where it is then.
-            let over = heard.mode == Some(Mode::Hold) && pose.speed() < HOVERS_MPS;
             // The last progress message may arrive after the mode.
             let at_last = mission.is_none_or(|mission| mission.current + 1 >= mission.total);
-            let there = near && at_last;
-            if over && there {
+            if near && at_last {
                 return Some(Ok(left));
             }
             let since = *ended_at.get_or_insert_with(tokio::time::Instant::now);
-            if !over {
-                ended_at = None;
-            }
-            (over && clock.since(since) > ENDED).then_some(Err(left))
+            (clock.since(since) > ENDED).then_some(Err(left))
         })
         .await?;
     match ended {
