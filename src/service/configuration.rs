@@ -88,11 +88,12 @@ impl Configuration {
                     tracing::warn!("{notice}");
                 }
                 let changes = before.changes(&config);
+                self.state.lock().newest = config;
+                self.apply_level();
+                // Last: a reader of the log may ask for the status at once.
                 if !changes.is_empty() {
                     tracing::info!(keys = ?changes.keys, toolboxes = ?changes.toolboxes, "the configuration changed");
                 }
-                self.state.lock().newest = config;
-                self.apply_level();
             }
             Err(errors) => tracing::error!(%errors, "the changed configuration is not used"),
         }
