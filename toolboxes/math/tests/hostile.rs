@@ -23,7 +23,7 @@ fn check(math: &Harness, tool: &str, args: Value, expected: &str) {
     let shown: String = text.chars().take(60).collect();
     assert_eq!(kind, expected, "{tool} {shown}");
     assert!(
-        begun.elapsed() < Duration::from_secs(5),
+        begun.elapsed() < Duration::from_secs(30),
         "{tool} {shown} took {:?}",
         begun.elapsed()
     );
