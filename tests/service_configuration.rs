@@ -37,7 +37,7 @@ fn greets(greeting: &str) -> Value {
 fn until_debug(service: &mut Process, client: &mut Client) {
     service.until("a line of level DEBUG", |service| {
         client.invoke("ping", &json!({}));
-        service.output().contains("call runs").then_some(())
+        service.output().contains("call received").then_some(())
     });
 }
 
@@ -179,7 +179,7 @@ fn the_log_level_of_a_file_applies_at_once() {
     let mut stage = Stage::new(&json!({}));
     stage.client.invoke("ping", &json!({}));
     assert!(
-        !stage.service.output().contains("call runs"),
+        !stage.service.output().contains("call received"),
         "it is DEBUG from the start"
     );
     stage
