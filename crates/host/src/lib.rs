@@ -34,7 +34,7 @@ pub use lifecycle::manager::Manager;
 pub use lifecycle::settings::{ConfigSource, Drain, Isolation, Publish, Settings, ToolboxConfig};
 pub use lifecycle::status::{Live, LiveToolbox, ReloadReport, State};
 pub use process::confine::Confine;
-pub use protocol::Counts;
 pub use process::usual::Usual;
+pub use protocol::Counts;
 pub use transport::child_toolbox::{ChildToolbox, ProcessSettings};
 pub use transport::serve;
