@@ -68,6 +68,9 @@ const RISEN_M: f64 = 1.3;
 /// moved its height reference meanwhile. Metres.
 const PATH_END_M: f64 = 3.0;
 const PATH_END_HEIGHT_M: f64 = 4.5;
+/// How far the vehicle may be from the last waypoint once PX4 has reported that one reached: PX4's simulation overshoots
+/// a stop by 2 m and drifts by up to 1.3 m. Metres.
+const PATH_REACHED_M: f64 = 5.0;
 /// How long a command may take to be carried out and reported: its request ends after 5 s, modes come once a second.
 const LATE: Duration = Duration::from_secs(7);
 
@@ -367,13 +370,14 @@ impl Control {
             return false;
         };
         // A path may cross its last waypoint early. The last progress message may arrive after the mode.
-        let at_last = heard
+        let left = heard
             .mission
-            .is_none_or(|seen| seen.value.current + 1 >= seen.value.total);
+            .map_or(1, |seen| seen.value.total - seen.value.current);
+        let within_m = if left <= 0 { PATH_REACHED_M } else { PATH_END_M };
         // Heights of a path are above PX4's own home.
         let flat = pose.away_from(end.lat, end.lon);
         let height = (pose.relative_m - end.alt_m).abs();
-        at_last && flat <= PATH_END_M && height <= PATH_END_HEIGHT_M
+        left <= 1 && flat <= within_m && height <= PATH_END_HEIGHT_M
     }
 }
 
@@ -439,6 +443,9 @@ mod tests {
             (Takeoff, flies(Hold, 0.0, 3.5, None), true),
             (Takeoff, flies(Posctl, 0.0, 4.6, None), true),
             (Mode::Mission, flies(Hold, 39.0, 7.6, Some((3, 3))), false),
+            (Mode::Mission, flies(Hold, 44.0, 7.6, Some((3, 3))), false),
+            (Mode::Mission, flies(Hold, 44.0, 7.6, Some((2, 3))), true),
+            (Mode::Mission, flies(Hold, 46.0, 7.6, Some((3, 3))), true),
             (Mode::Mission, flies(Hold, 39.0, 7.6, Some((2, 3))), false),
             (Mode::Mission, flies(Hold, 39.0, 7.6, None), false),
             (Mode::Mission, flies(Hold, 39.0, 7.6, Some((1, 3))), true),
