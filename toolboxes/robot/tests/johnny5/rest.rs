@@ -9,7 +9,7 @@ use robot::adapter::{ActionError, Adapter, Control};
 use robot::config::Estop;
 use robot::subsystem::Subsystem;
 
-use crate::servos::{Body, Taken, action, lift, robot, robot_of, run, within};
+use crate::servos::{Body, Taken, action, halt, lift, robot, robot_of, run, within};
 use crate::{drive, to, words};
 
 /// A halt returns within 50 ms, which the bench `round_trip` times. The rest is for a machine that runs other tests,
@@ -62,7 +62,7 @@ async fn halted(estop: Option<Estop>, emergency: bool) -> (Body, Johnny5, Durati
             }
             taken.cancel();
             let start = Instant::now();
-            robot.halt(&[Subsystem::All], emergency).unwrap();
+            halt(&robot, &[Subsystem::All], emergency);
             start.elapsed()
         };
         let (ended, took) = tokio::join!(both, halt);
@@ -132,7 +132,7 @@ async fn the_halt_of_one_subsystem_leaves_the_others_alone() {
             while !body.moves() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
-            robot.halt(&[Subsystem::LeftArm], false).unwrap();
+            halt(&robot, &[Subsystem::LeftArm], false);
         };
         let (driven, ()) = tokio::join!(robot.execute(&base, &control), halt);
         driven.unwrap();

@@ -10,7 +10,7 @@ use robot::subsystem::Subsystem;
 use serde_json::json;
 use std::time::Duration;
 
-use crate::servos::{Body, Notices, action, lift, look, robot, robot_of, run, within};
+use crate::servos::{Body, Notices, action, halt, lift, look, robot, robot_of, run, within};
 use crate::{drive, to};
 
 #[tokio::test]
@@ -273,7 +273,7 @@ async fn a_joint_that_turns_is_stopped_by_a_halt() {
             })
             .unwrap();
         assert!(body.moves());
-        robot.halt(&[Subsystem::All], emergency).unwrap();
+        halt(&robot, &[Subsystem::All], emergency);
         within("rest", || (!body.moves()).then_some(()));
         let speeds = crate::words(&body.right.frames(), 7, r::GOAL_SPEED);
         assert_eq!(speeds.last(), Some(&0), "{speeds:?}");

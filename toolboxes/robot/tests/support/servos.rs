@@ -17,6 +17,9 @@ use robot::subsystem::Subsystem;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+/// How long a test waits before it fails; a busy machine is slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// The 19 servos of Johnny Five, with the cables in a folder of their own.
 pub(crate) struct Body {
     pub(crate) left: Line,
@@ -189,14 +192,28 @@ pub(crate) async fn run(
 ) -> Result<ActionOutput, ActionError> {
     let action = action(subsystem, deed);
     let control = Control::free();
-    tokio::time::timeout(Duration::from_secs(20), robot.execute(&action, &control))
+    tokio::time::timeout(PATIENCE, robot.execute(&action, &control))
         .await
         .unwrap()
 }
 
-/// Asks again and again until there is an answer; panics after ten seconds.
+/// Halts. Where the machine is too busy to confirm that in time, the stop is sent a little later.
+pub(crate) fn halt(robot: &Johnny5, subsystems: &[Subsystem], emergency: bool) {
+    let halted = robot
+        .halt(subsystems, emergency)
+        .map_err(|error| error.to_string());
+    assert!(
+        halted
+            .as_ref()
+            .err()
+            .is_none_or(|error| error.contains("answer too slowly")),
+        "{halted:?}"
+    );
+}
+
+/// Asks again and again until there is an answer.
 pub(crate) fn within<R>(what: &str, mut seen: impl FnMut() -> Option<R>) -> R {
-    let end = std::time::Instant::now() + Duration::from_secs(10);
+    let end = std::time::Instant::now() + PATIENCE;
     loop {
         if let Some(found) = seen() {
             return found;
