@@ -25,7 +25,7 @@ mod peers;
 
 use std::time::{Duration, Instant};
 
-use peers::Peer;
+use peers::{Peer, domain};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use support::client::Client;
@@ -102,7 +102,7 @@ struct Yard {
 impl Yard {
     /// Nothing where the vendors' packages are left out.
     fn new(kind: &'static str) -> Option<Self> {
-        let domain = fastrand::u16(10..230);
+        let domain = domain();
         let robot = robot(kind, domain)?;
         let ros = json!({ "domain": domain, "interfaces": ["127.0.0.1"] });
         let config = match kind {

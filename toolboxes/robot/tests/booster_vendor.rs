@@ -23,7 +23,7 @@ use robot::dds::booster::{
 use robot::robots::Robots;
 use robot::ros::RosConfig;
 use serde_json::{Value, json};
-use support::peers::Peer;
+use support::peers::{Peer, domain};
 
 /// A K1 that answers everything, and refuses to lie down.
 struct Robot {
@@ -104,7 +104,7 @@ impl Robot {
 
 #[test]
 fn the_vendors_client_and_our_adapter_say_the_same() {
-    let domain = fastrand::u16(10..230);
+    let domain = domain();
     let ros = json!({"domain": domain, "interfaces": ["127.0.0.1"]});
     let robot = Robot::start(&serde_json::from_value(ros.clone()).unwrap());
     let Some(client) = Peer::start("booster_client.py", &[&domain.to_string()]) else {

@@ -30,13 +30,11 @@ mod silence;
 mod vendor;
 mod words;
 
-use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use ovos_toolbox_sdk::testing::Harness;
 use ovos_toolbox_sdk::wire::Action;
-use peers::Peer;
+use peers::{Peer, domain};
 use robot::robots::Robots;
 use serde_json::{Value, json};
 
@@ -48,20 +46,6 @@ pub(crate) struct Scene {
     /// The lines before this one were looked at.
     pub(crate) seen: std::cell::Cell<usize>,
     _folder: tempfile::TempDir,
-}
-
-/// A domain that no other test is in, of this program or of another run of it at the same time: each is taken with a
-/// port that is held until the program ends.
-pub(crate) fn domain() -> u16 {
-    static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
-    let first = fastrand::u16(0..220);
-    (0..220)
-        .map(|next| 10 + (first + next) % 220)
-        .find(|domain| {
-            let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 10_000 + domain));
-            port.map(|port| TAKEN.lock().unwrap().push(port)).is_ok()
-        })
-        .expect("a domain that is free")
 }
 
 pub(crate) fn scene(kind: &str, estop: &str) -> Option<Scene> {

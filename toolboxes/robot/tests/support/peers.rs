@@ -1,6 +1,7 @@
 //! The vendors' Python clients, in a venv of their own.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -152,3 +153,17 @@ const LOOPBACK: &str = "<CycloneDDS><Domain><General><Interfaces><NetworkInterfa
     </Interfaces><AllowMulticast>false</AllowMulticast></General><Discovery><ParticipantIndex>auto</ParticipantIndex>\
     <MaxAutoParticipantIndex>20</MaxAutoParticipantIndex><Peers><Peer address=\"127.0.0.1\"/></Peers></Discovery>\
     </Domain></CycloneDDS>";
+
+/// A domain that no other test is in, of this program or of another one at the same time: each is taken with a
+/// port that is held until the program ends.
+pub(crate) fn domain() -> u16 {
+    static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+    let first = fastrand::u16(0..220);
+    (0..220)
+        .map(|next| 10 + (first + next) % 220)
+        .find(|domain| {
+            let port = UdpSocket::bind((Ipv4Addr::LOCALHOST, 10_000 + domain));
+            port.map(|port| TAKEN.lock().unwrap().push(port)).is_ok()
+        })
+        .expect("a domain that is free")
+}
