@@ -60,6 +60,9 @@ pub enum CliError {
         /// What else to know.
         advice: String,
     },
+    /// No answer comes any more.
+    #[error("{0}")]
+    Restarted(Box<ClientError>),
     /// An emergency stop that was not confirmed.
     #[error("{0}")]
     Unconfirmed(String),
@@ -93,7 +96,7 @@ impl CliError {
             Self::Refused(_) | Self::Answer { .. } => EXIT_REFUSED,
             Self::Usage(_) | Self::Config(_) => EXIT_USAGE,
             Self::NoBus(_) => EXIT_NO_BUS,
-            Self::NoAnswer { .. } | Self::Unconfirmed(_) => EXIT_NO_ANSWER,
+            Self::NoAnswer { .. } | Self::Restarted(_) | Self::Unconfirmed(_) => EXIT_NO_ANSWER,
             Self::Service(ServiceError::Config(_)) => EXIT_USAGE,
             Self::Machine { .. } | Self::Bind(_) | Self::PidFile(_) | Self::Logs(_) | Self::Service(_) => {
                 EXIT_MACHINE
@@ -120,6 +123,7 @@ impl From<ClientError> for CliError {
                     advice: String::new(),
                 }
             }
+            error @ ClientError::Restarted { .. } => Self::Restarted(Box::new(error)),
             ClientError::Refused(refusal) => Self::Refused(refusal.text),
             ClientError::Unreadable { topic, cause } => Self::Answer { topic, cause },
             error => Self::NoBus(Box::new(error)),

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use crate::client::{Client, FOREVER, deadline};
 use crate::error::ClientError;
 use crate::payload::{CancelResponse, GetRequest, InvokeRequest, InvokeResponse, ProgressMessage};
+use crate::pulse::{Beat, Pulse};
 use crate::received::Received;
 use crate::routes::{Heard, Route};
 use crate::topic;
@@ -23,7 +24,8 @@ pub enum Patience {
     /// At most this long.
     AtMost(Duration),
     /// As long as it runs, which the service bounds, if a service gives a sign of life within 5 s. The client asks for the
-    /// tool beside the call to get one.
+    /// tool beside the call to get one, and for the status every second while the call runs: where the service ends or is
+    /// restarted meanwhile, nothing would come any more.
     WhileItRuns,
 }
 
@@ -43,6 +45,7 @@ pub struct Call {
     route: Route,
     /// The request that a service answers at once, until it has, and when it has to.
     sign: Option<(Route, Instant)>,
+    pulse: Option<Pulse>,
     wait: Duration,
     end: Instant,
 }
@@ -71,11 +74,13 @@ impl Call {
             }
         };
         let route = client.send(topic::INVOKE.name(), request)?;
+        let pulse = sign.is_some().then(Pulse::new);
         Ok(Self {
             client,
             call_id,
             route,
             sign,
+            pulse,
             wait,
             end: deadline(wait),
         })
@@ -90,22 +95,45 @@ impl Call {
     /// Waits for the next step.
     ///
     /// # Errors
-    /// [`ClientError::NoService`], [`ClientError::NoAnswer`], [`ClientError::Lost`]. The call may run all the same: cancel it.
+    /// [`ClientError::NoService`], [`ClientError::NoAnswer`], [`ClientError::Lost`]: the call may run all the same, cancel it.
+    /// [`ClientError::Restarted`].
     ///
     /// # Cancel safety
     /// Safe: nothing is lost.
     pub async fn next(&mut self) -> Result<Step, ClientError> {
         loop {
-            let Self { route, sign, end, .. } = self;
+            let Self {
+                client,
+                route,
+                sign,
+                pulse,
+                end,
+                ..
+            } = self;
             let alive = async {
                 match sign {
                     Some((route, end)) => timeout_at(*end, route.next()).await,
                     None => std::future::pending().await,
                 }
             };
+            let beat = async {
+                match pulse {
+                    Some(pulse) => pulse.beat(client).await,
+                    None => std::future::pending().await,
+                }
+            };
             let heard = tokio::select! {
                 biased;
                 heard = route.next() => heard,
+                beat = beat => match beat {
+                    Beat::Alive => continue,
+                    Beat::Mute => {
+                        self.pulse = None;
+                        continue;
+                    }
+                    Beat::Gone(wait) => return Err(self.client.no_service(wait)),
+                    Beat::Restarted => return Err(self.client.restarted()),
+                },
                 answered = alive => match answered {
                     Ok(Heard::Lost(cause)) => Heard::Lost(cause),
                     Ok(_) => {

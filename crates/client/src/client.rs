@@ -18,9 +18,9 @@ use crate::call::{Call, Patience};
 use crate::error::ClientError;
 use crate::events::Events;
 use crate::payload::{
-    CancelRequest, CancelResponse, EmptyRequest, ExportRequest, ExportResponse, GetRequest, InvokeRequest,
-    ListRequest, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse, ResumeRequest, StatusResponse,
-    StopRequest, StopResponse, ToolEntry,
+    CancelRequest, CancelResponse, DoorHello, EmptyRequest, ExportRequest, ExportResponse, GetRequest,
+    InvokeRequest, ListRequest, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse, ResumeRequest,
+    StatusResponse, StopRequest, StopResponse, ToolEntry,
 };
 use crate::received::Received;
 use crate::routes::{Heard, IDENT, Route, Routes};
@@ -270,6 +270,33 @@ impl Client {
         self.ask_good(topic::STOP, &StopRequest { toolbox_id }).await
     }
 
+    /// Ends the calls of this client's session, as a user does who says "stop". Nothing is latched, and there is no answer:
+    /// the calls that end say so.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`]: nothing was sent.
+    pub fn user_stop(&self) -> Result<(), ClientError> {
+        self.send(topic::USER_STOP, &EmptyRequest {}).map(drop)
+    }
+
+    /// Says that this client is a door: from now on the service ends its calls where something moves for it and it does not
+    /// [`beat`](Self::beat).
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`]: nothing was sent.
+    pub fn hello(&self, name: &str) -> Result<(), ClientError> {
+        let name = name.to_owned();
+        self.send(topic::DOOR_HELLO, &DoorHello { name }).map(drop)
+    }
+
+    /// Says that this door is there; to be said before a call that moves something, and every 250 ms while one runs.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`]: nothing was sent.
+    pub fn beat(&self) -> Result<(), ClientError> {
+        self.send(topic::DOOR_BEAT, &EmptyRequest {}).map(drop)
+    }
+
     /// Lifts the emergency stop of a toolbox, or with `all` wherever it holds. It is for an operator, not for a model.
     ///
     /// # Errors
@@ -347,6 +374,11 @@ impl Client {
     pub(crate) fn no_answer(&self, topic: &'static str, wait: Duration) -> ClientError {
         let url = self.0.address.url.clone();
         ClientError::NoAnswer { url, topic, wait }
+    }
+
+    pub(crate) fn restarted(&self) -> ClientError {
+        let url = self.0.address.url.clone();
+        ClientError::Restarted { url }
     }
 
     pub(crate) fn no_service(&self, wait: Duration) -> ClientError {

@@ -56,6 +56,14 @@ pub enum ClientError {
         /// How long the client waited.
         wait: Duration,
     },
+    /// The service ended and another one began while the call ran. The one that runs now knows nothing of the call.
+    #[error(
+        "the ovos-tools service on {url} was restarted while the call ran, which ended the call: see `ovos-tools status` before you ask again"
+    )]
+    Restarted {
+        /// The bus.
+        url: Url,
+    },
     /// No answer arrived in time. It is not known whether the request was carried out.
     #[error("no answer to {topic} on {url} within {wait:?}: is ovos-tools running on this bus")]
     NoAnswer {

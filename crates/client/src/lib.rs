@@ -29,6 +29,7 @@ mod client;
 mod error;
 mod events;
 pub mod payload;
+mod pulse;
 mod received;
 mod routes;
 pub mod topic;

@@ -18,8 +18,8 @@ pub use call::{
     PlannedActionEntry, ProgressKind, ProgressMessage,
 };
 pub use request::{
-    CallOptions, CallRequest, CancelRequest, EmptyRequest, ExportRequest, GetRequest, InvokeRequest,
-    ListRequest, PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
+    CallOptions, CallRequest, CancelRequest, DoorHello, EmptyRequest, ExportRequest, GetRequest,
+    InvokeRequest, ListRequest, PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
 };
 pub use status::{
     AllLatched, BusStatus, CallStatus, EventMessage, IsReady, ServiceStatus, StatusResponse, StopResponse,
@@ -81,6 +81,8 @@ pub fn schemas() -> BTreeMap<String, Schema> {
             "ovos.tools.status.response",
             schema_for!(Either<StatusResponse, ErrorResponse>),
         ),
+        ("ovos.tools.door.hello", schema_for!(DoorHello)),
+        ("ovos.tools.door.beat", schema_for!(EmptyRequest)),
         ("ovos.tools.event", schema_for!(EventMessage)),
         ("ovos.persona.tools.discover", schema_for!(EmptyRequest)),
         (

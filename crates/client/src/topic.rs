@@ -51,6 +51,13 @@ pub const STATUS: Topic<EmptyRequest, StatusResponse> = Topic::new("ovos.tools.s
 /// Loads added and changed plugins, drops removed ones.
 pub const RELOAD: Topic<ReloadRequest, ReloadResponse> = Topic::new("ovos.tools.reload");
 
+/// A door is there.
+pub(crate) const DOOR_HELLO: &str = "ovos.tools.door.hello";
+/// A door for which something moves is still there.
+pub(crate) const DOOR_BEAT: &str = "ovos.tools.door.beat";
+/// The user says "stop".
+pub(crate) const USER_STOP: &str = "ovos.stop";
+
 /// Prefix of all of them, and of what the service sends unasked.
 pub(crate) const PREFIX: &str = "ovos.tools.";
 /// How far a call is.

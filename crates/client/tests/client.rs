@@ -273,6 +273,87 @@ async fn a_call_tells_its_progress_and_ends_when_it_is_cancelled() {
     }
 }
 
+/// How a service behaves that does not answer a call.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    /// It runs, and answers the call in the end.
+    Answers,
+    /// Another one takes its place after its first status.
+    Restarts,
+    /// It says nothing after its first status.
+    Ends,
+    /// It has never told a status, as the published service does not, and answers the call in the end.
+    Mute,
+}
+
+fn with_fate(fate: Fate) -> impl FnMut(&Message) -> Vec<Message> + Send + 'static {
+    let (mut running, mut asked): (Option<Message>, u32) = (None, 0);
+    let begun = std::time::Instant::now();
+    move |message: &Message| match message.kind.as_str() {
+        "ovos.tools.get" => vec![message.response(object(json!({"name": "reach"})))],
+        "ovos.tools.invoke" => {
+            running = Some(message.clone());
+            Vec::new()
+        }
+        "ovos.tools.status" => {
+            asked += 1;
+            let uptime = match (fate, asked) {
+                (Fate::Mute, _) | (Fate::Ends, 2..) => None,
+                (Fate::Restarts, 2..) => Some(1),
+                _ => Some(begun.elapsed().as_millis() + 1000),
+            };
+            let status = |uptime: u128| {
+                let uptime = u64::try_from(uptime).unwrap();
+                message.response(object(json!({"service": {"pid": 7, "uptime_ms": uptime}})))
+            };
+            let mut replies: Vec<Message> = uptime.map(status).into_iter().collect();
+            let done = matches!((fate, asked), (Fate::Answers, 3..) | (Fate::Mute, _));
+            if let Some(call) = running.take_if(|_| done) {
+                replies.push(call.response(object(json!({"name": "reach", "result": {"done": true}}))));
+            }
+            replies
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_call_ends_soon_after_its_service() {
+    for fate in [Fate::Answers, Fate::Restarts, Fate::Ends, Fate::Mute] {
+        let bus = Bus::start(0).await;
+        let _service = bus.service(with_fate(fate)).await;
+        let client = bus.client().await;
+        let call = client
+            .invoke(call("reach", "c-1"), Patience::WhileItRuns)
+            .unwrap();
+        let answered = soon("an end", call.answer()).await;
+        let as_expected = match fate {
+            Fate::Answers | Fate::Mute => answered.is_ok(),
+            Fate::Restarts => matches!(answered, Err(ClientError::Restarted { .. })),
+            Fate::Ends => matches!(answered, Err(ClientError::NoService { .. })),
+        };
+        assert!(as_expected, "{fate:?}: {answered:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_users_stop_names_the_session() {
+    let bus = Bus::start(0).await;
+    let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
+    let _service = bus
+        .service(move |message| {
+            if message.kind == "ovos.stop" {
+                _ = heard.send(message.session_id().map(str::to_owned));
+            }
+            Vec::new()
+        })
+        .await;
+    let client = bus.client().await;
+    client.user_stop().unwrap();
+    let session = soon("the stop", hearing.recv()).await.unwrap();
+    assert_eq!(session.as_deref(), Some(client.session_id()));
+}
+
 #[tokio::test]
 async fn calls_without_an_id_get_one_of_their_own() {
     let bus = Bus::start(0).await;

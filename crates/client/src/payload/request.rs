@@ -156,3 +156,12 @@ pub struct ResumeRequest {
 /// A request without keys: `ovos.tools.status`, `ovos.persona.tools.discover`, the status topics.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct EmptyRequest {}
+
+/// `ovos.tools.door.hello`: a program brings clients to the tools, and will beat while something moves for them. It has no
+/// answer, and neither has `ovos.tools.door.beat`; both name the door's session in their context, which is that of its calls.
+/// The service ends the calls of a door that does not beat for a second.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct DoorHello {
+    /// What kind of door it is, such as `mcp`.
+    pub name: String,
+}
