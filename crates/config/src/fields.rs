@@ -70,6 +70,13 @@ pub(super) fn trimmed(text: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
+/// A list of texts, none of them empty.
+pub(super) fn texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    checked(from, "a list of texts", |texts: Vec<String>| {
+        texts.iter().all(|text| !text.trim().is_empty()).then_some(texts)
+    })
+}
+
 const A_PATH: &str = "an absolute path or one that starts with ~/";
 
 /// A path. The reader of the section replaces `~/`.

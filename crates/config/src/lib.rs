@@ -9,6 +9,7 @@
 
 mod address;
 mod confinement;
+mod doors;
 mod error;
 mod fields;
 mod layers;
@@ -31,6 +32,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use address::BusConfig;
+pub use doors::{Doors, McpDoor, Toolset};
 pub use error::{ConfigError, ConfigErrors, Notice};
 pub use layers::{Layer, LayerState, Stack};
 pub use logging::{LogConfig, LogLevel};
@@ -70,6 +72,8 @@ pub struct Config {
     pub bus: BusConfig,
     /// The service's own keys.
     pub service: ServiceConfig,
+    /// The keys of the doors.
+    pub doors: Doors,
     /// Logging.
     pub logging: LogConfig,
     /// The sections of toolboxes by toolbox_id. An error prevents only that toolbox from being loaded.
@@ -122,6 +126,7 @@ impl Config {
         reader.settings.append(&mut of_logs.settings);
         notices.extend(of_logs.errors.into_iter().map(Notice::Defaulted));
         let service = ServiceConfig::read(&mut reader, env, overrides, &bus);
+        let doors = Doors::read(&mut reader, &service);
         let Reader { settings, errors, .. } = reader;
 
         let mut toolboxes = BTreeMap::new();
@@ -131,6 +136,7 @@ impl Config {
         let config = Self {
             bus,
             service,
+            doors,
             logging,
             toolboxes,
             notices,

@@ -216,7 +216,9 @@ impl ServiceConfig {
         let mut once = Reader::new(reader.stack, reader.xdg, None);
         let (read_once, _) = once.open(&Self::PATH, written.clone(), defaults.clone());
         defaults.reconnect_max = defaults.reconnect_max.max(read_once.reconnect_first);
-        let (config, rest) = reader.open(&Self::PATH, written, defaults);
+        let (config, mut rest) = reader.open(&Self::PATH, written, defaults);
+        // They are read by themselves.
+        rest.shift_remove("doors");
         reader.refuse(&Self::PATH, &config, &rest);
 
         if config.reconnect_max < config.reconnect_first {
