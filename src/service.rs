@@ -11,6 +11,7 @@ mod configuration;
 mod desk;
 #[cfg(test)]
 mod desk_tests;
+mod doors;
 mod own_bus;
 mod questions;
 mod router;
@@ -279,6 +280,11 @@ impl Running {
             let watch = bus_loss::watch(client.clone(), self.engine.clone(), limit, self.end.clone());
             self.tracker.spawn(watch);
         }
+        self.tracker.spawn(doors::watch(
+            self.router.doors(),
+            self.engine.clone(),
+            self.end.clone(),
+        ));
         self.outbox.connect(client);
     }
 

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::desk::{Arrived, Desk, LARGE, Parsed, parse, serve_requests, turn_away};
+use super::doors::Doors;
 use crate::api::{self, Api, Request, Topic, Urgent};
 use bus::{BusHandler, Envelope, Message};
 use engine::StopTarget;
@@ -40,6 +41,7 @@ pub(super) trait Deliveries: Send + Sync + 'static {
 pub(super) struct Router {
     deliveries: Arc<dyn Deliveries>,
     api: Arc<Api>,
+    doors: Arc<Doors>,
     requests: mpsc::Sender<Arrived>,
     /// Requests that did not fit into `requests`; they are answered with a `BusyError`.
     crowd: mpsc::Sender<Arrived>,
@@ -117,6 +119,7 @@ impl Router {
         Arc::new(Self {
             deliveries,
             api,
+            doors: Arc::default(),
             requests,
             crowd,
             stops,
@@ -129,6 +132,11 @@ impl Router {
             dropped: AtomicU64::new(0),
             large: Arc::new(Semaphore::new(4)),
         })
+    }
+
+    /// The doors that were heard.
+    pub(super) fn doors(&self) -> Arc<Doors> {
+        self.doors.clone()
     }
 
     /// Sets the topics to pass on to toolboxes.
@@ -222,6 +230,8 @@ impl BusHandler for Router {
             if urgent == Urgent::UserStop {
                 self.pass_on(&kind, text.clone());
             }
+        } else if Doors::says(&kind) {
+            self.doors.hear(&text);
         } else if let Some(topic) = Topic::of(&kind, self.answer_as_phal) {
             let stops = self.api.calls_stop(&topic, &text);
             if !(stops && self.stop(What::Tool(topic), text.clone())) {
