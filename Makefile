@@ -12,7 +12,7 @@ TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
 .PHONY: run test check bench soak proofs fuzz plugins testbed venv mavsdk install setup
 
 run: setup plugins mavsdk  ## build everything and serve, with a bus of its own where none listens
-	cargo build --release --locked --package ovos-tools
+	cargo build --release --locked --package ovos-tools --package ovos-tools-mcp
 	$(TARGET)/release/ovos-tools serve --embedded-bus auto --plugins plugins
 
 test: venv testbed  ## every test
@@ -60,5 +60,5 @@ setup:
 	@scripts/setup.sh
 
 install: plugins  ## PREFIX and DESTDIR as usual
-	cargo build --release --locked --package ovos-tools
+	cargo build --release --locked --package ovos-tools --package ovos-tools-mcp
 	scripts/install.sh "$(DESTDIR)" "$(PREFIX)"

@@ -15,7 +15,9 @@ if ! mkdir -p "$prefix" 2>/dev/null || [ ! -w "$prefix" ]; then
     exit 1
 fi
 
-install -D -m 755 "$target/release/ovos-tools" "$prefix/bin/ovos-tools"
+for program in ovos-tools ovos-tools-mcp; do
+    install -D -m 755 "$target/release/$program" "$prefix/bin/$program"
+done
 install -d -m 755 "$lib"
 for plugin in plugins/*; do
     [ -x "$plugin" ] || continue
@@ -31,6 +33,7 @@ install -D -m 644 LICENSE "$doc/LICENSE"
 for toolbox in robot drone gstreamer; do
     install -m 644 "toolboxes/$toolbox/README.md" "$doc/$toolbox.md"
 done
+install -m 644 docs/mcp.md "$doc/mcp.md"
 
 # A user unit; it names the binary by its final path, without DESTDIR.
 install -d -m 755 "$prefix/lib/systemd/user"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# venv.sh [mavsdk]: fills .venv with the Python packages that the interop tests use, .venv-vendors with the vendors'
-# types that exports are compared with, .venv-mavsdk with mavsdk_server and .venv-robots with the clients of robots'
-# vendors (separately, because their dependencies may conflict); with `mavsdk` only .venv-mavsdk. Does nothing if
-# nothing changed.
+# venv.sh [mavsdk|mcp]: fills .venv with the Python packages that the interop tests use, .venv-vendors with the vendors'
+# types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients and .venv-robots with
+# the clients of robots' vendors (separately, because their dependencies may conflict); with an argument only that one.
+# Does nothing if nothing changed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -34,10 +34,13 @@ mkdir -p .cache
 exec 9>.cache/venv.lock
 if command -v flock >/dev/null; then flock 9; fi
 
-fill .venv-mavsdk tests/python/requirements-mavsdk.txt <<END
--r tests/python/requirements-mavsdk.txt
+for only in mavsdk mcp; do
+    case ${1:-$only} in "$only") ;; *) continue ;; esac
+    fill ".venv-$only" "tests/python/requirements-$only.txt" <<END
+-r tests/python/requirements-$only.txt
 END
-if [ "${1:-}" = mavsdk ]; then exit; fi
+done
+if [ $# -gt 0 ]; then exit; fi
 fill .venv tests/python/requirements.txt tests/python/constraints.txt tests/python/reference_toolbox/pyproject.toml <<END
 -r tests/python/requirements.txt -c tests/python/constraints.txt
 --no-deps --no-build-isolation -e tests/python/reference_toolbox

@@ -11,6 +11,7 @@ mod check;
 mod completions;
 mod config;
 mod context;
+mod door;
 mod error;
 mod export;
 mod get;
@@ -35,6 +36,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub use door::become_door;
 pub use error::{CliError, EXIT_MACHINE, EXIT_NO_ANSWER, EXIT_NO_BUS, EXIT_OK, EXIT_REFUSED, EXIT_USAGE};
 pub use output::Output;
 pub use paint::Paint;
@@ -49,6 +51,7 @@ Examples:
   ovos-tools invoke add a=1 b=2            call one
   ovos-tools plan add a=1 b=2              what a call would do, without doing it
   ovos-tools stop                          emergency stop of everything
+  ovos-tools mcp                           the tools for Claude, VS Code and other MCP clients, a program of its own
 
 Exit codes:
   0  done

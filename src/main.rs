@@ -4,10 +4,20 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
-use ovos_tools::cli::{self, Cli, CliError, Output};
+use ovos_tools::cli::{self, Cli, CliError, Options, Output};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(refused) => match cli::become_door(&refused, &arguments) {
+            Some(error) => {
+                Output::of_process(&Options::default()).error(&error.to_string());
+                return ExitCode::from(error.exit_code());
+            }
+            None => refused.exit(),
+        },
+    };
     // A toolbox's process has its own way to answer, and no use for a runtime that may break with the toolbox.
     if let Some(code) = cli.host_toolbox() {
         return code;

@@ -28,6 +28,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The same for the doors, on which nothing depends.
+const DOORS: &[(&str, &[&str])] = &[("mcp", &["client", "config", "ovos-toolbox-wire"])];
+
+/// What the doors are made of and the service is not.
+const OF_DOORS: &[&str] = &["rmcp", "hyper", "http"];
+
 /// The folders of the host, and those that each may use.
 const FOLDERS: &[(&str, &[&str])] = &[
     ("contract", &[]),
@@ -155,22 +161,46 @@ fn sorted<'a>(rows: &[(&'a str, &[&str])]) -> Vec<&'a str> {
 
 #[test]
 fn crates_depend_only_on_what_they_may() {
-    assert_eq!(folders("crates"), sorted(EDGES), "each crate has its row");
-    for (name, allowed) in EDGES {
-        let manifest = root().join("crates").join(name).join("Cargo.toml");
-        let manifest = std::fs::read_to_string(&manifest).expect("a manifest");
-        let (_, dependencies) = manifest.split_once("[dependencies]").expect("dependencies");
-        let (dependencies, _) = dependencies
-            .split_once("[dev-dependencies]")
-            .expect("dev-dependencies");
-        let is_ours = |key: &&str| key.starts_with("ovos-") || EDGES.iter().any(|(other, _)| key == other);
-        let ours: Vec<&str> = dependencies
-            .lines()
-            .filter_map(|line| line.split(['.', ' ', '=']).next())
-            .filter(is_ours)
-            .collect();
-        assert_eq!(ours, *allowed, "crates/{name}");
+    for (place, edges) in [("crates", EDGES), ("doors", DOORS)] {
+        assert_eq!(folders(place), sorted(edges), "each crate has its row");
+        for (name, allowed) in edges {
+            let dependencies = dependencies(&root().join(place).join(name));
+            let is_ours =
+                |key: &&String| key.starts_with("ovos-") || EDGES.iter().any(|(other, _)| key == other);
+            let ours: Vec<&String> = dependencies.iter().filter(is_ours).collect();
+            assert_eq!(ours, *allowed, "{place}/{name}");
+        }
     }
+}
+
+#[test]
+fn the_service_carries_nothing_of_a_door() {
+    let of_doors: Vec<String> = DOORS
+        .iter()
+        .flat_map(|(name, _)| dependencies(&root().join("doors").join(name)))
+        .collect();
+    let mut places = vec![root()];
+    places.extend(EDGES.iter().map(|(name, _)| root().join("crates").join(name)));
+    for name in OF_DOORS {
+        assert!(of_doors.iter().any(|other| other == name), "no door uses {name}");
+        for place in &places {
+            let carries = dependencies(place).iter().any(|other| other == name);
+            assert!(!carries, "{} depends on {name}", place.display());
+        }
+    }
+}
+
+/// The keys of a manifest's dependencies, without those of its tests.
+fn dependencies(folder: &Path) -> Vec<String> {
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+    let (_, dependencies) = manifest.split_once("\n[dependencies]").expect("dependencies");
+    let (dependencies, _) = dependencies
+        .split_once("[dev-dependencies]")
+        .expect("dev-dependencies");
+    let keys = dependencies
+        .lines()
+        .filter_map(|line| line.split(['.', ' ', '=']).next());
+    keys.map(str::to_owned).collect()
 }
 
 #[test]
@@ -227,7 +257,7 @@ fn names(code: &str, path: &str) -> bool {
 fn unsafe_code_stays_at_the_boundary() {
     let allowed: Vec<PathBuf> = UNSAFE.iter().flat_map(|place| files(place)).collect();
     let mut broken = Vec::new();
-    for place in ["src", "crates", "toolboxes", "tests", "benches"] {
+    for place in ["src", "crates", "doors", "toolboxes", "tests", "benches"] {
         let mut found = Vec::new();
         collect(&root().join(place), &mut found);
         for file in found.into_iter().filter(|file| !allowed.contains(file)) {

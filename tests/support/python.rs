@@ -1,6 +1,7 @@
 //! The published Python packages: the bus, the service we stand in for, and scripts that use the bus client.
 //!
-//! They live in `.venv`, which `scripts/venv.sh` fills; versions are pinned in `tests/python`.
+//! They live in `.venv`, and the MCP clients in `.venv-mcp`; `scripts/venv.sh` fills both, and versions are pinned in
+//! `tests/python`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,22 +13,33 @@ use super::process::{Process, Sandbox};
 ///
 /// `make test` sets `OVOS_TOOLS_SKIP_PYTHON` when Python itself is missing; nothing else skips.
 pub(crate) fn python() -> Option<&'static Path> {
-    if std::env::var_os("OVOS_TOOLS_SKIP_PYTHON").is_some() {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    is_wanted().then(|| PYTHON.get_or_init(|| find(".venv", &[])).as_path())
+}
+
+/// The same for the interpreter with the MCP clients.
+pub(crate) fn mcp_python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-mcp", &["mcp"])).as_path())
+}
+
+fn is_wanted() -> bool {
+    let wanted = std::env::var_os("OVOS_TOOLS_SKIP_PYTHON").is_none();
+    if !wanted {
         skip::skip(
             "python",
             "OVOS_TOOLS_SKIP_PYTHON is set, so nothing is compared with the Python packages",
         );
-        return None;
     }
-    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
-    Some(PYTHON.get_or_init(find))
+    wanted
 }
 
-fn find() -> PathBuf {
+fn find(venv: &str, arguments: &[&str]) -> PathBuf {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let out = Command::new(checkout.join("scripts/venv.sh")).output().unwrap();
-    let python = checkout.join(".venv/bin/python");
-    let ready = out.status.success() && checkout.join(".venv/.ready").exists();
+    let mut filling = Command::new(checkout.join("scripts/venv.sh"));
+    let out = filling.args(arguments).output().unwrap();
+    let python = checkout.join(venv).join("bin/python");
+    let ready = out.status.success() && checkout.join(venv).join(".ready").exists();
     assert!(
         ready,
         "scripts/venv.sh: {}\nset OVOS_TOOLS_SKIP_PYTHON=1 to do without",

@@ -1,0 +1,192 @@
+//! What all clients of the door share: the bus, the list of tools, the calls under way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::payload::{ExportRequest, ListRequest, StatusResponse};
+use client::{Client, ClientError, News};
+use config::McpDoor;
+use tokio::sync::{Mutex, watch};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::calls::Calls;
+use crate::listing::Listing;
+
+/// How often the service is asked whether its toolboxes changed without a reload.
+const POLL: Duration = Duration::from_secs(2);
+
+/// How long a client that lists the tools waits for the service; it gets the last list then.
+const LIST_WAIT: Duration = Duration::from_secs(2);
+
+/// How often a list is asked for when a reload comes between its two halves.
+const ATTEMPTS: usize = 3;
+
+/// Shared by all clients.
+pub(crate) struct Door {
+    client: Client,
+    config: McpDoor,
+    listing: watch::Sender<Arc<Listing>>,
+    refreshing: Mutex<()>,
+    calls: Calls,
+    tasks: TaskTracker,
+    shutdown: CancellationToken,
+}
+
+impl Door {
+    pub(crate) fn new(client: Client, config: McpDoor, shutdown: CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
+            client,
+            config,
+            listing: watch::Sender::new(Arc::new(Listing::of_door())),
+            refreshing: Mutex::new(()),
+            calls: Calls::new(),
+            tasks: TaskTracker::new(),
+            shutdown,
+        })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) fn config(&self) -> &McpDoor {
+        &self.config
+    }
+
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// The owner of the door's tasks.
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
+    /// Cancelled when the door closes.
+    pub(crate) fn shutdown(&self) -> &CancellationToken {
+        &self.shutdown
+    }
+
+    /// The tools as they were last seen.
+    pub(crate) fn listing(&self) -> Arc<Listing> {
+        Arc::clone(&self.listing.borrow())
+    }
+
+    /// The tools, and every change of them from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<Listing>> {
+        self.listing.subscribe()
+    }
+
+    /// The tools as they are now; those that were last seen where the service does not answer.
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub(crate) async fn refreshed(&self) -> Arc<Listing> {
+        match timeout(LIST_WAIT, self.refresh()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the list of tools may be out of date"),
+            Err(_) => tracing::warn!("the list of tools may be out of date: the service does not answer"),
+        }
+        self.listing()
+    }
+
+    async fn refresh(&self) -> Result<(), ClientError> {
+        let _one_at_a_time = self.refreshing.lock().await;
+        let listed = ListRequest {
+            detail: true,
+            ..ListRequest::default()
+        };
+        let exported = ExportRequest {
+            format: Some("mcp".to_owned()),
+            ..ExportRequest::default()
+        };
+        for _ in 0..ATTEMPTS {
+            let (listed, exported) =
+                tokio::try_join!(self.client.list(&listed), self.client.export(&exported))?;
+            if let Some(listing) = Listing::new(&listed, &exported.tools, &self.config) {
+                self.set(listing);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&self, listing: Listing) {
+        let changed = self.listing.send_if_modified(|seen| {
+            let differs = **seen != listing;
+            if differs {
+                *seen = Arc::new(listing);
+            }
+            differs
+        });
+        if changed {
+            let listing = self.listing();
+            tracing::info!(tools = listing.tools().len(), "the list of tools");
+            if let Some(warning) = listing.too_large(self.config.warn_list_bytes) {
+                tracing::warn!("{warning}");
+            }
+        }
+    }
+
+    /// Keeps the list up to date until the door closes.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn follow(&self) {
+        let mut events = self.client.events();
+        let mut poll = interval(POLL);
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut seen = None;
+        loop {
+            let news = tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                news = events.next() => match news {
+                    Some(news) => Some(news),
+                    None => return,
+                },
+                _ = poll.tick() => None,
+            };
+            match news {
+                Some(News::Reloaded | News::Connected | News::Missed(_)) => {
+                    self.refreshed().await;
+                }
+                Some(_) => {}
+                None => {
+                    let status = timeout(LIST_WAIT, self.client.status()).await;
+                    let Ok(Ok(status)) = status else { continue };
+                    let now = Some(Loaded::of(&status));
+                    if now != seen {
+                        seen = now;
+                        self.refreshed().await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What changes when the tools do.
+#[derive(PartialEq)]
+struct Loaded {
+    pid: u32,
+    toolboxes: Vec<(String, String, u64, usize)>,
+}
+
+impl Loaded {
+    fn of(status: &StatusResponse) -> Self {
+        let toolboxes = status.toolboxes.iter().map(|toolbox| {
+            (
+                toolbox.toolbox_id.clone(),
+                toolbox.state.clone(),
+                toolbox.generation,
+                toolbox.tools,
+            )
+        });
+        Self {
+            pid: status.service.pid,
+            toolboxes: toolboxes.collect(),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Whether the client of a call is still there.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use ovos_toolbox_wire::Effect;
+use rmcp::model::{PingRequest, ProtocolVersion, ServerRequest};
+use rmcp::service::{PeerRequestOptions, RequestContext};
+use rmcp::{Peer, RoleServer, ServiceError};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// How often a client is asked for a sign of life while something moves for it, and how long it has to answer.
+const PING: Duration = Duration::from_secs(2);
+
+/// How long a write to a client may take.
+const WRITE_WAIT: Duration = Duration::from_secs(2);
+
+/// Cancelled when the connection of a request over HTTP closes, or its response was sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Connection(pub(crate) CancellationToken);
+
+/// Why a call ends before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    Cancelled,
+    Closed,
+    Silent,
+    Shutdown,
+}
+
+impl Farewell {
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Cancelled => "the client cancelled it",
+            Self::Closed => "the client closed its connection",
+            Self::Silent => "the client gave no sign of life",
+            Self::Shutdown => "the door closes",
+        }
+    }
+}
+
+/// Whether a request is one of the protocol of 2026-07-28 or later, in which a closed connection is a cancel.
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// Waits until the client of a call does not want it any more, or is not there any more.
+///
+/// Before 2026-07-28 a closed HTTP connection means nothing to most calls, but what moves a machine ends with it.
+///
+/// # Cancel safety
+/// Safe.
+pub(crate) async fn farewell(
+    context: &RequestContext<RoleServer>,
+    session: &CancellationToken,
+    shutdown: &CancellationToken,
+    effect: Effect,
+) -> Farewell {
+    let modern = is_modern(context);
+    let moves = effect == Effect::Motion;
+    let connection = context
+        .extensions
+        .get::<http::request::Parts>()
+        .and_then(|parts| parts.extensions.get::<Connection>());
+    let closed = async {
+        match connection {
+            Some(connection) if modern || moves => connection.0.cancelled().await,
+            _ => std::future::pending().await,
+        }
+    };
+    let silent = async {
+        if modern || !moves {
+            std::future::pending::<()>().await;
+        }
+        silence(&context.peer).await;
+    };
+    tokio::select! {
+        biased;
+        () = session.cancelled() => Farewell::Closed,
+        () = closed => Farewell::Closed,
+        () = context.ct.cancelled() => Farewell::Cancelled,
+        () = shutdown.cancelled() => Farewell::Shutdown,
+        () = silent => Farewell::Silent,
+    }
+}
+
+/// Asks a client for a sign of life until it gives none.
+async fn silence(peer: &Peer<RoleServer>) {
+    loop {
+        sleep(PING).await;
+        let ping = async {
+            let request = ServerRequest::PingRequest(PingRequest::default());
+            let sent = peer.send_request_with_option(request, PeerRequestOptions::with_timeout(PING));
+            sent.await?.await_response().await
+        };
+        match timeout(PING, ping).await {
+            // An error is a sign of life, too.
+            Ok(Ok(_) | Err(ServiceError::McpError(_))) => {}
+            Ok(Err(_)) | Err(_) => return,
+        }
+    }
+}
+
+/// A connection that notices when its other end closes it, or does not read for [`WRITE_WAIT`].
+pub(crate) struct Watched<T> {
+    inner: T,
+    gone: CancellationToken,
+    blocked: Option<Pin<Box<Sleep>>>,
+}
+
+impl<T> Watched<T> {
+    /// `gone` is cancelled when the other end is gone.
+    pub(crate) fn new(inner: T, gone: CancellationToken) -> Self {
+        Self {
+            inner,
+            gone,
+            blocked: None,
+        }
+    }
+
+    /// Passes on what a write came to, and gives it up where it takes too long.
+    fn written<V>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<V>>) -> Poll<io::Result<V>> {
+        match poll {
+            Poll::Ready(result) => {
+                self.blocked = None;
+                if result.is_err() {
+                    self.gone.cancel();
+                }
+                Poll::Ready(result)
+            }
+            Poll::Pending => {
+                let end = || Box::pin(tokio::time::sleep_until(Instant::now() + WRITE_WAIT));
+                let blocked = self.blocked.get_or_insert_with(end);
+                match blocked.as_mut().poll(cx) {
+                    Poll::Pending => Poll::Pending,
+                    Poll::Ready(()) => {
+                        self.gone.cancel();
+                        Poll::Ready(Err(io::Error::new(
+                            io::ErrorKind::TimedOut,
+                            "the client does not read",
+                        )))
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let room = buf.remaining();
+        let poll = Pin::new(&mut self.inner).poll_read(cx, buf);
+        let ended = match &poll {
+            Poll::Ready(Ok(())) => room > 0 && buf.filled().len() == before,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if ended {
+            self.gone.cancel();
+        }
+        poll
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.inner).poll_write(cx, bytes);
+        self.written(cx, poll)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.inner).poll_flush(cx);
+        self.written(cx, poll)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_end_that_closes_is_noticed() {
+        let (ours, theirs) = duplex(64);
+        let gone = CancellationToken::new();
+        let mut watched = Watched::new(ours, gone.clone());
+        drop(theirs);
+        assert_eq!(watched.read(&mut [0; 8]).await.ok(), Some(0));
+        assert!(gone.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_that_does_not_read_is_gone_after_two_seconds_and_a_slow_one_is_not() {
+        let (ours, mut theirs) = duplex(8);
+        let gone = CancellationToken::new();
+        let mut watched = Watched::new(ours, gone.clone());
+        for _ in 0..3 {
+            watched.write_all(&[0; 8]).await.expect("there is room");
+            let slow = async {
+                sleep(WRITE_WAIT - Duration::from_millis(1)).await;
+                theirs.read_exact(&mut [0; 8]).await.expect("what was written")
+            };
+            let (written, _) = tokio::join!(watched.write_all(&[1; 8]), slow);
+            written.expect("it was read in time");
+            theirs.read_exact(&mut [0; 8]).await.expect("what was written");
+        }
+        assert!(!gone.is_cancelled());
+        watched.write_all(&[0; 8]).await.expect("there is room");
+        let begun = Instant::now();
+        let error = watched.write_all(&[0; 8]).await.expect_err("nothing reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(gone.is_cancelled() && begun.elapsed() <= WRITE_WAIT + Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,277 @@
+//! The progress of one call, as the one number that clients know: waves done, of all waves.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use client::payload::{ProgressKind, ProgressMessage};
+use futures_util::future::BoxFuture;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::{Peer, RoleServer};
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// How long a wave is kept back to learn the names of its actions, which come right after it.
+const NAMES_WAIT: Duration = Duration::from_millis(20);
+
+/// The least time between two updates of an action.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// How many notifications may wait for a client that reads slowly.
+const WAITING: usize = 16;
+
+/// How long an answer waits for the progress before it. A client that has not read it by then counts as gone.
+const FLUSH_WAIT: Duration = Duration::from_secs(2);
+
+/// Sends the progress of one call.
+pub(crate) struct Progress {
+    peer: Peer<RoleServer>,
+    token: ProgressToken,
+    notes: Notes,
+    sending: Option<BoxFuture<'static, ()>>,
+}
+
+impl Progress {
+    pub(crate) fn new(peer: Peer<RoleServer>, token: ProgressToken) -> Self {
+        Self {
+            peer,
+            token,
+            notes: Notes::default(),
+            sending: None,
+        }
+    }
+
+    /// Takes a step of the call.
+    pub(crate) fn note(&mut self, step: &ProgressMessage) {
+        self.notes.take(step, Instant::now());
+    }
+
+    /// Sends what is to be sent; never returns.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is lost.
+    pub(crate) async fn drive(&mut self) {
+        loop {
+            self.send_next().await;
+            if self.sending.is_none() && self.notes.waiting.is_empty() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Sends what is left: nothing may follow the answer.
+    pub(crate) async fn finish(mut self) {
+        self.notes.hurry(Instant::now());
+        let all = async {
+            while self.sending.is_some() || !self.notes.waiting.is_empty() {
+                self.send_next().await;
+            }
+        };
+        _ = timeout(FLUSH_WAIT, all).await;
+    }
+
+    async fn send_next(&mut self) {
+        if let Some(sending) = &mut self.sending {
+            sending.await;
+            self.sending = None;
+        }
+        let Some(due) = self.notes.waiting.front().map(|note| note.due) else {
+            return;
+        };
+        sleep_until(due).await;
+        if let Some(note) = self.notes.next() {
+            let mut param =
+                ProgressNotificationParam::new(self.token.clone(), note.value).with_message(note.message());
+            if let Some(total) = note.waves {
+                param = param.with_total(total);
+            }
+            let peer = self.peer.clone();
+            self.sending = Some(Box::pin(async move {
+                if let Err(error) = peer.notify_progress(param).await {
+                    tracing::debug!(%error, "progress was not sent");
+                }
+            }));
+        }
+    }
+}
+
+/// Notifications to send, in order.
+#[derive(Default)]
+struct Notes {
+    waiting: VecDeque<Note>,
+    /// What was sent last.
+    sent: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Note {
+    value: f64,
+    waves: Option<f64>,
+    wave: usize,
+    actions: Vec<String>,
+    said: Option<String>,
+    due: Instant,
+}
+
+impl Note {
+    /// `wave 1 of 3: lift, turn`.
+    fn message(&self) -> String {
+        let of = self
+            .waves
+            .map_or_else(String::new, |waves| format!(" of {waves}"));
+        let mut message = format!("wave {}{of}", self.wave);
+        let what = self.said.clone().unwrap_or_else(|| self.actions.join(", "));
+        if !what.is_empty() {
+            message = format!("{message}: {what}");
+        }
+        message
+    }
+}
+
+impl Notes {
+    #[allow(clippy::cast_precision_loss, reason = "a plan has few waves")]
+    fn take(&mut self, step: &ProgressMessage, now: Instant) {
+        if step.wave == 0 {
+            // It waits; the number is not above zero yet.
+            return;
+        }
+        let done = (step.wave - 1) as f64;
+        let waves = (step.waves > 0).then_some(step.waves as f64);
+        let note = |value, actions, said, due| Note {
+            value,
+            waves,
+            wave: step.wave,
+            actions,
+            said,
+            due,
+        };
+        match step.kind {
+            ProgressKind::Wave => {
+                self.hurry(now);
+                self.push(note(done, Vec::new(), None, now + NAMES_WAIT));
+            }
+            ProgressKind::ActionStarted => {
+                let of_wave = self.waiting.back_mut().filter(|note| note.wave == step.wave);
+                if let (Some(note), Some(action)) = (of_wave, &step.action) {
+                    note.actions.push(action.clone());
+                }
+            }
+            ProgressKind::Update => {
+                let Some(fraction) = step.fraction else { return };
+                let said = step.message.clone().or_else(|| step.action.clone());
+                // A wave is done when it has ended, not when an action of it says so.
+                let value = done + fraction.clamp(0.0, 0.99);
+                match self.waiting.back_mut().filter(|note| note.said.is_some()) {
+                    Some(last) if last.wave == step.wave => {
+                        (last.value, last.said) = (value.max(last.value), said)
+                    }
+                    _ => self.push(note(value, Vec::new(), said, now + EVERY)),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, note: Note) {
+        if self.waiting.len() >= WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(note);
+    }
+
+    /// What waits is due now.
+    fn hurry(&mut self, now: Instant) {
+        for note in &mut self.waiting {
+            note.due = note.due.min(now);
+        }
+    }
+
+    /// The next one, if it says more than the last one that was sent.
+    fn next(&mut self) -> Option<Note> {
+        let note = self.waiting.pop_front()?;
+        if self.sent.is_some_and(|sent| note.value <= sent) {
+            return None;
+        }
+        self.sent = Some(note.value);
+        Some(note)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(kind: ProgressKind, wave: usize, action: Option<&str>, fraction: Option<f64>) -> ProgressMessage {
+        ProgressMessage {
+            kind,
+            wave,
+            waves: if wave == 0 { 0 } else { 3 },
+            action: action.map(str::to_owned),
+            fraction,
+            ..ProgressMessage::default()
+        }
+    }
+
+    fn said(steps: &[ProgressMessage]) -> Vec<(f64, String)> {
+        let mut notes = Notes::default();
+        let now = Instant::now();
+        for step in steps {
+            notes.take(step, now);
+        }
+        let mut said = Vec::new();
+        while !notes.waiting.is_empty() {
+            if let Some(note) = notes.next() {
+                said.push((note.value, note.message()));
+            }
+        }
+        said
+    }
+
+    #[test]
+    fn waves_are_named_by_their_actions_and_the_number_rises() {
+        let steps = [
+            step(ProgressKind::Queued, 0, None, None),
+            step(ProgressKind::Wave, 1, None, None),
+            step(ProgressKind::ActionStarted, 1, Some("lift"), None),
+            step(ProgressKind::ActionStarted, 1, Some("turn"), None),
+            step(ProgressKind::Update, 1, Some("lift"), Some(0.5)),
+            step(ProgressKind::Update, 1, Some("turn"), Some(0.2)),
+            step(ProgressKind::Wave, 2, None, None),
+            step(ProgressKind::Update, 2, Some("grip"), Some(7.0)),
+            step(ProgressKind::ActionEnded, 2, Some("grip"), None),
+            step(ProgressKind::Wave, 3, None, None),
+        ];
+        let said = said(&steps);
+        let texts: Vec<&str> = said.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "wave 1 of 3: lift, turn",
+                "wave 1 of 3: turn",
+                "wave 2 of 3",
+                "wave 2 of 3: grip",
+                "wave 3 of 3"
+            ]
+        );
+        let numbers: Vec<f64> = said.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, [0.0, 0.5, 1.0, 1.99, 2.0]);
+    }
+
+    #[test]
+    fn a_number_that_does_not_rise_is_not_sent() {
+        let steps = [
+            step(ProgressKind::Wave, 2, None, None),
+            step(ProgressKind::Wave, 1, None, None),
+            step(ProgressKind::Wave, 2, None, None),
+        ];
+        assert_eq!(said(&steps).len(), 1);
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_keeps_the_last_ones() {
+        let steps: Vec<_> = (1..=100)
+            .map(|wave| step(ProgressKind::Wave, wave, None, None))
+            .collect();
+        let said = said(&steps);
+        assert_eq!(said.len(), WAITING);
+        assert!((said[WAITING - 1].0 - 99.0).abs() < f64::EPSILON);
+    }
+}

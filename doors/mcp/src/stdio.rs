@@ -1,0 +1,60 @@
+//! One client at stdin and stdout. stdout carries the protocol and nothing else.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::stdio_pipes;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::door::Door;
+use crate::presence::Watched;
+use crate::server::Session;
+
+/// How long the calls of a client that is gone may take to end.
+const END_WAIT: Duration = Duration::from_secs(5);
+
+/// Serves the client until it is gone or the door closes. Its calls have ended, or were told to, when this returns.
+///
+/// # Errors
+/// The client does not speak the protocol.
+///
+/// # Cancel safety
+/// Not safe: calls may go on; cancel the door's shutdown instead.
+pub(crate) async fn serve(door: &Arc<Door>) -> Result<(), Box<ServerInitializeError>> {
+    let gone = CancellationToken::new();
+    let (read, write) = stdio_pipes();
+    let transport = (
+        Watched::new(read, gone.clone()),
+        Watched::new(write, gone.clone()),
+    );
+    let session = Session::new(Arc::clone(door), gone.clone());
+    let served = session
+        .serve_with_ct(transport, door.shutdown().child_token())
+        .await;
+    let running = match served {
+        Ok(running) => running,
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
+        Err(error) => return Err(Box::new(error)),
+    };
+    // The library waits for the answers of calls under way, which end because the client is gone.
+    let mut waiting = pin!(running.waiting());
+    let ended = tokio::select! {
+        ended = waiting.as_mut() => Some(ended),
+        () = gone.cancelled() => {
+            tracing::info!("the client is gone");
+            timeout(END_WAIT, waiting).await.ok()
+        }
+    };
+    if let Some(Err(error)) = ended {
+        tracing::error!(%error, "the connection ended with a panic");
+    }
+    gone.cancel();
+    if timeout(END_WAIT, door.calls().none_left()).await.is_err() {
+        tracing::warn!("calls did not end within {END_WAIT:?}");
+    }
+    Ok(())
+}

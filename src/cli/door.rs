@@ -1,0 +1,58 @@
+//! `ovos-tools NAME ...` for a door: a program of its own, `ovos-tools-NAME`, beside this one or on the path, as git has them.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::error::CliError;
+
+/// The doors that come with the service.
+const DOORS: [&str; 1] = ["mcp"];
+
+/// Becomes the door that the arguments name, where they name no subcommand of this program. Returns only where that fails:
+/// `None` where they name no door either.
+#[must_use]
+pub fn become_door(refused: &clap::Error, arguments: &[OsString]) -> Option<CliError> {
+    if refused.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(name)) = refused.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let is_name = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let at = arguments.iter().position(|argument| argument == name.as_str())?;
+    let program = format!("ovos-tools-{name}");
+    let Some(path) = find(&program).filter(|_| is_name) else {
+        return DOORS.contains(&name.as_str()).then(|| {
+            CliError::Usage(format!(
+                "`ovos-tools {name}` is a program of its own, {program}, which is neither beside this one nor on the path: \
+                 `make install` installs both"
+            ))
+        });
+    };
+    // What stands before the name are the options that every subcommand understands.
+    let before = arguments.get(1..at).unwrap_or_default();
+    let after = arguments.get(at + 1..).unwrap_or_default();
+    let cause = Command::new(&path).args(before).args(after).exec();
+    Some(CliError::Machine {
+        what: format!("run {}", path.display()),
+        cause,
+    })
+}
+
+/// Looks beside this program first.
+fn find(program: &str) -> Option<PathBuf> {
+    let own = env::current_exe().ok();
+    let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = beside.into_iter().chain(env::split_paths(&path));
+    folders
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}

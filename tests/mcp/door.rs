@@ -1,0 +1,95 @@
+//! A door in a scene, and Python clients of it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
+use crate::support::process::Process;
+use crate::support::python::mcp_python;
+use crate::support::scene::Scene;
+use crate::support::service::BusKind;
+
+/// A bus, a service with testbed, and what a door over HTTP said.
+pub(crate) struct Stage {
+    pub(crate) scene: Scene,
+    pub(crate) client: Client,
+    pub(crate) service: Process,
+    _bus: Process,
+}
+
+impl Stage {
+    /// With these keys of the door.
+    pub(crate) fn new(keys: &Value) -> Self {
+        let scene = Scene::new(&json!({ "doors": { "mcp": keys } }));
+        let bus = scene.bus(BusKind::Embedded);
+        let mut client = Client::connect(scene.port);
+        let service = scene.service(&mut client);
+        Self {
+            scene,
+            client,
+            service,
+            _bus: bus,
+        }
+    }
+
+    /// Starts a door; the arguments come after `--bus URL`.
+    pub(crate) fn door(&self, name: &str, arguments: &[&str]) -> Process {
+        let mut command = self.scene.sandbox.command(binary());
+        command.args(["--bus", &self.scene.url()]).args(arguments);
+        Process::start(name, &self.scene.sandbox, command)
+    }
+
+    /// A script of tests/python that drives the door; gets the paths that all of them need, then `arguments`.
+    pub(crate) fn script(&self, name: &str, arguments: &[&str]) -> Process {
+        let python = mcp_python().expect("it was asked for before");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/python")
+            .join(name);
+        let mut command = self.scene.sandbox.command(python);
+        command.arg("-u").arg(script).args(arguments);
+        Process::start(name, &self.scene.sandbox, command)
+    }
+
+    pub(crate) fn motor_log(&self) -> String {
+        self.scene.sandbox.path("motor.log").to_str().unwrap().to_owned()
+    }
+}
+
+/// A door that listens.
+pub(crate) struct Listening {
+    pub(crate) url: String,
+    pub(crate) token: String,
+    pub(crate) process: Process,
+}
+
+impl Listening {
+    pub(crate) fn start(stage: &Stage) -> Self {
+        let mut process = stage.door("door", &["--http", "127.0.0.1:0"]);
+        let url = process.until("its address", |door| {
+            let output = door.output();
+            let (_, rest) = output.split_once("MCP at ")?;
+            rest.contains('\n').then_some(())?;
+            Some(rest.split([';', ',']).next()?.to_owned())
+        });
+        let token = std::fs::read_to_string(stage.scene.sandbox.path("state/ovos-tools/mcp-token"));
+        let token = token.unwrap_or_default().trim().to_owned();
+        Self { url, token, process }
+    }
+}
+
+/// The door's program, beside the service's.
+pub(crate) fn binary() -> PathBuf {
+    let service = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
+    let door = service.with_file_name("ovos-tools-mcp");
+    assert!(
+        door.exists(),
+        "no {}: cargo build --package ovos-tools-mcp",
+        door.display()
+    );
+    door
+}
+
+pub(crate) fn service_binary() -> &'static str {
+    env!("CARGO_BIN_EXE_ovos-tools")
+}

@@ -1,0 +1,238 @@
+//! Who may speak to the door over HTTP, how it is started, and what it says where it cannot.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::door::{Listening, Stage, service_binary};
+use crate::support::process::{DEADLINE, Sandbox};
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"gate","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+/// Posts a body with these headers beside the usual ones; returns the whole answer.
+fn post(door: &Listening, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+    let address = door
+        .url
+        .strip_prefix("http://")
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap();
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut all = vec![
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/list"),
+        ("Connection", "close"),
+    ];
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        all.push(("Host", address));
+    }
+    all.extend(headers);
+    let lines: String = all
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(head.as_bytes()).unwrap();
+    // A server that refuses a large body may close before it has read all of it.
+    _ = socket.write_all(body.as_bytes());
+    let mut answer = Vec::new();
+    _ = socket.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn only_who_shows_the_token_and_comes_from_an_allowed_place_is_let_in() {
+    let stage =
+        Stage::new(&json!({ "http_origins": ["http://localhost:3000"], "http_hosts": ["robot.test"] }));
+    let door = Listening::start(&stage);
+    let right = format!("Bearer {}", door.token);
+    let with_token = ("Authorization", right.as_str());
+    let large = format!("{{\"x\":\"{}\"}}", "x".repeat(5 << 20));
+    for (path, headers, body, expected) in [
+        ("/mcp", &[with_token][..], LIST, " 200 "),
+        (
+            "/mcp",
+            &[with_token, ("Origin", "http://localhost:3000")],
+            LIST,
+            " 200 ",
+        ),
+        ("/mcp", &[with_token, ("Host", "robot.test")], LIST, " 200 "),
+        ("/mcp", &[], LIST, " 401 "),
+        ("/mcp", &[("Authorization", "Bearer wrong")], LIST, " 401 "),
+        (
+            "/mcp",
+            &[with_token, ("Origin", "http://evil.test")],
+            LIST,
+            " 403 ",
+        ),
+        ("/mcp", &[with_token, ("Host", "evil.test")], LIST, " 403 "),
+        ("/other", &[with_token], LIST, " 404 "),
+        ("/mcp", &[with_token], &large, " 413 "),
+        ("/mcp", &[with_token], "{", " 4"),
+    ] {
+        let answer = post(&door, path, headers, body);
+        let status = answer.lines().next().unwrap_or_default().to_owned();
+        assert!(
+            status.contains(expected),
+            "{path} {headers:?}: {status}\n{}",
+            door.process.log()
+        );
+        let challenged = answer.to_lowercase().contains("\r\nwww-authenticate: bearer");
+        assert_eq!(challenged, expected == " 401 ", "{answer}");
+        if expected == " 200 " {
+            assert!(answer.contains("\"emergency_stop\""), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn the_token_is_made_once_said_once_and_readable_by_its_owner_alone() {
+    let stage = Stage::new(&json!({}));
+    let mut first = Listening::start(&stage);
+    assert!(first.process.output().contains(&first.token) && first.token.len() == 64);
+    let file = stage.scene.sandbox.path("state/ovos-tools/mcp-token");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    first.process.signal(Signal::TERM);
+    assert!(first.process.end_within(DEADLINE).success());
+
+    let second = Listening::start(&stage);
+    assert_eq!(second.token, first.token);
+    assert!(!second.process.output().contains(&second.token));
+
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut third = stage.door("third", &["--http", "127.0.0.1:0"]);
+    assert_eq!(third.end_within(DEADLINE).code(), Some(5));
+    assert!(
+        third.output().contains("can be read by others"),
+        "{}",
+        third.output()
+    );
+}
+
+#[test]
+fn without_a_token_it_listens_nowhere_else() {
+    let stage = Stage::new(&json!({ "http_token": false }));
+    let mut open = stage.door("open", &["--http", "0.0.0.0:0"]);
+    assert_eq!(open.end_within(DEADLINE).code(), Some(5));
+    assert!(
+        open.output().contains("loopback address only"),
+        "{}",
+        open.output()
+    );
+    let local = Listening::start(&stage);
+    let answer = post(&local, "/mcp", &[], LIST);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+#[test]
+fn the_toolset_is_configured() {
+    let stage = Stage::new(
+        &json!({ "effects": { "allow": ["read"] }, "tools": { "deny": ["add"] }, "warn_list_bytes": 1024 }),
+    );
+    let door = Listening::start(&stage);
+    let right = format!("Bearer {}", door.token);
+    let answer = post(&door, "/mcp", &[("Authorization", &right)], LIST);
+    for (name, seen) in [
+        ("emergency_stop", true),
+        ("ping", true),
+        ("add", false),
+        ("assemble", false),
+    ] {
+        assert_eq!(
+            answer.contains(&format!("\"name\":\"{name}\"")),
+            seen,
+            "{name}: {answer}"
+        );
+    }
+    let said = door.process.output();
+    assert!(
+        said.contains("more than warn_list_bytes (1024); the largest are"),
+        "{said}"
+    );
+}
+
+/// `ovos-tools mcp` is `ovos-tools-mcp`, and says so where that is not there.
+#[test]
+fn the_command_line_finds_its_doors() {
+    let sandbox = Sandbox::new();
+    let run = |program: &std::path::Path, arguments: &[&str]| {
+        let mut command = sandbox.command(program);
+        let output = command.args(arguments).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr),
+        )
+    };
+    let ours = std::path::Path::new(service_binary());
+    let (code, said) = run(ours, &["mcp", "--help"]);
+    assert!(
+        code == Some(0) && said.contains("Usage: ovos-tools mcp"),
+        "{code:?} {said}"
+    );
+    let (code, said) = run(ours, &["--bus", "foo", "mcp"]);
+    assert!(
+        code == Some(2) && said.contains("expected an address"),
+        "{code:?} {said}"
+    );
+    let (code, said) = run(ours, &["lst"]);
+    assert!(code == Some(2) && said.contains("'list'"), "{code:?} {said}");
+
+    let alone = sandbox.path("ovos-tools");
+    fs::copy(ours, &alone).unwrap();
+    let (code, said) = run(&alone, &["mcp"]);
+    assert!(
+        code == Some(2) && said.contains("ovos-tools-mcp, which is neither beside"),
+        "{code:?} {said}"
+    );
+}
+
+/// A client at stdin that says nothing or nothing sensible costs nothing and hears nothing but the protocol.
+#[test]
+fn stdout_carries_the_protocol_only() {
+    let stage = Stage::new(&json!({}));
+    let mut command = stage.scene.sandbox.command(crate::door::binary());
+    command.args(["-vv", "--bus", &stage.scene.url()]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut door = command.spawn().unwrap();
+    let mut stdin = door.stdin.take().unwrap();
+    for line in [
+        LIST,
+        "not json",
+        &LIST
+            .replace("tools/list", "prompts/list")
+            .replace("\"id\":1", "\"id\":2"),
+    ] {
+        writeln!(stdin, "{line}").unwrap();
+    }
+    drop(stdin);
+    let mut text = String::new();
+    door.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(door.wait().unwrap().success());
+    let answers: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |id: u64| {
+        answers
+            .iter()
+            .find(|answer| answer["id"] == id)
+            .unwrap_or_else(|| panic!("{id}: {text}"))
+    };
+    assert_eq!(of(1)["result"]["tools"][0]["name"], "emergency_stop");
+    assert_eq!(of(2)["error"]["code"], -32601);
+}

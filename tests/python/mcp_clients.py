@@ -1,0 +1,309 @@
+"""A published MCP client, driven against the door: mcp_clients.py PEER ERA TRANSPORT DOOR OVOS_TOOLS BUS MOTOR_LOG [URL TOKEN].
+
+PEER is `mcp` or `fastmcp`, ERA `legacy` (up to 2025-11-25) or `modern` (2026-07-28). The toolbox is testbed, whose motor
+commands are lines of MOTOR_LOG with the monotonic clock. Where the service has to be restarted it says so.
+"""
+import json
+import re
+import subprocess
+import sys
+import time
+from contextlib import asynccontextmanager
+
+import anyio
+import fastmcp
+import httpx2
+from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
+from mcp.client.session import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import listen
+from mcp.shared.exceptions import MCPError
+from mcp_types import ToolListChangedNotification
+
+import os
+
+PEER, ERA, TRANSPORT, DOOR, OVOS_TOOLS, BUS, MOTOR_LOG = sys.argv[1:8]
+URL, TOKEN = (sys.argv[8:10] + ["", ""])[:2]
+DEADLINE = 60
+LONG = {"subsystems": ["left_arm"], "step_ms": 2, "steps": 100_000, "timeout_ms": 300_000}
+# Far more than it takes; the promise is measured and printed, and a machine full of tests may stand still for a second.
+REST = 1.5
+
+heard_changes = 0
+
+
+async def on_message(message):
+    global heard_changes
+    if isinstance(message, ToolListChangedNotification):
+        heard_changes += 1
+
+
+@asynccontextmanager
+async def connected():
+    """A session of the peer in the era over the transport."""
+    environment = dict(os.environ)
+    arguments = ["--bus", BUS]
+    if PEER == "fastmcp":
+        if TRANSPORT == "stdio":
+            transport = StdioTransport(DOOR, arguments, env=environment, keep_alive=False)
+        else:
+            transport = StreamableHttpTransport(URL, headers={"Authorization": f"Bearer {TOKEN}"})
+        mode = "legacy" if ERA == "legacy" else "auto"
+        async with fastmcp.Client(transport, mode=mode, message_handler=on_message) as client:
+            yield client.session
+        return
+    if TRANSPORT == "stdio":
+        streams = stdio_client(StdioServerParameters(command=DOOR, args=arguments, env=environment))
+    else:
+        http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=httpx2.Timeout(30, read=300))
+        streams = streamable_http_client(URL, http_client=http)
+    async with streams as (read, write, *_):
+        async with ClientSession(read, write, message_handler=on_message) as session:
+            await (session.initialize() if ERA == "legacy" else session.discover())
+            yield session
+
+
+def motors():
+    """(seconds, kind) of every motor command so far."""
+    try:
+        with open(MOTOR_LOG) as log:
+            lines = [line.split() for line in log.read().splitlines()]
+    except FileNotFoundError:
+        return []
+    return [(int(line[0]) / 1e9, line[1]) for line in lines if len(line) >= 3]
+
+
+async def until(what, found):
+    with anyio.fail_after(DEADLINE):
+        while not (value := found()):
+            await anyio.sleep(0.01)
+    assert value, what
+    return value
+
+
+async def moving():
+    """Waits for a step that is newer than this call."""
+    begun = time.monotonic()
+    await until("a step", lambda: any(at > begun and kind == "step" for at, kind in motors()))
+
+
+async def at_rest(since, what):
+    """Nothing moves for a second, and nothing moved later than REST after `since`. Says how long it took."""
+    await anyio.sleep(REST + 1)
+    moves = [at for at, kind in motors() if kind in ("start", "step")]
+    took = max(moves) - since
+    assert took < REST, f"{what}: it moved until {took:.3f} s after"
+    print(f"{what}: at rest after {max(took, 0) * 1000:.0f} ms")
+
+
+def text(result):
+    assert result.content and result.content[0].type == "text", result
+    return result.content[0].text
+
+
+def failed(result, *parts):
+    assert result.is_error, result
+    for part in parts:
+        assert part in text(result), f"no {part!r} in {text(result)!r}"
+    return result
+
+
+async def refused(code, request):
+    try:
+        answer = await request
+    except MCPError as error:
+        assert error.code == code, error
+    else:
+        raise AssertionError(f"an answer instead of error {code}: {answer}")
+
+
+async def lists(session):
+    tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+    for name in tools:
+        assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name), name
+    assert {"emergency_stop", "stop_moving", "add", "assemble", "testbed__dup", "testbed_dup__dup"} <= set(tools), tools
+    assert "reset_stop" not in tools, "a tool that lifts a stop"
+    assert all(tool.output_schema is None for tool in tools.values())
+    hints = {name: tools[name].annotations for name in ("add", "assemble", "set_mark", "stop", "brake", "emergency_stop")}
+    assert hints["add"].read_only_hint and hints["add"].open_world_hint is False, hints["add"]
+    for name in ("assemble", "set_mark"):
+        assert hints[name].destructive_hint and not hints[name].idempotent_hint, hints[name]
+    for name in ("stop", "brake", "emergency_stop"):
+        assert hints[name].destructive_hint is False and hints[name].idempotent_hint, hints[name]
+    schema = tools["add"].input_schema
+    assert schema["required"] == ["a", "b"] and "title" not in schema, schema
+
+
+async def answers(session):
+    result = await session.call_tool("add", {"a": 20, "b": 22})
+    assert not result.is_error and result.structured_content == {"result": 42}, result
+    assert json.loads(text(result)) == {"result": 42}
+    # What a host adds of its own reaches no tool.
+    result = await session.call_tool("add", {"a": 1, "b": 2, "sessionId": "x", "toolCallId": "y"})
+    assert result.structured_content == {"result": 3}, result
+    result = await session.call_tool("testbed_dup__dup", {})
+    assert result.structured_content["owner"] != "testbed", result
+    failed(await session.call_tool("fail", {"message": "on purpose"}), "on purpose")
+    failed(await session.call_tool("add", {"a": "x"}), "The arguments of `add`: a (integer, required), b (integer, required)")
+    await refused(-32602, session.call_tool("no_such_tool", {}))
+    await refused(-32602, session.call_tool("reset_stop", {}))
+    await refused(-32601, session.list_prompts())
+
+
+async def reads(session):
+    uris = [str(resource.uri) for resource in (await session.list_resources()).resources]
+    assert uris == ["ovos-tools://status", "ovos-tools://toolbox/testbed", "ovos-tools://toolbox/testbed_dup"], uris
+
+    async def read(uri):
+        [contents] = (await session.read_resource(uri)).contents
+        return contents.text
+
+    status = json.loads(await read("ovos-tools://status"))
+    assert status["service"]["ready"] is True, status
+    page = await read("ovos-tools://toolbox/testbed")
+    assert "# testbed" in page and "| assemble | motion |" in page and "take it for hardware" in page, page
+    [template] = (await session.list_resource_templates()).resource_templates
+    assert template.uri_template == "ovos-tools://plan/{tool}{?arguments}", template
+    plan = await read("ovos-tools://plan/assemble?arguments=%7B%22subsystems%22%3A%5B%22left_arm%22%5D%7D")
+    assert "| 1 | calibrate:left_arm | left_arm |" in plan and "```mermaid" in plan, plan
+    not_found = -32602 if ERA == "modern" else -32002
+    for uri in ("ovos-tools://toolbox/none", "ovos-tools://plan/none", "file:///etc/passwd"):
+        await refused(not_found, session.read_resource(uri))
+    await refused(-32602, session.read_resource("ovos-tools://plan/assemble?arguments=%5B%5D"))
+
+
+async def progresses(session):
+    heard, answered = [], None
+
+    async def note(progress, total, message):
+        heard.append((progress, total, message, time.monotonic()))
+
+    # For longer than a client may be silent: this one answers the pings.
+    args = {"subsystems": ["left_arm", "right_arm"], "step_ms": 50, "steps": 30}
+    result = await session.call_tool("assemble", args, progress_callback=note)
+    answered = time.monotonic()
+    assert result.structured_content["success"] is True, result
+    await session.call_tool("ping", {})
+    numbers = [progress for progress, *_ in heard]
+    assert len(numbers) >= 4 and all(a < b for a, b in zip(numbers, numbers[1:])), heard
+    assert {total for _, total, *_ in heard} == {4}, heard
+    messages = [message for _, _, message, _ in heard]
+    for wave, action in enumerate(["calibrate:left_arm", "move:left_arm", "join", "retract:left_arm"], 1):
+        assert any(m.startswith(f"wave {wave} of 4") and action in m for m in messages), messages
+    assert all(at <= answered for *_, at in heard), "progress after the answer"
+
+
+async def cancels(session):
+    async with anyio.create_task_group() as group:
+        scope = anyio.CancelScope()
+
+        async def call():
+            with scope:
+                result = await session.call_tool("assemble", LONG)
+                raise AssertionError(f"an answer to a cancelled call: {result}")
+
+        group.start_soon(call)
+        await moving()
+        since = time.monotonic()
+        scope.cancel()
+    await at_rest(since, "cancel")
+    assert (await session.call_tool("ping", {})).structured_content == {"pong": True}
+
+
+async def stops(session, tool, *parts):
+    """Calls a stop while something moves; returns what it answered and what the motion did."""
+    results = []
+    async with anyio.create_task_group() as group:
+
+        async def call():
+            results.append(await session.call_tool("assemble", LONG))
+
+        group.start_soon(call)
+        await moving()
+        since = time.monotonic()
+        stopped = await session.call_tool(tool, {})
+    failed(results[0])
+    for part in parts:
+        assert part in text(stopped), stopped
+    assert not stopped.is_error, stopped
+    await at_rest(since, tool)
+    return stopped.structured_content
+
+
+async def stops_of_both_kinds(session):
+    said = await stops(session, "stop_moving", "Stopped: 1")
+    assert said == {"stopped": 1, "running": []}, said
+    result = await session.call_tool("assemble", {"subsystems": ["left_arm"], "step_ms": 1, "steps": 1})
+    assert not result.is_error, "stop_moving latched something"
+
+    said = await stops(session, "emergency_stop", "until a person lifts the stop")
+    assert said["confirmed"] and {box["toolbox_id"] for box in said["toolboxes"]} == {"testbed", "testbed_dup"}, said
+    failed(await session.call_tool("assemble", LONG), "EmergencyStop", "a person has to lift the stop")
+    for box in said["toolboxes"]:
+        subprocess.run([OVOS_TOOLS, "--bus", BUS, "resume", box["toolbox_id"], box["stop_id"]], check=True, capture_output=True)
+    result = await session.call_tool("assemble", {"subsystems": ["left_arm"], "step_ms": 1, "steps": 1})
+    assert not result.is_error, result
+
+
+async def follows_the_list(session):
+    """A toolbox gets new tools while a call of it runs, and the client hears of it."""
+
+    async def changed():
+        if ERA == "modern":
+            async with listen(session, tools_list_changed=True) as changes:
+                await session.call_tool("grow", {"tools": 1})
+                async for _ in changes:
+                    return
+        before = heard_changes
+        await session.call_tool("grow", {"tools": 1})
+        await until("a word about the list", lambda: heard_changes > before)
+
+    slow = []
+    async with anyio.create_task_group() as group:
+
+        async def call():
+            slow.append(await session.call_tool("slow", {"seconds": 3}))
+
+        group.start_soon(call)
+        with anyio.fail_after(DEADLINE):
+            await changed()
+        subprocess.run([OVOS_TOOLS, "--bus", BUS, "reload"], check=True, capture_output=True)
+    assert slow[0].structured_content == {"seconds": 3}, slow
+    names = {tool.name for tool in (await session.list_tools()).tools}
+    assert "grown_1" in names, names
+    assert (await session.call_tool("grown_1", {})).structured_content == {"number": 1}
+
+
+async def survives_a_restart(session):
+    """The service is killed during a call: an error within seconds, and the next call works."""
+    async with anyio.create_task_group() as group:
+
+        async def call():
+            begun = time.monotonic()
+            result = await session.call_tool("slow", {"seconds": 120})
+            failed(result)
+            print(f"the restart: an answer after {time.monotonic() - begun:.1f} s: {text(result)}")
+            assert time.monotonic() - begun < 30
+
+        group.start_soon(call)
+        await anyio.sleep(1.5)
+        print("RESTART THE SERVICE", flush=True)
+    with anyio.fail_after(DEADLINE):
+        while (result := await session.call_tool("add", {"a": 1, "b": 2})).is_error:
+            await anyio.sleep(0.1)
+    assert result.structured_content == {"result": 3}, result
+
+
+async def main():
+    async with connected() as session:
+        version = session.protocol_version
+        assert (version >= "2026-07-28") == (ERA == "modern"), version
+        for step in (lists, answers, reads, progresses, cancels, stops_of_both_kinds, follows_the_list, survives_a_restart):
+            with anyio.fail_after(2 * DEADLINE):
+                await step(session)
+            print(f"{PEER} {version} over {TRANSPORT}: {step.__name__}", flush=True)
+    print("everything is as promised")
+
+
+anyio.run(main)
