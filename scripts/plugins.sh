@@ -10,7 +10,12 @@ cd "$(dirname "$0")/.."
 profile=$1 destination=$2
 shift 2
 target=${CARGO_TARGET_DIR:-target}
-case $profile in release) flag=--release built=$target/release ;; *) flag= built=$target/debug ;; esac
+case $profile in
+    release) flag=--release built=$target/release tested= ;;
+    *) flag= built=$target/debug tested=tests/toolboxes/testbed ;;
+esac
+# Only a terminal gets to see the progress.
+if [ -t 2 ]; then quiet=; else quiet=--quiet; fi
 
 mkdir -p "$destination"
 chmod go-w "$destination"
@@ -20,6 +25,25 @@ put() {
     install -m 755 "$1" "$destination/.$2.$$"
     mv -f "$destination/.$2.$$" "$destination/$2"
 }
+
+# programs TOOLBOX_DIR: the programs installed with it: `programs = ["../NAME"]` under [package.metadata.ovos-tools].
+programs() {
+    for program in $(sed -n 's/^programs = \[\(.*\)\]$/\1/p' "$1/Cargo.toml" 2>/dev/null | tr -d '",'); do
+        basename "$program"
+    done
+}
+
+# One cargo builds these, whichever of them are asked for: with another selection cargo chooses other features of the
+# dependencies that they share, and builds those again. A package has the name of its directory.
+packages=
+for dir in toolboxes/hello toolboxes/math toolboxes/robot toolboxes/drone $tested "$@"; do
+    [ ! -f "$dir/$(basename "$dir").c" ] || continue
+    if grep -q '^pkg-config = ' "$dir/Cargo.toml"; then continue; fi
+    for package in "$(basename "$dir")" $(programs "$dir"); do
+        case "$packages " in *" $package "*) ;; *) packages="$packages --package $package" ;; esac
+    done
+done
+cargo build $quiet --locked $flag $packages
 
 for dir in "$@"; do
     name=$(basename "$dir")
@@ -31,16 +55,14 @@ for dir in "$@"; do
     if [ -f "$dir/$name.c" ]; then
         mkdir -p "$built"
         ${CC:-cc} -shared -fPIC -fvisibility=hidden -O2 -Wall -Wextra -Itoolboxes/abi "$dir/$name.c" -o "$built/lib$name.so"
-    else
-        cargo build --quiet --locked $flag --manifest-path "$dir/Cargo.toml"
+    elif grep -q '^pkg-config = ' "$dir/Cargo.toml"; then
+        cargo build $quiet --locked $flag --manifest-path "$dir/Cargo.toml"
         # A [lib] may have a different name.
         own=$(sed -n '/^\[lib\]/,/^\[/s/^name = "\(.*\)"/\1/p' "$dir/Cargo.toml")
         library=${own:-$name}
     fi
-    # Programs installed with it: `programs = ["../NAME"]` under [package.metadata.ovos-tools].
-    for program in $(sed -n 's/^programs = \[\(.*\)\]$/\1/p' "$dir/Cargo.toml" 2>/dev/null | tr -d '",'); do
-        cargo build --quiet --locked $flag --manifest-path "$dir/$program/Cargo.toml"
-        put "$built/$(basename "$program")" "$(basename "$program")"
+    for program in $(programs "$dir"); do
+        put "$built/$program" "$program"
     done
     put "$built/lib$library.so" "$name.so"
     echo "$destination/$name.so"
