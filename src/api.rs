@@ -204,7 +204,7 @@ impl Api {
                 let status = self.serves_all();
                 self.answer(head, &IsReady { status }).await;
             }
-            Topic::ConfigurationUpdated | Topic::ConfigurationPatch => {}
+            Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::ConfigurationPatchClear => {}
         }
     }
 

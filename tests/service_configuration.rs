@@ -237,6 +237,30 @@ fn a_wrong_section_leaves_its_toolbox_as_it_was() {
 }
 
 #[test]
+fn a_cleared_patch_leaves_the_log_level_of_the_files() {
+    let mut stage = Stage::new(&json!({}));
+    let line = "the configuration changed";
+    let patch = json!({ "config": { "logging": { "log_level": "ERROR" } } });
+    stage.client.send("configuration.patch", &patch);
+    stage.scene.configure(&json!({ "max_calls": 7 }), &json!({}));
+    stage.client.send("configuration.updated", &json!({}));
+    // A reload waits until the files have been read.
+    stage.client.ask("ovos.tools.reload", &json!({}));
+    assert!(!pending(&mut stage.client).is_empty());
+
+    stage.client.send("configuration.patch.clear", &json!({}));
+    stage.scene.configure(&json!({ "max_calls": 8 }), &json!({}));
+    stage.client.send("configuration.updated", &json!({}));
+    until_logged(&mut stage.service, line);
+    let said = stage.service.output();
+    assert_eq!(
+        said.matches(line).count(),
+        1,
+        "the patch hid the first line:\n{said}"
+    );
+}
+
+#[test]
 fn a_patch_never_reaches_our_section() {
     let mut stage = Stage::new(&json!({}));
     let ours = json!({ "service": { "operator_tools": true }, "testbed": { "greeting": "patched" } });

@@ -33,7 +33,8 @@ impl Api {
             | Topic::IsReady
             | Topic::AllLoaded
             | Topic::ConfigurationUpdated
-            | Topic::ConfigurationPatch => self.handle(topic, request).await,
+            | Topic::ConfigurationPatch
+            | Topic::ConfigurationPatchClear => self.handle(topic, request).await,
             _ => {
                 let error = format!("the request's data cannot be read: {reason}");
                 self.fail(topic, &request, WireError::new("ValueError", error).text)
@@ -92,7 +93,10 @@ impl Api {
                 return self.answer(head, &answer).await;
             }
             // No answer is expected, or one from each toolbox.
-            Topic::ConfigurationUpdated | Topic::ConfigurationPatch | Topic::Discover => return,
+            Topic::ConfigurationUpdated
+            | Topic::ConfigurationPatch
+            | Topic::ConfigurationPatchClear
+            | Topic::Discover => return,
             Topic::List
             | Topic::Get
             | Topic::Reload

@@ -40,10 +40,12 @@ pub enum Topic {
     IsReady,
     /// `mycroft.<name>.all_loaded`
     AllLoaded,
-    /// `configuration.updated`
+    /// `configuration.updated`, `configuration.cache.clear`
     ConfigurationUpdated,
     /// `configuration.patch`
     ConfigurationPatch,
+    /// `configuration.patch.clear`
+    ConfigurationPatchClear,
 }
 
 /// A request that must not wait behind others.
@@ -104,8 +106,9 @@ impl Topic {
             };
         }
         match kind {
-            "configuration.updated" => Some(Self::ConfigurationUpdated),
+            "configuration.updated" | "configuration.cache.clear" => Some(Self::ConfigurationUpdated),
             "configuration.patch" => Some(Self::ConfigurationPatch),
+            "configuration.patch.clear" => Some(Self::ConfigurationPatchClear),
             _ => None,
         }
     }
@@ -135,6 +138,10 @@ mod tests {
             ("mycroft.ovos_tools.all_loaded", Some(Topic::AllLoaded)),
             ("mycroft.PHAL.is_ready", None),
             ("mycroft.skills.is_ready", None),
+            ("configuration.updated", Some(Topic::ConfigurationUpdated)),
+            ("configuration.cache.clear", Some(Topic::ConfigurationUpdated)),
+            ("configuration.patch", Some(Topic::ConfigurationPatch)),
+            ("configuration.patch.clear", Some(Topic::ConfigurationPatchClear)),
             ("recognizer_loop:utterance", None),
         ];
         for (kind, expected) in rows {

@@ -114,6 +114,12 @@ impl Configuration {
         }
     }
 
+    /// Forgets all patches: the level of the files applies again.
+    pub(super) fn clear_patches(&self) {
+        self.state.lock().patch = Patch::default();
+        self.apply_level();
+    }
+
     /// Returns the keys of the service whose new values take effect only after a restart.
     pub(super) fn pending(&self) -> Vec<String> {
         let of_service = self.applied.changes(&self.newest()).keys;

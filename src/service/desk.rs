@@ -77,6 +77,7 @@ impl Desk {
             Parsed::Whole { head, data } => match topic {
                 Topic::ConfigurationUpdated => self.deliveries.configuration_updated(),
                 Topic::ConfigurationPatch => self.deliveries.configuration_patched(&head, &data),
+                Topic::ConfigurationPatchClear => self.deliveries.configuration_patches_cleared(),
                 topic => self.api.handle(topic, Request::new(head, data, received)).await,
             },
             Parsed::HeadOnly { head, data, reason } => {
@@ -143,13 +144,13 @@ pub(super) async fn turn_away(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived
         };
         if let Some(topic) = Topic::of(&head.kind, desk.answer_as_phal) {
             let request = Request::new(head, data, received);
-            if topic == Topic::ConfigurationUpdated {
-                desk.deliveries.configuration_updated();
-                continue;
-            }
-            tokio::select! {
-                () = desk.api.turn_away(topic, &request) => {}
-                () = desk.shutdown.cancelled() => return,
+            match topic {
+                Topic::ConfigurationUpdated => desk.deliveries.configuration_updated(),
+                Topic::ConfigurationPatchClear => desk.deliveries.configuration_patches_cleared(),
+                topic => tokio::select! {
+                    () = desk.api.turn_away(topic, &request) => {}
+                    () = desk.shutdown.cancelled() => return,
+                },
             }
         }
         drop(owed);

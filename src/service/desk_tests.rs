@@ -65,6 +65,7 @@ impl Deliveries for Broken {
         unimplemented!()
     }
     fn configuration_patched(&self, _: &Message, _: &Object) {}
+    fn configuration_patches_cleared(&self) {}
 }
 
 struct Sent(mpsc::UnboundedSender<String>);

@@ -35,6 +35,8 @@ pub(super) trait Deliveries: Send + Sync + 'static {
     fn configuration_updated(&self);
     /// Reports `configuration.patch`: a change that is in no file.
     fn configuration_patched(&self, head: &Message, data: &Object);
+    /// Reports `configuration.patch.clear`: the files apply again.
+    fn configuration_patches_cleared(&self);
 }
 
 /// Routes frames.

@@ -330,6 +330,10 @@ impl Deliveries for Bridge {
     fn configuration_patched(&self, head: &Message, data: &Object) {
         self.parts.configuration.patch(head, data);
     }
+
+    fn configuration_patches_cleared(&self) {
+        self.parts.configuration.clear_patches();
+    }
 }
 
 impl Toolboxes for Bridge {
