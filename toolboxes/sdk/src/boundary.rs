@@ -21,7 +21,7 @@ pub struct Table {
 }
 
 // SAFETY: the table is never written after `of`, and its pointers are to functions and to `_manifest`, which lives
-// beside it. Tested in tests/contract.rs (`two_instances_do_not_mix`), which uses one table from several threads.
+// beside it. Tested in tests/contract (`two_instances_do_not_mix`), which uses one table from several threads.
 unsafe impl Send for Table {}
 // SAFETY: as above.
 unsafe impl Sync for Table {}
@@ -88,7 +88,7 @@ unsafe fn report(out: *mut Bytes, result: Result<Option<String>, ToolError>) -> 
         && !out.is_null()
     {
         // SAFETY: toolbox.h: `out` and `error` are the caller's and are written before the function returns. Tested
-        // in tests/contract.rs (`bad_arguments_are_refused`).
+        // in tests/contract (`bad_arguments_are_refused`).
         unsafe { out.write(give(text)) };
     }
     status
@@ -101,7 +101,7 @@ unsafe fn instance<'a, T: Toolbox>(instance: *mut c_void) -> Result<&'a Instance
         return Err(ToolError::bad_args("the instance is null"));
     }
     // SAFETY: toolbox.h: every function but open and safe_stop is called with what open returned, and before close;
-    // only shared references are made, so calls from several threads may overlap. Tested in tests/contract.rs
+    // only shared references are made, so calls from several threads may overlap. Tested in tests/contract
     // (`a_thousand_runs_at_once`).
     Ok(unsafe { &*instance.cast::<Instance<T>>() })
 }
@@ -271,7 +271,7 @@ unsafe extern "C" fn close<T: Toolbox>(instance: *mut c_void) {
     }
     let closed = shield(|| {
         // SAFETY: toolbox.h: close is the last call with what open returned, which was a box of this type. Tested in
-        // tests/contract.rs (`close_ends_every_run`).
+        // tests/contract (`close_ends_every_run`).
         let instance = unsafe { Box::from_raw(instance.cast::<Instance<T>>()) };
         instance.close();
         Ok(())

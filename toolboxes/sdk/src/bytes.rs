@@ -24,7 +24,7 @@ pub(crate) unsafe fn text<'a>(text: Str) -> Result<&'a str, ToolError> {
         return Err(ToolError::bad_args("the text is null"));
     }
     // SAFETY: toolbox.h: a tb_str is borrowed UTF-8 of `len` bytes, alive until the call returns; the null case was
-    // taken above. Tested in tests/contract.rs (`text_that_is_not_utf8`).
+    // taken above. Tested in tests/contract (`text_that_is_not_utf8`).
     let bytes = unsafe { std::slice::from_raw_parts(text.ptr.cast::<u8>(), text.len) };
     std::str::from_utf8(bytes).map_err(|_| ToolError::bad_args("the text is not UTF-8"))
 }

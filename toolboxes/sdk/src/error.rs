@@ -110,7 +110,7 @@ impl ToolError {
 }
 
 /// The message of a panic. The payload's own `Drop` may panic, so it is dropped behind a second `catch_unwind`
-/// (tests/contract.rs `a_payload_that_panics_in_drop`).
+/// (tests/contract `a_payload_that_panics_in_drop`).
 fn panic_text(payload: Box<dyn std::any::Any + Send>) -> String {
     let text = if let Some(text) = payload.downcast_ref::<&str>() {
         (*text).to_string()

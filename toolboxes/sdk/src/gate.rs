@@ -17,7 +17,7 @@ pub(crate) struct Gate {
 }
 
 // SAFETY: toolbox.h: every function of tb_host may be called from any thread, and `ctx` is only ever passed back to
-// them. Tested in tests/contract.rs (`a_thousand_runs_at_once`), whose runs complete on several threads.
+// them. Tested in tests/contract (`a_thousand_runs_at_once`), whose runs complete on several threads.
 unsafe impl Send for Gate {}
 // SAFETY: as above.
 unsafe impl Sync for Gate {}
@@ -33,7 +33,7 @@ impl Gate {
             return None;
         }
         // SAFETY: toolbox.h: a table begins with its size, whatever its length; read through a raw pointer because a
-        // reference would claim all of our tb_host. Tested in tests/contract.rs (`an_older_host`).
+        // reference would claim all of our tb_host. Tested in tests/contract (`an_older_host`).
         let size = unsafe { std::ptr::addr_of!((*host).size).read() };
         let mut copy = abi::Host {
             size: 0,
@@ -78,7 +78,7 @@ impl Gate {
     pub(crate) fn complete(&self, run: u64, status: abi::Status, json: String) {
         self.pass(|host| {
             if let Some(complete) = host.complete {
-                // SAFETY: toolbox.h: any thread; the host releases the bytes. Tested in tests/contract.rs.
+                // SAFETY: toolbox.h: any thread; the host releases the bytes. Tested in tests/contract.
                 unsafe { complete(host.ctx, run, status, give(json)) };
             }
         });
@@ -91,7 +91,7 @@ impl Gate {
         };
         self.pass(|host| {
             if let Some(report) = host.progress {
-                // SAFETY: as in `log`. Tested in tests/contract.rs (`progress_reaches_the_host`).
+                // SAFETY: as in `log`. Tested in tests/contract (`progress_reaches_the_host`).
                 unsafe { report(host.ctx, run, lend(&json)) };
             }
         });
@@ -104,7 +104,7 @@ impl Gate {
         };
         self.pass(|host| {
             if let Some(report) = host.event {
-                // SAFETY: as in `log`. Tested in tests/contract.rs (`events_reach_the_host`).
+                // SAFETY: as in `log`. Tested in tests/contract (`events_reach_the_host`).
                 unsafe { report(host.ctx, lend(&json)) };
             }
         });
@@ -113,7 +113,7 @@ impl Gate {
     /// Sends a request to a bus topic; returns 0 if the host refuses it.
     pub(crate) fn request(&self, topic: &str, json: &str, timeout_ms: u32) -> u64 {
         self.pass(|host| match host.request {
-            // SAFETY: as in `log`. Tested in tests/contract.rs (`a_request_is_answered`).
+            // SAFETY: as in `log`. Tested in tests/contract (`a_request_is_answered`).
             Some(request) => unsafe { request(host.ctx, lend(topic), lend(json), timeout_ms) },
             None => 0,
         })

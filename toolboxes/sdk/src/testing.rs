@@ -50,7 +50,7 @@ pub struct Harness {
 }
 
 // SAFETY: toolbox.h lets any thread call cancel, halt, resume and safe_stop; all other functions are called under
-// `host_thread`, one at a time. Tested in tests/contract.rs, which shares harnesses between threads.
+// `host_thread`, one at a time. Tested in tests/contract, which shares harnesses between threads.
 unsafe impl Send for Harness {}
 // SAFETY: as above.
 unsafe impl Sync for Harness {}
