@@ -1,7 +1,7 @@
 //! The tools API: what a bus client can ask, and the answer to each question.
 //!
-//! One file a topic family. A request comes in as a message and leaves as exactly one frame (or none, where the contract
-//! says silence); nothing here opens a socket, loads a library or runs an action. It is the only place that maps outcomes
+//! Each topic family has a file. A request is answered with exactly one frame, or with none where the contract
+//! prescribes silence. Nothing here opens a socket, loads a library or runs an action. No other module maps outcomes
 //! to the wire. Read [`Api::handle`].
 
 mod asking;
@@ -43,15 +43,15 @@ pub use topic::{SERVICE_NAME, Topic, Urgent};
 
 /// Where frames go. The service implements it with the bus client.
 pub trait Outbox: Send + Sync + 'static {
-    /// Sends an answer, sooner or later: it waits for room and survives a loss of the bus.
+    /// Sends an answer. It waits for room in the queue and survives a loss of the bus.
     fn answer(&self, frame: String) -> BoxFuture<'_, ()>;
-    /// Sends something that is worth nothing later; dropped when there is no room or no bus.
+    /// Sends a message that is useless later: it is dropped if the queue is full or the bus is away.
     fn notify(&self, frame: String);
 }
 
-/// What the API needs of the plugin side.
+/// The toolboxes and the service, as far as the API needs them.
 pub trait Toolboxes: Send + Sync + 'static {
-    /// Brings what is loaded in line with what is in the plugin folders. Resolves after the swap.
+    /// Loads, replaces and removes toolboxes until they match the plugin folders. Resolves after the swap.
     fn reload(&self) -> BoxFuture<'_, ReloadOutcome>;
     /// Every toolbox, loaded or not.
     fn toolboxes(&self) -> Vec<ToolboxStatus>;
@@ -61,10 +61,11 @@ pub trait Toolboxes: Send + Sync + 'static {
     fn service(&self) -> ServiceStatus;
     /// The connection.
     fn bus(&self) -> BusStatus;
-    /// What a re-read configuration would change once its toolbox, or the service, is reloaded.
+    /// The configuration keys whose new values take effect only when their toolbox is reloaded or the service
+    /// restarts.
     fn pending_config(&self) -> Vec<String>;
-    /// Makes what was stopped survive a restart of the service; the error says why it will not, or is not known to yet:
-    /// nothing waits for a disk here for longer than for a toolbox.
+    /// Records the latches, so that they survive a restart of the service. The error tells why they are not recorded,
+    /// or that it is not known yet: the wait for the disk is as short as that for a toolbox.
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>>;
 }
 
@@ -77,7 +78,7 @@ pub struct Settings {
     pub max_answer_bytes: usize,
 }
 
-/// A request, taken apart.
+/// A parsed request.
 #[derive(Debug)]
 pub struct Request {
     /// Its type and context; its data is moved out.
@@ -115,7 +116,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// An API over these parts. It says it is not ready until [`Self::set_ready`].
+    /// Creates the API. It reports that it is not ready until [`Self::set_ready`].
     #[must_use]
     pub fn new(
         engine: Arc<Engine>,
@@ -137,12 +138,12 @@ impl Api {
         }
     }
 
-    /// What `is_ready` answers.
+    /// Sets the answer to `is_ready`.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Relaxed);
     }
 
-    /// From now on every toolbox is loaded or has failed, and a tool that is not there is unknown.
+    /// Declares that every toolbox is loaded or has failed. From now on a tool that is missing is unknown.
     pub fn set_all_loaded(&self) {
         self.all_loaded.send_replace(true);
     }
@@ -156,10 +157,10 @@ impl Api {
         _ = self.all_loaded.subscribe().wait_for(|loaded| *loaded).await;
     }
 
-    /// Answers one request. The configuration topics are the service's and are ignored here.
+    /// Answers one request. Configuration topics are ignored: the service handles them.
     ///
-    /// # Cancel safety
-    /// Dropped early, a call goes unanswered; the service drops it only when it ends itself.
+    /// # Cancel safety Not safe: the request stays unanswered. The service drops it only when the service itself
+    /// ends.
     pub async fn handle(self: &Arc<Self>, topic: Topic, request: Request) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let head = &request.head;
@@ -222,7 +223,7 @@ impl Api {
     }
 }
 
-/// A message back to the sender of `head`, written in one go.
+/// Serializes a reply to the sender of `head`.
 fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Frame<'a, T> {
@@ -231,7 +232,8 @@ fn frame<T: Serialize>(head: &Message, kind: &str, data: &T) -> Result<String, s
         context: &'a Object,
     }
     let mut derived = head.reply(kind, Object::new());
-    // Of an answer that was sent again, to which the request replies: this one is not.
+    // The request may reply to an answer that was sent again, and carry its mark. This answer is sent for the first
+    // time.
     derived.context.shift_remove(OWN_KEY);
     serde_json::to_string(&Frame {
         r#type: kind,

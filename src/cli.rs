@@ -1,8 +1,8 @@
-//! The command line: one file a subcommand, and what they share.
+//! The command line: a file for each subcommand, and what they share.
 //!
-//! A subcommand that talks to a service is a bus client like any other, made of [`client::Client`]; it knows payloads, not
-//! the service. Rendering is pure (data and [`Paint`] in, text out), and everything is
-//! written through one [`Output`]. Read [`Cli`] first, then [`run`].
+//! A subcommand that asks a service is an ordinary bus client, made of [`client::Client`]; it knows the payloads, not
+//! the service. Rendering is pure (from data and [`Paint`] to text), and everything is written through one
+//! [`Output`]. Read [`Cli`] first, then [`run`].
 
 mod arguments;
 mod bus;
@@ -144,13 +144,13 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Whether this serves others, and wants a runtime with several threads.
+    /// Whether this is a server, which needs a runtime with several threads.
     #[must_use]
     pub fn is_server(&self) -> bool {
         matches!(self.command, None | Some(Command::Serve(_) | Command::Bus(_)))
     }
 
-    /// Hosts a toolbox, if that is what the arguments say, and returns the exit code of that.
+    /// Hosts a toolbox if the arguments ask for it, and returns the exit code.
     #[must_use]
     pub fn host_toolbox(&self) -> Option<ExitCode> {
         match &self.command {
@@ -160,13 +160,12 @@ impl Cli {
     }
 }
 
-/// Does what the arguments say.
+/// Runs the subcommand.
 ///
-/// # Errors
-/// [`CliError::exit_code`] is the exit code of the program; everything but the text of the error is written.
+/// # Errors [`CliError::exit_code`] is the exit code of the program. Everything except the text of the error has been
+/// written.
 ///
-/// # Cancel safety
-/// Not safe: a call that was sent goes on without its asker.
+/// # Cancel safety Not safe: a call that was sent continues without its client.
 pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
     let mut context = Context::new(&cli.options, output);
     let context = &mut context;
@@ -187,12 +186,12 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Check(arguments)) => check::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(arguments, context),
         Some(Command::Completions(arguments)) => completions::run(arguments, context),
-        // Done by `host_toolbox`, before there was a runtime.
+        // Handled by `host_toolbox`, before the runtime started.
         Some(Command::ToolboxHost(_)) => Ok(()),
     }
 }
 
-/// Reads `2`, `0.5`: seconds from a millisecond to a day.
+/// Parses seconds such as `2` or `0.5`, from a millisecond to a day.
 fn seconds(text: &str) -> Result<Duration, String> {
     let accepted = "expected a number of seconds from 0.001 to 86400";
     let number: f64 = text.trim().parse().map_err(|_| accepted.to_owned())?;

@@ -1,9 +1,9 @@
-//! ovos-tools: gives a voice assistant hands.
+//! ovos-tools: runs tools for a voice assistant.
 //!
 //! # The story of a call
 //!
-//! 1. A frame comes from the bus. `bus::BusClient` reads it; the service's router looks at its type only and hands it
-//!    to a task. A stop goes to a task of its own instead and waits behind nothing.
+//! 1. A frame comes from the bus. `bus::BusClient` reads it; the service's router reads only its type and passes it
+//!    to a task. A stop goes to a task of its own instead, so that it waits for no other request.
 //! 2. [`api::Api::handle`] parses the request, finds the tool in the [`registry`]'s snapshot, and prepares the arguments
 //!    with the tool's `schema`: coerced, defaults filled in, validated.
 //! 3. `engine::Engine::call` asks the toolbox for a plan, checks its graph (`engine::Plan`), takes the call's

@@ -8,18 +8,20 @@ mod bus_outbox;
 mod call_lines;
 mod call_log;
 mod configuration;
-mod desk;
-#[cfg(test)]
-mod desk_tests;
 mod doors;
+mod listing;
 mod own_bus;
 mod questions;
+mod requests;
 mod router;
+#[cfg(test)]
+mod router_tests;
+mod settings;
 mod state;
 mod state_writer;
 mod toolboxes;
 
-pub(crate) use toolboxes::confinement;
+pub(crate) use settings::confinement;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! A request that calls a tool, as its facts tell of it: what was asked, and the answer.
+//! What the facts keep of a request that calls a tool, and of its answer.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,14 +10,14 @@ use super::Request;
 use super::error::WireError;
 use engine::{Answer, Asked, CallFacts, Facts};
 
-/// What facts keep of a request and its answer together, in bytes of memory. Facts wait for their followers; without a
-/// bound a few calls with large arguments would fill the memory.
+/// How many bytes of memory the facts may keep of a request and its answer together. Facts wait for their followers;
+/// without a bound a few calls with large arguments would fill the memory.
 const LONGEST: usize = 256 << 10;
 
-/// The part of it that a request leaves to the error.
+/// The part of [`LONGEST`] that is reserved for an error.
 const ERROR: usize = 8 << 10;
 
-/// What is counted for a value beside its text.
+/// The bytes counted for a value in addition to its text.
 const VALUE: usize = 32;
 
 /// A request that is being answered.
@@ -36,7 +36,7 @@ impl Asking {
         let mut room = Room(LONGEST - ERROR);
         let mut left_out = Vec::new();
         let context = |key: &str| request.head.context.get(key).unwrap_or(&Value::Null);
-        // The short ones first, so that they stay.
+        // Short keys come first, so that a large request does not displace them.
         let source = room.keep("source", context("source"), &mut left_out);
         let destination = room.keep("destination", context("destination"), &mut left_out);
         let session_id = Value::from(request.head.session_id());
@@ -63,7 +63,7 @@ impl Asking {
         }
     }
 
-    /// The request is answered with this.
+    /// Adds the answer to the facts.
     pub(super) fn answered(mut self, facts: &Facts, outcome: &Result<Value, WireError>) {
         let mut answer = Answer {
             ok: outcome.is_ok(),
@@ -72,7 +72,7 @@ impl Asking {
             ..Answer::default()
         };
         match outcome {
-            // Nothing reads the copy.
+            // Without a follower no copy is needed.
             Ok(_) if !facts.is_followed() => {}
             Ok(result) if self.room.takes(|room| fits(result, room)) => answer.result = Some(result.clone()),
             Ok(_) => answer.left_out.push("result"),
@@ -83,11 +83,11 @@ impl Asking {
     }
 }
 
-/// What is left of [`LONGEST`].
+/// The bytes left of [`LONGEST`].
 struct Room(usize);
 
 impl Room {
-    /// Takes the size of a part off the room, or nothing when it does not fit.
+    /// Subtracts the size of a part, or nothing if the part does not fit.
     fn takes(&mut self, fits: impl FnOnce(&mut usize) -> bool) -> bool {
         let mut left = self.0;
         let takes = fits(&mut left);
@@ -97,7 +97,7 @@ impl Room {
         takes
     }
 
-    /// A part that fits; one that does not is named.
+    /// Returns the part if it fits; otherwise adds its name to `left_out`.
     fn keep<'a>(
         &mut self,
         name: &'static str,
@@ -112,7 +112,7 @@ impl Room {
     }
 }
 
-/// Takes the size of a value off the room; stops looking when there is none left.
+/// Subtracts the size of a value; false, without a look at the rest, as soon as there is no room left.
 fn fits(value: &Value, room: &mut usize) -> bool {
     let own = match value {
         Value::String(text) => text.len(),

@@ -1,4 +1,4 @@
-//! `ovos.persona.tools.discover`: one answer a toolbox.
+//! `ovos.persona.tools.discover`: one answer for each toolbox.
 
 use ovos_toolbox_wire::Effect;
 
@@ -7,7 +7,7 @@ use super::list::Listed;
 use client::payload::DiscoverResponse;
 
 impl Api {
-    /// Tools of effect `resume` are for an operator, so personas do not hear of them.
+    /// Leaves out tools of effect `resume`: they are for operators.
     pub(super) fn discover(&self) -> Vec<DiscoverResponse<Listed>> {
         let snapshot = self.registry.snapshot();
         let answer = |entry: &crate::registry::ToolboxEntry| {

@@ -1,6 +1,6 @@
-//! What goes wrong, as it reads on the bus.
+//! Errors as they appear on the bus.
 //!
-//! The only place that turns refusals and failures into the wire's `error` strings. Strings that the published contract
+//! No other module turns refusals and failures into the wire's `error` strings. Strings that the published contract
 //! fixes are kept to the letter; `: reason` may follow them. Everything else is `Kind: message` with a kind of
 //! [`KINDS`].
 
@@ -35,13 +35,10 @@ pub const KINDS: &[(&str, &str)] = &[
         "PlanError",
         "the toolbox made a plan that cannot be run: tell its author",
     ),
-    (
-        "RuntimeError",
-        "the tool failed, or returned what it may not return",
-    ),
+    ("RuntimeError", "the tool failed, or returned an invalid result"),
     (
         "StateError",
-        "what has to outlive the service could not be written: see to its state_dir",
+        "the state of the service could not be written: check its state_dir",
     ),
     ("TimeoutError", "not done in time"),
     (
@@ -70,9 +67,9 @@ const LATCHED: &str = "Robot is in emergency stop state. Reset required.";
 /// An error on its way to the wire.
 #[derive(Clone, Debug)]
 pub struct WireError {
-    /// The `error` string.
+    /// The text of the key `error`.
     pub text: String,
-    /// Its details; boxed, because most requests have none to tell.
+    /// The text of the key `detail`; boxed, because it is rarely sent.
     pub detail: Box<ErrorDetail>,
 }
 
@@ -197,7 +194,7 @@ impl WireError {
         }
     }
 
-    /// The error of a call that ran, when its verdict is one.
+    /// The error of a call that ran, if its verdict is an error.
     pub(super) fn concluded(
         tool: &str,
         toolbox_id: &str,

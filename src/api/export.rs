@@ -10,7 +10,7 @@ use crate::export::{ExportTool, Format, export, exported_names};
 use crate::registry::{Found, Tool};
 use client::payload::ExportResponse;
 
-/// Either answer.
+/// The tools, or an error.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum ExportAnswer {
@@ -49,7 +49,8 @@ impl Api {
         {
             return Err(WireError::unknown_tool(unknown));
         }
-        // Names come from all tools, exported or not: what is ambiguous for a call must not look plain here.
+        // Names are made from all tools, exported or not: a name that is ambiguous in a call must not look unique
+        // here.
         let pairs = snapshot
             .tools()
             .map(|tool| (tool.toolbox_id.as_str(), tool.name()));

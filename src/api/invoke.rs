@@ -20,28 +20,12 @@ use client::payload::{CallOptions, CallResponse, ErrorDetail, InvokeResponse};
 use engine::{CallEnd, CallFacts, Lease, Place, Refusal, Verdict};
 use schema::Unknown;
 
-/// The three optional keys that say how a call went.
+/// The keys that the answers of both contracts share.
 struct Answered {
     result: Option<Value>,
     error: Option<String>,
+    call_id: Option<String>,
     error_detail: Option<ErrorDetail>,
-}
-
-impl Answered {
-    fn new(outcome: Result<Value, WireError>, detail: bool) -> Self {
-        match outcome {
-            Ok(result) => Self {
-                result: Some(result),
-                error: None,
-                error_detail: None,
-            },
-            Err(error) => Self {
-                result: None,
-                error: Some(error.text),
-                error_detail: detail.then_some(*error.detail),
-            },
-        }
-    }
 }
 
 impl Api {
@@ -50,24 +34,13 @@ impl Api {
             Name::Given { echo, .. } => echo,
             Name::Missing => Value::from(""),
         };
-        let options = call_options(&request.data);
-        let detail = request.data.get("detail") == Some(&Value::Bool(true));
-        // Echoed also where another key is wrong.
-        let call_id = call_id(&request.data).unwrap_or_default();
-        let mut asking = Asking::new(request);
-        let outcome = match self.resolve(request) {
-            Ok((_, tools)) => {
-                let args = request.data.get("args");
-                self.run(request, &mut asking, tools, args, options).await
-            }
-            Err(error) => Err(error),
-        };
-        asking.answered(self.engine.facts(), &outcome);
+        let found = self.resolve(request).map(|(_, tools)| tools);
         let Answered {
             result,
             error,
+            call_id,
             error_detail,
-        } = Answered::new(outcome, detail);
+        } = self.answered(request, found, "args").await;
         InvokeResponse {
             name,
             result,
@@ -77,7 +50,7 @@ impl Api {
         }
     }
 
-    /// `None` where the contract asks for silence: the toolbox lives elsewhere.
+    /// `None` if the toolbox is not in this service: the contract prescribes silence then.
     pub(super) async fn call(
         self: &Arc<Self>,
         request: &Request,
@@ -88,26 +61,18 @@ impl Api {
             .to_owned();
         let snapshot = self.registry.snapshot();
         snapshot.toolbox(&toolbox_id)?;
-        // Here the published contract looks a name up whatever it is.
+        // The published contract accepts any value as a name here.
         let name = request.data.get("name").map_or_else(String::new, python_text);
-        let options = call_options(&request.data);
-        let detail = request.data.get("detail") == Some(&Value::Bool(true));
-        // Echoed also where another key is wrong.
-        let call_id = call_id(&request.data).unwrap_or_default();
-        let mut asking = Asking::new(request);
-        let outcome = match snapshot.find(&name, Some(&toolbox_id)) {
-            Found::One(tool) => {
-                let args = request.data.get("kwargs");
-                self.run(request, &mut asking, vec![tool], args, options).await
-            }
+        let found = match snapshot.find(&name, Some(&toolbox_id)) {
+            Found::One(tool) => Ok(vec![tool]),
             _ => Err(WireError::unknown_tool_of(&name, &toolbox_id)),
         };
-        asking.answered(self.engine.facts(), &outcome);
         let Answered {
             result,
             error,
+            call_id,
             error_detail,
-        } = Answered::new(outcome, detail);
+        } = self.answered(request, found, "kwargs").await;
         Some(CallResponse {
             result,
             error,
@@ -115,6 +80,37 @@ impl Api {
             call_id,
             error_detail,
         })
+    }
+
+    /// Runs the tools that a request names, with the arguments under the key `args`.
+    async fn answered(
+        self: &Arc<Self>,
+        request: &Request,
+        found: Result<Vec<Arc<Tool>>, WireError>,
+        args: &str,
+    ) -> Answered {
+        let options = call_options(&request.data);
+        let mut asking = Asking::new(request);
+        let outcome = match found {
+            Ok(tools) => {
+                let args = request.data.get(args);
+                self.run(request, &mut asking, tools, args, options).await
+            }
+            Err(error) => Err(error),
+        };
+        asking.answered(self.engine.facts(), &outcome);
+        let detail = request.data.get("detail") == Some(&Value::Bool(true));
+        let (result, error, error_detail) = match outcome {
+            Ok(result) => (Some(result), None, None),
+            Err(error) => (None, Some(error.text), detail.then_some(*error.detail)),
+        };
+        Answered {
+            result,
+            error,
+            // Echoed even if another key is wrong.
+            call_id: call_id(&request.data).unwrap_or_default(),
+            error_detail,
+        }
     }
 
     async fn run(
@@ -181,7 +177,8 @@ impl Api {
         let (mut tool, mut lease, mut place) = match self.engine.lease(&tool.toolbox_id, tool.generation) {
             Some(lease) => (tool, lease, None),
             None => {
-                // It is being replaced. The call is known while it waits, so that whatever ends calls ends it too.
+                // The toolbox is being replaced. The call is registered while it waits, so that a cancel or a stop
+                // ends it.
                 let place = self.place(request, &tool, call, &options.clone()?)?;
                 let (tool, lease) = waited(place.wait_for(self.lease(tool, RELOAD_PATIENCE)).await)?;
                 (tool, lease, Some(place))
@@ -213,7 +210,7 @@ impl Api {
                 None => running.await,
             };
             match end {
-                // Its toolbox died before anything of it had begun: it waits for the next copy.
+                // Its toolbox died before any action had started: the call waits for the next copy.
                 CallEnd::Refused(Refusal::NeverBegun(_)) => {}
                 CallEnd::Refused(refusal) => return Err(WireError::refused(&refusal)),
                 CallEnd::Ran { report, verdict, .. } => {
@@ -231,7 +228,7 @@ impl Api {
         }
     }
 
-    /// Makes a call known that has to wait for a copy of its toolbox.
+    /// Registers a call that has to wait for a copy of its toolbox.
     fn place(
         &self,
         request: &Request,
@@ -245,7 +242,7 @@ impl Api {
             .map_err(|refusal| WireError::refused(&refusal))
     }
 
-    /// Waits for the copy of a toolbox that comes after one that died, within the call's own time.
+    /// Waits for the next copy of a toolbox that died, within the call's timeout.
     async fn next_copy(
         &self,
         tool: Arc<Tool>,
@@ -256,7 +253,7 @@ impl Api {
     ) -> Result<(Arc<Tool>, Lease, Place<'_>), WireError> {
         let place = self.place(request, &tool, call, options)?;
         let next = async {
-            // The dead copy is taken out of the registry a moment after it died.
+            // The dead copy leaves the registry a moment after its death.
             let looked = changed.changed().await;
             looked.map_err(|_| unavailable(&tool.toolbox_id, "the service is shutting down"))?;
             self.lease(tool.clone(), RELOAD_PATIENCE).await
@@ -272,18 +269,18 @@ impl Api {
 
 /// A call that ran.
 struct Ran {
-    /// As the generation that ran the call has it.
+    /// The tool of the generation that ran the call.
     tool: Arc<Tool>,
     report: Report,
     verdict: Verdict,
 }
 
-/// What came of waiting: the call's end, or what was waited for.
+/// Turns the end of a wait into a result: what was waited for, or the error of a call that ended meanwhile.
 fn waited<T>(outcome: Result<Result<T, WireError>, Refusal>) -> Result<T, WireError> {
     outcome.map_err(|refusal| WireError::refused(&refusal))?
 }
 
-/// The arguments as the tool gets them.
+/// Prepares the arguments for the tool.
 pub(super) fn prepare(tool: &Tool, args: Option<&Value>) -> Result<Object, WireError> {
     let none = Object::new();
     let args = match args {
@@ -293,7 +290,7 @@ pub(super) fn prepare(tool: &Tool, args: Option<&Value>) -> Result<Object, WireE
     };
     let unknown = match tool.effect() {
         Effect::Read | Effect::Write | Effect::Motion => Unknown::Refuse,
-        // A landing is not refused for a word too many.
+        // An unknown argument is no reason to refuse a landing.
         Effect::Safe | Effect::Stop | Effect::Resume => Unknown::Drop,
     };
     tool.compiled

@@ -1,4 +1,4 @@
-//! `ovos.tools.list` and `ovos.tools.get`: what can be called.
+//! `ovos.tools.list` and `ovos.tools.get`.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn detailed(tool: &Tool) -> ToolEntry {
     }
 }
 
-/// A tool on its way to the wire: as it was written when its toolbox was loaded, or with `meta`.
+/// A tool in an answer: the JSON from when its toolbox was loaded, or with `meta`.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Listed {
@@ -39,7 +39,7 @@ pub(super) enum Listed {
     Detailed(Box<ToolEntry>),
 }
 
-/// The JSON of a tool that is shared with the registry, so that listing copies nothing.
+/// A tool whose JSON is shared with the registry, so that a list copies nothing.
 pub(super) struct Shared(Arc<Tool>);
 
 impl Serialize for Shared {
@@ -84,8 +84,8 @@ impl Api {
     }
 
     fn listed(&self, data: &Object) -> Result<Vec<Listed>, WireError> {
-        // What cannot be read counts as absent: the published contract ignores the data of this request. Not so a filter:
-        // who asks for tools that read must not be shown those that move.
+        // An unreadable flag counts as absent, because the published contract ignores the data of this request. An
+        // unreadable filter is an error: a client that asks for tools that read must not get those that move.
         let detail = flag(data, "detail").unwrap_or(false);
         let (toolbox_id, effect) = (text(data, "toolbox_id")?, effect(data)?);
         let wanted = |tool: &&Arc<Tool>| {
@@ -102,7 +102,7 @@ impl Api {
             let detail = flag(&request.data, "detail")?;
             match (tools.pop(), tools.is_empty()) {
                 (Some(tool), true) => Ok(Listed::new(&tool, detail)),
-                // Stopping them all is right for a stop of that name; showing one of them would be a guess.
+                // A call of that name stops them all, but showing one of them would be a guess.
                 _ => Err(WireError::new(
                     "AmbiguousToolError",
                     format!("'{name}' is owned by several toolboxes; give toolbox_id"),

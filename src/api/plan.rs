@@ -1,4 +1,4 @@
-//! `ovos.tools.plan`: what a call would do, without doing it.
+//! `ovos.tools.plan`: the plan of a call that is not run.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use engine::{Plan, PlannedAction};
 /// client can ask again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Either answer.
+/// The plan, or an error.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum PlanAnswer {
@@ -100,7 +100,7 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (usize, usize)> {
     plan.actions.iter().enumerate().flat_map(into)
 }
 
-/// Quotes are all that could end a label early.
+/// Only quotes could end a label early.
 fn mermaid(plan: &Plan) -> String {
     let mut text = String::from("flowchart TD\n");
     for (number, wave) in (1..).zip(&plan.waves) {

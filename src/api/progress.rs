@@ -1,4 +1,4 @@
-//! `ovos.tools.invoke.progress`: how far a call is, for callers that ask.
+//! `ovos.tools.invoke.progress`: the progress of a call, for clients that ask for it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use engine::{Call, Fact, Step};
 
 const TOPIC: &str = "ovos.tools.invoke.progress";
 
-/// Sends the progress of one call, from the queue of the call's own.
+/// Sends the progress of one call, from that call's own queue.
 pub(super) struct Progress {
     steps: mpsc::Receiver<Step>,
     outbox: Arc<dyn Outbox>,
@@ -31,10 +31,9 @@ impl Progress {
         }
     }
 
-    /// Runs a call and sends its steps meanwhile. All of them are sent when this returns.
+    /// Runs a call and sends its steps meanwhile. All steps have been sent when this returns.
     ///
-    /// # Cancel safety
-    /// That of `call`.
+    /// # Cancel safety As safe as `call`.
     pub(super) async fn during<T>(&mut self, call: impl Future<Output = T>) -> T {
         let mut call = pin!(call);
         loop {
@@ -63,7 +62,7 @@ impl Progress {
     }
 }
 
-/// The message about a step; `None` for a fact that is no progress.
+/// The message about a step; `None` if the step is no progress.
 fn message(step: &Step, elapsed: Duration) -> Option<ProgressMessage> {
     let of = |call: &Call, kind, wave: usize, waves: usize| ProgressMessage {
         call_id: call.call_id.clone(),

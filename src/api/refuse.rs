@@ -1,4 +1,4 @@
-//! Answers to requests that cannot be read, and in place of answers that cannot be sent.
+//! Error answers to requests that cannot be read, and in place of answers that cannot be sent.
 //!
 //! They have the shape of the topic's other answers, so that a client which looks only at the published keys finds them.
 
@@ -15,16 +15,16 @@ use super::{Api, Request, Topic};
 use bus::Message;
 use client::payload::{CancelResponse, StopResponse, StoppedToolbox};
 
-/// A key of an answer that is longer than this is not repeated in the error that takes the answer's place, in bytes.
+/// The longest value, in bytes, that is repeated in the error that replaces an answer.
 const LONGEST_ECHO: usize = 1024;
 
 impl Api {
-    /// Answers a request whose data cannot be read, so that its sender does not wait for nothing. The request's data is what
-    /// of it could be read. Topics that need no data are answered as ever.
+    /// Answers a request whose data cannot be read as a whole; `request` has the part that could be read. Topics that
+    /// need no data are answered as usual.
     ///
     /// # Cancel safety
     /// The answer is lost.
-    pub async fn refuse(self: &Arc<Self>, topic: Topic, request: Request, reason: &str) {
+    pub async fn answer_unreadable(self: &Arc<Self>, topic: Topic, request: Request, reason: &str) {
         match topic {
             Topic::List
             | Topic::Reload
@@ -47,7 +47,7 @@ impl Api {
     ///
     /// # Cancel safety
     /// The answer is lost.
-    pub async fn turn_away(&self, topic: Topic, request: &Request) {
+    pub async fn answer_busy(&self, topic: Topic, request: &Request) {
         let busy = "far too many requests are under way; try again later";
         self.fail(topic, request, WireError::new("BusyError", busy).text)
             .await;
@@ -69,7 +69,7 @@ impl Api {
             Topic::Call { toolbox_id } => {
                 let id = toolbox_id.clone().or_else(|| text("toolbox_id"));
                 let Some(id) = id.filter(|id| self.registry.snapshot().toolbox(id).is_some()) else {
-                    // It may be meant for a toolbox that lives elsewhere, and silence is what the contract asks for then.
+                    // It may be meant for a toolbox of another service: the contract prescribes silence then.
                     return tracing::debug!(error, "dropped a call of a toolbox that is not here");
                 };
                 answer.insert("toolbox_id".to_owned(), Value::from(id));
@@ -119,20 +119,20 @@ impl Api {
     ///
     /// # Cancel safety
     /// The answer is lost.
-    pub async fn apologise(&self, topic: Topic, request: &Request) {
+    pub async fn answer_bug(&self, topic: Topic, request: &Request) {
         let bug = WireError::new("RuntimeError", "bug in the service; its log says more");
         self.fail(topic, request, bug.text).await;
     }
 }
 
-/// A frame to send in place of an answer that was lost too often: the same message with an error for its data.
+/// A frame that replaces an answer which was lost too often: the same message, with an error as its data.
 pub(crate) fn instead(answer: &str, reason: &str) -> Option<String> {
     let mut message = Message::parse(answer).ok()?;
     message.data = short(message.data, reason);
     Some(message.to_text())
 }
 
-/// What is sent in place of an answer that the bus would not take.
+/// The data that replaces an answer which is too large for the bus.
 pub(super) fn too_large<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Object {
     let answer = match serde_json::to_value(answer) {
         Ok(Value::Object(answer)) => answer,
@@ -142,7 +142,7 @@ pub(super) fn too_large<T: Serialize>(answer: &T, bytes: usize, limit: usize) ->
     short(answer, &reason)
 }
 
-/// The keys that say what is answered, and an error.
+/// An error, with the keys that identify the request.
 fn short(answer: Object, reason: &str) -> Object {
     let mut small = Object::new();
     for (key, value) in answer {

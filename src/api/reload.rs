@@ -1,4 +1,4 @@
-//! `ovos.tools.reload`: brings what is loaded in line with what is in the plugin folders.
+//! `ovos.tools.reload`: loads, replaces and removes toolboxes until they match the plugin folders.
 
 use super::list::Listed;
 use super::request::flag;
@@ -6,7 +6,7 @@ use super::{Api, Request};
 use client::payload::ReloadResponse;
 
 impl Api {
-    /// The answer is the union of both contracts.
+    /// Answers with the keys of both contracts.
     pub(super) async fn reload(&self, request: &Request) -> ReloadResponse<Listed> {
         let outcome = self.toolboxes.reload().await;
         let snapshot = self.registry.snapshot();

@@ -1,7 +1,7 @@
-//! How requests are read.
+//! Reading the keys of requests.
 //!
-//! The published contract is lax (a name may be anything, arguments are checked late), so requests are read key by key
-//! rather than refused as a whole.
+//! The published contract is lax (a name may be of any type, arguments are checked late), so requests are read key by
+//! key instead of being refused as a whole.
 
 use ovos_toolbox_wire::{Effect, Object};
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(super) fn call_options(data: &Object) -> Result<CallOptions, WireError> {
     })
 }
 
-/// A string that may be missing.
+/// Reads an optional string.
 pub(super) fn text(data: &Object, key: &str) -> Result<Option<String>, WireError> {
     match data.get(key) {
         None | Some(Value::Null) => Ok(None),
@@ -29,7 +29,7 @@ pub(super) fn text(data: &Object, key: &str) -> Result<Option<String>, WireError
     }
 }
 
-/// A string that has to be there.
+/// Reads a required string.
 pub(super) fn required_text(data: &Object, key: &str) -> Result<String, WireError> {
     match text(data, key)? {
         Some(text) if !text.is_empty() => Ok(text),
@@ -40,7 +40,7 @@ pub(super) fn required_text(data: &Object, key: &str) -> Result<String, WireErro
     }
 }
 
-/// An effect that may be missing.
+/// Reads an optional effect.
 pub(super) fn effect(data: &Object) -> Result<Option<Effect>, WireError> {
     let Some(word) = text(data, "effect")? else {
         return Ok(None);
@@ -52,7 +52,7 @@ pub(super) fn effect(data: &Object) -> Result<Option<Effect>, WireError> {
         .ok_or_else(|| wrong("effect", &format!("one of {names}"), &Value::from(word)))
 }
 
-/// A list of strings that may be missing.
+/// Reads an optional list of strings.
 pub(super) fn texts(data: &Object, key: &str) -> Result<Option<Vec<String>>, WireError> {
     let accepted = "a list of strings";
     match data.get(key) {
@@ -70,7 +70,7 @@ pub(super) fn texts(data: &Object, key: &str) -> Result<Option<Vec<String>>, Wir
     }
 }
 
-/// A flag; false where it is missing.
+/// Reads a flag; false if it is missing.
 pub(super) fn flag(data: &Object, key: &str) -> Result<bool, WireError> {
     match data.get(key) {
         None | Some(Value::Null) => Ok(false),
@@ -91,7 +91,7 @@ pub(super) fn call_id(data: &Object) -> Result<Option<String>, WireError> {
 }
 
 fn timeout_ms(data: &Object) -> Result<Option<u64>, WireError> {
-    /// A month: beyond it clocks overflow, and no client waits.
+    /// The longest timeout, a month: beyond it clocks overflow, and no client waits that long.
     const LONGEST: u64 = 31 * 24 * 3600 * 1000;
     match data.get("timeout_ms") {
         None | Some(Value::Null) => Ok(None),

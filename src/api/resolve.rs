@@ -1,4 +1,4 @@
-//! From a request to the tool it means.
+//! Finding the tool that a request names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::registry::{Found, Snapshot, Tool, ToolboxState};
 use engine::Lease;
 use schema::{python_type_name, shorten};
 
-/// How long a call waits for a toolbox that is being replaced: its old copy may drain and close first.
+/// How long a call waits for a toolbox that is being replaced; its old copy may have to drain and close first.
 pub(super) const RELOAD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The `name` of a request, as the published contract reads it.
 pub(super) enum Name {
     /// A name, and how to echo it.
     Given { name: String, echo: Value },
-    /// Absent, or anything Python calls false.
+    /// Absent, or false in Python.
     Missing,
 }
 
@@ -49,7 +49,8 @@ fn is_falsy(value: &Value) -> bool {
     }
 }
 
-/// As Python writes it into a text. A list or an object is shown as JSON: there the published service has no answer.
+/// Formats a value as Python's `str` does. A list or an object becomes JSON, because the published service has no
+/// answer for those.
 pub(super) fn python_text(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -65,7 +66,8 @@ pub(super) fn python_text(value: &Value) -> String {
     }
 }
 
-/// Python signs every exponent and gives it two digits at least; otherwise the shortest text that reads back is the same.
+/// Python writes every exponent with a sign and at least two digits; otherwise both write the shortest text that
+/// reads back as the number.
 fn python_float(number: f64) -> String {
     let text = format!("{number:?}");
     let Some((digits, exponent)) = text.split_once('e') else {
@@ -78,8 +80,8 @@ fn python_float(number: f64) -> String {
 }
 
 impl Api {
-    /// Waits for the tool of a call or a plan whose toolbox still starts: until it is there, every toolbox is loaded,
-    /// or the time of the request is up. Other requests do not wait.
+    /// Waits for the tool of a call or a plan whose toolbox still starts: until the tool is present, every toolbox is
+    /// loaded or has failed, or the time of the request is up. Other requests do not wait.
     pub(super) async fn wait_for_start(&self, topic: &Topic, request: &Request) {
         if *self.all_loaded.borrow() {
             return;
@@ -95,7 +97,7 @@ impl Api {
             _ => return,
         };
         let mut changed = self.registry.watch();
-        // A tool that stops is never waited for where another toolbox has one of this name.
+        // A call that stops does not wait for its toolbox if another toolbox has a stop of this name.
         let is_there = |snapshot: &Snapshot| {
             !matches!(snapshot.find(&name, toolbox_id.as_deref()), Found::None)
                 || !stops(snapshot, &name).is_empty()
@@ -118,7 +120,8 @@ impl Api {
         }
     }
 
-    /// The tools a name means; more than one only where every owner stops something, because a stop is never refused.
+    /// Returns the tools of a name. There is more than one only if all of them are stops, because a stop is never
+    /// refused.
     pub(super) fn resolve(&self, request: &Request) -> Result<(String, Vec<Arc<Tool>>), WireError> {
         let Name::Given { name, .. } = Name::of(&request.data) else {
             return Err(WireError::missing_name());
@@ -140,7 +143,7 @@ impl Api {
         };
         match found {
             Found::One(tool) => Ok((name, vec![tool])),
-            // A stop whose toolbox is named wrongly is a stop all the same.
+            // A stop counts even if it names the wrong toolbox.
             Found::None => {
                 let mut error = WireError::unknown_tool(&name);
                 error.text += self.starting();
@@ -150,7 +153,7 @@ impl Api {
         }
     }
 
-    /// For the end of an error, as long as it may be wrong soon.
+    /// The end of an error that may become wrong while toolboxes start.
     fn starting(&self) -> &'static str {
         if *self.all_loaded.borrow() {
             ""
@@ -159,7 +162,7 @@ impl Api {
         }
     }
 
-    /// A stop by name goes ahead even when the rest of the request makes no sense.
+    /// Returns the stops of this name, whatever else is wrong with the request; the error if there are none.
     fn stops_or(
         &self,
         snapshot: &Snapshot,
@@ -174,8 +177,8 @@ impl Api {
         }
     }
 
-    /// Holds the toolbox of a tool for a call, waiting for it this long while it is being replaced. The tool comes back as
-    /// the new generation has it.
+    /// Holds the toolbox of a tool for a call. While the toolbox is being replaced, waits for at most `patience`, and
+    /// returns the tool of the new generation.
     pub(super) async fn lease(
         &self,
         tool: Arc<Tool>,
@@ -221,7 +224,7 @@ impl Api {
     }
 }
 
-/// The tools of this name that stop something.
+/// The tools of this name whose effect is `stop`.
 fn stops(snapshot: &Snapshot, name: &str) -> Vec<Arc<Tool>> {
     let tools = match snapshot.find(name, None) {
         Found::One(tool) => vec![tool],

@@ -1,4 +1,4 @@
-//! `ovos.tools.status` and the status topics: what the service is doing.
+//! `ovos.tools.status` and the status topics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use super::stop::EVERYTHING;
 use client::payload::{AllLatched, CallStatus, StatusResponse};
 
 impl Api {
-    /// What the service is doing.
+    /// The answer to `ovos.tools.status`.
     #[must_use]
     pub fn status(&self) -> StatusResponse {
         let latched = self.engine.latched();

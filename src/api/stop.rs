@@ -1,6 +1,6 @@
 //! `ovos.tools.stop`, `ovos.tools.resume`, `ovos.stop`, and tools of effect `stop` and `resume`.
 //!
-//! A stop is never refused: what cannot be understood stops more, not less.
+//! A stop is never refused: a request that cannot be understood stops more, not less.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,10 +20,10 @@ use engine::{ResumeError, StopTarget, Stopped, Verdict};
 /// A stop request above this, in bytes, stops everything before it is read: reading megabytes takes longer than stopping.
 const LARGEST: usize = 64 << 10;
 
-/// What a resume names instead of a toolbox to lift a stop wherever it holds.
+/// The name in a resume that lifts a stop from every toolbox that it holds.
 pub(super) const EVERYTHING: &str = "all";
 
-/// What became of a toolbox that a resume names.
+/// The entry of a resume's answer for one toolbox.
 fn resume_entry(toolbox_id: &str, error: Option<String>) -> StoppedToolbox {
     StoppedToolbox {
         toolbox_id: toolbox_id.to_owned(),
@@ -33,7 +33,7 @@ fn resume_entry(toolbox_id: &str, error: Option<String>) -> StoppedToolbox {
     }
 }
 
-/// What became of a toolbox that was stopped.
+/// The entry of a stop's answer for one toolbox.
 fn stop_entry(stopped: Stopped) -> StoppedToolbox {
     let Stopped {
         toolbox_id,
@@ -49,8 +49,8 @@ fn stop_entry(stopped: Stopped) -> StoppedToolbox {
     }
 }
 
-/// The stop holds, but the next service would not know of it.
-fn forgettable(toolbox: &mut StoppedToolbox, why: &str) {
+/// Adds to an entry that the stop holds but is not recorded, so that a restart of the service would lose it.
+fn mark_unrecorded(toolbox: &mut StoppedToolbox, why: &str) {
     toolbox.ok = false;
     let text = WireError::new(
         "StateError",
@@ -63,7 +63,7 @@ fn forgettable(toolbox: &mut StoppedToolbox, why: &str) {
 }
 
 impl Api {
-    /// Serves a stop request that was received at this moment, whatever its frame holds beside its type.
+    /// Serves a stop request that was received at `received`, whatever its frame contains beside its type.
     ///
     /// # Cancel safety
     /// The stop itself has happened when this first yields; only its answer would be lost.
@@ -103,8 +103,8 @@ impl Api {
         }
     }
 
-    /// Whether a request calls a tool that stops something: it must not wait behind others then. Looks at no more of it
-    /// than that takes.
+    /// Whether a request calls a tool of effect `stop`, which must not wait behind other requests. Parses as little
+    /// of the request as possible.
     #[must_use]
     pub fn calls_stop(&self, topic: &Topic, text: &str) -> bool {
         let snapshot = self.registry.snapshot();
@@ -138,17 +138,20 @@ impl Api {
         tools.last().is_some_and(|tool| tool.effect() == Effect::Stop)
     }
 
-    /// Stops toolboxes and tells what was stopped.
+    /// Stops toolboxes and returns what was stopped.
     ///
     /// # Cancel safety
     /// The stop has happened when this first yields.
     pub async fn stop(&self, target: &StopTarget, reason: &str) -> Vec<StoppedToolbox> {
         let confirmed = self.engine.stop(target, reason);
-        // At once rather than after the toolboxes' word: a service that dies meanwhile comes back latched.
+        // Recorded at the same time, not after the toolboxes have confirmed: a service that dies meanwhile is latched
+        // after its restart.
         let (stopped, remembered) = futures_util::join!(confirmed, self.toolboxes.latches_changed());
         let mut stopped: Vec<_> = stopped.into_iter().map(stop_entry).collect();
         if let Err(why) = remembered {
-            stopped.iter_mut().for_each(|toolbox| forgettable(toolbox, &why));
+            stopped
+                .iter_mut()
+                .for_each(|toolbox| mark_unrecorded(toolbox, &why));
         }
         stopped
     }
@@ -174,12 +177,13 @@ impl Api {
     async fn lift(&self, toolbox_id: &str, stop_id: &str) -> Result<(), WireError> {
         let lifted = self.engine.resume(toolbox_id, stop_id).await;
         lifted.map_err(|error| not_resumed(&error))?;
-        // What cannot be written is logged; the next service has it latched then, which is the safe side.
+        // If this fails, it is logged, and a restarted service has the toolbox latched, which is safe.
         _ = self.toolboxes.latches_changed().await;
         Ok(())
     }
 
-    /// The first line is about the stop as a whole, each other one about a toolbox that it held.
+    /// Lifts a stop everywhere. The first entry is about the stop as a whole, each other one about a toolbox that it
+    /// held.
     async fn lift_all(&self, stop_id: &str) -> Result<Vec<StoppedToolbox>, WireError> {
         let lifted = self.engine.resume_all(stop_id).await;
         let resumed = lifted.map_err(|error| not_resumed(&error))?;
@@ -198,7 +202,7 @@ impl Api {
         Ok(lines)
     }
 
-    /// A tool of effect `stop`: stops the toolboxes that own it, whatever its arguments are.
+    /// Runs a tool of effect `stop`: stops the toolboxes that own it, whatever the arguments are.
     pub(super) async fn run_stop(&self, tools: &[Arc<Tool>]) -> Value {
         let ids = tools.iter().map(|tool| tool.toolbox_id.clone()).collect();
         let name = tools.first().map_or("stop", |tool| tool.name());
@@ -219,7 +223,7 @@ impl Api {
         }
     }
 
-    /// A tool of effect `resume`: for an operator, and only where the configuration says so.
+    /// Runs a tool of effect `resume`: for operators, and only if the configuration allows it.
     pub(super) async fn run_resume(
         &self,
         tool: &Arc<Tool>,
@@ -286,7 +290,7 @@ fn not_resumed(error: &ResumeError) -> WireError {
     WireError::new("EmergencyStop", format!("not resumed: {error}"))
 }
 
-/// What can be read of a stop request.
+/// The readable parts of a stop request.
 fn read(text: &str) -> (Option<Message>, Object) {
     let Ok(envelope) = Envelope::parse(text) else {
         return (None, Object::new());

@@ -1,6 +1,6 @@
-//! Which topics are ours.
+//! The topics of this service.
 //!
-//! The one table from a message's type to what is done about it.
+//! The only table from message types to requests.
 
 /// Prefix of the toolbox topics.
 const PERSONA: &str = "ovos.persona.tools.";
@@ -8,7 +8,7 @@ const PERSONA: &str = "ovos.persona.tools.";
 /// The name under which this service answers the status topics.
 pub const SERVICE_NAME: &str = "ovos_tools";
 
-/// What a request asks for.
+/// The topic of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// `ovos.tools.list`
@@ -33,7 +33,7 @@ pub enum Topic {
     Discover,
     /// `ovos.persona.tools.call`, or its predecessor `ovos.persona.tools.<toolbox_id>.call`
     Call {
-        /// From the topic of the predecessor.
+        /// Part of the predecessor's topic.
         toolbox_id: Option<String>,
     },
     /// `mycroft.<name>.is_alive`, `.is_ready`

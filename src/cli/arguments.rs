@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::CliError;
 
-/// How the help of `invoke` and `plan` explains it.
+/// The explanation in the help of `invoke` and `plan`.
 pub(super) const HELP: &str = "\
 Arguments of the tool:
   '{\"a\": 1}'       one JSON object, or - to read it from stdin

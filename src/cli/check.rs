@@ -57,7 +57,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
 }
 
-/// The `env` of the file's section: the service loads it with that.
+/// The `env` of the file's section, with which the service loads the file.
 fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String, String>, CliError> {
     match section_of(file) {
         Some(id) => Ok(context.config()?.toolbox(id)?.env.clone()),
@@ -65,7 +65,7 @@ fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String
     }
 }
 
-/// Says that this machine cannot confine the toolbox as the service would.
+/// Tells why this machine cannot confine the toolbox as its section asks.
 fn unconfined(file: &Path, context: &Context<'_, '_>) -> Option<String> {
     let section = context.config().ok()?.toolbox(section_of(file)?).ok()?;
     let missed = confinement(section.confine.as_ref()?).missed()?;
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_are_listed_below_what_the_plugin_says_of_itself() {
+    fn findings_are_listed_below_the_manifest() {
         for (found, text) in [
             (
                 json!({"path": "/p/x.so", "manifest": null, "tools": [], "warnings": [],

@@ -135,7 +135,7 @@ fn state(state: LayerState) -> &'static str {
     }
 }
 
-/// Hides what the key, or a key further down, calls a secret.
+/// Hides the value if its key names a secret, and such values inside it.
 fn hide(key: &str, value: &mut Value) {
     let key = key.to_ascii_lowercase();
     let secret = ["password", "passwd", "secret", "token", "api_key", "apikey"]

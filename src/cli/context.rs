@@ -1,4 +1,4 @@
-//! What a subcommand has at hand: the options, the configuration, a way to the bus, and the output.
+//! What every subcommand uses: the options, the configuration, a way to the bus, and the output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use config::{Config, LogLevel, Overrides, ProcessEnvironment};
 /// How the requests of the command line name their sender.
 const SOURCE: &str = "ovos-tools-cli";
 
-/// How long most requests wait for an answer, and all of them for the bus.
+/// How long most requests wait for an answer, and all of them for the bus, by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
 
 /// Shared by all subcommands.
@@ -46,7 +46,7 @@ impl<'a, 'o> Context<'a, 'o> {
         }
     }
 
-    /// What the options say over the files.
+    /// The options that override the files.
     pub(super) fn overrides(&self) -> Overrides {
         Overrides {
             config: self.options.config.clone(),
@@ -60,7 +60,7 @@ impl<'a, 'o> Context<'a, 'o> {
         Ok(Config::load(&ProcessEnvironment, &self.overrides(), None)?)
     }
 
-    /// How long to wait when the subcommand has no better idea.
+    /// How long to wait if the subcommand has no default of its own.
     pub(super) fn wait(&self) -> Duration {
         self.options.timeout.unwrap_or(DEFAULT_WAIT)
     }
@@ -78,7 +78,7 @@ impl<'a, 'o> Context<'a, 'o> {
         connect(address(&config), self.wait()).await
     }
 
-    /// `Err` when the answer is an error; with `--json` it is printed all the same.
+    /// `Err` if the answer is an error; with `--json` the answer is printed nevertheless.
     pub(super) fn refuse_error<A>(&mut self, answer: &Received<A>) -> Result<(), CliError> {
         let accepted = answer.accepted();
         if accepted.is_err() {
@@ -87,7 +87,7 @@ impl<'a, 'o> Context<'a, 'o> {
         Ok(accepted?)
     }
 
-    /// Prints how the service came up. What cannot be printed is no reason not to serve.
+    /// Prints what the service loaded and where it listens. A failure to print does not end the service.
     pub(super) fn started(&mut self, started: &Started) {
         let text = |paint| super::status::started(started, paint);
         if let Err(error) = self.output.result(&started.status, text) {

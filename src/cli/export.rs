@@ -40,7 +40,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let answer = client.ask(topic::EXPORT, &request, wait).await?;
     context.output.result(&answer.data, |_| {
         let tools = answer.data.get("tools").unwrap_or(&Value::Null);
-        // A value that came as JSON always goes as JSON; an error answer has nothing to show here.
+        // A value that was parsed from JSON can always be written as JSON; an error answer has no tools to show.
         if tools.is_null() {
             String::new()
         } else {

@@ -17,7 +17,7 @@ use super::progress::View;
 use client::payload::{CallOptions, CancelRequest, ErrorDetail, InvokeRequest, InvokeResponse};
 use client::{Client, ClientError, Patience, Received, Step, topic};
 
-/// How long to wait for the end of a call that was cancelled: what moves comes to rest first.
+/// How long to wait for the end of a call that was cancelled: motion has to come to rest first.
 const CANCEL_WAIT: Duration = Duration::from_secs(5);
 
 /// Arguments of `invoke`.
@@ -92,7 +92,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         }
     };
     let answered = tokio::select! {
-        // First, so that Ctrl-C is listened for before the call is sent.
+        // Polled first, so that Ctrl-C is handled before the call is sent.
         biased;
         _ = tokio::signal::ctrl_c() => None,
         answered = followed => Some(answered),
@@ -112,7 +112,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
 }
 
-/// Where no answer came, asks for a cancel on the way out, so that nothing goes on that is not waited for.
+/// Cancels a call that got no answer in time, so that it does not continue without its client.
 async fn give_up(client: &Client, call_id: &str, error: ClientError) -> CliError {
     match CliError::from(error) {
         CliError::NoAnswer { url, wait, .. } => {
@@ -150,7 +150,7 @@ async fn interrupt(client: &Client, call_id: &str) -> String {
 
 fn show(answer: &Received<InvokeResponse>, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let accepted = answer.accepted();
-    // As it came: `null` is a result too.
+    // From the raw data, because `null` is a result, too.
     let result = answer.data.get("result");
     context
         .output

@@ -1,6 +1,6 @@
-//! Where everything the program says is written: results to one stream, errors and progress to another.
+//! The program's output: results on one stream, errors and progress on the other.
 //!
-//! A reader that goes away (`ovos-tools list | head`) is no error: what is left is dropped.
+//! A reader that goes away (`ovos-tools list | head`) is no error: the rest is dropped.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -51,7 +51,7 @@ impl Output<'static> {
 }
 
 impl<'a> Output<'a> {
-    /// Any two streams, without colour and without a live view.
+    /// Creates the output on any two streams, without colour and without a live view.
     pub fn new(options: &Options, results: impl Write + 'a, remarks: impl Write + 'a) -> Self {
         Self {
             results: Box::new(results),
@@ -70,7 +70,7 @@ impl<'a> Output<'a> {
         self.json
     }
 
-    /// Whether nothing but errors is wanted.
+    /// Whether only errors are written.
     #[must_use]
     pub fn quiet(&self) -> bool {
         self.quiet
@@ -111,7 +111,7 @@ impl<'a> Output<'a> {
         self.write(text)
     }
 
-    /// Writes what is wanted as it is, whatever the options: a graph, completions.
+    /// Writes a document unchanged, whatever the options: a graph, completions.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -119,7 +119,7 @@ impl<'a> Output<'a> {
         self.write(text)
     }
 
-    /// Writes a remark beside the results; not with `--quiet`. Failing is not worth an error.
+    /// Writes a remark beside the results; not with `--quiet`. A failed write is ignored.
     pub fn remark(&mut self, text: &str) {
         if !self.quiet {
             let _ = writeln!(self.remarks, "{}", plain(text));
@@ -131,7 +131,7 @@ impl<'a> Output<'a> {
         let _ = writeln!(self.remarks, "{data}");
     }
 
-    /// Writes an error. When that fails there is nowhere to say so.
+    /// Writes an error. A failed write is ignored, because it could be reported nowhere.
     pub fn error(&mut self, text: &str) {
         let label = self.remark_paint.tone(Tone::Bad, "error:");
         let _ = writeln!(self.remarks, "{label} {}", plain(text));

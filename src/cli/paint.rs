@@ -1,4 +1,4 @@
-//! How text looks: colour, tables, durations. Pure; what comes from the bus is made harmless here.
+//! The look of text: colour, tables, durations. Pure. Text from the bus is made harmless here.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub struct Paint {
     pub width: Option<u16>,
 }
 
-/// What a piece of text means.
+/// The meaning of a piece of text, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Good,
@@ -76,7 +76,7 @@ impl Paint {
                 .set_width(width),
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };
-        // Whether the process has a terminal is known to the output, not to the table.
+        // The output knows whether there is a terminal; the table must not look for itself.
         table.force_no_tty();
         if self.colour {
             table.enforce_styling();
@@ -101,8 +101,8 @@ fn styled(cell: &Cell) -> comfy_table::Cell {
     }
 }
 
-/// The text without anything that moves a cursor or turns the reading direction: names and descriptions come from
-/// plugins and from the bus, and a terminal obeys what it is sent.
+/// The text without characters that move a cursor or change the reading direction: names and descriptions come from
+/// plugins and from the bus, and a terminal obeys such characters.
 pub(super) fn plain(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
@@ -159,7 +159,7 @@ pub(super) fn joined(names: &[String]) -> String {
     }
 }
 
-/// A value as people read it: a text without quotes, anything else as JSON.
+/// A value for people: a text without quotes, anything else as JSON.
 pub(super) fn value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_not_sent_what_it_would_obey() {
+    fn no_control_characters_reach_a_terminal() {
         for (text, shown) in [
             ("zażółć 🤖\n\tx", "zażółć 🤖\n\tx"),
             ("\u{1b}[2J", "\\u{1b}[2J"),

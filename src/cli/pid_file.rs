@@ -1,8 +1,9 @@
-//! Which service runs on this machine: `service.pid` in its state directory, for an emergency stop without a bus.
+//! The process id of the service on this machine (`service.pid` in its state directory), for an emergency stop
+//! without a bus.
 //!
-//! The service holds a lock on the file for as long as it lives, and the kernel lifts it when it dies, however it
-//! dies. So a file that is not locked is a leftover, and the process that is signalled is the one that holds the
-//! lock, not another one that has got its number. Read [`PidFile`] (the service's side) and [`RunningService`].
+//! The service holds a lock on the file while it lives, and the kernel releases the lock at its death, whatever the
+//! cause. So a file that is not locked is a leftover, and the signal goes to the process that holds the lock, not to
+//! another one with a reused number. Read [`PidFile`] (the service's side) and [`RunningService`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -17,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 const NAME: &str = "service.pid";
 
-/// How often and how long to wait for a program that is only looking.
+/// How often, and for how long each time, to wait for a program that only looks for a service.
 const LOOKERS: usize = 3;
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -34,7 +35,7 @@ pub enum PidFileError {
     Taken {
         /// The file it holds.
         path: PathBuf,
-        /// Its process, when the file says it.
+        /// Its process, if the file has it.
         pid: Option<i32>,
     },
     /// The file or its directory cannot be used.
@@ -47,7 +48,7 @@ pub enum PidFileError {
     },
 }
 
-/// The announcement of this process as the service; dropping it takes it back.
+/// The announcement of this process as the service; dropping it withdraws it.
 #[derive(Debug)]
 pub struct PidFile {
     file: File,
@@ -55,8 +56,8 @@ pub struct PidFile {
 }
 
 impl PidFile {
-    /// Announces this process, which serves on `bus`. Call it when SIGUSR1 is handled already: it kills a process
-    /// that does not.
+    /// Announces this process, which serves on `bus`. SIGUSR1 must be handled before: it kills a process that does
+    /// not handle it.
     ///
     /// # Errors
     /// [`PidFileError`].
@@ -76,7 +77,7 @@ impl PidFile {
             .mode(0o600);
         let mut file = options.open(&path).map_err(unusable)?;
         let lock = || flock(&file, FlockOperation::NonBlockingLockExclusive);
-        // A program that looks for a service holds the lock for a moment when there is none.
+        // A program that looks for a service holds the lock for a moment if no service runs.
         let tries = (0..LOOKERS).map(|_| {
             thread::sleep(LOOK);
             lock()
@@ -109,12 +110,12 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // The file stays: removing it could remove that of a successor. Without content it names no service.
+        // The file stays, because a removal could hit the file of a successor. Without content it names no service.
         let _ = self.file.set_len(0);
     }
 }
 
-/// The service of a state directory, alive when it was found.
+/// The service of a state directory; it was alive when it was found.
 #[derive(Debug)]
 pub struct RunningService {
     /// Its process.
@@ -125,10 +126,9 @@ pub struct RunningService {
 }
 
 impl RunningService {
-    /// Finds it; `None` when none runs.
+    /// Finds the service; `None` if none runs.
     ///
-    /// # Errors
-    /// When the file is there and cannot be used.
+    /// # Errors The file exists and cannot be used.
     pub fn find(state_dir: &Path) -> Result<Option<Self>, PidFileError> {
         let path = state_dir.join(NAME);
         find(&path).map_err(|cause| PidFileError::Unusable { path, cause })
@@ -136,8 +136,7 @@ impl RunningService {
 
     /// Sends SIGUSR1: an emergency stop of everything.
     ///
-    /// # Errors
-    /// When the process is gone, or belongs to another user.
+    /// # Errors The process is gone, or belongs to another user.
     pub fn stop(&self) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.process, Signal::USR1)?)
     }
@@ -160,7 +159,8 @@ fn find(path: &Path) -> io::Result<Option<RunningService>> {
         Err(Errno::SRCH) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     };
-    // Only now: the number was written under the lock, so while the lock is held the process behind it is the holder.
+    // Checked after reading: the number was written under the lock, so while the lock is held, the process is its
+    // holder.
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(None),
         Err(Errno::WOULDBLOCK) => Ok(Some(RunningService {
@@ -172,7 +172,7 @@ fn find(path: &Path) -> io::Result<Option<RunningService>> {
     }
 }
 
-/// Process and bus address, if the file says them.
+/// Process and bus address, if the file has them.
 fn read(file: &mut File) -> io::Result<Option<(i32, String)>> {
     let mut text = String::new();
     file.take(4096).read_to_string(&mut text)?;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_of_a_crash_name_nobody() {
+    fn leftovers_of_a_crash_name_no_service() {
         let dir = tempfile::tempdir().unwrap();
         let own = std::process::id();
         for text in [

@@ -1,4 +1,4 @@
-//! `ovos-tools plan`: what a call would do, without doing it.
+//! `ovos-tools plan`: the plan of a call that is not run.
 
 use clap::{Args, ValueEnum};
 use ovos_toolbox_wire::Object;
@@ -95,7 +95,7 @@ fn render(plan: &PlanResponse, paint: Paint) -> String {
     let rows = plan.waves.iter().zip(1_usize..).flat_map(|(wave, number)| {
         wave.iter().enumerate().map(move |(place, action)| {
             vec![
-                // One number a wave: what stands below it runs beside it.
+                // Each wave has its number once: the actions below it are of the same wave.
                 if place == 0 {
                     Cell::from(number.to_string())
                 } else {

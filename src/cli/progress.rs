@@ -1,6 +1,6 @@
-//! The progress of a call, for the eye: a live view on a terminal, one line a message elsewhere.
+//! The progress of a call: a live view on a terminal, elsewhere a line for each message.
 //!
-//! [`line`] is pure. What is drawn goes to stderr, so that stdout holds the result alone.
+//! [`line`] is pure. All of it goes to stderr, so that stdout has only the result.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) enum View {
 }
 
 impl View {
-    /// What fits the output.
+    /// The view that fits the output.
     pub(super) fn new(output: &Output<'_>, name: &str) -> Self {
         if output.json() {
             Self::Json
@@ -47,7 +47,7 @@ impl View {
         match self {
             Self::Silent => {}
             Self::Json => output.remark_json(&Value::Object(progress.data.clone())),
-            // A message that cannot be read is no reason to disturb the call.
+            // A message that cannot be read does not disturb the call.
             Self::Plain => {
                 if let Ok(progress) = progress.read() {
                     output.remark(&line(&progress));

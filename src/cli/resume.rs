@@ -53,8 +53,8 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     stop::verdict(&toolboxes, "resumed")
 }
 
-/// The error for a resume without a stop id. It names the command in full, so that a person reads the reason of the stop
-/// before typing the id.
+/// The error for a resume without a stop id. It shows the whole command and the reason of the stop, so that a person
+/// reads the reason before the stop is lifted.
 async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
     let asked = client.ask(topic::STATUS, &EmptyRequest {}, wait).await;
     let answer = match asked.and_then(|answer| answer.read()) {
@@ -67,7 +67,7 @@ async fn refuse(toolbox: &str, client: &Client, wait: Duration) -> CliError {
                 "everything is in emergency stop ({}); when it is safe to go on: ovos-tools resume all {}",
                 all.stop_reason, all.stop_id
             ),
-            None => "name the stop that is to be lifted wherever it holds, as `ovos-tools status` shows it"
+            None => "give the id of the stop, as `ovos-tools status` shows it: ovos-tools resume all STOP_ID"
                 .to_owned(),
         });
     }

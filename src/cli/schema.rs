@@ -1,7 +1,7 @@
-//! JSON Schemas in few words: the arguments of a tool in a line, and its fields in a table. Pure.
+//! JSON Schemas in short: the arguments of a tool in a line, and its fields in a table. Pure.
 //!
-//! It looks at what schemas of tools are made of (pydantic's and schemars' ways to write things); whatever it does
-//! not know is shown as `any`. The schema itself is what counts, and `--json` shows it.
+//! It knows how pydantic and schemars write schemas; anything else is shown as `any`. `--json` shows the schema
+//! itself.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(super) fn summary(schema: &Value) -> String {
     }
 }
 
-/// The fields as a table, or what the schema is when it has none.
+/// The fields as a table, or the type of a schema without fields.
 pub(super) fn table(schema: &Value, paint: Paint) -> String {
     let rows: Vec<Vec<Cell>> = fields(schema)
         .map(|field| {
@@ -70,7 +70,7 @@ fn fields(schema: &Value) -> impl Iterator<Item = Field<'_>> {
     })
 }
 
-/// The type of a schema in words. `root` is where references lead.
+/// The type of a schema in words. References are resolved in `root`.
 fn kind(root: &Value, schema: &Value, depth: usize) -> String {
     if depth > MAX_DEPTH {
         return "any".to_owned();

@@ -71,7 +71,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
     let logs = context.start_logs(&config, options)?;
     let shutdown = shut_down_on_signal()?;
-    // From here on SIGUSR1 does not end the process, so others may learn its number.
+    // From here on SIGUSR1 does not end the process, so its number may be published.
     let _emergency = signal(SignalKind::user_defined1()).map_err(no_signals)?;
     let _pid_file = PidFile::claim(&config.service.state_dir, config.bus.url.as_str())?;
     let start = Start {
@@ -83,7 +83,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     service(start, context).await
 }
 
-/// Runs the service and prints how it came up.
+/// Runs the service and prints what it loaded.
 async fn service(start: Start, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let running = crate::service::run(start, |started| context.started(started));
     running.await.map_err(CliError::from)
@@ -95,7 +95,7 @@ pub(super) fn shut_down_on_signal() -> Result<CancellationToken, CliError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let shutdown = CancellationToken::new();
     let token = shutdown.clone();
-    // Owned by the runtime: it waits for signals until the process ends.
+    // This task is owned by the runtime: it waits for signals until the process ends.
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}

@@ -165,8 +165,8 @@ fn state(toolbox: &ToolboxStatus) -> Cell {
     Cell::toned(tone, toolbox.state.as_str())
 }
 
-/// What a toolbox drives and how that is: `simulator: connected`, `hardware: connected`, `lost: no heartbeat`. The unit is
-/// named where it is not called as the toolbox is.
+/// The backend of a toolbox and its state: `simulator: connected`, `hardware: connected`, `lost: no heartbeat`. A
+/// unit is named if its name differs from that of the toolbox.
 fn backend(toolbox_id: &str, backend: Option<&Value>) -> String {
     let Some(Value::Object(map)) = backend else {
         return backend.map_or_else(|| "-".to_owned(), value);
@@ -177,7 +177,7 @@ fn backend(toolbox_id: &str, backend: Option<&Value>) -> String {
             .filter(|text| !text.is_empty())
     };
     let state = text("state");
-    // What was not found yet was not recognised either.
+    // A backend that was not found yet is of unknown kind.
     let drives = match map.get("simulated").and_then(Value::as_bool) {
         Some(true) => Some("simulator"),
         Some(false) if state == Some("connected") => Some("hardware"),
@@ -195,8 +195,8 @@ fn backend(toolbox_id: &str, backend: Option<&Value>) -> String {
     words.join(": ")
 }
 
-/// What `serve` prints when it is up: what it loaded, what it could not load and why, where it listens, and what
-/// to try first.
+/// The output of `serve` when it is ready: what was loaded, what could not be loaded and why, the address of the bus,
+/// and a call to try.
 #[must_use]
 pub(super) fn started(started: &Started, paint: Paint) -> String {
     let status = &started.status;

@@ -31,56 +31,34 @@ pub(super) async fn follow(facts: Facts, mut level: watch::Receiver<LogLevel>) {
     }
 }
 
+/// A line about a call, with further fields.
+macro_rules! log_step {
+    ($level:ident, $call:ident, $($fields:tt)+) => {
+        tracing::$level!(
+            call_id = $call.call_id,
+            toolbox = $call.toolbox_id,
+            tool = $call.tool,
+            $($fields)+
+        )
+    };
+}
+
 /// Toolboxes that come and go, stops and resumes have lines where they happen: those are never lost.
 fn write(fact: &Fact) {
     match fact {
-        Fact::Received { call, .. } => tracing::debug!(
-            call_id = call.call_id,
-            toolbox = call.toolbox_id,
-            tool = call.tool,
-            "call received"
-        ),
-        Fact::Refused { call, error } => {
-            tracing::debug!(call_id = call.call_id, toolbox = call.toolbox_id, tool = call.tool, %error, "call refused");
-        }
+        Fact::Received { call, .. } => log_step!(debug, call, "call received"),
+        Fact::Refused { call, error } => log_step!(debug, call, %error, "call refused"),
         Fact::Planned {
             call,
             generation,
             waves,
             ..
-        } => tracing::debug!(
-            call_id = call.call_id,
-            toolbox = call.toolbox_id,
-            tool = call.tool,
-            generation,
-            waves = waves.len(),
-            "call planned"
-        ),
-        Fact::Waiting { call, ahead } => tracing::debug!(
-            call_id = call.call_id,
-            toolbox = call.toolbox_id,
-            tool = call.tool,
-            ahead,
-            "call waits"
-        ),
-        Fact::Wave { call, wave, waves } => tracing::debug!(
-            call_id = call.call_id,
-            toolbox = call.toolbox_id,
-            tool = call.tool,
-            wave,
-            waves,
-            "wave starts"
-        ),
+        } => log_step!(debug, call, generation, waves = waves.len(), "call planned"),
+        Fact::Waiting { call, ahead } => log_step!(debug, call, ahead, "call waits"),
+        Fact::Wave { call, wave, waves } => log_step!(debug, call, wave, waves, "wave starts"),
         Fact::ActionStarted {
             call, action, wave, ..
-        } => tracing::trace!(
-            call_id = call.call_id,
-            toolbox = call.toolbox_id,
-            tool = call.tool,
-            action,
-            wave,
-            "action starts"
-        ),
+        } => log_step!(trace, call, action, wave, "action starts"),
         Fact::ActionEnded {
             call,
             action,
@@ -88,27 +66,23 @@ fn write(fact: &Fact) {
             wave,
             duration_ms,
             ..
-        } => tracing::trace!(
-            call_id = call.call_id,
-            toolbox = call.toolbox_id,
-            tool = call.tool,
+        } => log_step!(
+            trace,
+            call,
             action,
             wave,
             outcome = outcome.as_str(),
             duration_ms,
             "action ended"
         ),
-        Fact::Cancelled { call, cause } => {
-            tracing::debug!(call_id = call.call_id, toolbox = call.toolbox_id, tool = call.tool, %cause, "call is to end");
-        }
+        Fact::Cancelled { call, cause } => log_step!(debug, call, %cause, "call is to end"),
         Fact::Answered {
             call: Some(call),
             answer,
             ..
-        } => tracing::debug!(
-            call_id = call.call_id,
-            toolbox = call.toolbox_id,
-            tool = call.tool,
+        } => log_step!(
+            debug,
+            call,
             ok = answer.ok,
             elapsed_ms = answer.elapsed_ms,
             "call answered"

@@ -17,9 +17,10 @@ pub(super) struct Configuration {
     overrides: Overrides,
     logs: Option<Logs>,
     state: Mutex<State>,
-    /// How many changes of the files were reported, and how many of these have been read.
-    said: watch::Sender<u64>,
-    looked: watch::Sender<u64>,
+    /// How many changes of the files were reported.
+    reported: watch::Sender<u64>,
+    /// How many of these have been read.
+    read: watch::Sender<u64>,
 }
 
 struct State {
@@ -39,8 +40,8 @@ impl Configuration {
             overrides,
             logs,
             state,
-            said: watch::Sender::new(0),
-            looked: watch::Sender::new(0),
+            reported: watch::Sender::new(0),
+            read: watch::Sender::new(0),
         }
     }
 
@@ -56,26 +57,30 @@ impl Configuration {
 
     /// Requests another read of the files. A request during a read causes one more read.
     pub(super) fn files_changed(&self) {
-        self.said.send_modify(|said| *said += 1);
+        self.reported.send_modify(|reported| *reported += 1);
     }
 
     /// Waits until the files have been read after the last reported change.
     pub(super) async fn until_read(&self) {
-        let said = *self.said.borrow();
+        let reported = *self.reported.borrow();
         // It fails only if the sender is dropped, which `self` owns.
-        _ = self.looked.subscribe().wait_for(|looked| *looked >= said).await;
+        _ = self.read.subscribe().wait_for(|read| *read >= reported).await;
     }
 
     /// Reads the files again after every reported change, on a thread that may block on a disk.
     pub(super) async fn follow(self: Arc<Self>) {
-        let (mut said, mut looked) = (self.said.subscribe(), 0);
-        while let Ok(now) = said.wait_for(|said| *said > looked).await.map(|now| *now) {
+        let (mut reported, mut read) = (self.reported.subscribe(), 0);
+        while let Ok(now) = reported
+            .wait_for(|reported| *reported > read)
+            .await
+            .map(|now| *now)
+        {
             let this = self.clone();
             if let Err(error) = tokio::task::spawn_blocking(move || this.read_again()).await {
                 tracing::error!(%error, "bug in the service: the configuration was not read again");
             }
-            looked = now;
-            self.looked.send_replace(now);
+            read = now;
+            self.read.send_replace(now);
         }
     }
 

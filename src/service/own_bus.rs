@@ -9,7 +9,7 @@ use bus::{BindError, EmbeddedBus, ServerConfig, reachable};
 use config::{Config, EmbeddedBus as Mode};
 
 /// How long the shutdown waits for its clients to disconnect.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// The embedded bus, or none. The bus ends when this is dropped.
 pub(super) struct OwnBus {
@@ -50,7 +50,10 @@ impl OwnBus {
     pub(super) async fn shut_down(self) {
         self.end.cancel();
         self.tracker.close();
-        if tokio::time::timeout(FAREWELL, self.tracker.wait()).await.is_err() {
+        if tokio::time::timeout(CLOSE_WAIT, self.tracker.wait())
+            .await
+            .is_err()
+        {
             tracing::warn!("the embedded bus did not end in time");
         }
     }

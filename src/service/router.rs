@@ -1,8 +1,8 @@
 //! Routes frames from the bus by their type.
 //!
 //! This runs on the task that reads the bus, so it never waits. Stops go to a task of their own, requests to the
-//! desk, messages for toolboxes to the toolboxes. More than the type is read only of a request that may call a tool
-//! with effect `stop`. Read [`Router::frame`].
+//! [`RequestServer`], messages for toolboxes to the toolboxes. More than the type is read only of a request that may
+//! call a tool with effect `stop`. Read [`Router::frame`].
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::desk::{Arrived, Desk, LARGE, Parsed, parse, serve_requests, turn_away};
 use super::doors::Doors;
+use super::requests::{Arrived, LARGE, Parsed, RequestServer, parse, refuse_surplus, serve_requests};
 use crate::api::{self, Api, Request, Topic, Urgent};
 use bus::{BusHandler, Envelope, Message};
 use engine::StopTarget;
@@ -46,11 +46,11 @@ pub(super) struct Router {
     doors: Arc<Doors>,
     requests: mpsc::Sender<Arrived>,
     /// Requests that did not fit into `requests`; they are answered with a `BusyError`.
-    crowd: mpsc::Sender<Arrived>,
+    surplus: mpsc::Sender<Arrived>,
     stops: mpsc::Sender<Stop>,
     overflow: Arc<Overflow>,
     /// Tracks requests that are not answered yet, and stops whose toolboxes have not confirmed yet.
-    owed: TaskTracker,
+    unanswered: TaskTracker,
     shutdown: CancellationToken,
     answer_as_phal: bool,
     /// Topics that toolboxes subscribed to or await answers on.
@@ -97,36 +97,36 @@ impl Router {
     ) -> Arc<Self> {
         let (stops, queue) = mpsc::channel(STOPS);
         let overflow = Arc::new(Overflow::default());
-        let owed = TaskTracker::new();
+        let unanswered = TaskTracker::new();
         tracker.spawn(serve_stops(
             api.clone(),
             queue,
             overflow.clone(),
-            owed.clone(),
+            unanswered.clone(),
             shutdown.clone(),
         ));
         // The queue holds as many requests as may be in progress; beyond that the service is flooded.
         let bound = max_calls.saturating_mul(4).max(64);
         let (requests, arrivals) = mpsc::channel(bound);
-        let (crowd, turned) = mpsc::channel(bound);
-        let desk = Arc::new(Desk {
+        let (surplus, refused) = mpsc::channel(bound);
+        let server = Arc::new(RequestServer {
             api: api.clone(),
             deliveries: deliveries.clone(),
             shutdown: shutdown.clone(),
             answer_as_phal,
             permits: Arc::new(Semaphore::new(bound)),
         });
-        tracker.spawn(turn_away(desk.clone(), turned));
-        tracker.spawn(serve_requests(desk, arrivals, owed.clone()));
+        tracker.spawn(refuse_surplus(server.clone(), refused));
+        tracker.spawn(serve_requests(server, arrivals, unanswered.clone()));
         Arc::new(Self {
             deliveries,
             api,
             doors: Arc::default(),
             requests,
-            crowd,
+            surplus,
             stops,
             overflow,
-            owed,
+            unanswered,
             shutdown,
             answer_as_phal,
             topics: ArcSwap::default(),
@@ -162,8 +162,8 @@ impl Router {
     /// Safe.
     pub(super) async fn answered(&self) {
         // A closed tracker still accepts tasks; closing only lets the wait end when there are none.
-        self.owed.close();
-        self.owed.wait().await;
+        self.unanswered.close();
+        self.unanswered.wait().await;
     }
 
     /// Queues a stop. False if the queue is full: then everything is stopped, and the stop task does not answer this
@@ -192,7 +192,7 @@ impl Router {
             deliver(&*self.deliveries, &text);
         } else if let Ok(permit) = self.large.clone().try_acquire_owned() {
             let deliveries = self.deliveries.clone();
-            self.owed.spawn_blocking(move || {
+            self.unanswered.spawn_blocking(move || {
                 deliver(&*deliveries, &text);
                 drop(permit);
             });
@@ -205,12 +205,12 @@ impl Router {
         let arrived = Arrived {
             text,
             received: Instant::now(),
-            owed: self.owed.token(),
+            unanswered: self.unanswered.token(),
         };
         let Err(full) = self.requests.try_send(arrived) else {
             return;
         };
-        if self.crowd.try_send(full.into_inner()).is_ok() {
+        if self.surplus.try_send(full.into_inner()).is_ok() {
             self.turned_away.fetch_add(1, Ordering::Relaxed);
         } else {
             let dropped = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
@@ -271,7 +271,7 @@ async fn serve_stops(
     api: Arc<Api>,
     mut queue: mpsc::Receiver<Stop>,
     overflow: Arc<Overflow>,
-    owed: TaskTracker,
+    unanswered: TaskTracker,
     shutdown: CancellationToken,
 ) {
     loop {
@@ -307,7 +307,7 @@ async fn serve_stops(
                         }
                     }));
                     if futures_util::poll!(&mut served).is_pending() {
-                        owed.spawn(served);
+                        unanswered.spawn(served);
                     }
                     tracing::info!(read_ns, "a stop was served");
                 }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_service_knows_what_was_latched_and_what_moved() {
+    fn a_restarted_service_knows_the_latches_and_the_toolboxes_that_moved() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state");
         let (mut folder, latched) = StateFolder::read(&path);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_holds_everything_and_is_kept_until_that_is_lifted() {
+    fn an_unreadable_state_file_holds_everything_and_is_kept_until_that_stop_is_lifted() {
         type Break = fn(&Path);
         let rows: [(&str, Break); 6] = [
             (LATCHES, |path| fs::write(path, r#"{ "arm": "#).unwrap()),

@@ -31,14 +31,14 @@ pub(super) trait Store: Send + 'static {
 pub(super) struct StateWriter {
     wanted: Arc<Mutex<Wanted>>,
     /// Capacity 1: a thread that is woken but has not read the state yet sees all later changes.
-    bell: mpsc::Sender<()>,
+    wake: mpsc::Sender<()>,
     written: watch::Receiver<Written>,
 }
 
 /// The thread's side, before it is started. Nothing is written before that.
 pub(super) struct Work {
     wanted: Arc<Mutex<Wanted>>,
-    bell: mpsc::Receiver<()>,
+    woken: mpsc::Receiver<()>,
     written: watch::Sender<Written>,
 }
 
@@ -61,37 +61,37 @@ struct Written {
 #[derive(Clone)]
 struct Outcome {
     number: u64,
-    said: Result<(), String>,
+    result: Result<(), String>,
 }
 
 impl Default for Outcome {
     fn default() -> Self {
         Self {
             number: 0,
-            said: Ok(()),
+            result: Ok(()),
         }
     }
 }
 
 impl Outcome {
     fn is_due(&self, newest: u64) -> bool {
-        self.number != newest || self.said.is_err()
+        self.number != newest || self.result.is_err()
     }
 }
 
 impl StateWriter {
     pub(super) fn new() -> (Arc<Self>, Work) {
         let wanted: Arc<Mutex<Wanted>> = Arc::default();
-        let (bell, rings) = mpsc::channel(1);
-        let (tell, written) = watch::channel(Written::default());
+        let (wake, woken) = mpsc::channel(1);
+        let (report, written) = watch::channel(Written::default());
         let work = Work {
             wanted: wanted.clone(),
-            bell: rings,
-            written: tell,
+            woken,
+            written: report,
         };
         let writer = Self {
             wanted,
-            bell,
+            wake,
             written,
         };
         (Arc::new(writer), work)
@@ -117,10 +117,10 @@ impl StateWriter {
                 wanted.latches = latched;
             }
         }
-        self.ring();
-        let said = self.said(|written| &written.latches, number);
+        self.wake();
+        let kept = self.outcome(|written| &written.latches, number);
         async move {
-            timeout(limit, said).await.unwrap_or_else(|_| {
+            timeout(limit, kept).await.unwrap_or_else(|_| {
                 let limit = limit.as_millis();
                 Err(format!("the state folder does not answer within {limit} ms"))
             })
@@ -134,14 +134,15 @@ impl StateWriter {
             (wanted.latches_number, wanted.moving_number)
         };
         let all = async {
-            self.said(|written| &written.latches, latches).await?;
-            self.said(|written| &written.moving, moving).await
+            self.outcome(|written| &written.latches, latches).await?;
+            self.outcome(|written| &written.moving, moving).await
         };
         let late = |_| Err("the state folder does not answer".to_owned());
         timeout(limit, all).await.unwrap_or_else(late)
     }
 
-    fn said(
+    /// Waits for the attempt to write this version of a part, or a newer one.
+    fn outcome(
         &self,
         part: fn(&Written) -> &Outcome,
         number: u64,
@@ -151,14 +152,14 @@ impl StateWriter {
             let reached = written.wait_for(|written| part(written).number >= number).await;
             reached.map_or_else(
                 |_| Err("the thread that writes the state has ended".to_owned()),
-                |written| part(&written).said.clone(),
+                |written| part(&written).result.clone(),
             )
         }
     }
 
-    fn ring(&self) {
+    fn wake(&self) {
         // Full: the thread is woken already. Closed: the waiting futures return an error.
-        _ = self.bell.try_send(());
+        _ = self.wake.try_send(());
     }
 }
 
@@ -169,12 +170,12 @@ impl MotionWatch for StateWriter {
             wanted.moving_number += 1;
             wanted.moving = moving.iter().map(ToString::to_string).collect();
         }
-        self.ring();
+        self.wake();
     }
 
     fn recorded(&self) -> BoxFuture<'static, Result<(), String>> {
         let number = lock(&self.wanted).moving_number;
-        self.said(|written| &written.moving, number).boxed()
+        self.outcome(|written| &written.moving, number).boxed()
     }
 }
 
@@ -191,7 +192,7 @@ impl Work {
 
     fn run(mut self, mut store: impl Store) {
         let mut written = Written::default();
-        while self.bell.blocking_recv().is_some() {
+        while self.woken.blocking_recv().is_some() {
             let now = lock(&self.wanted).clone();
             if written.latches.is_due(now.latches_number) {
                 let wrote = store.latches(&now.latches);
@@ -202,7 +203,7 @@ impl Work {
                 // The toolboxes that moved when the last service ended are latched by now. The record of what moves
                 // is overwritten only after the latches are written, so at any time one of the two files names those
                 // toolboxes.
-                let wrote = written.latches.said.clone().map_err(io::Error::other);
+                let wrote = written.latches.result.clone().map_err(io::Error::other);
                 let wrote = wrote.and_then(|()| store.moving(&now.moving));
                 written.moving = outcome(now.moving_number, wrote, "which toolboxes move");
                 self.written.send_replace(written.clone());
@@ -217,7 +218,7 @@ fn outcome(number: u64, wrote: io::Result<()>, what: &str) -> Outcome {
     }
     Outcome {
         number,
-        said: wrote.map_err(|error| error.to_string()),
+        result: wrote.map_err(|error| error.to_string()),
     }
 }
 
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_disk_that_does_not_answer_holds_up_whoever_waits_for_it_and_only_that_long() {
+    async fn a_disk_that_does_not_respond_delays_a_wait_only_up_to_its_limit() {
         let (writer, let_it, kept) = gated();
         let engine = engine();
         let late = writer.keep(&engine, Duration::from_millis(20)).await;
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_moves_is_not_written_over_what_is_not_latched_yet() {
+    async fn the_record_of_motion_is_not_overwritten_before_its_latches_are_written() {
         let (writer, let_it, kept) = gated();
         let full = || Err(io::Error::other("the disk is full"));
         let_it.send(full()).unwrap();

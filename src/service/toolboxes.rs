@@ -16,19 +16,20 @@ use tokio_util::task::TaskTracker;
 
 use super::bus_outbox::BusOutbox;
 use super::configuration::Configuration;
+use super::listing::{entry, failed_file, step_tools, topics};
 use super::questions::{Question, Questions};
 use super::router::{Deliveries, Router};
+use super::settings::{confinement, engine_limits, manager_settings};
 use super::state_writer::{ANSWER, StateWriter};
 use super::{ServiceError, bus_status};
 use crate::api::{
     BusStatus, EventMessage, FailedFile, Outbox, ReloadOutcome, ServiceStatus, ToolboxStatus, Toolboxes,
 };
-use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
+use crate::registry::{Registry, Snapshot};
 use bus::Message;
-use config::{self, CallLimits, Config};
-use engine::{Engine, Limits, StepTool, StepTools};
-use host::{self, Drain, HostServices, Live, LiveToolbox, Manager, Origin, Probe, Request, Settings, State};
-use schema::CompiledTool;
+use config::Config;
+use engine::Engine;
+use host::{Drain, HostServices, Live, LiveToolbox, Manager, Origin, Request, State};
 
 /// The parts that the bridge connects.
 pub(super) struct Parts {
@@ -79,6 +80,10 @@ impl Readings {
         self.number
     }
 
+    fn newest(&self) -> (Arc<Config>, u64) {
+        (self.newest.clone(), self.number)
+    }
+
     fn get(&self, number: u64) -> Arc<Config> {
         self.older.get(&number).unwrap_or(&self.newest).clone()
     }
@@ -117,9 +122,13 @@ impl Bridge {
                 }
             })
         };
-        let settings = plugin_settings(&config, weak.clone()).map_err(ServiceError::Toolboxes)?;
-        let outside = Arc::new(Outside(weak, tokio::runtime::Handle::current()));
-        let manager = Manager::new(settings, outside.clone(), outside, publish)
+        let newest = {
+            let weak = weak.clone();
+            move || Some(weak.upgrade()?.readings.lock().newest())
+        };
+        let settings = manager_settings(&config, newest).map_err(ServiceError::Toolboxes)?;
+        let services = Arc::new(Services(weak, tokio::runtime::Handle::current()));
+        let manager = Manager::new(settings, services.clone(), services, publish)
             .map_err(|error| ServiceError::Toolboxes(error.to_string()))?;
         if bridge.manager.set(manager).is_err() {
             tracing::error!("the bridge was started twice");
@@ -221,10 +230,10 @@ impl Bridge {
     }
 }
 
-/// The interface of the bridge for the plugin side.
-struct Outside(Weak<Bridge>, tokio::runtime::Handle);
+/// What the bridge offers to the plugin manager and its toolboxes.
+struct Services(Weak<Bridge>, tokio::runtime::Handle);
 
-impl Drain for Outside {
+impl Drain for Services {
     fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()> {
         let bridge = self.0.upgrade();
         let toolbox_id = toolbox_id.to_owned();
@@ -245,7 +254,7 @@ impl Drain for Outside {
     }
 }
 
-impl HostServices for Outside {
+impl HostServices for Services {
     fn event(&self, origin: &Origin, event: Event) {
         let Some(bridge) = self.0.upgrade() else { return };
         match event.kind.as_str() {
@@ -436,169 +445,6 @@ impl Toolboxes for Bridge {
 
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(self.parts.state.keep(&self.parts.engine, ANSWER))
-    }
-}
-
-fn plugin_settings(config: &Arc<Config>, bridge: Weak<Bridge>) -> Result<Settings, String> {
-    let service = &config.service;
-    let mut probe = Probe::current_exe().map_err(|error| format!("find this program: {error}"))?;
-    probe.limit = service.probe;
-    let (max_result_bytes, fallback) = (service.max_result_bytes, config.clone());
-    let section = move |id: &str| {
-        let (config, reading) = match bridge.upgrade() {
-            Some(bridge) => {
-                let readings = bridge.readings.lock();
-                (readings.newest.clone(), readings.number)
-            }
-            None => (fallback.clone(), 0),
-        };
-        let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
-        Ok(host::ToolboxConfig {
-            enabled: section.enabled,
-            section: section.own.clone(),
-            allow_sha256: section.allow_sha256.clone(),
-            limits: host::Limits {
-                max_result_bytes,
-                open: section.limits.open,
-                close: section.limits.close,
-                ..host::Limits::default()
-            },
-            isolation: match section.isolation {
-                config::Isolation::Process => host::Isolation::Process,
-                config::Isolation::InProcess => host::Isolation::InProcess,
-            },
-            memory_mb: section.limits.memory_mb,
-            confine: section
-                .confine
-                .as_ref()
-                .map(|confine| confinement(confine).noted()),
-            env: section.env.clone(),
-            reading,
-        })
-    };
-    Ok(Settings {
-        stage_dirs: service.stage_dirs.clone(),
-        max_generations: service.max_generations,
-        max_failures: service.max_failures,
-        drain: service.drain,
-        config: Arc::new(section),
-        ..Settings::new(service.plugins_dir.clone(), probe)
-    })
-}
-
-/// The same, as the host takes it.
-pub(crate) fn confinement(confine: &config::Confine) -> host::Confine {
-    let config::Confine {
-        paths_rw,
-        paths_ro,
-        network,
-        devices,
-        usual,
-    } = confine.clone();
-    host::Confine {
-        paths_rw,
-        paths_ro,
-        network,
-        devices,
-        usual: usual.map(|usual| host::Usual {
-            make: usual.make,
-            temp: usual.temp,
-            seen: Vec::new(),
-        }),
-    }
-}
-
-/// Builds the registry entry of a toolbox; tools that did not change since the last snapshot are reused.
-fn entry(
-    toolbox: &LiveToolbox,
-    before: Option<&ToolboxEntry>,
-    permits: impl Fn(&str) -> bool,
-) -> ToolboxEntry {
-    let known = before.map(|before| before.tools.as_slice()).unwrap_or_default();
-    let tool = |compiled: &Arc<CompiledTool>| {
-        let same = |tool: &&Arc<Tool>| {
-            tool.generation == toolbox.generation && Arc::ptr_eq(&tool.compiled, compiled)
-        };
-        if let Some(tool) = known.iter().find(same) {
-            return Some(tool.clone());
-        }
-        Tool::new(&toolbox.id, toolbox.generation, compiled.clone())
-            .inspect_err(|error| {
-                let tool = &compiled.definition.name;
-                tracing::error!(toolbox = &*toolbox.id, tool, %error, "bug in the service: the tool cannot be listed");
-            })
-            .ok()
-            .map(Arc::new)
-    };
-    let tools = toolbox
-        .tools
-        .tools
-        .iter()
-        .filter(|tool| permits(&tool.definition.name))
-        .filter_map(tool)
-        .collect();
-    let state = match &toolbox.state {
-        State::Ready => ToolboxState::Ready,
-        State::Reloading => ToolboxState::Reloading,
-        State::Failed(reason) => ToolboxState::Failed(reason.clone()),
-    };
-    ToolboxEntry {
-        toolbox_id: toolbox.id.to_string(),
-        generation: toolbox.generation,
-        state,
-        tools,
-    }
-}
-
-/// Returns all tools of a toolbox, hidden ones included: a plan may name them as steps.
-fn step_tools(toolbox: &LiveToolbox, section: &config::ToolboxConfig) -> StepTools {
-    let key = |key| format!("PHAL.{}.{}.{key}", config::OURS, toolbox.id);
-    let rule = |tool: &Arc<CompiledTool>| {
-        let name = &tool.definition.name;
-        let forbidden_by = section.tools.forbidden_by(name).map(key);
-        let effect = tool.definition.effect;
-        (name.clone(), StepTool { effect, forbidden_by })
-    };
-    toolbox.tools.tools.iter().map(rule).collect()
-}
-
-/// Returns the topics for toolboxes: their subscriptions, and the answers to their requests.
-fn topics(live: &Live) -> HashSet<String> {
-    let of_toolbox = |toolbox: &Arc<LiveToolbox>| {
-        let answers = toolbox
-            .manifest
-            .requests
-            .iter()
-            .map(|topic| format!("{topic}.response"));
-        toolbox
-            .manifest
-            .subscribes
-            .iter()
-            .cloned()
-            .chain(answers)
-            .collect::<Vec<_>>()
-    };
-    live.toolboxes.iter().flat_map(of_toolbox).collect()
-}
-
-fn failed_file(failed: &host::FailedFile) -> FailedFile {
-    FailedFile {
-        path: failed.path.display().to_string(),
-        toolbox_id: failed.toolbox_id.clone(),
-        reason: failed.reason.clone(),
-    }
-}
-
-fn engine_limits(limits: &CallLimits, config: &Config) -> Limits {
-    Limits {
-        max_waiting: limits.max_waiting,
-        max_wait: limits.max_wait,
-        plan: config.service.plan,
-        default_timeout: limits.default_timeout,
-        grace: limits.grace,
-        settle: limits.settle,
-        safe_limit: limits.safe_limit,
-        ..Limits::default()
     }
 }
 

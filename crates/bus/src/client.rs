@@ -219,7 +219,7 @@ impl BusClient {
         let mut dialer = Dialer::new(config.url.clone(), config.extra_ca.clone());
         let first = dialer.dial().await?;
         let client = Self::start_on(dialer, Some(first), config, handler, tracker, shutdown);
-        // The line is there: this waits for the first step of the task.
+        // The connection is open; this waits until the task has reported it.
         _ = client.connection().wait_for(Connection::is_up).await;
         Ok(client)
     }
@@ -294,7 +294,7 @@ impl BusClient {
     /// If dropped before it is ready, the message is not sent.
     pub async fn answer_text(&self, text: String) -> Result<(), AnswerError> {
         let (text, size) = self.measure(text)?;
-        let debt = Debt::new(&self.shared);
+        let unqueued = Unqueued::new(&self.shared);
         let room = Arc::clone(&self.shared.room).acquire_many_owned(size).await;
         let room = room.map_err(|_| AnswerError::Closed)?;
         let slot = self.queue.reserve().await.map_err(|_| AnswerError::Closed)?;
@@ -303,7 +303,7 @@ impl BusClient {
             kind: OutgoingKind::Answer,
             _room: room,
         });
-        debt.hand_over();
+        unqueued.queued();
         Ok(())
     }
 
@@ -415,37 +415,37 @@ impl Shared {
         self.heard.lock()
     }
 
-    fn owe(&self, answers: usize) {
+    fn add_unwritten(&self, answers: usize) {
         self.unwritten.fetch_add(answers, Ordering::AcqRel);
     }
 
-    fn settle(&self, answers: usize) {
+    fn remove_unwritten(&self, answers: usize) {
         if answers > 0 && self.unwritten.fetch_sub(answers, Ordering::AcqRel) == answers {
             self.all_written.notify_waiters();
         }
     }
 }
 
-/// Counts one answer as unwritten until it is in the queue; dropping it first, as when the caller is cancelled, takes
-/// the count back.
-struct Debt<'a>(Option<&'a Shared>);
+/// An answer that counts as unwritten and is not in the queue yet. If it is dropped before it is queued, as when the
+/// caller is cancelled, it no longer counts.
+struct Unqueued<'a>(Option<&'a Shared>);
 
-impl<'a> Debt<'a> {
+impl<'a> Unqueued<'a> {
     fn new(shared: &'a Shared) -> Self {
-        shared.owe(1);
+        shared.add_unwritten(1);
         Self(Some(shared))
     }
 
-    /// The answer is in the queue: from now on the writer takes the count back.
-    fn hand_over(mut self) {
+    /// The answer is in the queue: it counts until the writer has written it.
+    fn queued(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Debt<'_> {
+impl Drop for Unqueued<'_> {
     fn drop(&mut self) {
         if let Some(shared) = self.0 {
-            shared.settle(1);
+            shared.remove_unwritten(1);
         }
     }
 }
@@ -498,8 +498,8 @@ async fn run(
                 shared.connection.send_replace(Connection::Away { since: now });
                 let lost = shared.delivery(Delivery::lost);
                 // In this order, so that a concurrent flush never sees a count of zero in between.
-                shared.owe(lost.len());
-                shared.settle(ended.unwritten);
+                shared.add_unwritten(lost.len());
+                shared.remove_unwritten(ended.unwritten);
                 // In front of the answers that were not resent on this connection: those are newer.
                 lost.into_iter().rev().for_each(|answer| again.push_front(answer));
                 handler.disconnected(&ended.reason);

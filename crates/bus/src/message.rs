@@ -165,7 +165,7 @@ mod tests {
 
     /// Each row was produced with ovos-bus-client 2.11.29a1 / ovos-spec-tools 1.16.0a1.
     #[test]
-    fn routing_turns_round_as_the_reference_does() {
+    fn routing_is_reversed_as_in_the_reference() {
         let rows = [
             (json!({}), json!({})),
             (

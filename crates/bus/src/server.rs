@@ -23,7 +23,7 @@ use url::{Host, Url};
 use self::hub::Hub;
 
 /// How long clients have to finish the closing handshake at the shutdown.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// Where the bus listens, and its limits.
 #[derive(Debug, Clone)]
@@ -139,7 +139,7 @@ impl EmbeddedBus {
         }
         drop(self.listener);
         clients.close();
-        if timeout(FAREWELL, clients.wait()).await.is_err() {
+        if timeout(CLOSE_WAIT, clients.wait()).await.is_err() {
             tracing::warn!(
                 clients = clients.len(),
                 "the embedded bus ends before its clients have gone"

@@ -148,7 +148,7 @@ async fn a_goodbye_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_does_not_read_is_let_go_and_holds_nobody_back() {
+async fn a_client_that_does_not_read_is_disconnected_and_delays_no_other() {
     let config = ServerConfig {
         client_queue_messages: 50,
         ..any_port()
@@ -185,7 +185,7 @@ async fn a_client_that_does_not_read_is_let_go_and_holds_nobody_back() {
 }
 
 #[tokio::test]
-async fn other_requests_get_what_tornado_answers() {
+async fn other_requests_get_the_answer_of_tornado() {
     let bus = Bus::start(any_port()).await;
     let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";

@@ -24,7 +24,7 @@ use crate::websocket::socket::Duplex;
 const BATCH: usize = 256 * 1024;
 
 /// How long the bus may take to close its side, or to take the close frame, at the shutdown.
-const FAREWELL: Duration = Duration::from_millis(500);
+const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
 /// How long reading waits for the answers that are sent again. The kernel takes them within a millisecond; a bus that
 /// does not read them must not delay a stop.
@@ -85,7 +85,7 @@ pub(super) async fn hold(
     let read = if written.is_ok() && shutdown.is_cancelled() {
         // The close frame is written. Wait for that of the bus, so that the connection is not cut off.
         let over = over.clone();
-        tokio::select! { () = over.cancelled() => {} () = sleep(FAREWELL) => {} }
+        tokio::select! { () = over.cancelled() => {} () = sleep(CLOSE_WAIT) => {} }
         over.cancel();
         reader.await
     } else {
@@ -102,7 +102,7 @@ pub(super) async fn hold(
 
 async fn overdue(shutdown: &CancellationToken) {
     shutdown.cancelled().await;
-    sleep(2 * FAREWELL).await;
+    sleep(2 * CLOSE_WAIT).await;
 }
 
 struct Reader {
@@ -214,7 +214,7 @@ impl Writer<'_> {
             self.write().await?;
         }
         frame::encode_close(&mut self.out, 1000, "", frame::draw_mask());
-        match timeout(FAREWELL, self.write()).await {
+        match timeout(CLOSE_WAIT, self.write()).await {
             Ok(outcome) => outcome,
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         }
@@ -238,7 +238,7 @@ impl Writer<'_> {
                     self.shared.answers_resent.fetch_add(1, Ordering::Relaxed);
                     self.put_answer(answer);
                 }
-                None => self.shared.settle(1),
+                None => self.shared.remove_unwritten(1),
             }
             if self.out.len() >= BATCH || again.is_empty() {
                 self.write().await?;
@@ -295,7 +295,7 @@ impl Writer<'_> {
         self.stream.write_all(&self.out).await?;
         self.stream.flush().await?;
         self.shared.delivery(Delivery::written);
-        self.shared.settle(std::mem::take(&mut self.answers));
+        self.shared.remove_unwritten(std::mem::take(&mut self.answers));
         self.out.clear();
         if self.out.capacity() > 4 * BATCH {
             self.out = Vec::new();

@@ -140,7 +140,7 @@ mod tests {
 
     /// Each row was produced by ovos-messagebus 0.2.1a6.
     #[test]
-    fn a_session_that_cannot_be_one_is_rejected() {
+    fn an_invalid_session_is_rejected() {
         let rows = [
             (r#"{"type":"t","context":{"session":"s"}}"#, json!("t"), json!({})),
             (

@@ -27,7 +27,7 @@ const GREETING: &str =
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// How long a client has to read the rest of its queue after the close frame is queued.
-const FAREWELL: Duration = Duration::from_millis(500);
+const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
 /// Queued batches are joined into writes of about this many bytes.
 const GATHER: usize = 256 * 1024;
@@ -81,7 +81,7 @@ pub(super) async fn serve(
         Some(last) => outbox.close(last),
         None => outbox.gone.cancel(),
     }
-    if timeout(FAREWELL, writer).await.is_err() {
+    if timeout(CLOSE_WAIT, writer).await.is_err() {
         outbox.gone.cancel();
     }
     tracing::debug!(client = %from, "left the bus");

@@ -1,4 +1,4 @@
-//! The router and the desk with panics, floods and dying toolboxes, without a bus.
+//! The router and the request server with panics, floods and dying toolboxes, without a bus.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -238,7 +238,7 @@ impl Toolbox for Arm {
 }
 
 #[tokio::test]
-async fn a_bug_that_shows_in_one_request_costs_that_one_only() {
+async fn a_bug_in_one_request_affects_only_that_request() {
     let mut counter = Counter::new(Ok(()));
     for kind in ["configuration.updated", "ovos.tools.status", "ovos.tools.list"] {
         counter.send(kind, &json!({}));
@@ -253,7 +253,7 @@ async fn a_bug_that_shows_in_one_request_costs_that_one_only() {
 }
 
 #[tokio::test]
-async fn what_finds_no_room_is_told_to_come_back() {
+async fn requests_beyond_the_queue_get_a_busy_error() {
     let counter = Counter::new(Ok(()));
     let router = counter.router.clone();
     // Nothing is served before this test awaits, so the queue of 64 is full after 64 requests; then so is the other
@@ -383,7 +383,7 @@ async fn a_call_whose_toolbox_died_before_it_began_goes_to_the_next_copy() {
 
 /// Each row: a request, the facts that it makes, the call's id in them, and whether there is a result.
 #[tokio::test]
-async fn a_request_is_told_from_its_receipt_to_its_answer() {
+async fn facts_follow_a_request_from_its_receipt_to_its_answer() {
     let ran = "received planned wave action_started action_ended answered";
     let rows = [
         (json!({"name": "read_arm"}), ran, Some("call-1"), true),

@@ -27,11 +27,11 @@ pub(super) struct Arrived {
     pub(super) text: Utf8Bytes,
     pub(super) received: Instant,
     /// Held until the request is answered: the shutdown waits for it.
-    pub(super) owed: TaskTrackerToken,
+    pub(super) unanswered: TaskTrackerToken,
 }
 
 /// What a request needs to be served.
-pub(super) struct Desk {
+pub(super) struct RequestServer {
     pub(super) api: Arc<Api>,
     pub(super) deliveries: Arc<dyn Deliveries>,
     pub(super) shutdown: CancellationToken,
@@ -41,7 +41,7 @@ pub(super) struct Desk {
     pub(super) permits: Arc<Semaphore>,
 }
 
-impl Desk {
+impl RequestServer {
     /// Serves a request; a panic affects only this request.
     async fn serve_guarded(&self, text: Utf8Bytes, received: Instant) {
         let served = AssertUnwindSafe(self.serve(text.clone(), received)).catch_unwind();
@@ -53,7 +53,7 @@ impl Desk {
             && let Some(topic) = Topic::of(&head.kind, self.answer_as_phal)
         {
             let request = Request::new(head, data, received);
-            self.api.apologise(topic, &request).await;
+            self.api.answer_bug(topic, &request).await;
         }
     }
 
@@ -82,7 +82,7 @@ impl Desk {
             },
             Parsed::HeadOnly { head, data, reason } => {
                 self.api
-                    .refuse(topic, Request::new(head, data, received), &reason)
+                    .answer_unreadable(topic, Request::new(head, data, received), &reason)
                     .await;
             }
             Parsed::Unusable => {}
@@ -93,42 +93,55 @@ impl Desk {
 /// Serves requests in the order in which they arrived. Each is polled once before the next one is taken, which brings
 /// a call past the point where it takes its place in the queue. A request that has to wait continues in a task of its
 /// own.
-pub(super) async fn serve_requests(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived>, owed: TaskTracker) {
+pub(super) async fn serve_requests(
+    server: Arc<RequestServer>,
+    mut queue: mpsc::Receiver<Arrived>,
+    unanswered: TaskTracker,
+) {
     loop {
         let arrived = tokio::select! {
             arrived = queue.recv() => arrived,
-            () = desk.shutdown.cancelled() => return,
+            () = server.shutdown.cancelled() => return,
         };
         let Some(arrived) = arrived else { return };
-        let Ok(permit) = desk.permits.clone().acquire_owned().await else {
+        let Ok(permit) = server.permits.clone().acquire_owned().await else {
             return;
         };
-        let desk = desk.clone();
+        let server = server.clone();
         let mut served = Box::pin(async move {
-            let Arrived { text, received, owed } = arrived;
+            let Arrived {
+                text,
+                received,
+                unanswered,
+            } = arrived;
             // Calls are ended and answered before this token is cancelled; a request that remains is not answered.
             tokio::select! {
-                () = desk.serve_guarded(text, received) => {}
-                () = desk.shutdown.cancelled() => {}
+                () = server.serve_guarded(text, received) => {}
+                () = server.shutdown.cancelled() => {}
             }
-            drop((permit, owed));
+            drop((permit, unanswered));
         });
         // Exempt from tokio's cooperative budget: with the budget used up, a call would yield before it took its
         // place, and the next call would overtake it.
         if futures_util::poll!(tokio::task::unconstrained(&mut served)).is_pending() {
-            owed.spawn(served);
+            unanswered.spawn(served);
         }
     }
 }
 
 /// Answers the requests that did not fit into the queue.
-pub(super) async fn turn_away(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived>) {
+pub(super) async fn refuse_surplus(server: Arc<RequestServer>, mut queue: mpsc::Receiver<Arrived>) {
     loop {
         let arrived = tokio::select! {
             arrived = queue.recv() => arrived,
-            () = desk.shutdown.cancelled() => return,
+            () = server.shutdown.cancelled() => return,
         };
-        let Some(Arrived { text, received, owed }) = arrived else {
+        let Some(Arrived {
+            text,
+            received,
+            unanswered,
+        }) = arrived
+        else {
             return;
         };
         let parsed = if text.len() > LARGE {
@@ -142,18 +155,18 @@ pub(super) async fn turn_away(desk: Arc<Desk>, mut queue: mpsc::Receiver<Arrived
             Parsed::HeadOnly { head, data, .. } => (head, data),
             Parsed::Unusable => continue,
         };
-        if let Some(topic) = Topic::of(&head.kind, desk.answer_as_phal) {
+        if let Some(topic) = Topic::of(&head.kind, server.answer_as_phal) {
             let request = Request::new(head, data, received);
             match topic {
-                Topic::ConfigurationUpdated => desk.deliveries.configuration_updated(),
-                Topic::ConfigurationPatchClear => desk.deliveries.configuration_patches_cleared(),
+                Topic::ConfigurationUpdated => server.deliveries.configuration_updated(),
+                Topic::ConfigurationPatchClear => server.deliveries.configuration_patches_cleared(),
                 topic => tokio::select! {
-                    () = desk.api.turn_away(topic, &request) => {}
-                    () = desk.shutdown.cancelled() => return,
+                    () = server.api.answer_busy(topic, &request) => {}
+                    () = server.shutdown.cancelled() => return,
                 },
             }
         }
-        drop(owed);
+        drop(unanswered);
     }
 }
 

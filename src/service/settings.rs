@@ -1,0 +1,91 @@
+//! What the configuration asks of the plugin manager and of the engine.
+
+use std::sync::Arc;
+
+use config::{CallLimits, Config};
+use engine::Limits;
+use host::{Probe, Settings};
+
+/// The settings of the plugin manager. `newest` returns the configuration for the next toolbox to load, and its number.
+///
+/// # Errors
+/// The path of this program is unknown.
+pub(super) fn manager_settings(
+    config: &Arc<Config>,
+    newest: impl Fn() -> Option<(Arc<Config>, u64)> + Send + Sync + 'static,
+) -> Result<Settings, String> {
+    let service = &config.service;
+    let mut probe = Probe::current_exe().map_err(|error| format!("find this program: {error}"))?;
+    probe.limit = service.probe;
+    let (max_result_bytes, fallback) = (service.max_result_bytes, config.clone());
+    let section = move |id: &str| {
+        let (config, reading) = newest().unwrap_or_else(|| (fallback.clone(), 0));
+        let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
+        Ok(host::ToolboxConfig {
+            enabled: section.enabled,
+            section: section.own.clone(),
+            allow_sha256: section.allow_sha256.clone(),
+            limits: host::Limits {
+                max_result_bytes,
+                open: section.limits.open,
+                close: section.limits.close,
+                ..host::Limits::default()
+            },
+            isolation: match section.isolation {
+                config::Isolation::Process => host::Isolation::Process,
+                config::Isolation::InProcess => host::Isolation::InProcess,
+            },
+            memory_mb: section.limits.memory_mb,
+            confine: section
+                .confine
+                .as_ref()
+                .map(|confine| confinement(confine).noted()),
+            env: section.env.clone(),
+            reading,
+        })
+    };
+    Ok(Settings {
+        stage_dirs: service.stage_dirs.clone(),
+        max_generations: service.max_generations,
+        max_failures: service.max_failures,
+        drain: service.drain,
+        config: Arc::new(section),
+        ..Settings::new(service.plugins_dir.clone(), probe)
+    })
+}
+
+/// The confinement of a section, in the types of the host.
+pub(crate) fn confinement(confine: &config::Confine) -> host::Confine {
+    let config::Confine {
+        paths_rw,
+        paths_ro,
+        network,
+        devices,
+        usual,
+    } = confine.clone();
+    host::Confine {
+        paths_rw,
+        paths_ro,
+        network,
+        devices,
+        usual: usual.map(|usual| host::Usual {
+            make: usual.make,
+            temp: usual.temp,
+            seen: Vec::new(),
+        }),
+    }
+}
+
+/// The engine's limits for the calls of a toolbox.
+pub(super) fn engine_limits(limits: &CallLimits, config: &Config) -> Limits {
+    Limits {
+        max_waiting: limits.max_waiting,
+        max_wait: limits.max_wait,
+        plan: config.service.plan,
+        default_timeout: limits.default_timeout,
+        grace: limits.grace,
+        settle: limits.settle,
+        safe_limit: limits.safe_limit,
+        ..Limits::default()
+    }
+}
