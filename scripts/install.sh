@@ -50,7 +50,7 @@ completions fish "$prefix/share/fish/vendor_completions.d/ovos-tools.fish"
 
 echo "installed to $prefix"
 case $2 in /usr | /usr/local) ;; *)
-    echo "not looked at by default, so do this too:"
+    echo "this prefix is not searched by default, so do this, too:"
     echo "    \"plugins_dir\": [\"$2/lib/ovos-tools/plugins\"] in the section \"service\" of mycroft.conf"
     echo "    systemctl --user link $2/lib/systemd/user/ovos-tools.service" ;;
 esac

@@ -1,4 +1,4 @@
-//! Who may know whom. The rules of ARCHITECTURE.md that no compiler and no lint checks.
+//! Which crate, folder and module may use which. The rules of ARCHITECTURE.md that no compiler and no lint checks.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The crates of this workspace that each crate may depend on. Cargo keeps circles out; this keeps arrows out.
+/// The crates of this workspace that each crate may depend on. Cargo refuses circles; this refuses every other edge.
 const EDGES: &[(&str, &[&str])] = &[
     ("bus", &[]),
     ("client", &["bus", "ovos-toolbox-wire"]),
@@ -47,7 +47,7 @@ const FOLDERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What the modules of the service may not name.
+/// The names that modules of the service may not use.
 const RULES: &[(&str, &[&str], &str)] = &[
     (
         "src/export",
@@ -88,14 +88,14 @@ const RULES: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Where unsafe code may be.
+/// The files that may have unsafe code.
 const UNSAFE: &[&str] = &[
     "crates/host/src/ffi",
     // It closes descriptors that the process inherited.
     "crates/host/src/transport/serve",
     "toolboxes/abi",
     "toolboxes/sdk",
-    // The questions to video devices.
+    // It asks video devices for their properties.
     "toolboxes/gstreamer/src/devices/v4l2/kernel",
 ];
 
@@ -132,7 +132,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A file without comments, which may name whatever they like.
+/// A file without its comments, which may use any name.
 fn code(path: &Path) -> String {
     let text = std::fs::read_to_string(path).expect("a readable file");
     text.lines()
@@ -237,8 +237,8 @@ fn modules_of_the_service_name_only_what_they_may() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// Whether code names a module or a crate, by its path from the root. A group of imports from the root of the own crate
-/// could hide it, and counts as naming it.
+/// Whether code uses a module or a crate, named by its path from the root. A group of imports from the root of the
+/// own crate could hide it, and counts as a use.
 fn names(code: &str, path: &str) -> bool {
     let hides = path.starts_with("crate::") && code.contains("crate::{");
     let is_its_own = |at: usize| {
@@ -303,7 +303,7 @@ fn toolboxes_depend_on_the_sdk_alone() {
     assert!(checked >= 6, "only {checked} manifests were found");
 }
 
-/// A panic in a toolbox has to be caught in the toolbox: nothing else can.
+/// A panic in a toolbox can be caught only in the toolbox.
 #[test]
 fn the_sdk_is_not_built_with_panic_abort() {
     let scratch = tempfile::tempdir().expect("a folder for what rustc writes");
@@ -326,7 +326,7 @@ fn the_sdk_is_not_built_with_panic_abort() {
             .arg(root().join("toolboxes/sdk/src/lib.rs"))
             .output()
             .expect("rustc");
-        // It lacks its dependencies either way; that is not what is looked for.
+        // It does not compile without its dependencies; only the other error counts here.
         String::from_utf8_lossy(&out.stderr).into_owned()
     };
     let refusal = "a toolbox must be built with panic = ";
@@ -334,7 +334,7 @@ fn the_sdk_is_not_built_with_panic_abort() {
     assert!(!said("unwind").contains(refusal));
 }
 
-/// Libraries are bound at once and for themselves, and never given back.
+/// Libraries are bound at once and locally, and never unloaded.
 #[test]
 fn libraries_are_loaded_in_one_place_and_one_way() {
     let mut found = Vec::new();
@@ -355,7 +355,7 @@ fn libraries_are_loaded_in_one_place_and_one_way() {
     assert!(load.contains("RTLD_NOW") && load.contains("RTLD_LOCAL") && load.contains("ManuallyDrop"));
 }
 
-/// `path#test` in the documents names a test that is there.
+/// `path#test` in the documents names an existing test.
 #[test]
 fn documents_name_tests_that_exist() {
     let mut documents: Vec<PathBuf> = std::fs::read_dir(root().join("docs"))

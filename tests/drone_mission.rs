@@ -18,30 +18,14 @@ mod support {
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpStream, UdpSocket};
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::client::Client;
 use support::process::{DEADLINE, Process, free_port};
+use support::python::mavsdk_server;
 use support::scene::{Scene, ready};
 use support::service::{BusKind, plugins_with};
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// The server of the published package, where `scripts/venv.sh` has put it.
-fn mavsdk_server() -> Option<PathBuf> {
-    let mut pythons = std::fs::read_dir(root().join(".venv-mavsdk/lib")).ok()?;
-    pythons.find_map(|python| {
-        let path = python
-            .ok()?
-            .path()
-            .join("site-packages/mavsdk_grpc/bin/mavsdk_server");
-        path.exists().then_some(path)
-    })
-}
 
 /// A vehicle that stands still where it holds: a stop is judged by its speed.
 const STEADY: &str = "all,-hover_wanders,-ground_drifts";
@@ -57,7 +41,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// `None` where there is no mavsdk_server. With `foreign` the simulator outlives the service.
+    /// `None` if there is no mavsdk_server. With `foreign` the simulator outlives the service.
     fn set(foreign: bool, quirks: &str) -> Option<Self> {
         let Some(server) = mavsdk_server() else {
             skip::skip("mavsdk", "no mavsdk_server (scripts/venv.sh gets it)");
@@ -153,7 +137,7 @@ impl Stage {
         result
     }
 
-    /// What the simulator knows to be so.
+    /// The true state, from the simulator.
     fn truth(&self) -> Value {
         let mut stream = TcpStream::connect(("127.0.0.1", self.control)).expect("the control channel");
         writeln!(stream, "{}", json!({"cmd": "truth"})).unwrap();
@@ -202,7 +186,7 @@ fn a_mission_is_flown_over_the_bus_alone() {
         (near["final_dist_m"].as_f64().unwrap() - 1.0).abs() < 0.3,
         "{near}"
     );
-    // The cup of the simulator's world, and where the vehicle really is while it wanders about its place.
+    // The cup of the simulator's world, and the true place of the vehicle, which wanders a little.
     let mut dists = Vec::new();
     stage.until("hovered for a while", |stage| {
         let place: [f64; 3] = serde_json::from_value(stage.truth()["position"].clone()).unwrap();
@@ -215,7 +199,7 @@ fn a_mission_is_flown_over_the_bus_alone() {
     stage.ok("rtl", json!({}));
     stage.ok("disarm", json!({}));
     assert_eq!(stage.truth()["landed"], "on_ground");
-    // The run log tells the story.
+    // The run log has every step.
     let folder = stage.scene.sandbox.path("run_log");
     let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     stage.until("the answer to disarm in the run log", |_| {

@@ -1,8 +1,8 @@
-//! Promise: what `export` makes is accepted by the vendors' own published types.
+//! Promise: the vendors' own published types accept the output of `export`.
 //!
 //! Runs `tests/python/export_types.py` with the packages of `tests/python/requirements-export.txt`. Without them the
-//! test fails and says how to get them: a check that is skipped would look like one that passed. Only `make test` on a
-//! machine without Python leaves it out, and says so.
+//! test fails and tells how to get them: a skipped check would look like a passed one. Only `make test` on a machine
+//! without Python skips it, and reports that.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The service's suites once more, with toolboxes inside the service (`"isolation": "in_process"`): the engine and the bus
-//! cannot tell which they have.
+//! The service's suites once more, with toolboxes inside the service (`"isolation": "in_process"`), which makes no
+//! difference for the engine and the bus.
 #![allow(
     clippy::duplicate_mod,
     reason = "each suite names its helpers itself, as the program that it otherwise is"

@@ -82,7 +82,7 @@ fn bus_client(kind: BusKind) {
     assert!(said.contains("the bus client noticed nothing"), "{said}");
 }
 
-/// Keeps bus_client.py honest: what the published bus does not pass, ours need not.
+/// Checks bus_client.py itself: a test that the published bus does not pass is wrong.
 #[test]
 fn the_bus_client_on_the_python_bus() {
     bus_client(BusKind::Python);
@@ -108,7 +108,7 @@ fn status_topics_are_answered() {
     status_topics(BusKind::Embedded);
 }
 
-/// The command line reads what the published service answers, which has fewer keys than ours.
+/// The command line reads the answers of the published service, which have fewer keys than ours.
 #[test]
 fn the_command_line_works_with_the_reference() {
     if python().is_none() {
@@ -141,8 +141,8 @@ fn the_command_line_works_with_the_reference() {
 
 /// One list of requests goes to the published service and to us, each on a published bus of its own.
 ///
-/// tests/python/allowed_differences.py holds every difference there may be. What the reference answers is written
-/// down in tests/data, so that the list describes something that holds still; `UPDATE_REFERENCE=1` writes it anew.
+/// tests/python/allowed_differences.py has every allowed difference. The answers of the reference are stored in
+/// tests/data, so that they do not change by themselves; `UPDATE_REFERENCE=1` stores them again.
 #[test]
 fn every_difference_to_the_reference_is_listed() {
     if python().is_none() {

@@ -39,7 +39,7 @@ fn every_dependency_has_an_allowed_licence() {
 }
 
 #[test]
-fn an_expression_is_satisfied_by_what_it_lets_us_choose() {
+fn a_licence_expression_is_satisfied_by_any_allowed_choice() {
     let allowed: Vec<String> = ["MIT", "Apache-2.0", "Unicode-3.0"].map(String::from).to_vec();
     for (expression, expected) in [
         ("MIT", true),
@@ -61,7 +61,7 @@ fn an_expression_is_satisfied_by_what_it_lets_us_choose() {
     }
 }
 
-/// What the published systems compile, development dependencies included.
+/// The dependencies on all supported systems, including those for development.
 fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
@@ -107,7 +107,7 @@ fn quoted(line: &str) -> Vec<String> {
     line.split('"').skip(1).step_by(2).map(String::from).collect()
 }
 
-/// Can the SPDX expression be met with the allowed licences alone? `/` is the old way to write OR.
+/// Whether the allowed licences satisfy the SPDX expression. `/` is the old way to write OR.
 fn satisfied(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression
         .replace('(', " ( ")

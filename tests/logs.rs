@@ -1,5 +1,5 @@
-//! Log lines: OVOS's format, one line an event whatever it holds, a file that stays within its bounds, and a level
-//! that can be changed while the process runs.
+//! Log lines: OVOS's format, one line for each event whatever its text, a file that stays within its bounds, and a
+//! level that can be changed while the process runs.
 
 #![allow(clippy::unwrap_used, reason = "a test helper that fails fails the test")]
 
@@ -20,7 +20,7 @@ fn config(dir: &Path, level: LogLevel) -> LogConfig {
     }
 }
 
-/// What stands in the log file after `speak`, line by line. (The same lines go to the test's stderr.)
+/// The lines of the log file after `speak`. (The same lines go to the test's stderr.)
 fn logged(level: LogLevel, json: bool, speak: impl FnOnce(&Logs)) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let (subscriber, logs) = prepare(&config(dir.path(), level), LogOptions { json, file: true });
@@ -133,7 +133,7 @@ fn the_level_can_change_at_any_time() {
 }
 
 #[test]
-fn a_log_folder_that_cannot_be_written_is_told_and_left_out() {
+fn a_log_folder_that_cannot_be_written_is_reported_and_not_used() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("file"), "").unwrap();
     let options = LogOptions {
@@ -148,7 +148,7 @@ fn a_log_folder_that_cannot_be_written_is_told_and_left_out() {
         "{trouble}"
     );
 
-    // Neither asked for a file, so there is no trouble.
+    // Neither asks for a file, so no trouble is reported.
     for (dir, file) in [(Some(dir.path().join("file/logs")), false), (None, true)] {
         let config = LogConfig {
             dir,
@@ -161,7 +161,8 @@ fn a_log_folder_that_cannot_be_written_is_told_and_left_out() {
 
 #[test]
 fn a_log_file_is_put_aside_when_it_has_grown() {
-    // Bound, kept files, lines of four bytes, and what stands in the files afterwards, the newest file first.
+    // Columns: the limit, the number of kept files, the number of lines of four bytes, and the content of the files
+    // afterwards, the newest file first.
     let rows: &[(u64, u32, usize, &[&str])] = &[
         (8, 2, 2, &["01"]),
         (8, 2, 3, &["2", "01"]),
@@ -172,7 +173,7 @@ fn a_log_file_is_put_aside_when_it_has_grown() {
         (8, 0, 5, &["01234"]),
     ];
     for (max_bytes, backups, lines, expected) in rows {
-        // In one go, and every line in a process of its own, as it were.
+        // All lines with one open file, and each line with a file that was opened again, as by another process.
         for reopen in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let open = || RotatingFile::open(&dir.path().join("x.log"), *max_bytes, *backups).unwrap();

@@ -1,6 +1,6 @@
 //! Toolboxes that misbehave in the service's own process, in every way that it can survive.
 //!
-//! What it cannot survive (a crash after loading) is the business of `process_isolation`.
+//! A crash after loading, which it cannot survive, is tested in `process_isolation`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -62,7 +62,7 @@ async fn a_thread_that_outlives_its_toolbox_calls_into_nothing() {
     seen.wait_for("started", 1).await;
     within(toolbox.close()).await;
     drop(toolbox);
-    // Either the close ended it, or the thread was a moment earlier.
+    // Either the close ended it, or the thread was faster.
     assert!(matches!(within(lost).await, Ended::Lost(_) | Ended::Reported(_)));
     let deadline = Instant::now() + DEADLINE;
     while !done.exists() {
@@ -75,7 +75,7 @@ async fn a_thread_that_outlives_its_toolbox_calls_into_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_file_prints_or_does_after_the_probe_does_not_matter() {
+async fn output_and_threads_of_a_file_after_its_probe_are_ignored() {
     let shop = Workshop::new();
     let path = shop.build("constructor_talks", &[]);
     let probe = Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
@@ -133,7 +133,7 @@ async fn an_author_is_told_everything_at_once() {
 }
 
 #[test]
-fn a_check_sees_the_environment_of_the_section_that_has_the_files_name() {
+fn a_check_uses_the_environment_of_the_section_with_the_files_name() {
     let shop = Workshop::new();
     let path = shop.build_as("needy", "needs_environment", &[("ID", "\"needy\"")]);
     let config = shop.path().join("mycroft.conf");

@@ -1,5 +1,5 @@
-//! What README.md shows is what happens: its `console` blocks are run against a service with the toolboxes that ship, and
-//! its listings are the files they say they are. Its `sh` blocks are run by `.ci/run`.
+//! README.md is true: its `console` blocks are run against a service with the toolboxes that ship, and its listings
+//! are compared with the files. `.ci/run` runs its `sh` blocks.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ fn blocks(language: &str) -> Vec<String> {
     blocks
 }
 
-/// Whether a line is what the README shows; `...` there stands for anything.
+/// Whether a line is the one in the README, in which `...` stands for any text.
 fn fits(shown: &str, line: &str) -> bool {
     let mut rest = line;
     for (index, part) in shown.split("...").enumerate() {
@@ -49,7 +49,7 @@ fn fits(shown: &str, line: &str) -> bool {
 }
 
 #[test]
-fn listings_are_the_files_they_say_they_are() {
+fn listings_in_the_readme_are_the_files() {
     for (language, file) in [
         ("rust", "toolboxes/hello/src/lib.rs"),
         ("c", "toolboxes/hello_c/hello_c.c"),
@@ -98,7 +98,7 @@ fn console_blocks_show_what_happens() {
     }
 }
 
-/// Runs a line as a shell would; without quotes there is nothing more to it.
+/// Runs a command line, which has no quotes.
 fn run(sandbox: &Sandbox, line: &str) -> String {
     let mut words = line.split_whitespace();
     assert_eq!(
@@ -137,7 +137,7 @@ fn check(command: &str, shown: &str, printed: &str) {
     );
 }
 
-/// Every `path` in backticks that ARCHITECTURE.md names is there; `*` stands for anything in a file's name.
+/// Every `path` in backticks in ARCHITECTURE.md exists; `*` stands for any part of a file's name.
 #[test]
 fn files_the_architecture_names_exist() {
     let text = std::fs::read_to_string(checkout().join("ARCHITECTURE.md")).unwrap();
@@ -147,7 +147,7 @@ fn files_the_architecture_names_exist() {
     );
     let tops = ["src/", "tests/", "toolboxes/", "docs/", "schemas/", "scripts/"];
     let mut named = 0;
-    // What is between backticks is every second piece.
+    // Every second piece is between backticks.
     for path in text.split('`').skip(1).step_by(2) {
         let in_a_folder = tops.iter().any(|top| path.starts_with(top)) && !path.contains(['<', ' ']);
         let a_file = [".rs", ".toml", ".example", ".h", ".py"]

@@ -1,6 +1,6 @@
-//! A robot on the network that goes away at any moment: every call is answered, and all works again when it is back.
+//! A robot on the network goes away at any moment: every call is answered, and everything works after its return.
 //!
-//! The robots are made of the published Cyclone DDS. The moments are drawn from a seed, which a failure names.
+//! The robots use the published Cyclone DDS. The moments are random, from a seed that a failure names.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,20 +36,20 @@ use support::service::{BusKind, plugins_with};
 /// How a robot goes away.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// Its power is cut: it says nothing and comes back as another.
+    /// Its power is cut: it sends nothing more and returns as a new participant.
     Dies,
-    /// It leaves as it should and comes back as another.
+    /// It leaves in order and returns as a new participant.
     Leaves,
-    /// The network is cut: it goes on as the one it was, with what was said before.
+    /// The network is cut: it returns as the same participant, with its state.
     CutOff,
 }
 
-/// What is under way, and the latest moment at which the robot goes, in milliseconds.
+/// The call under way, and the latest moment at which the robot goes away, in milliseconds.
 struct Round {
     call: Option<Call>,
     way: Way,
     latest: u64,
-    /// It takes so long that it cannot have been done when the robot has gone.
+    /// Whether it takes so long that it cannot have completed before the robot goes away.
     long: bool,
 }
 
@@ -100,7 +100,7 @@ struct Yard {
 }
 
 impl Yard {
-    /// Nothing where the vendors' packages are left out.
+    /// `None` if the vendors' packages are not installed.
     fn new(kind: &'static str) -> Option<Self> {
         let domain = domain();
         let robot = robot(kind, domain)?;
@@ -146,7 +146,7 @@ impl Yard {
         call_id
     }
 
-    /// What the call says went wrong; nothing where it was done.
+    /// The error of the call; `None` if it completed.
     fn failure(&mut self, call_id: &String) -> Option<String> {
         self.client.until_answered([call_id]);
         let answer = self.client.settled(call_id);
@@ -199,7 +199,7 @@ fn robot(kind: &str, domain: u16) -> Option<Peer> {
     Some(robot)
 }
 
-/// Whether the last velocity that the robot was told is one; none counts as none.
+/// Whether the last velocity that the robot received moves it; without any it does not move.
 fn moves(robot: &Peer) -> bool {
     let velocity = |line: &String| -> Option<Vec<f64>> {
         let frame: Value = serde_json::from_str(line).ok()?;
@@ -215,7 +215,7 @@ fn moves(robot: &Peer) -> bool {
     last.is_some_and(|last| last.iter().any(|number| *number != 0.0))
 }
 
-/// A G1's own gestures take so long at most, as its vendor says.
+/// The longest duration of a G1's own gestures, according to its vendor.
 const GESTURE: Duration = Duration::from_secs(12);
 
 fn goes_and_returns(kind: &'static str, seed: u64) {
@@ -239,7 +239,7 @@ fn goes_and_returns(kind: &'static str, seed: u64) {
             Some(failure) => assert!(failure.contains("hal is not connected"), "{what}: {failure}"),
             None => assert!(!round.long, "{what}: done without the robot"),
         }
-        // It need not have been noticed yet: a call says what it finds.
+        // The loss need not have been noticed yet: a call may succeed or fail.
         let meanwhile = yard.call(WALK);
         let failure = yard.failure(&meanwhile);
         assert!(
@@ -259,7 +259,7 @@ fn goes_and_returns(kind: &'static str, seed: u64) {
         let failure = loop {
             let again = yard.call(call_again);
             let failure = yard.failure(&again);
-            // A G1 that was cut off in a gesture makes it to its end first, and answers 7400 meanwhile.
+            // A G1 that was cut off during a gesture completes the gesture first, and answers 7400 meanwhile.
             let busy = failure.as_ref().is_some_and(|why| why.contains("7400"));
             if !busy || back.elapsed() > GESTURE {
                 break failure;
@@ -277,7 +277,7 @@ fn goes_and_returns(kind: &'static str, seed: u64) {
 }
 
 #[test]
-fn it_is_said_and_everything_works_when_it_is_back() {
+fn a_robot_that_goes_away_is_reported_and_everything_works_when_it_returns() {
     std::thread::scope(|scope| {
         for (seed, kind) in (1..).zip(["k1_topics", "k1_rpc", "g1"]) {
             scope.spawn(move || goes_and_returns(kind, seed));

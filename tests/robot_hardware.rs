@@ -1,7 +1,7 @@
-//! Whatever is done to the processes that drive a robot, the last thing its bus hears is a stop.
+//! Whatever is done to the processes that drive a robot, the last command on its bus is a stop.
 //!
-//! The robots are emulated and independent of the toolbox: servos on a pseudo terminal, and robots made of the published
-//! Cyclone DDS.
+//! The robots are emulated and independent of the toolbox: servos on a pseudo terminal, and robots that use the
+//! published Cyclone DDS.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,11 +37,12 @@ use support::scene::{Scene, ready};
 use support::service::{BusKind, plugins_with};
 use support::status::{pid, toolbox};
 
-/// How long the robot is watched after its stop: what is left of the toolbox says another velocity within this time.
+/// How long the robot is watched after its stop: a toolbox that still runs would send another velocity within this
+/// time.
 const AT_REST: Duration = Duration::from_secs(1);
 
-/// From the moment something breaks until the robot is told to stop, on a machine that has other work. On an idle one it
-/// is less than a second: each test prints it.
+/// The longest time from a failure until the robot is told to stop, on a busy machine. On an idle one it is less than
+/// a second: each test prints it.
 const ON_A_BUSY_MACHINE: Duration = Duration::from_secs(3);
 
 /// An emulated robot.
@@ -59,7 +60,7 @@ enum Robot {
 }
 
 impl Robot {
-    /// Nothing where the vendors' packages are left out.
+    /// `None` if the vendors' packages are not installed.
     fn start(kind: &'static str) -> Option<Self> {
         if kind == "johnny5" {
             let folder = tempfile::tempdir().unwrap();
@@ -98,7 +99,7 @@ impl Robot {
         }
     }
 
-    /// The velocities its base was told so far: whether each is one.
+    /// For each velocity that its base received so far, whether it moves.
     fn told(&self) -> Vec<bool> {
         match self {
             Self::Servos { left, .. } => left
@@ -117,7 +118,7 @@ impl Robot {
         }
     }
 
-    /// Whether the last velocity has ended without being told, as a G1's do: its dead-man.
+    /// Whether the last velocity has ended without a command, because a G1 ends each after a while.
     fn stood_by_itself(&self) -> bool {
         let Self::Dds { peer, .. } = self else {
             return false;
@@ -134,14 +135,14 @@ impl Robot {
                 "no {what} within {limit:?}: {:?}",
                 self.told()
             );
-            // Neither end can be waited for by the test's own means alone: look again soon.
+            // Neither end can be awaited by the test, so both are polled.
             std::thread::park_timeout(Duration::from_millis(2));
         }
         since.elapsed()
     }
 }
 
-/// Whether a frame is a velocity, and one that moves.
+/// For a frame with a velocity, whether it moves.
 fn moves(frame: &Value) -> Option<bool> {
     let numbers: Vec<&Value> = match frame["topic"].as_str()? {
         "velocity" => frame["velocity"].as_array()?.iter().collect(),
@@ -152,7 +153,8 @@ fn moves(frame: &Value) -> Option<bool> {
     Some(numbers.iter().any(|number| number.as_f64() != Some(0.0)))
 }
 
-// The service first: one that outlives its robot looks for it, and may find another test's terminal in its place.
+// Dropped in this order: a service that outlives its robot would search for it, and could find the terminal of
+// another test.
 struct Drive {
     service: Process,
     client: Client,
@@ -198,7 +200,7 @@ impl Drive {
         pid(&robot).unwrap_or_else(|| panic!("no pid in {robot:#}"))
     }
 
-    /// The robot is told to stop, and nothing else afterwards.
+    /// Checks that the robot is told to stop, and nothing after that.
     fn rests(&self, since: Instant, what: &str) {
         let before = self.robot.told().len();
         if let Robot::Dds { kind: "g1", .. } = self.robot {
@@ -216,7 +218,7 @@ impl Drive {
         };
         println!("{what}: stopped after {took:?}{alone}");
         assert!(took <= ON_A_BUSY_MACHINE, "{what}: stopped after {took:?}");
-        // Long enough for what is left to say another velocity.
+        // Long enough for a toolbox that still runs to send another velocity.
         let end = Instant::now() + AT_REST;
         while Instant::now() < end {
             assert_eq!(self.robot.told().last(), Some(&false), "{what}: it moves again");
@@ -235,7 +237,7 @@ impl Drive {
     }
 }
 
-/// Every robot, and what can be done to a process.
+/// For one robot, everything that can be done to a process.
 fn whatever_happens(kind: &'static str) {
     for what in [
         "SIGKILL of the toolbox",

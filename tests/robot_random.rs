@@ -32,11 +32,11 @@ use support::robot::RobotScene;
 const AT_ONCE: usize = 32;
 /// Simulated seconds in a real one.
 const TIME_SCALE: f64 = 1_000.0;
-/// What is lost in a text of a float.
+/// The precision that a float loses as text.
 const ROUNDING: f64 = 1e-6;
 
-/// Range in degrees (millimetres for the lift) and largest speed of every axis, from the robot's specification, not from
-/// what the simulator read.
+/// Range in degrees (millimetres for the lift) and largest speed of every axis, from the robot's specification, not
+/// from the simulator.
 fn limits() -> HashMap<&'static str, Vec<(f64, f64, f64)>> {
     let arm = vec![
         (-150.0, 150.0, 120.0),
@@ -87,7 +87,7 @@ fn random_calls_stay_within_the_limits_and_apart() {
             waiting.retain(|call_id| scene.client.answer_of(call_id).is_none());
         }
         if nth % 500 == 499 {
-            // An operator's stop in between, whatever is under way.
+            // An operator's stop, whatever is under way.
             let stop_id = scene.stop();
             scene.resume(&stop_id);
         }
@@ -144,13 +144,13 @@ fn tools(scene: &mut RobotScene) -> Vec<(String, Value)> {
     tools
 }
 
-/// A tool and its arguments: mostly what the schema allows, sometimes a known good call, sometimes nonsense.
+/// A random tool with arguments: mostly valid by the schema, sometimes a known good call, sometimes nonsense.
 fn draw(random: &mut fastrand::Rng, tools: &[(String, Value)]) -> (String, Value) {
     let known = calls::calls();
     match random.u8(..100) {
         0..40 => {
             let (tool, args) = known[random.usize(..known.len())].clone();
-            // A gap in the middle of a robot that loses a servo id is a different test.
+            // A robot that loses a servo id is the subject of another test.
             if tool == "set_motor_id" {
                 return ("nod".to_owned(), json!({}));
             }
@@ -283,7 +283,7 @@ fn nonsense(random: &mut fastrand::Rng) -> Value {
     }
 }
 
-/// What a part was last told to do.
+/// The last command for a part.
 struct Way {
     from: Vec<f64>,
     to: Vec<f64>,
@@ -388,7 +388,7 @@ fn check_trace(trace: &[Value], seed: u64) {
     );
 }
 
-/// A part is one call's until another call moves it; the first never comes back to it.
+/// A part belongs to one call until another call moves it; the first call must not move it again.
 fn take_turn(
     on: &str,
     line: &Value,

@@ -1,6 +1,6 @@
 //! The robot toolbox behind the real service: every tool, recognition, and stops at any moment, on the simulated robot.
 //!
-//! What the machine was told is read from the simulator's trace, in which every command stands with its simulated time.
+//! The commands are read from the simulator's trace, which has every command with its simulated time.
 
 #![allow(
     clippy::unwrap_used,
@@ -75,7 +75,7 @@ fn a_plan_on_the_command_line_shows_the_six_waves_of_picking() {
 }
 
 #[test]
-fn a_failure_tells_what_was_done_and_what_was_not() {
+fn a_failure_reports_the_actions_that_were_done_and_those_that_were_not() {
     let mut scene = RobotScene::new(&json!({ "time_scale": 200 }));
     let answer = invoke(&mut scene.client, "pick_object", &json!({ "object": "unicorn" }));
     let result = &answer["result"];
@@ -97,7 +97,7 @@ fn a_failure_tells_what_was_done_and_what_was_not() {
 
 /// A skill on the bus is asked before the simulator's people.
 #[test]
-fn people_are_recognised_by_whoever_answers_on_the_bus() {
+fn people_are_recognised_by_the_service_that_answers_on_the_bus() {
     let mut scene = RobotScene::new(&json!({}));
     let mut skill = scene.another_client();
     let client = &mut scene.client;
@@ -127,7 +127,7 @@ fn people_are_recognised_by_whoever_answers_on_the_bus() {
 }
 
 #[test]
-fn without_anybody_who_recognises_people_it_says_so() {
+fn without_a_service_that_recognises_people_it_says_so() {
     let port = json!({ "left": "/dev/does-not-exist-0", "right": "/dev/does-not-exist-1" });
     let robots = json!({ "real": { "adapter": "johnny5", "johnny5": { "ports": port } } });
     let mut scene = RobotScene::with_robots(&robots);
@@ -137,7 +137,7 @@ fn without_anybody_who_recognises_people_it_says_so() {
         answer["result"]["message"], "Recognition handler not configured",
         "{answer:#}"
     );
-    // And nothing passes as simulated that is not.
+    // A result that is not simulated is not marked as simulated.
     assert!(answer["result"]["data"].get("simulated").is_none(), "{answer:#}");
     let answer = invoke(&mut scene.client, "wave", &json!({}));
     let message = answer["result"]["message"].as_str().unwrap_or_default();
@@ -172,7 +172,7 @@ fn a_stop_before_a_call_keeps_it_from_moving() {
 }
 
 #[test]
-fn what_brings_to_safety_works_while_stopped_and_moves_nothing() {
+fn safe_tools_work_while_stopped_and_move_nothing() {
     let mut scene = RobotScene::new(&json!({ "time_scale": STOPPED_AT }));
     let stop_id = scene.stop();
     for (process, restarts) in [
@@ -210,7 +210,7 @@ fn a_stop_at_each_action_boundary_ends_the_motion() {
     let mut scene = RobotScene::new(&json!({ "time_scale": STOPPED_AT }));
     for (tool, args) in victims() {
         let mut boundary = 0;
-        // Every call has two boundaries an action; the loop ends when a call ends before the next.
+        // Every action has two boundaries; the loop ends when a call ends before the next one.
         loop {
             let call_id = format!("{tool}-boundary-{boundary}");
             if !scene.call_until_boundary(&call_id, tool, &args, boundary) {
@@ -240,7 +240,7 @@ fn a_stop_at_any_instant_ends_the_motion() {
             let call_id = format!("{tool}-instant-{nth}");
             let instant = whole.mul_f64(random.f64());
             scene.call(&call_id, tool, &args);
-            // The instant is the test's stimulus: nothing is waited for.
+            // This is no wait for an event: the moment itself is tested.
             std::thread::park_timeout(instant);
             interrupted += u32::from(check_stop(&mut scene, &call_id));
         }
@@ -251,8 +251,8 @@ fn a_stop_at_any_instant_ends_the_motion() {
     }
 }
 
-/// Stops, and checks that the machine is at rest at once and stays so; then goes on from home. True when the call was
-/// still running.
+/// Stops, checks that the machine is at rest at once and stays so, and moves it home. True if the call was still
+/// running.
 #[track_caller]
 fn check_stop(scene: &mut RobotScene, call_id: &str) -> bool {
     let stop_id = scene.stop();
@@ -276,7 +276,7 @@ fn check_stop(scene: &mut RobotScene, call_id: &str) -> bool {
         first.iter().all(|motor| motor["moving"] == false),
         "{call_id}: {first:#?}"
     );
-    // Many times the simulated 50 ms later, it is where it was.
+    // Many times the simulated 50 ms later, it has not moved.
     let end = Instant::now() + Duration::from_millis(20);
     while Instant::now() < end {
         assert_eq!(scene.pose(), first, "{call_id}: moved after it was at rest");

@@ -1,5 +1,5 @@
-//! The JSON Schemas in `schemas/` are what the types say. They are committed so that a reader, a client generator and a
-//! review see every change of the wire; this test keeps them honest.
+//! The JSON Schemas in `schemas/` match the types. They are committed so that readers, client generators and reviews
+//! see every change of the wire.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use ovos_tools::export::{ExportTool, Format, export};
 use protocol::{Notice, Order};
 use schemars::{Schema, schema_for};
 
-/// What is generated, below `schemas/`.
+/// The generated folders below `schemas/`.
 const FOLDERS: [&str; 3] = ["abi", "bus", "protocol"];
 
 fn abi() -> BTreeMap<&'static str, Schema> {
@@ -75,7 +75,7 @@ fn committed(root: &Path) -> BTreeMap<PathBuf, String> {
 }
 
 #[test]
-fn committed_schemas_are_what_the_types_say() {
+fn committed_schemas_are_those_of_the_types() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
     let expected = expected();
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
@@ -113,7 +113,7 @@ fn every_schema_is_one() {
     }
 }
 
-/// Everything that a model is told of the tools, in every prompt: this much of its attention, and of the user's money.
+/// The limit of the export that is part of every prompt: it costs the model's attention and the user's money.
 const MOST_EXPORTED_BYTES: usize = 55_000;
 
 #[test]
@@ -162,7 +162,7 @@ fn exported_tools_are_short_and_plain() {
 
 /// The tools of the toolboxes that ship, as a client sees them.
 #[tokio::test]
-async fn committed_tools_are_what_the_toolboxes_list() {
+async fn committed_tools_are_those_that_the_toolboxes_list() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let plugins = tempfile::tempdir().expect("a temporary folder");
     let toolboxes = [

@@ -1,4 +1,4 @@
-//! How the service makes itself known on its machine: to systemd, by its pid file, and to a second service.
+//! How the service announces itself on its machine: to systemd, by its pid file, and to a second service.
 
 #![allow(
     clippy::unwrap_used,
@@ -77,7 +77,7 @@ fn a_second_service_is_refused_and_the_first_does_not_notice() {
     assert_eq!(client.invoke("ping", &json!({}))["result"]["pong"], true);
     assert!(first.ended().is_none());
 
-    // After a crash of the first nothing is in the way.
+    // After a crash of the first, the second one starts.
     first.kill();
     let third = scene.service(&mut client);
     assert!(
@@ -89,7 +89,7 @@ fn a_second_service_is_refused_and_the_first_does_not_notice() {
 
 /// Another home is another service: it has a state directory of its own.
 #[test]
-fn a_service_with_a_state_directory_of_its_own_is_welcome() {
+fn a_second_service_may_run_with_its_own_state_directory() {
     let scene = Scene::new(&json!({}));
     let other = Scene::new(&json!({}));
     let (_bus, _other_bus) = (scene.bus(BusKind::Embedded), other.bus(BusKind::Embedded));

@@ -1,5 +1,5 @@
-//! Which bus the service ends up on: it waits for one that is not there and says what to do, and it opens one of its
-//! own only where it is told to.
+//! The bus that the service uses: it waits for one that is missing and tells what to do, and it opens one of its own
+//! only if it is told to.
 
 #![allow(
     clippy::unwrap_used,
@@ -75,7 +75,7 @@ fn auto_takes_the_bus_that_is_there() {
         "{}",
         service.log()
     );
-    // What it would say of a bus of its own would not outlive the other one's client.
+    // A bus of the service itself would still listen after this.
     drop(bus);
     assert!(
         Client::try_connect(scene.port).is_none(),

@@ -1,9 +1,9 @@
 //! The bus is killed and started again while calls run: every call is answered exactly once, and motion is brought to
-//! rest when the bus stays away, unless the configuration lets it go on.
+//! rest if the bus stays away, unless the configuration lets it continue.
 //!
-//! The bus is killed while no answer is on its way: what the bus had taken and not yet passed on is lost with it, and
-//! no client can know. The service is frozen while the bus starts, so that the client is back before the answers come:
-//! a bus keeps nothing for those who are away.
+//! The bus is killed while no answer is on its way: messages that it has accepted and not yet passed on are lost, and
+//! no client can know that. The service is frozen while the bus starts, so that the client reconnects before the
+//! answers are sent: a bus stores nothing for a disconnected client.
 
 #![allow(
     clippy::unwrap_used,
@@ -47,20 +47,21 @@ impl Stage {
     }
 }
 
-/// Four actions one after the other, about a second and a half in all.
+/// Four actions one after the other, about a second and a half together.
 fn one_armed() -> Value {
     json!({ "subsystems": ["base"], "step_ms": 80, "steps": 4 })
 }
 
-/// 200 calls of `slow`, and one of `assemble` that is allowed to go on. Its motor log is the clock: the bus stays away
-/// until it is done, and some of the slow calls end before and others after that.
+/// 200 calls of `slow`, and one of `assemble` that is allowed to continue. The bus stays away until its motor log is
+/// complete; some of the slow calls end before and others after that.
 fn slow_calls_survive(kind: BusKind) {
     let mut stage = Stage::on(kind, &json!({ "on_bus_loss": "continue", "on_bus_loss_ms": 100 }));
 
     let mut random = fastrand::Rng::with_seed(SEED);
     let calls: Vec<String> = (0..200).map(|n| format!("slow-{n}")).collect();
     for call_id in &calls {
-        // From before to long after the end of the outage. Nothing is answered before the bus is killed.
+        // They end between shortly before and long after the end of the outage; none is answered before the bus is
+        // killed.
         let seconds = 1.5 + 2.0 * random.f64();
         stage.client.call(call_id, "slow", &json!({ "seconds": seconds }));
     }
@@ -107,7 +108,7 @@ fn slow_calls_survive_the_python_bus() {
     }
 }
 
-/// The answers are written into a connection whose other end never reads them, long before that shows.
+/// The answers are written into a connection whose other end never reads them, long before the loss is noticed.
 fn answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(kind: BusKind) {
     let hang = Duration::from_secs(20);
     let mut stage = Stage::on(kind, &json!({}));
@@ -119,7 +120,7 @@ fn answers_survive_a_bus_that_hangs_for_20_s_and_is_killed(kind: BusKind) {
     }
     stage.client.until_phases(&[("running", 200)]);
     stage.bus.signal(Signal::STOP);
-    // Not a wait for something: the hang itself.
+    // This is no wait for an event: it is the hang itself.
     std::thread::sleep(hang);
     stage.outage(kind, |_| {});
 
@@ -176,7 +177,7 @@ fn motion_is_halted(kind: BusKind) {
             stage.client.until_call(call_id, "running");
         }
     }
-    // Reads are left alone.
+    // A read call is not ended.
     stage.client.call("slow", "slow", &json!({ "seconds": 2.0 }));
     stage.client.until_phases(&[("running", 2), ("queued", 4)]);
     stage.scene.until_moving("motion-0");
@@ -203,7 +204,7 @@ fn motion_is_halted(kind: BusKind) {
     let motors = stage.scene.motors();
     let halted = from_first(&motors, &["halt"]).unwrap();
     let after_ms = (halted[0].at - killed_at) / 1_000_000;
-    // Slack for a busy machine; that it does not halt at once is the other half of the promise.
+    // With slack for a busy machine. That it does not halt at once is checked, too.
     assert!(
         (limit_ms..limit_ms + 2000).contains(&after_ms),
         "halted {after_ms} ms after the bus was lost"
@@ -237,7 +238,7 @@ fn motion_is_halted_on_the_python_bus() {
     }
 }
 
-/// A connection that is there and says nothing, as when a cable is pulled.
+/// A connection that stays open and silent, as after a pulled cable.
 #[test]
 fn a_bus_that_hangs_is_away() {
     for kind in [BusKind::Embedded, BusKind::Python] {
@@ -270,7 +271,7 @@ fn a_bus_that_hangs_is_away() {
     }
 }
 
-/// A bus that comes back in time has not been lost.
+/// A bus that returns in time does not count as lost.
 #[test]
 fn a_short_outage_halts_nothing() {
     let mut stage = Stage::on(BusKind::Embedded, &json!({ "on_bus_loss_ms": 60_000 }));

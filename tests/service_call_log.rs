@@ -1,4 +1,4 @@
-//! `service.log_calls`: calls are written down with their arguments and outcome, and no call waits for the disk.
+//! `service.log_calls`: calls are logged with their arguments and outcome, and no call waits for the disk.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ fn calls_are_written_down_with_arguments_and_outcome() {
         "ovos.persona.tools.call",
         &json!({ "toolbox_id": "testbed", "name": "slow", "kwargs": { "seconds": 0.0 }, "call_id": "c4" }),
     );
-    // No call of a tool.
+    // This request calls no tool.
     client.ask("ovos.tools.list", &json!({}));
 
     let path = scene.sandbox.path(FILE);

@@ -1,5 +1,5 @@
-//! The configuration while the service runs: files that changed are read again when the bus says so, and what the bus
-//! itself says changes the log level at most.
+//! The configuration while the service runs: changed files are read again on a message from the bus, and a message
+//! itself can change only the log level.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,12 +28,12 @@ fn greeting(client: &mut Client) -> Value {
     client.invoke("version", &json!({}))["result"]["greeting"].clone()
 }
 
-/// Testbed's section says this.
+/// The section of testbed with this greeting.
 fn greets(greeting: &str) -> Value {
     json!({ "PHAL": { "ovos-phal-plugin-tools": { "testbed": { "greeting": greeting } } } })
 }
 
-/// Calls a tool until the log shows it, which only a level of DEBUG does.
+/// Calls a tool until the log has a line about it, which needs the level DEBUG.
 fn until_debug(service: &mut Process, client: &mut Client) {
     service.until("a line of level DEBUG", |service| {
         client.invoke("ping", &json!({}));
@@ -41,7 +41,7 @@ fn until_debug(service: &mut Process, client: &mut Client) {
     });
 }
 
-/// Until the log says something; the topics of the configuration have no answers.
+/// Waits for a text in the log, because the topics of the configuration have no answers.
 fn until_logged(service: &mut Process, what: &str) {
     service.until(what, |service| service.output().contains(what).then_some(()));
 }
@@ -114,7 +114,7 @@ fn a_reload_that_fails_changes_no_permission_either() {
 }
 
 #[test]
-fn what_is_forbidden_is_no_step_of_another_tool_either() {
+fn a_forbidden_tool_cannot_be_a_step_of_another_tool() {
     let mut stage = Stage::new(&json!({}));
     let key = "PHAL.ovos-phal-plugin-tools.testbed.tools";
     let forbidden = |key: &str| {
@@ -208,7 +208,7 @@ fn a_broken_file_changes_nothing() {
         "hello",
         "what was in force stays in force"
     );
-    // And it recovers.
+    // A valid file is used again.
     stage.scene.configure(&json!({}), &greets("good day"));
     stage.client.send("configuration.updated", &json!({}));
     until_logged(&mut stage.service, "the configuration changed");
@@ -267,7 +267,7 @@ fn a_patch_never_reaches_our_section() {
     let patch = json!({ "config": { "PHAL": { "ovos-phal-plugin-tools": ours }, "logging": { "log_level": "DEBUG" } } });
     let message = json!({ "type": "configuration.patch", "data": patch, "context": { "source": "mallory" } });
     stage.client.send_text(&message.to_string());
-    // Of the same patch the level applies, so all of it has been seen by then.
+    // The level of the same patch applies, so the whole patch has been read by then.
     until_debug(&mut stage.service, &mut stage.client);
     let said = stage.service.output();
     let warning = said

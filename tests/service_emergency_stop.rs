@@ -1,5 +1,5 @@
-//! Emergency stop, by each of the ways to it: nothing is commanded after it, every call is answered once, and the latch
-//! holds until just this stop is lifted, also across a restart of the service.
+//! Emergency stop, in every way: nothing is commanded after it, every call is answered once, and the latch holds
+//! until this very stop is lifted, also across a restart of the service.
 
 #![allow(
     clippy::unwrap_used,
@@ -63,7 +63,7 @@ fn stage() -> Stage {
     }
 }
 
-/// What is true after every emergency stop; gives the stop that holds testbed.
+/// Checks what holds after every emergency stop; returns the stop that holds testbed.
 fn check_stopped(stage: &mut Stage) -> String {
     let Stage {
         scene,
@@ -74,7 +74,7 @@ fn check_stopped(stage: &mut Stage) -> String {
     } = stage;
     client.until_answered(calls.iter());
     client.invoke("ping", &json!({}));
-    // Not by one of them: motion-0 has a report, and the toolbox makes an output of it.
+    // Except the first: motion-0 has a report, of which the toolbox makes an output.
     for call_id in &calls[1..] {
         let answer = client.only_answer(call_id);
         let error = answer["error"].as_str().unwrap_or_default();
@@ -113,7 +113,7 @@ fn latch(client: &mut Client) -> Option<String> {
     testbed["stop_id"].as_str().map(str::to_owned)
 }
 
-/// What works and what does not while testbed is latched.
+/// Checks what works and what does not while testbed is latched.
 fn check_latched(client: &mut Client) {
     for (name, args) in [("assemble", json!({})), ("set_mark", json!({}))] {
         let answer = client.invoke(name, &args);
@@ -161,7 +161,7 @@ fn over_the_bus() {
     check_latched(&mut stage.client);
 }
 
-/// Whatever the frame holds beside its type.
+/// With any content of the frame beside its type.
 #[test]
 fn with_a_request_that_makes_no_sense() {
     let mut stage = stage();
@@ -169,7 +169,7 @@ fn with_a_request_that_makes_no_sense() {
         .client
         .send_text(r#"{"type": "ovos.tools.stop", "data": [1, "x"], "context": 7}"#);
     check_stopped(&mut stage);
-    // Neither an unknown name nor a wrong type of one is a reason to stop nothing.
+    // An unknown name, or one of a wrong type, still stops something.
     for data in [
         json!({ "toolbox_id": "unknown" }),
         json!({ "toolbox_id": 5 }),
@@ -184,7 +184,7 @@ fn with_a_request_that_makes_no_sense() {
 #[test]
 fn as_a_tool() {
     let mut stage = stage();
-    // Arguments that no schema allows do not keep it from stopping.
+    // It stops despite invalid arguments.
     let answer = stage.client.invoke("stop", &json!({ "why": ["?"] }));
     assert!(answer.get("error").is_none(), "{answer}");
     check_stopped(&mut stage);
@@ -203,7 +203,7 @@ fn from_the_command_line_while_the_bus_is_frozen() {
     let mut stage = stage();
     stage.bus.signal(Signal::STOP);
     let mut stop = stage.scene.ours("stop", &["stop", "--timeout", "2"]);
-    // The motors stand long before the command gives up on the bus.
+    // The motors stop long before the command gives up on the bus.
     stage.scene.until_motors("emergency", |motors| {
         from_first(motors, &["emergency"]).map(|_| ())
     });

@@ -1,4 +1,4 @@
-//! A thousand calls under way do not delay what is asked beside them, nor a stop; and each of them is answered once.
+//! A thousand calls under way delay neither other requests nor a stop, and each of them is answered once.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ use support::service::BusKind;
 
 const CALLS: usize = 1000;
 
-/// What a question may take: far less than the calls, which take 300 s, and enough for a slow and busy machine.
+/// The time limit of a request: far less than the calls, which take 300 s, and enough for a slow and busy machine.
 const PROMPT: Duration = Duration::from_secs(10);
 
 #[test]
@@ -39,7 +39,7 @@ fn a_thousand_slow_calls_delay_nothing() {
     }
     client.until_phases(&[("running", CALLS)]);
 
-    // Another client, so that no answer waits behind something that this one has not read.
+    // Another client, so that no answer waits behind messages that this one has not read.
     let mut other = Client::connect(scene.port);
     let rows = [
         ("ovos.tools.list", json!({})),

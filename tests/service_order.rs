@@ -1,4 +1,4 @@
-//! First come, first served: what one client asks for back to back runs in the order in which it asked.
+//! First come, first served: calls that one client sends back to back run in the order in which they were sent.
 
 #![allow(
     clippy::unwrap_used,

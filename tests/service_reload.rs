@@ -1,8 +1,8 @@
 //! Reload under load: plugins are added, replaced, broken and removed while clients call their tools all the time.
 //!
-//! testbed is replaced by other builds of itself (`TESTBED_VERSION`), its file is replaced by garbage and put back, and
-//! testbed_dup comes and goes. No call of a tool that was there all along fails, is answered wrongly or twice; and once a
-//! reload is answered, the new build is what answers.
+//! testbed is replaced by other builds of itself (`TESTBED_VERSION`), its file is replaced by garbage and put back,
+//! and testbed_dup is added and removed. No call of a tool that was present all the time fails or is answered wrongly
+//! or twice, and after the answer to a reload the new build answers.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,12 +35,12 @@ use support::versions::builds;
 const SEED: u64 = 0x000b_0550_0106;
 const CLIENTS: usize = 4;
 
-/// Fewer where toolboxes run inside the service, to which copies of libraries are never given back.
+/// Fewer if toolboxes run inside the service, which never unloads libraries.
 fn changes() -> usize {
     if isolation() == "process" { 100 } else { 40 }
 }
 
-/// The plugin folder, and what lies in it.
+/// The plugin folder and its files.
 struct Shelf {
     dir: PathBuf,
     broken: bool,
@@ -73,7 +73,7 @@ struct Seen {
     versions: Vec<String>,
 }
 
-/// Calls tools until it is told to end; several are on their way at a time.
+/// Calls tools until it is told to end, several at the same time.
 fn caller(number: usize, port: u16, over: &AtomicBool, made: &AtomicUsize) -> Seen {
     let mut client = Client::connect(port).in_session(&format!("caller-{number}"));
     let mut random = fastrand::Rng::with_seed(SEED + number as u64);
@@ -93,7 +93,7 @@ fn caller(number: usize, port: u16, over: &AtomicBool, made: &AtomicUsize) -> Se
                 0 => client.call(call_id, "add", &json!({ "a": number, "b": 1 })),
                 1 => client.call(call_id, "echo", &json!({ "text": format!("text {number}") })),
                 2 => client.call(call_id, "version", &json!({})),
-                // Under way while the file is replaced, sooner or later.
+                // Long enough to be under way while the file is replaced.
                 _ => client.call(call_id, "slow", &json!({ "seconds": 0.02 })),
             }
         }
@@ -115,7 +115,7 @@ fn caller(number: usize, port: u16, over: &AtomicBool, made: &AtomicUsize) -> Se
         seen.calls += batch.len();
         made.fetch_add(batch.len(), Ordering::Relaxed);
     }
-    // Whatever was sent twice has come by now.
+    // An answer that was sent twice has arrived by now.
     client.invoke("ping", &json!({}));
     for n in 0..seen.calls {
         client.only_answer(&format!("c{number}-{n}"));
@@ -123,9 +123,9 @@ fn caller(number: usize, port: u16, over: &AtomicBool, made: &AtomicUsize) -> Se
     seen
 }
 
-/// What a copy said of its backend says nothing of the copy that replaces it.
+/// The backend that one copy reported does not apply to the copy that replaces it.
 #[test]
-fn a_new_copy_has_said_nothing_of_its_backend() {
+fn a_new_copy_has_not_reported_its_backend() {
     let scene = Scene::new(&json!({}));
     let _bus = scene.bus(BusKind::Embedded);
     let mut client = Client::connect(scene.port);
@@ -176,7 +176,7 @@ fn a_hundred_changes_under_load() {
             })
             .collect();
         let mut random = fastrand::Rng::with_seed(SEED);
-        // However a change fails, the callers end.
+        // The callers end also if a change fails.
         let _over = SetOnDrop(&over);
         for change in 0..changes() {
             let what = random.u8(..4);
@@ -204,7 +204,7 @@ fn a_hundred_changes_under_load() {
             let before = made.load(Ordering::Relaxed);
             let answer = client.ask("ovos.tools.reload", &json!({ "detail": true }));
             check_reload(change, what, &answer, &shelf);
-            // The change is in force when the answer comes.
+            // The change is in force when the answer arrives.
             let found = client.invoke("version", &json!({}));
             assert_eq!(
                 found["result"]["version"], builds[live].0,
@@ -213,7 +213,7 @@ fn a_hundred_changes_under_load() {
             if callers.iter().any(thread::ScopedJoinHandle::is_finished) {
                 break;
             }
-            // And the callers have been at work meanwhile: each change meets calls.
+            // The callers have made calls meanwhile, so that each change meets calls.
             while made.load(Ordering::Relaxed) == before
                 && !callers.iter().any(thread::ScopedJoinHandle::is_finished)
             {
@@ -245,7 +245,7 @@ fn a_hundred_changes_under_load() {
     );
 }
 
-/// Sets a flag when it goes, also when a test fails.
+/// Sets a flag when dropped, also if a test fails.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -271,7 +271,8 @@ fn check_reload(change: usize, what: u8, answer: &Value, shelf: &Shelf) {
     );
 }
 
-/// How many answers a question gets does not grow with the reloads: one, and one a toolbox where the contract says so.
+/// The number of answers to a request does not grow with the reloads: one, or one from each toolbox where the
+/// contract says so.
 #[track_caller]
 fn check_answers_per_request(port: u16, toolboxes: usize) {
     let mut client = Client::connect(port);

@@ -1,5 +1,5 @@
-//! The end of the service: asked to, it ends its calls, halts, answers and goes in order; killed, it leaves nothing that
-//! the next start trips over.
+//! The end of the service: if asked, it ends its calls, halts, answers and ends in order; if killed, it leaves
+//! nothing that disturbs the next start.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +28,7 @@ use support::process::Process;
 use support::scene::{Scene, assert_halted, assert_still, isolation, ready};
 use support::service::BusKind;
 
-/// What it may take to go.
+/// The time limit of a shutdown.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn moves() -> Value {
@@ -62,14 +62,14 @@ fn ends_in_order(signal: Signal) {
     let scene = Scene::new(&json!({}));
     let (_bus, mut client, mut service, calls) = busy(&scene);
     service.signal(signal);
-    // It is on its way when the first call has ended. What comes now is answered, too.
+    // The shutdown has begun when the first call has ended. Requests that arrive now are answered, too.
     client.until_any_answered(&calls);
     client.call("late", "slow", &json!({ "seconds": 300 }));
     let calls: Vec<String> = calls.into_iter().chain(["late".to_owned()]).collect();
     client.until_answered(&calls);
     let status = service.end_within(PATIENCE);
     assert_eq!(status.code(), Some(0), "{status}\n{}", service.log());
-    // Everything it sent is in front of this on the bus.
+    // Everything that it sent comes before this on the bus.
     client.send("test.marker", &json!({}));
     client.until("the marker", |frame| {
         (frame["type"] == "test.marker").then_some(())
@@ -95,7 +95,7 @@ fn ctrl_c_ends_it_in_order() {
     ends_in_order(Signal::INT);
 }
 
-/// The answers get through the service's own bus before it ends, too.
+/// The answers also pass through the service's own bus before it ends.
 #[test]
 fn its_own_bus_goes_last() {
     let scene = Scene::new(&json!({}));
@@ -112,7 +112,7 @@ fn its_own_bus_goes_last() {
     }
 }
 
-/// A machine that may take longer than others to come to rest has that time, and its toolbox closes after it.
+/// A machine that takes longer than others to come to rest gets that time, and its toolbox closes after it.
 #[test]
 fn a_machine_that_rests_slowly_is_waited_for() {
     let scene = Scene::new(&json!({ "settle_ms": 9000 }));
@@ -141,7 +141,7 @@ fn a_machine_that_rests_slowly_is_waited_for() {
     drop(bus);
 }
 
-/// A bus that takes nothing does not hold it up.
+/// A bus that reads nothing does not delay the shutdown.
 #[test]
 fn a_frozen_bus_does_not_hold_it_up() {
     let scene = Scene::new(&json!({}));
@@ -153,7 +153,7 @@ fn a_frozen_bus_does_not_hold_it_up() {
     assert_halted(&scene.motors());
 }
 
-/// Nor does one that is not there.
+/// Nor does a missing bus.
 #[test]
 fn it_ends_without_a_bus() {
     let scene = Scene::new(&json!({}));
@@ -166,7 +166,7 @@ fn it_ends_without_a_bus() {
 }
 
 #[test]
-fn after_kill_nine_the_next_start_is_whole() {
+fn after_sigkill_the_next_start_is_complete() {
     let scene = Scene::new(&json!({}));
     let (_bus, mut client, mut service, calls) = busy(&scene);
     for round in 0..3 {
@@ -175,7 +175,7 @@ fn after_kill_nine_the_next_start_is_whole() {
         if let Some(toolbox) = toolbox {
             until_gone(toolbox);
             if round == 0 {
-                // It brought its machine to rest by itself before it went.
+                // It brought its machine to rest before it ended.
                 assert_halted(&scene.motors());
             }
         }
@@ -191,7 +191,7 @@ fn after_kill_nine_the_next_start_is_whole() {
             service.log()
         );
         if round == 0 {
-            // A motion was cut off: nothing moves before a person has looked.
+            // A motion was interrupted: nothing moves until a person lifts the stop.
             let refused = client.invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
             let error = refused["error"].as_str().unwrap_or_default();
             assert!(
@@ -212,7 +212,7 @@ fn after_kill_nine_the_next_start_is_whole() {
         );
         client.until_phases(&[("running", 1)]);
     }
-    // Private copies of plugins do not pile up: those of the dead are gone.
+    // Private copies of plugins do not pile up: those of dead processes are removed.
     let own = format!("ovos-tools-{}/", service.pid());
     let left: Vec<_> = stages(&scene)
         .into_iter()
@@ -248,7 +248,7 @@ fn until_gone(pid: u64) {
     }
 }
 
-/// Whatever lies where staged plugins are put.
+/// The folders of staged plugins.
 fn stages(scene: &Scene) -> Vec<String> {
     let mut found = Vec::new();
     let mut dirs = vec![scene.sandbox.path("run"), scene.sandbox.path("cache")];

@@ -1,5 +1,5 @@
-//! A disk that stands still for 10 s: of the plugins, of their private copies, of the configuration. A stop and calls that
-//! read and write are answered meanwhile.
+//! A disk does not respond for 10 s: that of the plugins, of their private copies, of the configuration. A stop and
+//! calls that read and write are answered meanwhile.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use support::stage::{Stage, ids, put};
 use support::stalled_disk::StalledDisk;
 
 const STALL: Duration = Duration::from_secs(10);
-/// For an answer; a machine full of tests may stand still for a moment.
+/// The time limit of an answer, with slack for a machine busy with tests.
 const PROMPT: Duration = Duration::from_millis(900);
 
 fn stage(plugins: &[&str]) -> (Stage, StalledDisk) {
@@ -38,8 +38,8 @@ fn stage(plugins: &[&str]) -> (Stage, StalledDisk) {
     (Stage::with_plugins(plugins, &disk.variables(), scene), disk)
 }
 
-/// Stalls a function in a folder, has something done that needs it, and looks for 10 s whether anything else waits.
-/// `waits` are parts of the names of files that have to be waited for.
+/// Stalls a function in a folder, sends a request that needs it, and checks for 10 s that nothing else waits. `waits`
+/// are parts of the names of the files that are waited for.
 fn holds_up_nothing(stage: &mut Stage, disk: &StalledDisk, stall: (&str, &str), topic: &str, waits: &[&str]) {
     let (function, folder) = stall;
     disk.stall(function, &stage.scene.sandbox.path(folder));
@@ -98,9 +98,9 @@ fn a_plugin_folder_that_does_not_answer_holds_up_its_reload_alone() {
     assert_eq!(toolboxes(&mut stage), ["testbed", "testbed_dup"]);
 }
 
-/// Of a toolbox that is removed, and of a file that is not needed as its contents are loaded already.
+/// The copies of a removed toolbox, and of a file whose content is loaded already.
 #[test]
-fn copies_that_cannot_be_removed_hold_up_nothing() {
+fn copies_that_cannot_be_removed_delay_nothing() {
     let (mut stage, disk) = stage(&["testbed", "testbed_dup"]);
     let plugins = stage.scene.sandbox.path("plugins");
     fs::remove_file(plugins.join("testbed_dup.so")).unwrap();

@@ -1,4 +1,4 @@
-//! A service that is ready before its slowest toolbox: what it answers meanwhile, and what a stop holds.
+//! A service that is ready before its slowest toolbox: its answers meanwhile, and the effect of a stop.
 
 #![allow(
     clippy::unwrap_used,
@@ -74,7 +74,7 @@ impl Start {
     /// Lets the slow toolbox open.
     fn let_it_open(&self) {
         let pipe = pipe(&self.scene);
-        // Reads what the toolbox logs until the toolbox ends.
+        // Reads the toolbox's log until the toolbox ends.
         std::thread::spawn(move || fs::File::open(pipe)?.read_to_end(&mut Vec::new()));
     }
 
@@ -115,7 +115,7 @@ fn a_call_waits_for_the_toolbox_that_still_starts() {
         .iter()
         .map(|(topic, data)| start.client.send(topic, data))
         .collect();
-    // A question does not wait; its answer shows that the earlier requests do.
+    // `get` does not wait; its answer shows that the earlier requests do.
     let got = start.client.ask("ovos.tools.get", &json!({ "name": "add" }));
     let error = got["error"].as_str().unwrap();
     assert!(error.contains("still starting"), "{error}");

@@ -1,5 +1,5 @@
-//! What outlives the service and what does not: latches of toolboxes that are gone, files that cannot be read, and a disk
-//! that does not answer.
+//! The state that outlives the service: latches of removed toolboxes, files that cannot be read, and a disk that does
+//! not respond.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ fn stage() -> Stage {
 }
 
 impl Stage {
-    /// Ends the service as a power cut does, and starts it again.
+    /// Kills the service, as a power cut does, and starts it again.
     fn restart(&mut self) {
         self.service.kill();
         self.service = serve(&self.scene, &mut self.client, &[]);
@@ -54,7 +54,7 @@ impl Stage {
         toolboxes.iter().map(line).collect()
     }
 
-    /// What is remembered of latches, as soon as it is this.
+    /// Waits until the file of latches has these toolboxes.
     #[track_caller]
     fn until_remembered(&self, ids: &[&str]) {
         let end = Instant::now() + DEADLINE;
@@ -71,7 +71,7 @@ impl Stage {
 }
 
 #[test]
-fn a_removed_toolbox_is_no_reason_not_to_stop_the_others() {
+fn a_removed_toolbox_does_not_keep_the_others_from_being_stopped() {
     let mut stage = stage();
     put(&stage.scene, "testbed_dup");
     stage.reload();
@@ -82,7 +82,7 @@ fn a_removed_toolbox_is_no_reason_not_to_stop_the_others() {
     stage.reload();
 
     for data in [json!({ "toolbox_id": "testbed_dup" }), json!({})] {
-        // The copy that was removed may be on its way out still.
+        // The removed copy may still be closing.
         let end = Instant::now() + DEADLINE;
         let stopped = loop {
             let stopped = stage.stop(&data);
@@ -99,7 +99,7 @@ fn a_removed_toolbox_is_no_reason_not_to_stop_the_others() {
     assert_ne!(*held, first);
     let held = held.clone();
 
-    // What was latched when it went would come back latched, until its stop is lifted as a whole.
+    // A toolbox that was latched when it was removed would return latched, until a resume of everything.
     stage.until_remembered(&["testbed", "testbed_dup"]);
     stage.restart();
     assert_eq!(stage.latched(), [("testbed".to_owned(), Some(held.clone()))]);
@@ -112,7 +112,7 @@ fn a_removed_toolbox_is_no_reason_not_to_stop_the_others() {
     assert_eq!(stage.latched(), open);
 }
 
-/// A power cut in the middle of a write, a disk that fails: what was remembered is not known, so nothing may move.
+/// After a power cut in the middle of a write, or with a failing disk, the latches are unknown, so nothing may move.
 #[test]
 fn a_file_that_cannot_be_read_holds_everything_until_that_is_lifted() {
     for broken in ["latches.json", "moving.json"] {
@@ -126,7 +126,7 @@ fn a_file_that_cannot_be_read_holds_everything_until_that_is_lifted() {
             .to_owned();
         let aside = stage.state(&format!("{broken}.broken"));
         assert!(aside.exists(), "{broken} is kept");
-        // It outlives the service, and it holds what comes later.
+        // The stop outlives the service, and holds toolboxes that are added later.
         stage.restart();
         assert_eq!(
             stage.status()["all_latched"]["stop_id"],
@@ -168,7 +168,7 @@ fn a_file_that_cannot_be_read_holds_everything_until_that_is_lifted() {
             .client
             .invoke("assemble", &json!({ "step_ms": 1, "steps": 1 }));
         assert_eq!(moved["result"]["success"], true, "{moved}");
-        // Ended, so that what was written last is known.
+        // The service is ended, so that its last write is known.
         stage.service.signal(Signal::TERM);
         assert!(stage.service.end_within(DEADLINE).success());
         assert!(!aside.exists(), "kept until then");
@@ -178,14 +178,14 @@ fn a_file_that_cannot_be_read_holds_everything_until_that_is_lifted() {
     }
 }
 
-/// A card that is worn out, a home on the network: the disk of the state stands still for 10 s.
+/// A worn memory card, or a home folder on the network: the disk of the state does not respond for 10 s.
 #[test]
 fn a_disk_that_does_not_answer_holds_up_nothing_but_motion() {
     const STALL: Duration = Duration::from_secs(10);
-    /// For an answer; a machine full of tests may stand still for a moment.
+    /// The time limit of an answer, with slack for a machine busy with tests.
     const PROMPT: Duration = Duration::from_millis(900);
     let mut stage = stage();
-    // Opening it waits until the other end is opened, too.
+    // This is a pipe: opening it waits until the other end is opened.
     let fresh = stage.state("latches.json.new");
     mknodat(CWD, &fresh, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 
@@ -234,7 +234,7 @@ fn a_disk_that_does_not_answer_holds_up_nothing_but_motion() {
     );
     eprintln!("{rounds} rounds; longest: stop {stop:?}, read or write {call:?}, motion refused {motion:?}");
 
-    // It answers again: what was written into the pipe is lost, so the next change writes all of it.
+    // The disk responds again. The content written into the pipe is lost, so the next change writes all of it.
     let reader = fs::File::open(&fresh).unwrap();
     fs::remove_file(&fresh).unwrap();
     drop(reader);

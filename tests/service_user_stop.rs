@@ -1,4 +1,4 @@
-//! `ovos.stop` and `mycroft.stop`: the user said "stop". The calls of that session end and what they move is halted;
+//! `ovos.stop` and `mycroft.stop`: the user said "stop". The calls of that session end and their motion is halted;
 //! nothing is latched.
 
 #![allow(
@@ -30,7 +30,7 @@ struct Stage {
     other: Client,
 }
 
-/// Two sessions move different arms; a third client named none and waits.
+/// Two sessions move different arms; a third call, without a session, waits.
 fn stage() -> Stage {
     let scene = Scene::new(&json!({}));
     let bus = scene.bus(BusKind::Embedded);
@@ -55,7 +55,7 @@ fn moves(subsystem: &str) -> Value {
     json!({ "subsystems": [subsystem], "step_ms": 2, "steps": 100_000, "timeout_ms": 300_000 })
 }
 
-/// Says stop; these calls end and no others.
+/// Sends a user stop, and checks that these calls end and no others.
 #[track_caller]
 fn check(stop: &str, session: Option<&str>, ended: &[&str]) {
     let mut stage = stage();
@@ -83,7 +83,7 @@ fn check(stop: &str, session: Option<&str>, ended: &[&str]) {
         assert_still(from_first(&of_arm, &["halt"]).expect("it is halted"));
     }
     let mut left: Vec<String> = stage.mine.calls().into_keys().collect();
-    // They came over two connections: either may have been first.
+    // They came over two connections, so their order is not known.
     left.sort();
     let expected: Vec<&str> = ["mine", "other"]
         .into_iter()
@@ -91,7 +91,7 @@ fn check(stop: &str, session: Option<&str>, ended: &[&str]) {
         .collect();
     assert_eq!(left, expected, "still under way after {stop} of {session:?}");
     for call in &expected {
-        // And it does move on.
+        // The other call still moves.
         let before = stage.scene.motors().len();
         let run = format!("{call}/");
         stage.scene.until_motors("another step", |motors| {
@@ -129,7 +129,7 @@ fn without_a_session_or_with_the_default_one_it_ends_all() {
     check("mycroft.stop", Some("default"), &["mine", "other"]);
 }
 
-/// What brings the machine to safety goes on.
+/// A call that brings the machine to safety continues.
 #[test]
 fn it_does_not_end_a_safe_call() {
     let mut stage = stage();

@@ -7,7 +7,7 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::measure::median;
 use super::peers::{Question, plugins, service_command};
 use super::process::{Process, Sandbox, free_port};
+use super::python::mavsdk_server;
 use super::wire::Wire;
 
 /// Greatest number of brakes and greatest duration; the 99th percentile needs at least a hundred.
@@ -47,19 +48,6 @@ pub(crate) fn measure() -> io::Result<Option<Brakes>> {
     }
     let simulator = median(simulator);
     Ok(Some(Brakes { raw, simulator }))
-}
-
-/// The server of the published package, as `scripts/venv.sh` installs it.
-fn mavsdk_server() -> Option<PathBuf> {
-    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv-mavsdk/lib");
-    let mut pythons = std::fs::read_dir(library).ok()?;
-    pythons.find_map(|python| {
-        let path = python
-            .ok()?
-            .path()
-            .join("site-packages/mavsdk_grpc/bin/mavsdk_server");
-        path.exists().then_some(path)
-    })
 }
 
 fn unix() -> f64 {

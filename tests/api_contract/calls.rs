@@ -1,4 +1,4 @@
-//! Calls that are named, bounded, followed and cancelled.
+//! Calls with an id, a timeout and progress, and their cancel.
 
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ fn a_safe_call_takes_the_place_of_motion_and_is_not_cancelled() {
 }
 
 #[test]
-fn what_is_too_much_is_refused_and_says_who_is_in_the_way() {
+fn too_many_waiting_calls_are_refused_with_the_holders() {
     let service = json!({"max_calls": 3, "max_waiting": 1, "max_wait_ms": 2000, "answer_as_phal": true});
     let world = World::start(&json!({ "service": service }));
     let mut client = world.client();

@@ -1,4 +1,4 @@
-//! Events and questions of toolboxes, and frames that are not what they should be.
+//! Events and questions of toolboxes, and malformed frames.
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -87,11 +87,11 @@ fn requests_that_cannot_be_read_get_an_error() {
             "ovos.persona.tools.testbed.call",
             json!({"toolbox_id": "testbed", "error": "~nested 2"}),
         ),
-        // These have no use for data.
+        // These topics need no data.
         ("ovos.tools.list", json!({"tools": "*"})),
         ("ovos.tools.status", json!({"...": 0, "calls": []})),
         ("mycroft.ovos_tools.is_alive", json!({"status": true})),
-        // A stop is a stop.
+        // A stop is served in any case.
         (
             "ovos.tools.stop",
             json!({"toolboxes": [{"...": 0, "toolbox_id": "testbed"}, {"...": 0, "toolbox_id": "testbed_dup"}]}),
@@ -105,7 +105,7 @@ fn requests_that_cannot_be_read_get_an_error() {
         let n = client.last();
         expect(topic, &expected, &client.answer(n));
     }
-    // What is not nested can be read.
+    // Values that are not nested can be read.
     let read =
         format!(r#"{{"name":"echo","toolbox_id":"testbed","call_id":"deep","stop_id":"s","args":{deep}}}"#);
     let rows = [
@@ -181,7 +181,7 @@ fn what_is_too_large_gets_a_small_error() {
     let mut other = world.client();
     let slow = start_slow(&mut client, "s");
     let frame = json!({"type": INVOKE, "data": {"name": "x".repeat(26 << 20)}, "context": {}});
-    // The bus closes the connection of who sends this; the error may come while it is still being written.
+    // The bus closes the connection of the sender; the error may come during the write.
     let _ = other.put(Message::text(frame.to_string()));
     other.until_closed();
     client.ask("ovos.tools.cancel", json!({"call_id": "s"}));
@@ -228,7 +228,7 @@ fn malformed_frames_do_not_disturb_a_call() {
     ];
     for frame in frames {
         let what = format!("{frame:.80?}");
-        // Of its own, because the bus may close the connection of who sends such things.
+        // A client of its own, because the bus may close the connection of the sender.
         let mut other = world.client();
         let _ = other.put(frame);
         let ping = client.invoke("ping", json!({}));

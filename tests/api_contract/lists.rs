@@ -1,4 +1,4 @@
-//! What is listed, and the answers that need no story (rows of tests/data/api_contract.json).
+//! Lists, and answers that need no preparation (rows of tests/data/api_contract.json).
 
 use serde_json::{Value, json};
 
@@ -157,7 +157,7 @@ fn tools_that_resume_are_for_an_operator() {
 }
 
 #[test]
-fn unknown_keys_and_repeated_ones_are_no_harm() {
+fn unknown_and_repeated_keys_are_harmless() {
     let (_world, mut client) = world();
     let rows = [
         r#"{"type":"ovos.tools.invoke","data":{"name":"ping","colour":"red"},"context":%,"id":[1],"version":{}}"#,

@@ -1,7 +1,7 @@
-//! What the service answers beyond the published contract, over a real bus: calls that can be named, bounded, followed
-//! and cancelled; plan and export; stop and resume; events and questions; and frames that are not what they should be.
+//! The service's answers beyond the published contract, over a real bus: calls with an id, a timeout, progress and
+//! cancel; plan and export; stop and resume; events and questions; malformed frames.
 //!
-//! Every answer a test hears is checked against its schema in `schemas/bus`.
+//! Every answer is checked against its schema in `schemas/bus`.
 
 #![allow(
     clippy::unwrap_used,
@@ -80,7 +80,7 @@ fn resume(client: &mut Client, toolbox_id: &str, stop_id: &Value) -> Value {
     answer["toolboxes"][0].clone()
 }
 
-/// Lifts every latch, whatever holds it.
+/// Lifts every latch.
 fn resume_all(client: &mut Client) {
     for toolbox_id in ["testbed", "testbed_dup"] {
         let status = status_of(client, toolbox_id);

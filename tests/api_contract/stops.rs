@@ -6,7 +6,7 @@ use crate::support::contract::{Client, expect};
 use crate::{INVOKE, LATCHED, assemble, resume, resume_all, start_assemble, status_of, world};
 
 #[test]
-fn a_stop_latches_and_says_what_it_reached() {
+fn a_stop_latches_and_reports_which_halts_were_confirmed() {
     let (_world, mut client) = world();
     let moving = start_assemble(&mut client, "moving");
     let queued = assemble(&mut client, "queued", &json!({}));
@@ -53,7 +53,7 @@ fn a_stop_latches_and_says_what_it_reached() {
 }
 
 #[test]
-fn what_cannot_be_understood_stops_everything() {
+fn a_stop_that_cannot_be_understood_stops_everything() {
     let (_world, mut client) = world();
     let both = json!({"toolboxes": [{"...": 0, "toolbox_id": "testbed", "ok": true}, {"...": 0, "toolbox_id": "testbed_dup", "ok": true}]});
     for data in [
@@ -65,13 +65,13 @@ fn what_cannot_be_understood_stops_everything() {
         json!({"toolbox_id": "nope"}),
         json!({"toolbox_id": ""}),
         json!({"toolbox": "testbed"}),
-        // This much is not read before the machine stands still.
+        // A request of this size is read only after the machine stands still.
         json!({"padding": "x".repeat(100 << 10), "toolbox_id": "testbed"}),
     ] {
         expect(&data.to_string(), &both, &client.ask("ovos.tools.stop", data));
         resume_all(&mut client);
     }
-    // There is no sender to answer here, but the machine stands still.
+    // There is no sender to answer, but the machine stops.
     for frame in [
         r#"{"type": "ovos.tools.stop""#,
         r#"{"type": "ovos.tools.stop", "data": []}"#,
@@ -87,7 +87,7 @@ fn what_cannot_be_understood_stops_everything() {
         }
         resume_all(&mut client);
     }
-    // A tool of effect stop is a stop, whatever its arguments are.
+    // A call of a tool of effect `stop` stops, whatever its arguments are.
     for data in [
         json!({"name": "stop"}),
         json!({"name": "stop", "args": [5]}),

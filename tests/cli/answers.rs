@@ -1,17 +1,18 @@
-//! What people see and what scripts get, one row a command and an answer.
+//! The output for people and for scripts: each row is a command and an answer.
 
 use serde_json::{Value, json};
 
 use crate::scripted::{Bus, Ran, run};
 
-/// Runs a command against a service that answers `topic` with `answer`; returns what it was asked, too.
+/// Runs a command against a service that answers `topic` with `answer`; returns the requests, too.
 async fn ask(arguments: &[&str], topic: &str, answer: &Value) -> (Ran, Vec<Value>) {
     let bus = Bus::answering(topic, answer.clone()).await;
     let ran = run(&[arguments, &["--bus", &bus.url][..]].concat()).await;
     (ran, bus.requests(topic))
 }
 
-/// The command asks `request`; prints `text` for people and the data with `--json`; with `error` it exits with 1.
+/// Checks that the command sends `request`, prints `text` for people and the data with `--json`, and exits with 1 if
+/// there is an `error`.
 #[track_caller]
 fn verify(arguments: &[&str], ran: &Ran, text: &str, error: Option<&str>) {
     assert_eq!(ran.out, text, "{arguments:?}: {}", ran.err);
@@ -210,7 +211,7 @@ unchanged  hello
         Some("1 plugin could not be loaded"),
     )
     .await;
-    // What the Python service answers.
+    // The answer of the Python service.
     let reference = json!({"loaded": ["a-tools"], "total_tools": 2});
     check(
         &["reload"],
@@ -273,7 +274,7 @@ fn status() -> Value {
 }
 
 #[tokio::test]
-async fn status_shows_what_is_stopped_and_what_runs() {
+async fn status_shows_stops_and_running_calls() {
     let text = "\
 ovos-tools 0.1.0 · process 42 · up 61 s · ready
 bus ws://127.0.0.1:8181/core · connected
@@ -332,7 +333,7 @@ async fn resume_without_an_id_lifts_nothing_and_shows_it() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_shape_is_said_to_be_one() {
+async fn an_answer_of_another_shape_is_an_error_of_its_own() {
     for (command, answer) in [
         ("list", json!({"tools": 5})),
         ("status", json!({"toolboxes": "x"})),

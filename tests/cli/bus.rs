@@ -48,7 +48,7 @@ async fn a_bus_carries_questions_and_answers_until_it_is_told_to_end() {
     let alone = run(&["list", "--bus", &url, "--timeout", "0.3"]).await;
     assert_eq!(alone.code, 4, "a bus without a service: {alone:?}");
     let service = tokio::spawn(serve(url.clone()));
-    // Until the service is connected there is no answer; then there is.
+    // There is no answer until the service is connected.
     let answered = async {
         loop {
             let ran = run(&["list", "--json", "--bus", &url, "--timeout", "0.3"]).await;

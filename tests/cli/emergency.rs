@@ -1,4 +1,4 @@
-//! Emergency stop from the command line: over the bus, past it, and never claimed when it was not confirmed.
+//! Emergency stop from the command line: over the bus, by a signal, and never reported if it was not confirmed.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn stops(topic: &str, data: &Value) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn everything_is_stopped_and_what_was_not_reached_is_an_error() {
+async fn everything_is_stopped_and_an_unconfirmed_halt_is_an_error() {
     let bus = Bus::start(Box::new(stops)).await;
     let ran = run(&["stop", "--bus", &bus.url]).await;
     let text = "\
@@ -73,7 +73,7 @@ async fn named_toolboxes_are_stopped_at_once_and_shown_together() {
 }
 
 #[tokio::test]
-async fn a_broken_configuration_does_not_stand_in_the_way_of_a_stop() {
+async fn a_broken_configuration_does_not_prevent_a_stop() {
     let bus = Bus::start(Box::new(stops)).await;
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("broken.conf");
@@ -91,9 +91,9 @@ async fn a_broken_configuration_does_not_stand_in_the_way_of_a_stop() {
     assert!(ran.err.contains("stopping on"), "{}", ran.err);
 }
 
-/// One test, because a signal is for the whole process: this one plays the service.
+/// One test, because a signal affects the whole process, and this process acts as the service.
 #[tokio::test]
-async fn past_the_bus_the_service_on_this_machine_is_signalled() {
+async fn without_an_answer_from_the_bus_the_service_on_this_machine_gets_a_signal() {
     let mut received = signal(SignalKind::user_defined1()).unwrap();
     let home = tempfile::tempdir().unwrap();
     let state = home.path().join("state/ovos-tools");
@@ -121,7 +121,7 @@ async fn past_the_bus_the_service_on_this_machine_is_signalled() {
         drop(service);
     }
 
-    // Another bus than the service's: another machine is meant.
+    // Another bus than that of the service: another machine is meant.
     let service = PidFile::claim(&state, "ws://127.0.0.1:1/core").unwrap();
     let elsewhere = unused_address().await;
     let ran = finish(
@@ -134,7 +134,7 @@ async fn past_the_bus_the_service_on_this_machine_is_signalled() {
     assert!(ran.err.contains("and was not signalled"), "{}", ran.err);
     drop(service);
 
-    // A service that is gone is not signalled, although another program may have its number now.
+    // A service that has ended gets no signal: another program may have its process id now.
     let ran = finish(
         command(home.path(), &["stop", "--bus", &elsewhere])
             .spawn()

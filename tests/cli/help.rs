@@ -1,8 +1,8 @@
-//! What the program says of itself, without any bus.
+//! Help, version and completions, which need no bus.
 
 use crate::scripted::run;
 
-/// Every subcommand, the hidden one too.
+/// Every subcommand, including the hidden one.
 const SUBCOMMANDS: &[&str] = &[
     "serve",
     "bus",

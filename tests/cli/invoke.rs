@@ -1,4 +1,4 @@
-//! Calls: what is sent, what comes out, and what becomes of a call when its caller goes.
+//! Calls: the request, the output, and the end of a call whose caller goes away.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ async fn call(arguments: &[&str], answer: Value) -> (Ran, Value) {
 }
 
 #[tokio::test]
-async fn the_request_carries_what_the_arguments_say() {
+async fn the_request_has_the_keys_of_the_arguments() {
     for (arguments, expected) in [
         (&["--call-id", "c"][..], json!({"name": "add", "args": {}, "call_id": "c"})),
         (
@@ -190,7 +190,7 @@ async fn arguments_can_come_from_stdin() {
 }
 
 #[tokio::test]
-async fn a_caller_that_gives_up_cancels_its_call() {
+async fn a_command_that_times_out_cancels_its_call() {
     let mut bus = Bus::start(Box::new(|_, _| Vec::new())).await;
     let ran = run(&[
         "invoke",
@@ -237,7 +237,7 @@ async fn ctrl_c_cancels_the_call_and_tells_how_it_went() {
     }
 }
 
-/// Calls may take hours, so the program waits without an end of its own; it only has to know that a service is there.
+/// A call may take hours, so the program waits without a limit of its own once it knows that there is a service.
 #[tokio::test]
 async fn without_a_sign_of_life_the_wait_is_short() {
     let bus = Bus::start(Box::new(|_, _| Vec::new())).await;

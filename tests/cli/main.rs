@@ -1,4 +1,4 @@
-//! The command line, as scripts and people meet it: the real binary against a scripted service.
+//! The command line: the real binary against a scripted service.
 
 #![allow(
     clippy::unwrap_used,

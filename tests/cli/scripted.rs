@@ -1,7 +1,7 @@
 //! A bus with a scripted service behind it, and the binary with an environment of its own.
 //!
-//! Like a messagebus it sends every frame back to its sender too, and like other people on a busy bus it puts an
-//! answer of another session before every answer: a client has to keep them apart.
+//! Like a messagebus it sends every frame back to its sender, too. As on a busy bus, an answer of another session
+//! comes before every answer: a client has to keep them apart.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -16,10 +16,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
 
-/// Longest time for anything in these tests; only reached when something is broken.
+/// Longer than any step of these tests takes, unless something is broken.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What the service says to a request: messages as (topic, data), in order.
+/// The service's messages for a request: (topic, data), in order.
 pub(crate) type Script = Box<dyn Fn(&str, &Value) -> Vec<(String, Value)> + Send + Sync>;
 
 pub(crate) struct Bus {
@@ -49,7 +49,7 @@ impl Bus {
         Self { url, heard, changed }
     }
 
-    /// A service that answers one topic with one thing.
+    /// A service that answers one topic, always with the same data.
     pub(crate) async fn answering(topic: &str, answer: Value) -> Self {
         let topic = topic.to_owned();
         Self::start(Box::new(move |asked, _| {
@@ -62,7 +62,7 @@ impl Bus {
         .await
     }
 
-    /// What was asked under a topic, in order.
+    /// The requests under a topic, in order.
     pub(crate) fn requests(&self, topic: &str) -> Vec<Value> {
         let heard = self.heard.lock().unwrap();
         heard
@@ -72,7 +72,7 @@ impl Bus {
             .collect()
     }
 
-    /// Waits until something was asked under a topic.
+    /// Waits for a request under a topic.
     pub(crate) async fn hears(&mut self, topic: &str) -> Value {
         let waiting = async {
             loop {
@@ -128,7 +128,7 @@ async fn converse(
     }
 }
 
-/// The binary, in an environment where every folder it could look into is below `home`.
+/// The binary, in an environment in which all its folders are below `home`.
 pub(crate) fn command(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ovos-tools"));
     command.args(arguments).env_clear().env("HOME", home);

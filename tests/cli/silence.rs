@@ -1,4 +1,4 @@
-//! No bus, no service on it, and a bus that goes away: three things a script has to tell apart.
+//! No bus, no service on it, and a bus that goes away: three cases that a script has to distinguish.
 
 use crate::scripted::{Bus, run, unused_address};
 
@@ -17,11 +17,11 @@ const ASKING: &[&[&str]] = &[
 ];
 
 #[tokio::test]
-async fn without_a_bus_it_is_said_how_to_start_one() {
+async fn without_a_bus_the_error_tells_how_to_start_one() {
     let url = unused_address().await;
     for arguments in ASKING {
         let ran = run(&[arguments, &["--bus", &url][..]].concat()).await;
-        // A stop that was not confirmed is a case of its own.
+        // A stop that was not confirmed has an exit code of its own.
         let expected = if arguments[0] == "stop" { 4 } else { 3 };
         assert_eq!(ran.code, expected, "{arguments:?}: {ran:?}");
         for part in ["error: ", &url, "start one with `ovos-tools bus`", "--bus"] {
@@ -32,7 +32,7 @@ async fn without_a_bus_it_is_said_how_to_start_one() {
 }
 
 #[tokio::test]
-async fn a_bus_without_a_service_is_told_from_no_bus() {
+async fn a_bus_without_a_service_is_distinguished_from_no_bus() {
     let bus = Bus::start(Box::new(|_, _| Vec::new())).await;
     for arguments in ASKING {
         let ran = run(&[arguments, &["--bus", &bus.url, "--timeout", "0.3"][..]].concat()).await;
@@ -47,7 +47,7 @@ async fn a_bus_without_a_service_is_told_from_no_bus() {
 }
 
 #[tokio::test]
-async fn a_listener_that_never_shakes_hands_does_not_hold_us() {
+async fn a_listener_without_a_handshake_does_not_block_the_client() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/core", listener.local_addr().unwrap());
     let ran = run(&["status", "--bus", &url, "--timeout", "0.3"]).await;

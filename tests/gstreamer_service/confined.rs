@@ -1,4 +1,4 @@
-//! What the kernel keeps pipelines from, whatever the toolbox knows of their elements.
+//! The kernel confines pipelines, even those with elements that the toolbox does not know.
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ type Ends = [End; 3];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It runs, or ran to its end.
+    /// It runs, or has ended without an error.
     Runs,
     /// Its element tried, and got an error.
     Fails,
@@ -27,7 +27,7 @@ enum End {
 
 use End::{Fails, Refused, Runs};
 
-/// What the element `faultyreach` tries. The toolbox does not know what it does with its property, which is in base64.
+/// The attempts of the element `faultyreach`. The toolbox cannot know the use of its property, which is in base64.
 const ATTEMPTS: &[(&str, Ends)] = &[
     ("read:YARD/secret/file", [Runs, Fails, Fails]),
     ("write:YARD/secret/new", [Runs, Fails, Fails]),
@@ -49,17 +49,17 @@ const PIPELINES: &[(&str, Ends)] = &[
         "filesrc location=YARD/secret/file ! fakesink",
         [Refused, Refused, Refused],
     ),
-    // What every program can read is for the toolbox to judge.
+    // Files that every program can read are judged by the toolbox.
     (
         "filesrc location=/etc/passwd ! fakesink",
         [Refused, Refused, Refused],
     ),
-    // So are hosts.
+    // So are hosts of the network.
     (
         "videotestsrc ! udpsink host=198.51.100.7",
         [Refused, Refused, Refused],
     ),
-    // A script is of no importance to a process that can open no socket.
+    // A script is harmless in a process that can open no socket.
     ("faultyscript startup-script=x", [Refused, Refused, Runs]),
     ("fdsrc fd=0 ! fakesink", [Refused, Refused, Refused]),
 ];
@@ -113,7 +113,7 @@ impl Service {
 }
 
 #[test]
-fn pipelines_reach_what_the_section_allows_and_nothing_else() {
+fn pipelines_reach_only_what_the_section_allows() {
     if !can_confine() {
         return;
     }
@@ -154,7 +154,7 @@ fn pipelines_reach_what_the_section_allows_and_nothing_else() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The toolbox works on, judges by its lists alone, and the service says so.
+/// The toolbox works and judges by its lists alone, and the service reports that.
 #[test]
 fn without_landlock_the_toolbox_runs_and_the_status_says_so() {
     let shop = Workshop::new();

@@ -1,5 +1,5 @@
-//! Elements that fail, hang or crash, in the real service: they cost no other toolbox a call, and what may come back
-//! does.
+//! Elements that fail, hang or crash, in the real service: they cost no other toolbox a call, and pipelines that may
+//! be restarted are.
 //!
 //! Needs the built toolbox (`cargo build -p gstreamer-toolbox`) and GStreamer's tools; where one is missing the test says
 //! so and checks nothing.
@@ -39,7 +39,7 @@ const ISOLATION: host::Isolation = host::Isolation::Process;
 const LIVE: &str = "videotestsrc is-live=true ! fakesink";
 
 #[test]
-fn what_goes_wrong_in_a_pipeline_costs_no_other_toolbox_a_call() {
+fn a_failing_pipeline_costs_no_other_toolbox_a_call() {
     let shop = Workshop::new();
     let Some(service) = Service::start(&shop, &json!({})) else {
         return;
@@ -71,7 +71,7 @@ fn what_goes_wrong_in_a_pipeline_costs_no_other_toolbox_a_call() {
     });
 }
 
-/// The call that started a pipeline is over when the user says "stop": the toolbox has to hear it from the bus.
+/// The call that started a pipeline has ended when the user says "stop": the toolbox gets the message from the bus.
 #[test]
 fn the_users_stop_reaches_pipelines_that_run() {
     let shop = Workshop::new();
@@ -111,7 +111,7 @@ fn misbehave(service: &Service) {
         "{failed}"
     );
 
-    // One that hangs: only its own pipeline is held up.
+    // An element that hangs delays only its own pipeline.
     let hung = service.invoke(
         "start_pipeline",
         &json!({"pipeline": "faultyhang", "name": "hung", "wait_ms": 300}),
@@ -120,7 +120,7 @@ fn misbehave(service: &Service) {
     let status = service.invoke("pipeline_status", &json!({"instance_id": "plain"}));
     assert_eq!(status["result"]["state"], "playing", "{status}");
 
-    // One that crashes: the others of the process die with it; who may come back does.
+    // An element that crashes ends all pipelines of the process; those that may be restarted are.
     let crashed = service.invoke(
         "start_pipeline",
         &json!({"pipeline": "faultycrash", "name": "bomb"}),
@@ -160,7 +160,7 @@ struct Service {
 }
 
 impl Service {
-    /// With keys beside those of every test in the toolbox's section; `None` where something is missing, and says what.
+    /// With additional keys in the toolbox's section; `None` if something is missing, which it reports.
     fn start(shop: &Workshop, keys: &Value) -> Option<Self> {
         Self::start_as(Path::new(env!("CARGO_BIN_EXE_ovos-tools")), shop, keys)
     }
@@ -254,8 +254,8 @@ fn built() -> Option<PathBuf> {
         .map(|(_, path)| path)
 }
 
-/// A folder with the elements that misbehave and a registry that knows them: the first look at all plugins of a machine
-/// takes longer than a toolbox may take to open.
+/// A folder with the misbehaving elements and a registry that has them: to scan all plugins of a machine takes longer
+/// than a toolbox may take to open.
 fn faulty(folder: &Path) -> Option<PathBuf> {
     let elements = folder.join("elements");
     fs::create_dir(&elements).unwrap();

@@ -24,16 +24,16 @@ const CALLERS: usize = 2;
 /// Calls of one caller that are under way.
 const AT_ONCE: usize = 16;
 
-/// What is done to a toolbox once its tool was called.
+/// What is done to a toolbox after a call of its tool.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Then {
     /// It dies by itself.
     Nothing,
-    /// An emergency stop, which it survives or not; then what is left of it is killed.
+    /// An emergency stop, which it survives or not; then its process is killed if it still lives.
     Stop,
     /// A signal, some moments later.
     Signal(Signal),
-    /// Its call runs into its timeout; then it is killed.
+    /// Its call times out; then it is killed.
     Timeout,
 }
 
@@ -102,7 +102,7 @@ impl Stage {
     }
 }
 
-/// Calls testbed until it is told to end; gives how many calls it made.
+/// Calls testbed until it is told to end; returns the number of calls.
 fn caller(number: usize, port: u16, over: &AtomicBool) -> usize {
     let mut client = Client::connect(port).in_session(&format!("caller-{number}"));
     let mut made = 0;
@@ -118,7 +118,7 @@ fn caller(number: usize, port: u16, over: &AtomicBool) -> usize {
         }
         made += batch.len();
     }
-    // Whatever was sent twice has come by now.
+    // An answer that was sent twice has arrived by now.
     client.invoke("ping", &json!({}));
     for n in 0..made {
         client.only_answer(&format!("c{number}-{n}"));
@@ -157,7 +157,7 @@ fn crash_all(client: &mut Client, random: &mut fastrand::Rng, round: u64) {
         WAYS.iter().map(|(id, ..)| format!("{id}-{round}")).collect(),
         Vec::new(),
     );
-    // All are under way, or over already.
+    // All calls are under way, or have ended already.
     let moment = Instant::now() + Duration::from_millis(random.u64(..150));
     client.read_until(moment);
     for (id, _, _, then) in WAYS {
@@ -178,7 +178,7 @@ fn crash_all(client: &mut Client, random: &mut fastrand::Rng, round: u64) {
             Then::Nothing => &["ToolboxCrashed"],
             Then::Timeout => &["TimeoutError", "ToolboxCrashed"],
             Then::Signal(Signal::STOP) => &["ToolboxCrashed"],
-            // A flood may be over before, with an output that its schema does not allow.
+            // A flood may have ended before, with an output that its schema does not allow.
             Then::Signal(_) => &[""],
             Then::Stop => &["EmergencyStop", "ToolboxCrashed", "TimeoutError"],
         };
@@ -193,7 +193,7 @@ fn crash_all(client: &mut Client, random: &mut fastrand::Rng, round: u64) {
             signal(&before[*id], Signal::KILL);
         }
     }
-    // A stopped toolbox may move again for the next round; that it is resumed needs it to be there.
+    // A stopped toolbox is resumed for the next round, which is possible only while its process lives.
     let end = Instant::now() + DEADLINE;
     loop {
         client.ask("ovos.tools.reload", &json!({}));
@@ -287,7 +287,7 @@ fn motors_are_still(folder: &Path) {
     assert!(looked_at > 0);
 }
 
-/// Sets a flag when it goes, also when a test fails.
+/// Sets a flag when dropped, also if a test fails.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {

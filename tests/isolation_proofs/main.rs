@@ -1,4 +1,4 @@
-//! What a toolbox in a process of its own cannot do to anything else, over a real bus, again and again.
+//! A toolbox in a process of its own cannot harm anything else: over a real bus, again and again.
 //!
 //! The short version is part of every test run; `CRASHES=200 MOMENTS=50 cargo test --test isolation_proofs` is the long one
 //! (`make proofs`), which takes about half an hour.
@@ -33,7 +33,7 @@ mod status;
 
 const ISOLATION: host::Isolation = host::Isolation::Process;
 
-/// The seed of everything that is drawn.
+/// The seed of all random numbers.
 const SEED: u64 = 0x000b_0550_0106;
 
 /// A number from the environment, for the long version.

@@ -1,5 +1,5 @@
-//! testbed moves its machine, and at a moment that is drawn its process or the service is killed, frozen or kept busy: the
-//! last motor command is a stop, within a second; and afterwards nothing moves until a resume.
+//! testbed moves its machine, and at a random moment its process or the service is killed, frozen or kept busy: the
+//! last motor command is a stop, within a second, and afterwards nothing moves until a resume.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::{SEED, number};
 /// From the moment something happens until the machine is told to stop.
 const AT_REST: Duration = Duration::from_secs(1);
 
-/// How long it moves before something happens, at most.
+/// The longest time that it moves before something happens.
 const MOVES_MS: u64 = 400;
 
 struct Stage {
@@ -33,7 +33,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        // testbed alone: what else could be loaded has no part in this, and a restart is quicker.
+        // testbed alone: other toolboxes do not matter here, and a restart is quicker without them.
         let shop = Workshop::new();
         fs::copy(
             testbed_plugins().join("testbed.so"),
@@ -53,7 +53,7 @@ impl Stage {
         }
     }
 
-    /// Sets the machine in motion and lets it move for a while; gives how many motor commands there were before.
+    /// Sets the machine in motion and lets it move for a while; returns the number of motor commands before.
     fn drive(&mut self, call_id: &str, spin: bool, random: &mut fastrand::Rng) -> usize {
         let before = self.scene.motors().len();
         let args = json!({ "step_ms": 5, "steps": 400, "timeout_ms": 60_000, "spin": spin });
@@ -64,15 +64,15 @@ impl Stage {
         before
     }
 
-    /// Waits until the machine was told to stop, and checks when. Time that a busy system kept from a thread that only
-    /// wanted to look at the clock is not counted.
+    /// Waits until the machine was told to stop, and checks the time. Delays that a busy system adds to a thread
+    /// which only reads the clock are subtracted.
     fn rests(&self, since: u64, what: &str) -> Duration {
         let over = AtomicBool::new(false);
         let (stopped, kept) = thread::scope(|threads| {
             let kept = threads.spawn(|| kept_from_us(&over));
             let stopped = self.scene.until_motors("stop", |motors| {
                 let last = motors.last().filter(|motor| is_stop(motor))?;
-                // Another action of the call may still be at work: only an end that lasts is one.
+                // Another action of the call may still be running: only a lasting end counts.
                 let since_last = Duration::from_nanos(monotonic_ns() - last.at);
                 (since_last > Duration::from_millis(100)).then(|| first_of_the_end(motors))
             });
@@ -87,7 +87,7 @@ impl Stage {
         took
     }
 
-    /// Nothing moves, whatever is asked, until the stop is lifted.
+    /// Checks that nothing moves until the stop is lifted.
     fn moves_only_after_a_resume(&mut self, what: &str) {
         let toolbox = toolbox_until(&mut self.client, "testbed", "restart", |toolbox| {
             toolbox["state"] == "ready"
@@ -120,7 +120,7 @@ impl Stage {
     }
 }
 
-/// How much later than it wanted a thread woke up, all in all.
+/// The sum of the delays with which a thread woke up.
 fn kept_from_us(over: &AtomicBool) -> Duration {
     const TICK: Duration = Duration::from_millis(5);
     let mut kept = Duration::ZERO;
@@ -146,7 +146,7 @@ fn is_stop(motor: &Motor) -> bool {
     matches!(motor.kind.as_str(), "halt" | "emergency")
 }
 
-/// When the stop came after which nothing moved.
+/// The time of the stop after which nothing moved.
 fn first_of_the_end(motors: &[Motor]) -> u64 {
     let moved = motors.iter().rposition(moves).map_or(0, |last| last + 1);
     motors[moved..]
@@ -175,7 +175,7 @@ fn at_moments(name: &str, spin: bool, mut disturb: impl FnMut(&mut Stage, &Value
         let answer = stage.client.only_answer(&call_id).clone();
         let unfinished = answer["result"]["success"] == false || answer["error"].is_string();
         assert!(unfinished, "{what}: {answer}");
-        // At once, instead of after the wait that grows with every crash.
+        // A reload restarts it at once, without the delay that grows with every crash.
         stage.client.ask("ovos.tools.reload", &json!({}));
         stage.moves_only_after_a_resume(&what);
         assert!(stage.scene.motors().len() > before, "{what}");
@@ -203,7 +203,7 @@ fn a_process_that_is_frozen_leaves_its_machine_at_rest() {
 }
 
 #[test]
-fn a_process_that_is_kept_busy_is_stopped_all_the_same() {
+fn a_process_that_is_kept_busy_is_stopped_nevertheless() {
     at_moments("busy loop", true, |stage, _| {
         stage
             .client

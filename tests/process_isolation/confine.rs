@@ -1,4 +1,4 @@
-//! What a confined toolbox gets at, and what it does not.
+//! What a confined toolbox can access, and what it cannot.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
@@ -19,13 +19,13 @@ const ENOENT: i64 = 2;
 const EACCES: i64 = 13;
 const ECONNREFUSED: i64 = 111;
 
-/// Whether this kernel can keep it from sending signals to others (Linux 6.12).
+/// Whether this kernel can keep it from sending signals to other processes (Linux 6.12).
 fn can_scope() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     ruleset.scope(Scope::Signal).and_then(Ruleset::create).is_ok()
 }
 
-/// A folder it may write, one it may read, and one of which it was not told.
+/// A folder that it may write, one that it may read, and one that is not named.
 struct Yard {
     shop: Workshop,
 }
@@ -61,7 +61,7 @@ impl Yard {
     }
 }
 
-/// What a toolbox may not get at, with the error it gets, and what it may, with 0.
+/// Checks each attempt: the expected errors, or 0 for a success.
 async fn check(toolbox: &dyn Toolbox, attempts: &[(String, &[i64])]) {
     let mut wrong = Vec::new();
     for (number, (attempt, allowed)) in (1..).zip(attempts) {
@@ -78,7 +78,7 @@ async fn check(toolbox: &dyn Toolbox, attempts: &[(String, &[i64])]) {
 }
 
 #[tokio::test]
-async fn a_confined_toolbox_reaches_what_is_named_and_nothing_else() {
+async fn a_confined_toolbox_reaches_only_the_named_paths() {
     if !can_confine() {
         return;
     }
@@ -93,7 +93,7 @@ async fn a_confined_toolbox_reaches_what_is_named_and_nothing_else() {
     let unix = format!("unix:{}", socket.display());
     let us = format!("signal:{}", std::process::id());
 
-    // The control: without confinement all of it works (but devices and mounts, which take root).
+    // The control: without confinement all of it works (except devices and mounts, which need root).
     let free = yard.open(None, "{}").await;
     let works: &[i64] = &[0];
     check(
@@ -188,7 +188,7 @@ async fn network_and_devices_are_allowed_one_by_one() {
             (tcp, &[0, ECONNREFUSED]),
             ("udp:9".into(), &[0]),
             ("read:/etc/hostname".into(), &[EACCES]),
-            // A terminal has nothing to read yet: opened, that is, and then EIO or EAGAIN.
+            // It can be opened; a read then gives EIO or EAGAIN, because the terminal has no input yet.
             ("write:/dev/ptmx".into(), &[0]),
             ("write:/dev/tty".into(), &[EACCES]),
         ],
@@ -202,7 +202,7 @@ async fn network_and_devices_are_allowed_one_by_one() {
 }
 
 #[tokio::test]
-async fn what_brings_the_hardware_to_rest_is_confined_too() {
+async fn the_process_of_a_safe_stop_is_confined_too() {
     if !can_confine() {
         return;
     }
@@ -218,7 +218,7 @@ async fn what_brings_the_hardware_to_rest_is_confined_too() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_there_is_no_access_and_no_failure() {
+async fn a_missing_path_gives_no_access_and_is_no_failure() {
     if !can_confine() {
         return;
     }
@@ -234,7 +234,7 @@ async fn a_path_that_is_not_there_is_no_access_and_no_failure() {
     assert!(within(toolbox.close()).await);
 }
 
-/// Its toolbox is not known yet, so it may change nothing, whatever the configuration says.
+/// Its toolbox is not known yet, so it may change nothing, whatever a section allows.
 #[tokio::test]
 async fn a_file_that_is_tried_out_changes_nothing() {
     if !can_confine() {
@@ -253,15 +253,15 @@ async fn a_file_that_is_tried_out_changes_nothing() {
     assert!(within(toolbox.close()).await);
 }
 
-/// What cannot be enforced is no reason to go without: the file is not even loaded.
+/// If the confinement cannot be enforced, the file is not even loaded.
 #[tokio::test]
-async fn a_confinement_that_cannot_be_had_is_a_reason_not_to_load() {
+async fn a_toolbox_whose_confinement_cannot_be_enforced_is_not_loaded() {
     let yard = Yard::new();
     let mark = yard.path("constructed");
     let define = format!("\"{}\"", mark.display());
     let file = yard.shop.build("reaches_out", &[("CONSTRUCTED", &define)]);
     let (mut process, manifest) = process_of(&file).await;
-    // A kernel without: it forbids what the process needs to confine itself.
+    // Imitates a kernel without Landlock: it forbids the calls by which the process confines itself.
     process.program = yard.shop.program(
         "without_landlock",
         &[("PROGRAM", concat!("\"", env!("CARGO_BIN_EXE_ovos-tools"), "\""))],

@@ -1,4 +1,4 @@
-//! One toolbox for each way to break a process. What it takes down is its own runs, and they say what happened.
+//! One toolbox for each way to break a process. Only its own runs are lost, and their errors tell the cause.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -46,7 +46,7 @@ fn check(ended: &Ended, expected: &[&str]) {
     }
 }
 
-/// Its destructors would run beside the function that has not returned.
+/// Its destructors would run at the same time as the function that has not returned.
 #[tokio::test]
 async fn a_process_whose_toolbox_does_not_close_runs_no_destructors() {
     let shop = Workshop::new();
@@ -58,14 +58,14 @@ async fn a_process_whose_toolbox_does_not_close_runs_no_destructors() {
     let toolbox = ChildToolbox::open(process, manifest, opening, Recorder::new())
         .await
         .unwrap();
-    // A process that only looks at the file may end as it likes.
+    // A process that only inspects the file may run destructors.
     _ = std::fs::remove_file(&done);
     assert!(!within(toolbox.close()).await, "it was closed");
     assert!(!done.exists(), "its process was ended by exit()");
 }
 
 #[tokio::test]
-async fn a_process_that_dies_says_how_and_takes_nobody_along() {
+async fn a_process_that_dies_reports_how_and_affects_no_other() {
     let shop = Workshop::new();
     let (neighbour, _) = shop.open("well_behaved").await;
     for (fixture, expected) in [
@@ -73,7 +73,7 @@ async fn a_process_that_dies_says_how_and_takes_nobody_along() {
         ("segfaults", &["signal 11 (SIGSEGV)"]),
         ("throws", &["signal 6 (SIGABRT)", "exception"]),
         ("exits", &["exit code 7", "that was all"]),
-        // Whichever notices first: the runtime, which aborts, or the service, whose connections end.
+        // Either the runtime notices first and aborts, or the service, whose connections end.
         ("closes_fds", &["its process was"]),
     ] {
         let (toolbox, _) = shop.open(fixture).await;
@@ -164,7 +164,7 @@ async fn floods_are_cut_and_the_work_goes_on() {
 }
 
 #[tokio::test]
-async fn a_silent_process_is_ended_while_somebody_waits_for_it() {
+async fn a_silent_process_is_ended_while_an_answer_is_due() {
     let shop = Workshop::new();
     let (toolbox, seen) = open(&shop, "well_behaved", real_limits()).await;
     let waiting = start(&toolbox, 1, "wait");
@@ -174,9 +174,9 @@ async fn a_silent_process_is_ended_while_somebody_waits_for_it() {
 }
 
 #[tokio::test]
-async fn the_process_sees_what_it_needs_and_no_more() {
+async fn the_process_gets_only_the_environment_that_it_needs() {
     let shop = Workshop::new();
-    // Its constructor would end it already when the file is tried out.
+    // Its constructor would end the probe already.
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
     let (mut process, manifest) = process_of(&shop.build("constructor_looks", &[])).await;
     process.env = BTreeMap::from([("ROBOT".to_owned(), "1".to_owned())]);
@@ -196,7 +196,7 @@ async fn the_process_sees_what_it_needs_and_no_more() {
         })
         .collect();
     assert!(names.iter().any(|name| name == "ROBOT") && names.iter().any(|name| name == "PATH"));
-    // The end of the file, and what a program needs to find its files and to speak the user's language.
+    // The variable of the section, and those that a program needs to find its files and to use the user's language.
     let known = "ROBOT HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH RUST_BACKTRACE TMPDIR TZ USER \
                  XDG_DATA_HOME XDG_RUNTIME_DIR";
     let foreign = |name: &&String| {
@@ -248,7 +248,7 @@ async fn a_toolbox_that_never_comes_back_is_replaced() {
         &within(hanging).await,
         &["start() has not returned within `limits.open_ms`"],
     );
-    // Also where it is not waited for any more.
+    // Also if no caller waits for it any more.
     let mut limits = real_limits();
     limits.open = Duration::from_millis(300);
     let (toolbox, seen) = open(&shop, "spins", limits).await;

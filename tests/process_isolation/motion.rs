@@ -15,7 +15,7 @@ use crate::fixture::{Recorder, Workshop, action, all, opening, process_of, withi
 /// From the moment something breaks until the machine is told to stop.
 const AT_REST: Duration = Duration::from_secs(1);
 
-/// The motor, as the test sees it.
+/// The file of motor commands.
 pub(crate) struct Motor(pub(crate) PathBuf);
 
 impl Motor {
@@ -40,7 +40,7 @@ impl Motor {
                 "{what}: it still moves: {:?}",
                 self.commands().last()
             );
-            // A file that grows cannot be waited for portably: look again soon.
+            // No portable way waits for a growing file, so it is polled.
             std::thread::park_timeout(Duration::from_millis(2));
         }
         let took = since.elapsed();
@@ -71,7 +71,7 @@ async fn open(file: &Path, motor: &Motor) -> (ChildToolbox, Arc<Recorder>) {
 }
 
 #[tokio::test]
-async fn whatever_is_done_to_a_process_that_moves_its_machine_is_told_to_stop() {
+async fn however_a_process_dies_in_motion_its_machine_is_stopped() {
     let shop = Workshop::new();
     let file = shop.build("moves", &[]);
     let mut random = fastrand::Rng::with_seed(7);

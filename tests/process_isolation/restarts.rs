@@ -1,4 +1,4 @@
-//! What the manager does when a process dies: a new generation, a while later, and not for ever.
+//! What the manager does after the death of a process: a new generation, after a delay, and not for ever.
 
 use std::time::{Duration, Instant};
 
@@ -140,7 +140,7 @@ async fn crashes_of_one_lose_nothing_of_another() {
             runs
         })
     };
-    // A signal that is sent does not do what a fault does where the runtime handles faults, as for SIGSEGV.
+    // Not SIGSEGV: the runtime handles it, so a sent one does not act like a fault.
     let ways = [Signal::KILL, Signal::ABORT, Signal::TERM, Signal::ILL];
     for generation in 1..=crate::repeated("CRASHES", 20) {
         rig.published_until(|live| {

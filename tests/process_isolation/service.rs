@@ -24,7 +24,7 @@ impl Service {
         Self::start_with(fixture, &json!({}))
     }
 
-    /// With more keys in the toolbox's section.
+    /// With additional keys in the toolbox's section.
     fn start_with(fixture: &str, more: &Value) -> Self {
         let shop = Workshop::new();
         shop.build(fixture, &[]);
@@ -190,7 +190,7 @@ fn a_toolbox_whose_process_is_told_to_end_comes_to_rest_by_itself() {
 }
 
 #[test]
-fn what_the_configuration_confines_is_confined() {
+fn a_confinement_in_the_configuration_is_enforced() {
     if !crate::kernel::can_confine() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Clients that call testbed all the time and strike each answer off their books.
+//! Clients that call testbed all the time and check that each call gets one answer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{RwLock, RwLockWriteGuard};
@@ -12,13 +12,13 @@ pub(crate) const CALLERS: usize = 2;
 /// Calls of one caller that are under way.
 const AT_ONCE: usize = 8;
 
-/// When callers call.
+/// Whether and on which bus the callers call.
 #[derive(Default)]
 pub(crate) struct Pace {
     over: AtomicBool,
     /// Read while calls are under way.
     calling: RwLock<()>,
-    /// How many buses there were before this one.
+    /// The number of the bus: a restart makes the next one.
     bus: AtomicU64,
 }
 
@@ -28,18 +28,18 @@ impl Pace {
         self.calling.write().unwrap()
     }
 
-    /// Every caller has to connect anew.
+    /// Makes every caller reconnect.
     pub(crate) fn new_bus(&self) {
         self.bus.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Ends the callers when it goes.
+    /// Ends the callers when dropped.
     pub(crate) fn over_on_drop(&self) -> Over<'_> {
         Over(&self.over)
     }
 }
 
-/// Sets a flag when it goes.
+/// Sets a flag when dropped.
 pub(crate) struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -48,7 +48,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What a caller has seen.
+/// The answers that a caller got.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) calls: usize,
@@ -90,7 +90,7 @@ pub(crate) fn caller(number: usize, seed: u64, port: u16, pace: &Pace) -> Seen {
     if pace.bus.load(Ordering::SeqCst) != bus {
         client.reconnect();
     }
-    // Whatever was sent twice has come by now.
+    // An answer that was sent twice has arrived by now.
     client.ask("ovos.tools.status", &json!({}));
     let strays = client.strays(&mine);
     assert!(strays.is_empty(), "answered twice: {strays:?}");
@@ -111,7 +111,8 @@ fn question(kind: u8) -> (&'static str, Value) {
     }
 }
 
-/// Whether an answer is the usual one. It may also say that the toolbox went away or was stopped; anything else fails.
+/// Whether an answer is the usual result. Errors because the toolbox died or was stopped are allowed; anything else
+/// fails the test.
 #[track_caller]
 fn is_right(kind: u8, answer: &Value) -> bool {
     let (result, error) = (&answer["result"], answer["error"].as_str().unwrap_or_default());

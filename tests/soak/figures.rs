@@ -1,18 +1,18 @@
-//! What a process and its children hold, as the kernel counts it.
+//! The resources of a process and its children, as counted by the kernel.
 
 use std::fmt;
 use std::fs;
 
-/// One look at the service and the processes it started.
+/// The resources of the service and its children at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) service: Held,
-    /// Of all children together.
+    /// The resources of all children together.
     pub(crate) children: Held,
     pub(crate) processes: usize,
 }
 
-/// What is held.
+/// The resources.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Held {
     pub(crate) files: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Held {
 }
 
 impl Figures {
-    /// Looks at `pid` and its children. What ends meanwhile counts as nothing.
+    /// Reads the resources of `pid` and its children. A process that ends meanwhile counts as nothing.
     pub(crate) fn of(pid: u32) -> Self {
         let mut figures = Self {
             service: Held::by(pid),
@@ -60,7 +60,7 @@ impl Held {
     }
 }
 
-/// The fourth field; the second, a name in parentheses, may hold spaces.
+/// The fourth field. The second one, a name in parentheses, may have spaces.
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()

@@ -1,7 +1,8 @@
-//! Calls, reloads, crashes, bus restarts and stops, mixed at random, for a while: every call is answered exactly once, and
-//! nothing is left behind but what each copy of an in-process toolbox is known to cost.
+//! Calls, reloads, crashes, bus restarts and stops, mixed at random, for a while: every call is answered exactly
+//! once, and nothing leaks except the known cost of each copy of an in-process toolbox.
 //!
-//! A minute of it is part of every test run. `make soak` runs twenty: `SOAK_SECONDS` is how long, `SOAK_SEED` what is drawn.
+//! A minute of it is part of every test run; `make soak` runs twenty. `SOAK_SECONDS` is the duration, `SOAK_SEED` the
+//! random seed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -32,7 +33,7 @@ mod service;
 #[path = "../support/status.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod status;
-/// Where `versions` looks for them.
+/// The helpers that `versions` imports.
 #[path = "../support/versions.rs"]
 mod versions;
 
@@ -63,7 +64,7 @@ fn a_mix_of_everything_loses_no_call_and_leaves_nothing_behind() {
                 threads.spawn(move || caller(number, seed, port, pace))
             })
             .collect();
-        // However the mix ends, so do the callers.
+        // The callers end with the mix, also if it fails.
         let _over = pace.over_on_drop();
         let fresh = stage.figures();
         println!("soak: fresh      {fresh}");

@@ -1,4 +1,4 @@
-//! What happens beside the calls, drawn at random: crashes, reloads, stops, cancels and another bus.
+//! Random disturbances of the calls: crashes, reloads, stops, cancels and another bus.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,12 +24,12 @@ const CRASHING: [&str; 4] = ["aborts", "segfaults", "exits", "closes_fds"];
 /// A toolbox inside the service, of which every copy stays loaded.
 const INSIDE: &str = "inside";
 
-/// What a copy of a toolbox inside the service costs at most, in KiB. 337 were measured for a Rust library with nothing
-/// in it but its own standard library; the one here is in C.
+/// The largest cost of a copy of a toolbox inside the service, in KiB. 337 were measured for an empty Rust library
+/// with its standard library; the one here is in C.
 const COPY_KIB: usize = 400;
 
-/// How much more the service may hold at the end than at the start. Memory: allocators keep what was freed, the more the
-/// more threads there were.
+/// How much more the service may use at the end than at the start. Allocators keep freed memory, more of it with more
+/// threads.
 const SLACK: Held = Held {
     files: 12,
     threads: 6,
@@ -96,7 +96,7 @@ impl Stage {
         self.scene.port
     }
 
-    /// What happened so far.
+    /// The steps so far.
     pub(crate) fn done(&self) -> Done<'_> {
         Done(&self.steps)
     }
@@ -105,7 +105,7 @@ impl Stage {
         Figures::of(self.service.pid())
     }
 
-    /// Does one thing.
+    /// Makes one random step.
     pub(crate) fn step(&mut self, pace: &Pace) {
         let what = match self.random.u8(..20) {
             0..=6 => self.crash(),
@@ -138,7 +138,7 @@ impl Stage {
         self.client.settled(call_id)
     }
 
-    /// Reloads until every toolbox serves: a restart waits the longer the more often there was one.
+    /// Reloads until every toolbox serves, because the delay of a restart grows with every crash.
     fn all_ready(&mut self) {
         let end = Instant::now() + DEADLINE;
         loop {
@@ -282,8 +282,8 @@ impl Stage {
         "stops by the user"
     }
 
-    /// The bus is killed and another one takes its place while calls run that end before and after that. Nothing else is
-    /// under way: what a bus had taken and not passed on is lost with it, and no client can know.
+    /// The bus is killed and replaced while calls run that end before and after that. Nothing else is under way:
+    /// messages that a bus has accepted and not passed on are lost, and no client can know that.
     fn another_bus(&mut self, pace: &Pace) -> &'static str {
         let _quiet = pace.pause();
         let calls: Vec<String> = (0..20)
@@ -298,7 +298,7 @@ impl Stage {
         while Instant::now() < away {
             std::thread::park_timeout(away.saturating_duration_since(Instant::now()));
         }
-        // A bus keeps nothing for those who are away: the client is back before the service is.
+        // A bus stores nothing for a disconnected client, so the client reconnects before the service.
         self.service.signal(Signal::STOP);
         self.bus = self.scene.bus_started(BusKind::Embedded);
         self.client.reconnect();
@@ -315,14 +315,15 @@ impl Stage {
         "restarts of the bus"
     }
 
-    /// What is held once nothing is under way; with `start`, as soon as it is no more than then, or else a failure.
+    /// The resources once nothing is under way. With `start`, waits until they are no larger than at the start, and
+    /// fails otherwise.
     pub(crate) fn settle(&mut self, start: Option<&Figures>) -> Figures {
         self.all_ready();
         let end = Instant::now() + DEADLINE;
         loop {
             let status = self.client.ask("ovos.tools.status", &json!({}));
             let figures = self.figures();
-            // A child more is one that is still being closed.
+            // An additional child is one that is still being closed.
             let idle = status["calls"] == json!([]) && figures.processes == CRASHING.len() + 1;
             let Some(start) = start else {
                 if idle {
@@ -350,14 +351,14 @@ impl Stage {
         }
     }
 
-    /// Nothing was answered twice.
+    /// Checks that nothing was answered twice.
     pub(crate) fn check_books(&mut self) {
         self.client.ask("ovos.tools.status", &json!({}));
         let strays = self.client.strays("mix-");
         assert!(strays.is_empty(), "answered twice: {strays:?}");
     }
 
-    /// The service never stumbled over itself.
+    /// Checks that the log reports no bug of the service.
     pub(crate) fn check_log(&self) {
         let log = self.service.output();
         assert!(!log.contains("panicked at src"), "{}", self.service.log());
@@ -371,7 +372,7 @@ fn put(shop: &Workshop, name: &str, content: &[u8]) {
     fs::rename(fresh, shop.path().join(format!("{name}.so"))).unwrap();
 }
 
-/// Steps, counted.
+/// The number of steps of each kind.
 pub(crate) struct Done<'a>(&'a BTreeMap<&'static str, usize>);
 
 impl fmt::Display for Done<'_> {

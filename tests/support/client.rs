@@ -1,4 +1,4 @@
-//! A bus client that keeps books: every frame it reads is looked at, and every answer is counted by its `call_id`.
+//! A bus client that keeps every answer by its `call_id`, so that a test can check that each call has exactly one.
 //!
 //! It is plain `tungstenite` on a blocking socket and shares nothing with our own client. Read [`Client`].
 
@@ -12,10 +12,10 @@ use tokio_tungstenite::tungstenite::{Error, Message, WebSocket, client};
 
 use super::process::DEADLINE;
 
-/// How long one look at the socket lasts; nothing waits for it, it only bounds how late a deadline is noticed.
+/// The timeout of one read of the socket. It only bounds how late a deadline is noticed.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A connection to the bus, and what came over it.
+/// A connection to the bus, and the answers that came over it.
 pub(crate) struct Client {
     socket: WebSocket<TcpStream>,
     port: u16,
@@ -46,18 +46,18 @@ impl Client {
         }
     }
 
-    /// Speaks for a session of its own from now on.
+    /// Sends in this session from now on.
     pub(crate) fn in_session(mut self, session: &str) -> Self {
         self.session = Some(session.to_owned());
         self
     }
 
-    /// Connects anew, as soon as there is a bus; the books are kept.
+    /// Reconnects as soon as there is a bus; the answers are kept.
     pub(crate) fn reconnect(&mut self) {
         self.socket = dial_until(self.port);
     }
 
-    /// Sends a message; returns what its answer's context will hold as `ident`.
+    /// Sends a message; returns the `ident` in the context of its answer.
     pub(crate) fn send(&mut self, topic: &str, data: &Value) -> String {
         self.asked += 1;
         let local = self.socket.get_ref().local_addr().unwrap();
@@ -85,7 +85,7 @@ impl Client {
         );
     }
 
-    /// The next message, also one for others, entered into the books; none when the time is up or the bus is gone.
+    /// The next message, even one for another client; none if the time is up or the bus is gone.
     pub(crate) fn next(&mut self, until: Instant) -> Option<Value> {
         loop {
             match self.socket.read() {
@@ -105,14 +105,14 @@ impl Client {
         }
     }
 
-    /// Reads what comes until then, however much that is.
+    /// Reads all messages until then.
     pub(crate) fn read_until(&mut self, until: Instant) {
         while Instant::now() < until && self.next(until).is_some() {}
     }
 
     fn book(&mut self, frame: &Value) {
         let kind = frame["type"].as_str().unwrap_or_default();
-        // Other answers name calls too, such as that of a cancel.
+        // Other answers have a `call_id`, too, such as that of a cancel.
         let of_call = matches!(
             kind,
             "ovos.tools.invoke.response" | "ovos.persona.tools.call.response"
@@ -137,14 +137,14 @@ impl Client {
         panic!("{what}: not on the bus within {DEADLINE:?}, or the bus went away");
     }
 
-    /// Asks and waits for the answer to just this question.
+    /// Sends a request and waits for the answer to it.
     #[track_caller]
     pub(crate) fn ask(&mut self, topic: &str, data: &Value) -> Value {
         self.ask_within(topic, data, DEADLINE)
             .unwrap_or_else(|| panic!("{topic} {data}: no answer"))
     }
 
-    /// The same, for a question that may stay without an answer.
+    /// The same, for a request that may get no answer.
     pub(crate) fn ask_within(&mut self, topic: &str, data: &Value, wait: Duration) -> Option<Value> {
         let ident = self.send(topic, data);
         let response = format!("{topic}.response");
@@ -245,7 +245,7 @@ impl Client {
         }
     }
 
-    /// The first answer of a call, when there is one.
+    /// The first answer of a call, if there is one.
     pub(crate) fn answer_of(&self, call_id: &str) -> Option<&Value> {
         self.answers.get(call_id)?.first()
     }
@@ -255,8 +255,8 @@ impl Client {
         self.answers.keys().cloned().collect()
     }
 
-    /// The one answer of a call; any other number of them fails. What was sent before the last [`ask`](Self::ask) was
-    /// answered has come by then, for the bus keeps the order.
+    /// The only answer of a call; any other number fails the test. All answers sent before that to the last
+    /// [`ask`](Self::ask) have arrived, because the bus keeps the order.
     #[track_caller]
     pub(crate) fn only_answer(&self, call_id: &str) -> &Value {
         match self.answers.get(call_id).map(Vec::as_slice) {
@@ -266,7 +266,7 @@ impl Client {
         }
     }
 
-    /// As [`only_answer`](Self::only_answer), and struck off the books: what comes for this call later is a stray.
+    /// As [`only_answer`](Self::only_answer), and forgets the call: a later answer to it is a stray.
     #[track_caller]
     pub(crate) fn settled(&mut self, call_id: &str) -> Value {
         let answer = self.only_answer(call_id).clone();
@@ -274,7 +274,7 @@ impl Client {
         answer
     }
 
-    /// Answers in the books to calls whose ids start like this; those to other clients' calls are forgotten.
+    /// The answers to calls whose ids start like this; answers to calls of other clients are forgotten.
     pub(crate) fn strays(&mut self, of: &str) -> Vec<String> {
         self.answers.retain(|call_id, _| call_id.starts_with(of));
         self.answers.keys().cloned().collect()
@@ -288,7 +288,7 @@ fn dial_until(port: u16) -> WebSocket<TcpStream> {
             return socket;
         }
         assert!(Instant::now() < end, "no bus on port {port}");
-        // A port that opens cannot be waited for: look again at once, to be there first.
+        // A port that opens cannot be awaited, so it is polled quickly.
         std::thread::park_timeout(Duration::from_millis(1));
     }
 }

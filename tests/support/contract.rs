@@ -1,6 +1,6 @@
 //! A service on a bus of its own, and a client that checks every answer against its published schema.
 //!
-//! Start with [`World`]; [`Client`] is what a test talks through, [`meets`] is how it says what it expects.
+//! Start with [`World`]; [`Client`] sends and receives, [`meets`] compares with what a test expects.
 
 use std::collections::HashMap;
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::{self, Message, WebSocket, client::client_wi
 
 use super::process::{DEADLINE, Process, Sandbox, free_port};
 
-/// Every frame a test sends says that it comes from here, so that its echo is known.
+/// The source of every frame that a test sends, so that its echo is recognised.
 const ME: &str = "contract test";
 
 /// `ovos-tools serve` with the embedded bus and the toolboxes of `make testbed`, ready.
@@ -37,7 +37,7 @@ impl World {
         let port = free_port();
         let sandbox = Sandbox::new();
         let mut section = section.clone();
-        // A machine full of tests may stand still for a second.
+        // With slack for a machine busy with tests.
         let plan_ms = &mut section["service"]["plan_ms"];
         if plan_ms.is_null() {
             *plan_ms = json!(30_000);
@@ -71,7 +71,7 @@ impl World {
     }
 }
 
-/// A bus client. Frames that are not asked for yet are kept in order of arrival.
+/// A bus client. Frames that were not taken yet are kept in the order of arrival.
 pub(crate) struct Client {
     socket: WebSocket<TcpStream>,
     heard: Vec<Value>,
@@ -107,7 +107,7 @@ impl Client {
         false
     }
 
-    /// Sends a request; the number tells its answer apart.
+    /// Sends a request; returns the number by which its answer is recognised.
     pub(crate) fn send(&mut self, topic: &str, data: Value) -> u64 {
         self.send_in("", topic, data)
     }
@@ -122,7 +122,7 @@ impl Client {
         self.requests
     }
 
-    /// A context by which the answer to the next frame is known.
+    /// A context by which the answer to the next frame is recognised.
     pub(crate) fn context(&mut self) -> Value {
         self.requests += 1;
         json!({ "source": ME, "destination": "tools", "n": self.requests })
@@ -133,7 +133,7 @@ impl Client {
         self.requests
     }
 
-    /// Sends a text as it is.
+    /// Sends a text unchanged.
     pub(crate) fn say(&mut self, text: &str) {
         self.put(Message::text(text)).expect("the bus takes a frame");
     }
@@ -143,7 +143,7 @@ impl Client {
         self.socket.send(frame)
     }
 
-    /// Asks and waits for the answer's data.
+    /// Sends a request and waits for the data of its answer.
     pub(crate) fn ask(&mut self, topic: &str, data: Value) -> Value {
         let n = self.send(topic, data);
         self.answer(n)
@@ -159,7 +159,7 @@ impl Client {
         self.until(&format!("the answer to request {n}"), |frame| is_answer(frame, n))["data"].clone()
     }
 
-    /// Whether a request has been answered, as far as was read.
+    /// The answer to a request, if it was read already.
     pub(crate) fn answered(&mut self, n: u64) -> Option<Value> {
         let at = self.heard.iter().position(|frame| is_answer(frame, n))?;
         Some(self.heard.remove(at)["data"].clone())
@@ -194,7 +194,7 @@ impl Client {
         }
     }
 
-    /// Takes every frame that was heard so far and that `wanted` accepts.
+    /// Takes every frame read so far that `wanted` accepts.
     pub(crate) fn take(&mut self, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         let (taken, kept) = std::mem::take(&mut self.heard)
             .into_iter()
@@ -249,7 +249,7 @@ fn is_timeout(error: &std::io::Error) -> bool {
     )
 }
 
-/// Every frame that the service sends has to be what its schema in `schemas/bus` says.
+/// Checks a frame of the service against its schema in `schemas/bus`.
 fn check_schema(frame: &Value) {
     static SCHEMAS: OnceLock<HashMap<String, jsonschema::Validator>> = OnceLock::new();
     let schemas = SCHEMAS.get_or_init(|| {
@@ -285,8 +285,8 @@ fn check_schema(frame: &Value) {
     );
 }
 
-/// Whether a value is as expected: `"*"` stands for anything, `"~text"` for a text that holds `text`, an object with the
-/// key `"..."` may have more keys, and anything else stands for itself.
+/// Compares a value with the expected one: `"*"` stands for any value, `"~text"` for a text that contains `text`, an
+/// object with the key `"..."` may have more keys, and anything else stands for itself.
 pub(crate) fn meets(expected: &Value, found: &Value) -> Result<(), String> {
     let wrong = || format!("expected {expected}, found {found}");
     let same = match (expected, found) {

@@ -2,7 +2,7 @@
 
 use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
 
-/// The test that asks is skipped where it cannot.
+/// Skips the calling test if it cannot.
 pub(crate) fn can_confine() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let can = ruleset

@@ -1,4 +1,5 @@
-//! Toolboxes that misbehave, wherever they run: they cost themselves only, and nothing they say is believed unchecked.
+//! Toolboxes that misbehave, wherever they run: they harm only themselves, and none of their output is used
+//! unchecked.
 //!
 //! Included by `plugin_hostile.rs` and `process_isolation`, which add what only one of them can show.
 
@@ -73,7 +74,7 @@ async fn a_start_that_never_returns_costs_only_its_own_toolbox() {
     assert!(!within(toolbox.close()).await, "it is abandoned");
     assert!(matches!(within(hanging).await, Ended::Lost(_)));
     let halted = within(toolbox.halt(all(true, 2))).await;
-    // What is left of it in this process can be halted still; a process of its own has been ended.
+    // A toolbox in this process can still be halted; a process of its own has been ended.
     assert_eq!(halted.is_ok(), ISOLATION == Isolation::InProcess, "{halted:?}");
 }
 
@@ -221,7 +222,7 @@ async fn a_halt_is_never_behind_another_call() {
     let shop = Workshop::new();
     let (toolbox, _) = shop.open("halt_hangs").await;
     let first = tokio::spawn(toolbox.halt(all(true, 1)));
-    // The second halt frees the first; were it behind it, both would time out.
+    // The second halt releases the first; if it waited for the first, both would time out.
     within(toolbox.halt(all(true, 2))).await.unwrap();
     within(first).await.unwrap().unwrap();
 
@@ -278,7 +279,7 @@ async fn tools_that_cannot_be_used_are_left_out_and_named() {
 }
 
 #[tokio::test]
-async fn what_moves_is_left_out_where_nothing_can_halt_it() {
+async fn tools_that_move_are_left_out_of_a_toolbox_without_a_halt() {
     let shop = Workshop::new();
     let (toolbox, _) = shop.open_with("well_behaved", &[("HALT", "NULL")], "{}").await;
     let set = within(toolbox.tools()).await.unwrap();
@@ -353,7 +354,7 @@ async fn files_that_are_no_toolbox_are_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn files_that_kill_or_hang_their_loader_take_only_the_probe_with_them() {
+async fn files_that_kill_or_hang_their_loader_affect_only_the_probe() {
     let rig = Rig::with(|settings| settings.probe.limit = Duration::from_secs(1));
     let files: [(&str, &[&str]); 4] = [
         ("constructor_crashes", &["SIGSEGV", "about to | crash"]),

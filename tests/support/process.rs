@@ -1,4 +1,5 @@
-//! Child processes of a test: each in a sandbox of its own, with its output in a file and its end tied to a value.
+//! Child processes of a test: each has a sandbox of its own and its output in a file, and ends when its value is
+//! dropped.
 //!
 //! Nothing here knows a bus or a service. Start with [`Sandbox`].
 
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// How long anything a test waits for may take; generous, because it only matters when something is broken.
+/// The longest wait of a test; generous, because it matters only if something is broken.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A home directory that starts empty, so that no configuration of this machine reaches a test.
@@ -54,7 +55,7 @@ impl Sandbox {
         self.dir.path().join(sub)
     }
 
-    /// A command that sees this sandbox as its home and nothing of the test's own environment but `PATH`.
+    /// A command whose home is this sandbox, and whose environment has only `PATH` of the test's own.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -105,7 +106,7 @@ impl Process {
         }
     }
 
-    /// The end of what it wrote, for a failure message.
+    /// The end of its output, for a failure message.
     pub(crate) fn log(&self) -> String {
         let text = read(&self.log);
         let lines: Vec<_> = text.lines().collect();
@@ -116,7 +117,7 @@ impl Process {
         )
     }
 
-    /// All it wrote so far.
+    /// All its output so far.
     pub(crate) fn output(&self) -> String {
         read(&self.log)
     }
@@ -145,12 +146,12 @@ impl Process {
                 self.name,
                 self.log()
             );
-            // Neither a port that opens nor a file that grows can be waited for portably: look again soon.
+            // No portable way waits for a port that opens or a file that grows, so they are polled.
             std::thread::park_timeout(Duration::from_millis(10));
         }
     }
 
-    /// Waits for its end and gives back its output; any status but success fails the test.
+    /// Waits for its end and returns its output; any status except success fails the test.
     pub(crate) fn finish(mut self) -> String {
         let end = Instant::now() + 3 * DEADLINE;
         let status = loop {
@@ -169,7 +170,7 @@ impl Process {
         self.output()
     }
 
-    /// Its number.
+    /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

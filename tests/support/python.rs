@@ -1,4 +1,4 @@
-//! The published Python packages: the bus, the service we stand in for, and scripts that use the bus client.
+//! The published Python packages: the bus, the reference service, and scripts that use the bus client.
 //!
 //! They live in `.venv`, and the MCP clients in `.venv-mcp`; `scripts/venv.sh` fills both, and versions are pinned in
 //! `tests/python`.
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::process::{Process, Sandbox};
 
-/// The Python interpreter with the pinned packages, or `None` where this machine was told to do without.
+/// The Python interpreter with the pinned packages, or `None` if the tests were told to do without Python.
 ///
 /// `make test` sets `OVOS_TOOLS_SKIP_PYTHON` when Python itself is missing; nothing else skips.
 pub(crate) fn python() -> Option<&'static Path> {
@@ -46,6 +46,19 @@ fn find(venv: &str, arguments: &[&str]) -> PathBuf {
         String::from_utf8_lossy(&out.stderr)
     );
     python
+}
+
+/// The server of the published package `mavsdk_grpc`, which `scripts/venv.sh mavsdk` installs.
+pub(crate) fn mavsdk_server() -> Option<PathBuf> {
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv-mavsdk/lib");
+    let mut pythons = std::fs::read_dir(library).ok()?;
+    pythons.find_map(|python| {
+        let path = python
+            .ok()?
+            .path()
+            .join("site-packages/mavsdk_grpc/bin/mavsdk_server");
+        path.exists().then_some(path)
+    })
 }
 
 /// Starts a Python module (`python -m`) in `sandbox`.

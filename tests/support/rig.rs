@@ -31,7 +31,7 @@ pub struct Rig {
     runs: std::sync::atomic::AtomicU64,
 }
 
-/// An engine that holds the copies as the service's does, and what the manager asked of it.
+/// An engine that leases the copies as in the service, and the manager's requests to it.
 pub struct Drains {
     pub engine: Arc<Engine>,
     pub asked: Mutex<Vec<(String, u64)>>,
@@ -203,7 +203,7 @@ impl Rig {
         )
     }
 
-    /// Which version answers.
+    /// The version that answers.
     pub async fn version(&self, id: &str) -> String {
         self.version_of(&self.get(id)).await
     }

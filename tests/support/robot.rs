@@ -1,4 +1,4 @@
-//! A service with the robot toolbox and a simulated robot, and what the simulator has written down.
+//! A service with the robot toolbox and a simulated robot, and the trace of the simulator.
 //!
 //! Read [`RobotScene`].
 
@@ -27,7 +27,7 @@ impl RobotScene {
         Self::with_robots(&json!({ "five": { "sim": sim } }))
     }
 
-    /// These robots.
+    /// With these robots.
     pub(crate) fn with_robots(robots: &Value) -> Self {
         let scene = Scene::new(&json!({}));
         let trace = scene.sandbox.path("trace.jsonl");
@@ -54,10 +54,10 @@ impl RobotScene {
         Client::connect(self.scene.port)
     }
 
-    /// Everything the simulated machine was told so far.
+    /// Every command to the simulated machine so far.
     pub(crate) fn trace(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.scene.sandbox.path("trace.jsonl")).unwrap_or_default();
-        // The last line may be half written.
+        // The last line may be incomplete.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         whole
             .lines()
@@ -98,14 +98,14 @@ impl RobotScene {
         })
     }
 
-    /// An emergency stop of the robot; gives its id.
+    /// Stops the robot in an emergency; returns the id of the stop.
     #[track_caller]
     pub(crate) fn stop(&mut self) -> String {
         let answer = self
             .client
             .ask("ovos.tools.stop", &json!({ "toolbox_id": "robot" }));
         let stopped = &answer["toolboxes"][0];
-        // The disk of a busy machine may take longer to remember the stop than its answer waits.
+        // On a busy machine, recording the stop may take longer than its answer waits.
         let error = stopped["error"].as_str().unwrap_or_default();
         assert!(
             stopped["ok"] == true || error.starts_with("StateError: "),
@@ -114,7 +114,7 @@ impl RobotScene {
         stopped["stop_id"].as_str().unwrap().to_owned()
     }
 
-    /// Lifts it.
+    /// Lifts the stop.
     #[track_caller]
     pub(crate) fn resume(&mut self, stop_id: &str) {
         let question = json!({ "toolbox_id": "robot", "stop_id": stop_id });
@@ -122,7 +122,7 @@ impl RobotScene {
         assert_eq!(answer["toolboxes"][0]["ok"], true, "{answer}");
     }
 
-    /// What every motor says about where it is.
+    /// The positions that the motors report.
     #[track_caller]
     pub(crate) fn pose(&mut self) -> Vec<Value> {
         let answer = invoke(&mut self.client, "motor_status", &json!({ "subsystem": "all" }));
@@ -133,7 +133,7 @@ impl RobotScene {
         all
     }
 
-    /// Hitch open, hands empty, everything at home.
+    /// Opens the hitch, empties the hands and moves everything home.
     #[track_caller]
     pub(crate) fn come_home(&mut self) {
         for (tool, args) in [

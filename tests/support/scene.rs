@@ -1,7 +1,7 @@
-//! A bus and a service whose lives a test holds in its hands: each can be frozen, killed and started again.
+//! A bus and a service that a test can freeze, kill and start again.
 //!
-//! Everything a scene writes is in one sandbox, which outlives the processes, as a disk outlives a power cut.
-//! Read [`Scene`].
+//! All files of a scene are in one sandbox, which outlives the processes, as a disk outlives a power cut. Read
+//! [`Scene`].
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,9 +50,9 @@ impl Scene {
         scene
     }
 
-    /// Writes the configuration anew; `top` are top-level keys beside ours.
+    /// Writes the configuration; `top` are top-level keys beside ours.
     pub(crate) fn configure(&self, service: &Value, top: &Value) {
-        // A plan waits for its turn in the toolbox, and a machine full of tests may stand still for a second.
+        // A plan waits for its turn in the toolbox, and a machine may be busy with tests.
         let mut keys = json!({
             "reconnect_first_ms": 100, "reconnect_max_ms": 400, "plan_ms": 30_000, "isolation": isolation(),
         });
@@ -105,7 +105,7 @@ impl Scene {
         self.ours("service", &all)
     }
 
-    /// Starts a service with testbed and waits until it is ready, as `client` sees it.
+    /// Starts a service with testbed and waits until it tells `client` that it is ready.
     pub(crate) fn service(&self, client: &mut Client) -> Process {
         let mut service = self.service_started(&[]);
         ready(&mut service, client);
@@ -116,10 +116,10 @@ impl Scene {
         self.sandbox.path("motor.log")
     }
 
-    /// What the motors were told so far.
+    /// All motor commands so far.
     pub(crate) fn motors(&self) -> Vec<Motor> {
         let text = fs::read_to_string(self.motor_log()).unwrap_or_default();
-        // The last line may be half written.
+        // The last line may be incomplete.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         whole.lines().map(motor).collect()
     }
@@ -139,12 +139,13 @@ impl Scene {
                 "motors: no {what} in {} lines that end in {last:?}",
                 motors.len()
             );
-            // A file that grows: look again soon.
+            // A growing file has to be polled.
             std::thread::park_timeout(Duration::from_millis(2));
         }
     }
 
-    /// Waits until the service has on record that nothing moves: killed now, it comes back without a latch.
+    /// Waits until the service has recorded that nothing moves: if it is killed now, it is not latched after its
+    /// restart.
     #[track_caller]
     pub(crate) fn until_at_rest(&self) {
         let record = self.sandbox.path("state/ovos-tools/moving.json");
@@ -171,7 +172,7 @@ impl Scene {
     }
 }
 
-/// Where toolboxes run: as by default, but in the suites that `tests/in_process.rs` runs once more.
+/// Where toolboxes run: the default, except in the suites that `tests/in_process.rs` runs once more.
 pub(crate) fn isolation() -> &'static str {
     if module_path!().starts_with("in_process::") {
         "in_process"
@@ -180,7 +181,7 @@ pub(crate) fn isolation() -> &'static str {
     }
 }
 
-/// Waits until a service says that all its toolboxes are loaded.
+/// Waits until a service reports that all its toolboxes are loaded.
 pub(crate) fn ready(service: &mut Process, client: &mut Client) {
     service.until("all toolboxes", |_| {
         let answer = client.ask_within(
@@ -200,14 +201,14 @@ pub(crate) fn from_first<'a>(motors: &'a [Motor], kinds: &[&str]) -> Option<&'a 
     motors.get(first..)
 }
 
-/// Fails when one of these moves something.
+/// Fails if one of these moves something.
 #[track_caller]
 pub(crate) fn assert_still(motors: &[Motor]) {
     let moves: Vec<_> = motors.iter().filter(|motor| motor.moves()).collect();
     assert!(moves.is_empty(), "moved after it was halted: {moves:?}");
 }
 
-/// Fails when something that has been moved was not halted, or was moved after that.
+/// Fails if something that was moved was not halted, or was moved after that.
 #[track_caller]
 pub(crate) fn assert_halted(motors: &[Motor]) {
     let moved: BTreeSet<&str> = motors

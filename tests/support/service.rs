@@ -1,7 +1,7 @@
 //! A bus and a service on it, both real processes, ready when `start` returns and gone when dropped.
 //!
-//! With `OVOS_TOOLS_TEST_SUBJECT=reference` the published Python bus and service take our place, which checks
-//! the tests themselves: what the real thing does not pass, ours need not.
+//! With `OVOS_TOOLS_TEST_SUBJECT=reference` the published Python bus and service are tested instead, which checks the
+//! tests themselves: a test that the reference does not pass is wrong.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::{Message, client};
 use super::process::{Process, Sandbox, free_port};
 use super::python;
 
-/// Which bus a test talks over.
+/// The bus of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BusKind {
     /// The published `ovos-messagebus`.
@@ -76,7 +76,7 @@ fn start_bus(kind: BusKind, port: u16, sandbox: &Sandbox) -> Process {
 
 /// The service under test, with the toolboxes of `target/testbed-plugins`.
 pub(crate) struct Service {
-    /// What stands in its status topics, `mycroft.<name>.all_loaded`.
+    /// Its name in its status topics, `mycroft.<name>.all_loaded`.
     pub(crate) name: &'static str,
     process: Process,
     _sandbox: Sandbox,
@@ -125,7 +125,7 @@ impl Service {
     }
 }
 
-/// Does the reference stand in for our bus and service?
+/// Whether the reference is tested instead of our bus and service.
 pub(crate) fn subject_is_reference() -> bool {
     std::env::var("OVOS_TOOLS_TEST_SUBJECT").is_ok_and(|subject| subject == "reference")
 }
@@ -146,7 +146,7 @@ pub(crate) fn testbed_plugins() -> PathBuf {
     dir
 }
 
-/// A bus client of three lines: it asks until there is an answer.
+/// A small bus client that repeats its request until there is an answer.
 struct Asking {
     socket: tokio_tungstenite::tungstenite::WebSocket<TcpStream>,
 }
@@ -159,7 +159,7 @@ impl Asking {
         Some(Self { socket })
     }
 
-    /// Asks once; `None` when no answer came before the read timeout.
+    /// Asks once; `None` if no answer arrived before the read timeout.
     fn ask(&mut self, topic: &str) -> Option<Value> {
         let question = json!({ "type": topic, "data": {}, "context": {} });
         self.socket
@@ -175,7 +175,7 @@ impl Asking {
     }
 }
 
-/// Where `make testbed` puts a toolbox that comes with the service, alone but for its programs.
+/// Where `make testbed` puts one toolbox that comes with the service, with its programs.
 pub(crate) fn plugins_with(toolbox: &str) -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
     let target = binary.ancestors().nth(2).expect("target/debug/ovos-tools");

@@ -1,4 +1,4 @@
-//! A bus, a service with testbed and a client: what a test of the service begins with.
+//! A bus, a service with testbed and a client: the start of most tests of the service.
 //!
 //! Read [`Stage`].
 
@@ -11,7 +11,7 @@ use super::process::Process;
 use super::scene::{Scene, ready};
 use super::service::{BusKind, testbed_plugins};
 
-/// Everything runs and is ready. The processes end before the scene goes.
+/// Everything runs and is ready. The processes end before the scene is dropped.
 pub(crate) struct Stage {
     pub(crate) client: Client,
     pub(crate) service: Process,
@@ -38,7 +38,7 @@ impl Stage {
         }
     }
 
-    /// With a plugin folder of its own, in which these lie, and environment variables.
+    /// With a plugin folder of its own that has these plugins, and with environment variables.
     pub(crate) fn with_plugins(plugins: &[&str], variables: &[(&str, &str)], scene: Scene) -> Self {
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);

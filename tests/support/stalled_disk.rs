@@ -1,6 +1,6 @@
-//! A disk that stands still when it is told to: a library between a program and its C library.
+//! A disk that stops responding when it is told to: a library between a program and its C library.
 //!
-//! What the program does with files below a folder waits, on whatever thread it does it. Read [`StalledDisk`].
+//! The program's calls on files below a folder wait, on any thread. Read [`StalledDisk`].
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use super::process::Sandbox;
 /// The disk of programs that run with [`variables`](Self::variables).
 pub(crate) struct StalledDisk {
     library: PathBuf,
-    /// A link to `<function> <folder>` while they wait.
+    /// A link to `<function> <folder>` while calls wait.
     stalls: PathBuf,
 }
 
@@ -33,7 +33,7 @@ impl StalledDisk {
         }
     }
 
-    /// For the program. One worker: whatever waits on a thread of the runtime holds up all that it serves.
+    /// The variables for the program. With one worker thread, a wait on a thread of the runtime delays everything.
     pub(crate) fn variables(&self) -> [(&str, &str); 3] {
         [
             ("LD_PRELOAD", self.library.to_str().unwrap()),
@@ -47,12 +47,12 @@ impl StalledDisk {
         symlink(format!("{function} {}", folder.display()), &self.stalls).unwrap();
     }
 
-    /// What waits, or has waited.
+    /// The files that calls wait for, or have waited for.
     pub(crate) fn reached(&self) -> String {
         fs::read_to_string(self.stalls.with_extension("reached")).unwrap_or_default()
     }
 
-    /// It answers again.
+    /// Lets the disk respond again.
     pub(crate) fn answer(&self) {
         fs::remove_file(&self.stalls).unwrap();
     }

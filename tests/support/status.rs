@@ -1,4 +1,4 @@
-//! What the service says of a toolbox's process, and signals to it.
+//! The service's status of a toolbox's process, and signals to it.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::process::DEADLINE;
 
-/// What the service says of a toolbox; null when it has none of this id.
+/// The service's status of a toolbox; null if it has none with this id.
 #[track_caller]
 pub(crate) fn toolbox(client: &mut Client, id: &str) -> Value {
     let status = client.ask("ovos.tools.status", &json!({}));
@@ -17,7 +17,7 @@ pub(crate) fn toolbox(client: &mut Client, id: &str) -> Value {
     found.cloned().unwrap_or_default()
 }
 
-/// Asks until a toolbox is as it should be.
+/// Asks until the status of a toolbox fits.
 #[track_caller]
 pub(crate) fn toolbox_until(
     client: &mut Client,
@@ -45,7 +45,7 @@ pub(crate) fn pid(toolbox: &Value) -> Option<Pid> {
 /// Sends a signal to a toolbox's process, if it still has one.
 pub(crate) fn signal(toolbox: &Value, signal: Signal) {
     if let Some(pid) = pid(toolbox) {
-        // It may be gone by now, which is what the signal is for.
+        // It may have ended by now, as the signal intends.
         _ = kill_process(pid, signal);
     }
 }

@@ -6,12 +6,12 @@ use std::process::Command;
 
 use super::service::testbed_plugins;
 
-/// How many there are.
+/// The number of builds.
 const BUILDS: usize = 4;
 
 /// Version and content of each build.
 ///
-/// `make testbed` makes them; where it has not, or has made testbed anew since, they are made here.
+/// `make testbed` makes them; if they are missing, or older than testbed, they are made here.
 pub(crate) fn builds() -> Vec<(String, Vec<u8>)> {
     let dir = testbed_plugins().with_file_name("testbed-versions");
     let newest = fs::metadata(testbed_plugins().join("testbed.so"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ovos_tools_client::payload::{CallOptions, InvokeRequest};
 use ovos_tools_client::{Address, Client, Patience, Step};
 
-/// Calls `tool`, and says what comes.
+/// Calls `tool`, and prints its progress and its answer.
 pub(crate) async fn call(
     url: &str,
     tool: &str,

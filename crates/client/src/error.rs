@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::payload::ErrorDetail;
 
-/// Why a request has no good answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -29,10 +29,11 @@ pub enum ClientError {
     Lost {
         /// The bus.
         url: Url,
-        /// Why, as far as known.
+        /// The reason, as far as it is known.
         cause: String,
     },
-    /// The bus is away, or too much waits to be sent to it. The request was not sent; the client connects again by itself.
+    /// The bus is away, or too many messages wait to be sent to it. The request was not sent; the client reconnects
+    /// by itself.
     #[error("nothing can be sent to the bus at {url} at the moment: try again when it is back")]
     NotSent {
         /// The bus.
@@ -48,7 +49,7 @@ pub enum ClientError {
         /// The largest frame, in bytes.
         limit: usize,
     },
-    /// The bus is there, and no service on it gave a sign of life.
+    /// The bus is connected, and no service on it answered.
     #[error("no ovos-tools service on {url} gave a sign of life within {wait:?}")]
     NoService {
         /// The bus.
@@ -101,7 +102,7 @@ pub enum ClientError {
 pub struct Refusal {
     /// The `error` of the answer: `Kind: message`, or a text that the published contract fixes.
     pub text: String,
-    /// Where the request says `"detail": true`.
+    /// Present if the request has `"detail": true`.
     pub detail: Option<ErrorDetail>,
 }
 

@@ -1,33 +1,33 @@
-//! What happens on the bus beside answers.
+//! News from the bus that answer no request.
 
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::payload::EventMessage;
 
-/// How many news may wait for a follower.
+/// How many news may wait to be read.
 pub(crate) const EVENTS: usize = 1024;
 
-/// Something that a follower of events may want to know.
+/// An event, or a change after which older answers may be out of date.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum News {
-    /// A toolbox reports something.
+    /// An event of a toolbox.
     Event(EventMessage),
-    /// A reload ended, of this client or another one: ask for the list again.
+    /// A reload ended, whichever client asked for it: ask for the list again.
     Reloaded,
-    /// The bus is there again. What was known may be out of date: ask for the list again.
+    /// The bus is connected again. Older answers may be out of date: ask for the list again.
     Connected,
-    /// The bus is away; the client connects again by itself.
+    /// The bus is away; the client reconnects by itself.
     Disconnected {
-        /// Why, as far as known.
+        /// The reason, as far as it is known.
         reason: String,
     },
-    /// The follower was too slow for this many news, which are lost.
+    /// This many news are lost, because they were read too slowly.
     Missed(u64),
 }
 
-/// News from the moment of the subscription on.
+/// The news since the call of [`Client::events`](crate::Client::events).
 #[derive(Debug)]
 pub struct Events(pub(crate) broadcast::Receiver<News>);
 

@@ -1,8 +1,9 @@
 //! The tools API as typed calls over the bus: what the command line and doors are made of.
 //!
-//! [`payload`] holds what crosses the bus, [`topic`] what is asked and answered where, and [`Client`] asks. A request has a
-//! session and an id in its context, so that an answer which comes late or is meant for another client is never taken for
-//! its own. Every wait has a bound. `examples/call.rs` is a whole program.
+//! [`payload`] has the types of requests and answers, [`topic`] the topics with the types that belong to them, and
+//! [`Client`] sends requests. The context of a request has a session and an id, so that an answer which arrives late
+//! or is meant for another client is never taken for the answer to it. Every wait has a bound. `examples/call.rs` is
+//! a whole program.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! The data of a message, as it came and as its type.
+//! The data of a message, unread and as its type.
 
 use std::marker::PhantomData;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::error::{ClientError, Refusal};
 
-/// The data of a message that should be an `A`.
+/// The data of a message, which should be an `A`.
 #[derive(Clone, Debug)]
 pub struct Received<A> {
-    /// As it came, with the keys that `A` does not know.
+    /// The data unread, with the keys that `A` does not know.
     pub data: Object,
     topic: &'static str,
     is: PhantomData<fn() -> A>,
@@ -26,7 +26,7 @@ impl<A> Received<A> {
         }
     }
 
-    /// The error that an answer consists of, if it does.
+    /// The error of an answer that is one.
     #[must_use]
     pub fn error(&self) -> Option<String> {
         match self.data.get("error")? {
@@ -36,7 +36,7 @@ impl<A> Received<A> {
         }
     }
 
-    /// Whether an answer is no error.
+    /// Checks that the answer is no error.
     ///
     /// # Errors
     /// [`ClientError::Refused`].
@@ -51,7 +51,7 @@ impl<A> Received<A> {
 }
 
 impl<A: DeserializeOwned> Received<A> {
-    /// The data as its type. An error is read like any other answer; [`accepted`](Self::accepted) tells it apart.
+    /// The data as its type. An error is read like any other answer; [`accepted`](Self::accepted) recognises it.
     ///
     /// # Errors
     /// [`ClientError::Unreadable`].
@@ -63,7 +63,7 @@ impl<A: DeserializeOwned> Received<A> {
         })
     }
 
-    /// The answer, where it is no error.
+    /// The data as its type, if it is no error.
     ///
     /// # Errors
     /// [`ClientError::Refused`], [`ClientError::Unreadable`].

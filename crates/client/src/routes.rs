@@ -1,8 +1,8 @@
-//! Who waits for which message of the bus.
+//! The requests that wait for messages of the bus.
 //!
-//! Every request carries an id of its own in its context, and an answer carries the context of its request: a message is a
-//! request's answer only where the id and the topic fit. A request that is not waited for any more has no route, so its late
-//! answer is dropped.
+//! Every request has an id of its own in its context, and an answer has the context of its request: a message answers
+//! a request only if both the id and the topic match. A request that was given up has no route, so its late answer is
+//! dropped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::topic::{EVENT, INVOKE, PREFIX, PROGRESS, RELOADED};
 /// The context key of a request's id.
 pub(crate) const IDENT: &str = "ident";
 
-/// How many messages of a request may wait to be read; progress beyond it is dropped.
+/// How many messages may wait for one request; further progress is dropped.
 const WAITING: usize = 256;
 
-/// Room that progress leaves to the answer and to the loss of the connection.
+/// The places in that queue which progress leaves to the answer and to the loss of the connection.
 const RESERVED: usize = 2;
 
-/// What came for a request.
+/// What arrived for a request.
 pub(crate) enum Heard {
     Progress(Object),
     Answer(Object),
@@ -34,7 +34,7 @@ pub(crate) enum Heard {
     Lost(String),
 }
 
-/// The requests that are waited for, and the followers of events.
+/// The requests that wait for an answer, and the readers of events.
 pub(crate) struct Routes {
     requests: Mutex<HashMap<String, Pending>>,
     news: broadcast::Sender<News>,
@@ -53,7 +53,7 @@ impl Routes {
         })
     }
 
-    /// Waits for the messages of a request from now on.
+    /// Collects the messages of a request from now on.
     pub(crate) fn open(self: &Arc<Self>, ident: String, topic: &'static str) -> Route {
         let (heard, hearing) = mpsc::channel(WAITING);
         self.requests
@@ -70,7 +70,7 @@ impl Routes {
         self.news.subscribe()
     }
 
-    /// Tells the followers, if there are any.
+    /// Sends news to the readers of events, if there are any.
     fn tell(&self, news: News) {
         _ = self.news.send(news);
     }
@@ -152,7 +152,7 @@ impl BusHandler for Routes {
     }
 }
 
-/// What comes for one request; dropping it forgets the request.
+/// The messages of one request; dropping it gives the request up.
 pub(crate) struct Route {
     routes: Arc<Routes>,
     ident: String,

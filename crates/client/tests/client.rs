@@ -78,7 +78,7 @@ impl Bus {
         Client::connect(self.address(), "test", DEADLINE).await.unwrap()
     }
 
-    /// A service that says to every message what the script says.
+    /// A service that answers every message as the script tells.
     async fn service(&self, script: impl FnMut(&Message) -> Vec<Message> + Send + 'static) -> DropGuard {
         let scripted = Arc::new(Scripted {
             script: Mutex::new(Box::new(script)),
@@ -153,7 +153,7 @@ async fn requests_under_one_topic_get_their_own_answers_in_any_order() {
             }
             let mut replies = Vec::new();
             for request in waiting.drain(..).rev() {
-                // Others' answers first: of another session, of another request, under another topic.
+                // Foreign answers come first: of another session, of another request, under another topic.
                 let mut foreign = request.response(object(json!({"name": "foreign"})));
                 foreign
                     .context
@@ -406,7 +406,7 @@ async fn the_bus_may_go_and_come_back() {
 }
 
 #[tokio::test]
-async fn what_is_asked_to_cancel_on_the_way_out_is_sent() {
+async fn a_cancel_right_before_the_close_is_sent() {
     let bus = Bus::start(0).await;
     let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
     let _service = bus

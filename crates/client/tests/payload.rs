@@ -1,4 +1,4 @@
-//! What other services than this one answer can be read, and what is sent has the keys that it always had.
+//! Answers of other services can be read, and the keys of requests and answers do not change.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -24,7 +24,7 @@ fn answers_with_fewer_keys_are_read() {
         ("add", "")
     );
     assert!(list.tools[0].meta.is_none());
-    // What the Python service answers.
+    // The answer of the Python service.
     let reload: ReloadResponse = read(json!({"loaded": ["a-tools"], "total_tools": 2}));
     assert_eq!(
         (reload.loaded, reload.total_tools),
@@ -53,7 +53,7 @@ fn progress_of_a_newer_service_keeps_its_word() {
 }
 
 #[test]
-fn requests_hold_what_was_said_and_no_more() {
+fn requests_have_only_the_keys_that_were_given() {
     #[track_caller]
     fn check(request: impl Serialize, expected: Value) {
         assert_eq!(serde_json::to_value(request).unwrap(), expected);

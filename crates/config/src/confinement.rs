@@ -1,7 +1,8 @@
 //! The confinement of a toolbox whose section has no `confine`.
 //!
-//! Owns what the toolbox `gstreamer` needs beside what its section allows: an assistant writes its pipelines, so the kernel
-//! keeps them to that section. Every other toolbox runs unconfined, because nothing is known of its needs. Read [`usual`].
+//! An assistant writes the pipelines of the toolbox `gstreamer`, so the kernel confines it to what its section allows
+//! and what GStreamer itself needs. Every other toolbox runs unconfined, because its needs are unknown. Read
+//! [`usual`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,21 +12,21 @@ use serde_json::{Map, Value};
 use super::paths::Xdg;
 use super::toolbox::{Confine, Usual};
 
-/// What GStreamer and the libraries of its plugins read, beside what every program needs.
+/// What GStreamer and the libraries of its plugins read, in addition to what every program needs.
 const READ: &[&str] = &[
     // ALSA's own configuration.
     "/etc/alsa",
     "/etc/asound.conf",
-    // Where the sound and media servers of this machine are.
+    // The sockets and settings of sound and media servers.
     "/etc/pulse",
     "/etc/pipewire",
-    // By which they and D-Bus name this machine.
+    // The name of this machine for those servers and for D-Bus.
     "/etc/machine-id",
-    // What udev knows of cameras and sound cards.
+    // udev's data on cameras and sound cards.
     "/run/udev",
-    // Which fonts there are, for texts in pictures and graphs of pipelines.
+    // The list of fonts, for texts in pictures and graphs of pipelines.
     "/var/cache/fontconfig",
-    // Which package has a missing element, and whose plugin a file is (dpkg, apt-cache).
+    // The package of a missing element, and of a plugin file (dpkg, apt-cache).
     "/etc/apt",
     "/etc/dpkg",
     "/var/cache/apt",
@@ -36,18 +37,18 @@ const READ: &[&str] = &[
 /// The same below the home folder.
 const READ_AT_HOME: &[&str] = &[
     ".asoundrc",
-    // The key to the sound server.
+    // The key of the sound server.
     ".config/pulse",
     ".config/pipewire",
 ];
 
-/// Processors that codecs and filters open by themselves, whatever the pipeline says.
+/// Processors that codecs and filters open themselves, without being named in the pipeline.
 const PROCESSORS: &[&str] = &[
     // Graphics, VA-API, codecs on DRM.
     "/dev/dri",
-    // The memory that they and cameras share.
+    // Memory shared by those and by cameras.
     "/dev/dma_heap",
-    // The parts of a video pipeline in hardware, which stateless codecs configure.
+    // The hardware's media controllers, which stateless codecs configure.
     "/dev/media*",
     // NVIDIA: graphics, and codecs on Jetson boards.
     "/dev/nvidia*",
@@ -60,7 +61,7 @@ const PROCESSORS: &[&str] = &[
     "/dev/amvenc_*",
     "/dev/ge2d",
     "/dev/ion",
-    // Raspberry Pi: codecs before the ones in Video4Linux.
+    // Raspberry Pi: the codecs that are older than those in Video4Linux.
     "/dev/vchiq",
 ];
 
@@ -70,8 +71,8 @@ const DEVICES: &[&str] = &["/dev/video*", "/dev/vdin*", "/dev/snd/*"];
 /// The sound cards of ALSA, which a pipeline names as `hw:0`.
 const SOUND: &str = "/dev/snd";
 
-/// What a toolbox's process may reach where its section says nothing about it; `None`: everything. `own` are the
-/// toolbox's own keys.
+/// What a toolbox's process may access if its section has no `confine`; `None`: everything. `own` are the toolbox's
+/// own keys.
 pub(super) fn usual(
     id: &str,
     own: &Map<String, Value>,
@@ -84,12 +85,12 @@ pub(super) fn usual(
 fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg) -> Confine {
     let variable = |name: &str| env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let path = |key: &str| own.get(key).and_then(Value::as_str).map(PathBuf::from);
-    // As the toolbox and GLib find them, in the environment that its process will have.
+    // Found as the toolbox and GLib find them, in the environment of its process.
     let home = variable("HOME").unwrap_or_else(|| xdg.home.clone());
     let below_home = |name: &str, folder: &str| variable(name).unwrap_or_else(|| home.join(folder));
     let state = path("state_dir")
         .unwrap_or_else(|| below_home("XDG_STATE_HOME", ".local/state").join("ovos-tools/gstreamer"));
-    // Which plugins there are; read anew for many seconds at every start where it cannot be kept.
+    // The list of plugins. If it cannot be kept, every start takes many seconds to make it again.
     let registry = ["GST_REGISTRY_1_0", "GST_REGISTRY"]
         .iter()
         .find_map(|name| variable(name)?.parent().map(Path::to_owned))
@@ -110,9 +111,9 @@ fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg
             .unwrap_or_else(|| xdg.data_home.clone())
             .join("gstreamer-1.0"),
     );
-    // Connecting to a socket takes no right, looking at its folder does.
+    // Landlock lets a process connect to a socket, but not look into its folder.
     paths_ro.extend(xdg.runtime_dir.iter().map(|run| run.join("pulse")));
-    // Plugins and libraries of the board's vendor.
+    // The plugins and libraries of the board's vendor.
     let searched = |name: &str| name.starts_with("GST_PLUGIN") || name == "LD_LIBRARY_PATH";
     let searched = env.iter().filter(|(name, _)| searched(name));
     paths_ro.extend(searched.flat_map(|(_, paths)| std::env::split_paths(paths)));
@@ -122,7 +123,7 @@ fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg
         None => DEVICES.to_vec(),
     };
     let node = |device: &&str| match device.strip_suffix("/*") {
-        // With the folder, a sound card that is plugged in later is there, too.
+        // The whole folder, so that a sound card which is plugged in later is included.
         Some(folder) => PathBuf::from(folder),
         None if device.starts_with('/') => PathBuf::from(device),
         None => PathBuf::from(SOUND),
@@ -136,7 +137,7 @@ fn gstreamer(own: &Map<String, Value>, env: &BTreeMap<String, String>, xdg: &Xdg
     Confine {
         paths_rw,
         paths_ro,
-        // Without a host to speak to, it needs no socket.
+        // A section that allows no host needs no network.
         network: own
             .get("network_targets")
             .is_none_or(|targets| *targets != Value::Array(Vec::new())),

@@ -99,17 +99,18 @@ pub struct Confine {
     /// Device files the process may open.
     #[serde(deserialize_with = "paths")]
     pub devices: Vec<PathBuf>,
-    /// Present where the section has no `confine`: then a machine that cannot confine runs the toolbox without.
+    /// Present if the section has no `confine`: a machine that cannot confine then runs the toolbox unconfined.
     #[serde(skip)]
     pub usual: Option<Usual>,
 }
 
-/// What a confinement that no section asks for brings along.
+/// The additions of a confinement that no section asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usual {
-    /// Folders of the toolbox that are made where they are missing: access is given to what exists.
+    /// Folders of the toolbox that are created if they are missing, because access can be given only to existing
+    /// ones.
     pub make: Vec<PathBuf>,
-    /// Where the process puts temporary files, instead of `/tmp`.
+    /// The folder for temporary files, instead of `/tmp`.
     pub temp: PathBuf,
 }
 

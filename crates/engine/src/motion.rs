@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_and_the_last_call_of_a_toolbox_are_told() {
+    fn the_watch_hears_only_of_the_first_and_the_last_moving_call() {
         let told = Arc::default();
         let motion = Motion::default();
         motion.watch(Arc::new(Told(Arc::clone(&told))));

@@ -59,7 +59,7 @@ fn an_older_resume_never_lifts_a_newer_stop() {
 }
 
 #[test]
-fn what_was_admitted_before_a_stop_is_void_once_the_stop_has_returned() {
+fn an_admission_from_before_a_stop_is_void_after_the_stop() {
     loom::model(|| {
         let latch = Arc::new(Latch::new(None));
         let returned = Arc::new(AtomicBool::new(false));
@@ -83,7 +83,7 @@ fn what_was_admitted_before_a_stop_is_void_once_the_stop_has_returned() {
 }
 
 #[test]
-fn nobody_is_admitted_with_the_epoch_of_a_stop_that_still_holds() {
+fn no_call_is_admitted_with_the_epoch_of_a_stop_that_still_holds() {
     loom::model(|| {
         let latch = Arc::new(Latch::new(None));
         let raised = Arc::new(AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! Files: which may be loaded, private copies of them, and what is in them.
+//! Plugin files: whether they may be loaded, private copies of them, and their content.
 
 pub(crate) mod check;
 pub(crate) mod elf;

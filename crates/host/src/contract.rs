@@ -1,5 +1,5 @@
-//! What crosses between a toolbox and the service, as types: what a toolbox says is read and judged here, and what it may
-//! ask of the service is named here.
+//! The types that cross between a toolbox and the service. The texts of a toolbox are read and checked here, and the
+//! functions that the service offers to it are declared here.
 //!
 //! Pure: no thread, no file, no foreign call.
 

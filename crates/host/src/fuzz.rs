@@ -1,5 +1,5 @@
-//! What has to hold for any bytes that come from the other end of a toolbox's sockets, and for any manifest or list of
-//! tools. Built for tests and fuzzing only.
+//! Properties of any bytes from the other end of a toolbox's sockets, and of any manifest or list of tools. Built for
+//! tests and fuzzing only.
 #![allow(clippy::unwrap_used, reason = "a finding panics")]
 
 use bytes::BytesMut;
@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use crate::contract::{manifest as manifests, tools as lists};
 use crate::transport::frame::{self, Cutter, Frame, FrameError};
 
-/// Where the bytes are cut does not matter, no body is longer than the limit, and an order or a notice that can be read can
-/// be written and read again as the same. The first byte says how the bytes are cut.
+/// Checks that the result does not depend on how the bytes are split into reads, that no body exceeds the limit, and
+/// that an order or a notice survives being written and read again. The first byte selects the split.
 pub fn frames(data: &[u8]) {
     const LIMIT: usize = 4096;
     let Some((&how, bytes)) = data.split_first() else {
@@ -52,7 +52,8 @@ fn cut(limit: usize, bytes: &[u8], piece: usize) -> (Vec<BytesMut>, Option<Frame
     (bodies, None)
 }
 
-/// A manifest: taken or refused with reasons, and what is taken can be written and is taken again.
+/// Checks that a manifest is accepted or refused with reasons, and that an accepted one survives being written and
+/// read again.
 pub fn manifest(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match manifests::read(&text) {
@@ -64,7 +65,7 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
-/// A list of tools: each is taken or left out with reasons, and those that were taken can be called.
+/// Checks that each tool of a list is accepted or left out with reasons, and that accepted tools can be called.
 pub fn tools(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(set) = lists::read(&text, true) else { return };

@@ -1,4 +1,4 @@
-//! Which copies of toolboxes live: finding, opening, replacing and restarting them.
+//! The live copies of toolboxes: finding, opening, replacing and restarting them.
 
 pub(crate) mod book;
 pub(crate) mod code;

@@ -1,4 +1,4 @@
-//! Processes for toolboxes: how they are started, and what they may reach.
+//! Processes for toolboxes: how they are started and confined.
 
 pub(crate) mod confine;
 pub(crate) mod spawner;

@@ -1,9 +1,9 @@
 //! Feeds a parser its stored corpus (`fuzz/corpus`) and mutations of it: the same inputs in every run and on every machine.
 //!
-//! The bodies of the libFuzzer targets in `fuzz/` are functions of the crates; each crate's unit tests feed them here, on a
-//! stable toolchain. `FUZZ_INPUTS=10000000 cargo test --release --lib fuzz` is the long version: so many mutations of each
-//! corpus and of what the fuzzer has found on this machine (`fuzz/found`), from the seed `FUZZ_SEED`. A finding is printed
-//! with its seed and kept in `fuzz/artifacts`, where the fuzzer leaves its own.
+//! The libFuzzer targets in `fuzz/` call functions of the crates; each crate's unit tests pass these functions to
+//! [`check`], on a stable toolchain. `FUZZ_INPUTS=10000000 cargo test --release --lib fuzz` is the long version: that
+//! many mutations of each corpus and of the fuzzer's inputs on this machine (`fuzz/found`), from the seed
+//! `FUZZ_SEED`. A finding is printed with its seed and kept in `fuzz/artifacts`, as the fuzzer's own are.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -86,7 +86,7 @@ fn inputs_in(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(read).collect()
 }
 
-/// One input made of one or two others.
+/// A new input, made from one or two others.
 fn mutated(random: &mut fastrand::Rng, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8> {
     let mut input = random.choice(corpus).unwrap().1.clone();
     for _ in 0..random.u8(1..6) {
@@ -117,8 +117,7 @@ fn mutated(random: &mut fastrand::Rng, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8>
 
 /// Feeds `body` the corpus of `target` and mutations of it. The body panics when something does not hold.
 ///
-/// # Panics
-/// At the first finding, which is kept in `fuzz/artifacts`; and where the corpus has fewer than 5 inputs.
+/// # Panics At the first finding, which is kept in `fuzz/artifacts`, or if the corpus has fewer than 5 inputs.
 pub fn check(target: &str, body: fn(&[u8])) {
     let mut corpus = inputs_in(&root().join("corpus").join(target));
     assert!(corpus.len() >= 5, "the corpus of {target} is all but empty");

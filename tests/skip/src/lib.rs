@@ -1,4 +1,4 @@
-//! The one way for a test to leave something out because of the machine it runs on.
+//! The only way for a test to skip something that the machine does not have.
 //!
 //! `make test` names what was skipped at the end. In CI a skip that `tests/may_skip.txt` does not list fails the test.
 //! `scripts/skip.sh` is the same for scripts.
@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 const MAY_SKIP: &str = include_str!("../../may_skip.txt");
 
-/// Says that the running test does without `name`, and why.
+/// Reports that the running test skips what needs `name`, and the reason.
 ///
 /// # Panics
 /// In CI (`CI=true`), unless `tests/may_skip.txt` lists the name.
@@ -22,7 +22,7 @@ pub fn skip(name: &str, reason: &str) {
     let thread = std::thread::current();
     let line = format!("{name}: {reason} ({})\n", thread.name().unwrap_or("a test"));
     eprint!("skipped: {line}");
-    // Where scripts/test.sh collects what it names at the end.
+    // The file in which scripts/test.sh collects the skipped names.
     if let Some(list) = std::env::var_os("OVOS_TOOLS_SKIPPED") {
         let list = std::fs::OpenOptions::new().append(true).create(true).open(list);
         // One write, so that tests which run beside each other do not mix their lines.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::machine::Machine;
 
 #[test]
-fn a_wrong_toolbox_section_is_that_toolboxes_problem() {
+fn a_wrong_section_affects_only_its_toolbox() {
     let at = "home/.config/mycroft/mycroft.conf: PHAL.\"ovos-phal-plugin-tools\"";
     let rows = [
         (
@@ -177,7 +177,7 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
 }
 
 #[test]
-fn gstreamer_is_confined_to_what_its_section_allows() {
+fn gstreamer_is_confined_to_its_section() {
     let confinement = |section: Value| {
         let machine = Machine::with_section(json!({"gstreamer": section}));
         let toolbox = machine.load().unwrap().toolbox("gstreamer").unwrap();

@@ -41,7 +41,7 @@ async fn a_drain_waits_for_the_calls_under_way_and_lets_no_new_one_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_ends_what_does_not_end_by_itself_and_halts_it() {
+async fn a_drain_ends_and_halts_calls_that_do_not_end_by_themselves() {
     let rig = rig(Script::hangs());
     let call = rig.motion("t");
     rig.toolbox.until_started("long").await;
@@ -67,7 +67,7 @@ async fn a_drain_ends_what_does_not_end_by_itself_and_halts_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_has_an_end_even_if_nothing_listens() {
+async fn a_drain_ends_even_if_nothing_answers() {
     let rig = rig(Script::hangs().on_cancel(OnCancel::Ignores));
     rig.toolbox.halts(crate::memory_toolbox::Answer::Never);
     let call = rig.motion("t");

@@ -115,7 +115,7 @@ async fn each_step_is_told_once_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_counted_does_not_depend_on_followers() {
+async fn counts_do_not_depend_on_followers() {
     for followed in [false, true] {
         let rig = rig();
         let follower = followed.then(|| rig.engine.facts().follow());

@@ -113,7 +113,7 @@ async fn an_all_is_skipped_when_any_subsystem_broke_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_without_a_subsystem_skips_nothing_of_its_wave() {
+async fn a_failed_action_without_a_subsystem_skips_nothing_of_its_wave() {
     check(
         &["bad", "slow left", "everything all", "later < bad"],
         &[("bad", Script::fails(1)), ("slow", Script::takes(50))],

@@ -108,7 +108,7 @@ async fn a_toolbox_that_is_being_started_is_stopped_by_name() {
 
 /// The stop that the service sets when it cannot read which toolboxes were latched: it may be any of them.
 #[tokio::test(start_paused = true)]
-async fn one_stop_holds_everything_that_is_loaded_until_it_is_lifted_as_such() {
+async fn one_stop_holds_every_toolbox_until_a_resume_of_everything() {
     let record = |stop_id: &str| StopRecord {
         stop_id: stop_id.into(),
         reason: "what was latched cannot be read".into(),
@@ -185,7 +185,7 @@ async fn a_stop_of_everything_holds_what_is_still_being_loaded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_dropped_resume_has_lifted_is_seen() {
+async fn a_dropped_resume_still_notifies_of_what_it_has_lifted() {
     let rig = rig();
     rig.engine.set_starting(true);
     let stop_id = rig.engine.stop(&StopTarget::All, "a test").await[0]
@@ -381,7 +381,7 @@ async fn every_change_of_a_latch_can_be_watched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_toolbox_that_stops_by_itself_before_it_is_live_stops_nobody_else() {
+async fn a_toolbox_that_stops_by_itself_before_it_is_live_stops_no_other() {
     let rig = rig();
     let stopped = rig.engine.stop_itself("arm", "its button is pressed").await;
     let ids: Vec<_> = stopped
@@ -438,7 +438,7 @@ async fn a_toolbox_that_stops_itself_during_its_resume_stays_stopped() {
 
 /// A generation that is being drained drives the same machine.
 #[tokio::test(start_paused = true)]
-async fn every_copy_that_is_there_has_a_say_in_a_resume() {
+async fn every_live_copy_has_to_agree_to_a_resume() {
     let rig = rig();
     rig.toolbox.resumes(Answer::No);
     let stop_id = stop(&rig).await;

@@ -102,7 +102,7 @@ async fn a_call_that_moves_waits_for_its_record_for_a_second() {
 
 /// The record names the toolbox from before the first start until the machine is at rest.
 #[tokio::test(start_paused = true)]
-async fn what_moves_is_known_from_before_its_first_start_until_it_rests() {
+async fn motion_is_on_record_from_before_its_first_start_until_the_machine_rests() {
     let rig = rig();
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     rig.engine.watch_motion(Arc::new(Moving {

@@ -54,7 +54,7 @@ async fn two_calls_never_interleave_on_one_arm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_call_is_overtaken_only_by_what_shares_nothing_with_anything_ahead() {
+async fn a_waiting_call_is_overtaken_only_by_calls_without_a_conflict_ahead() {
     let rig = rig(Limits::default());
     let calls: Vec<_> = ["left", "both", "right", "base"]
         .map(|tool| rig.motion(tool))

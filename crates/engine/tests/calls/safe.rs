@@ -26,7 +26,7 @@ fn rig() -> Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_safe_call_ends_what_holds_its_subsystems_and_what_waits_for_them() {
+async fn a_safe_call_ends_the_calls_that_hold_its_subsystems_or_wait_for_them() {
     let rig = rig();
     let flies = rig.motion("fly");
     let films = rig.motion("film");
@@ -98,7 +98,7 @@ async fn a_call_that_comes_after_a_safe_one_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_not_ended_by_cancel_timeout_user_stop_or_bus_loss() {
+async fn a_safe_call_is_not_ended_by_cancel_timeout_user_stop_or_bus_loss() {
     for what in ["cancel", "timeout", "action timeout", "user stop", "bus loss"] {
         let rig = rig();
         let request = CallRequest {
@@ -144,7 +144,7 @@ async fn it_is_not_ended_by_cancel_timeout_user_stop_or_bus_loss() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_waits_keeps_its_place_whatever_would_end_other_calls() {
+async fn a_waiting_safe_call_keeps_its_place_whatever_ends_other_calls() {
     let rig = rig();
     rig.toolbox
         .script("climb", Script::hangs().on_cancel(OnCancel::Ignores));
@@ -242,7 +242,7 @@ async fn safe_and_read_tools_work_while_latched_and_safe_ones_ignore_full_lines(
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_never_reports_is_answered_after_the_outermost_bound() {
+async fn a_safe_call_without_a_report_ends_after_the_safe_limit() {
     let rig = rig();
     rig.toolbox.script("descend", Script::hangs());
     let begun = tokio::time::Instant::now();

@@ -30,7 +30,7 @@ pub(crate) async fn stop(rig: &Rig) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_on_its_way_before_the_first_await() {
+async fn a_stop_acts_before_its_first_await() {
     let rig = rig();
     rig.toolbox.halts(Answer::Never);
     let call = rig.motion("swing");
@@ -69,7 +69,7 @@ async fn a_stop_may_come_from_a_thread_outside_the_runtime() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_ended_by_the_halt_before_it_is_told_was_stopped_all_the_same() {
+async fn a_call_that_the_halt_ends_before_its_cancel_counts_as_stopped() {
     for on_cancel in [OnCancel::Ends(Duration::ZERO), OnCancel::Fails(Duration::ZERO)] {
         let rig = rig();
         rig.toolbox.script("swing", Script::hangs().on_cancel(on_cancel));
@@ -284,7 +284,7 @@ async fn every_toolbox_is_latched_and_halted_before_the_first_call_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_says_what_could_not_be_reached() {
+async fn the_answer_names_the_halts_that_were_not_confirmed() {
     let rows = [
         (Answer::Yes, None),
         (Answer::No, Some("BackendError: the button is still pressed")),

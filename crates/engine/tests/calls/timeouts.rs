@@ -33,7 +33,7 @@ fn halts_left(rig: &Rig) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ended_call_is_cancelled_and_what_moves_is_halted_at_once() {
+async fn an_ended_call_is_cancelled_and_its_motion_halted_at_once() {
     for effect in [Effect::Motion, Effect::Write, Effect::Read] {
         let rig = rig(effect, OnCancel::Ends(Duration::from_millis(200)));
         let call = rig.motion("t");
@@ -155,7 +155,7 @@ async fn a_toolbox_that_ignores_it_is_abandoned_after_the_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_gets_done_all_the_same_is_not_called_cancelled() {
+async fn an_action_that_completes_despite_its_cancel_is_not_cancelled() {
     let rig = rig(Effect::Motion, OnCancel::Completes(Duration::from_millis(10)));
     let call = rig.motion("t");
     rig.toolbox.until_started("long").await;
@@ -194,7 +194,7 @@ async fn a_halt_that_is_not_answered_does_not_hold_up_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_completed_actions_left_behind_is_halted_too() {
+async fn the_subsystems_of_completed_actions_are_halted_too() {
     let rig = Rig::new();
     rig.toolbox
         .tool("t", actions(&["drive base", "grip hand < drive"]));
@@ -315,7 +315,7 @@ async fn nothing_is_started_once_the_call_was_ended_also_inside_a_wave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ending_a_call_that_has_ended_is_told_from_one_that_never_was() {
+async fn an_ended_call_is_distinguished_from_an_unknown_one() {
     let rig = Rig::new();
     let call = rig.motion("t");
     let call_id = call.call_id.clone();
@@ -370,7 +370,7 @@ async fn limits_are_the_stations_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_toolbox_that_never_plans_keeps_nobody_waiting_for_ever() {
+async fn a_toolbox_that_never_plans_keeps_no_call_waiting_for_ever() {
     let rig = Rig::new();
     let hangs = Tool {
         plan_takes: Duration::from_secs(3600),

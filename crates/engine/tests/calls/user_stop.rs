@@ -44,12 +44,12 @@ async fn a_user_stop_ends_the_calls_of_its_session_only() {
     let rig = rig();
     let mine = runs(&rig, "left", Effect::Motion, Some("kitchen")).await;
     let other = runs(&rig, "right", Effect::Motion, Some("garage")).await;
-    let nobodys = runs(&rig, "base", Effect::Motion, None).await;
+    let of_no_session = runs(&rig, "base", Effect::Motion, None).await;
     let reading = runs(&rig, "look", Effect::Read, Some("kitchen")).await;
     assert_eq!(rig.engine.user_stop(Some("kitchen")), 2);
     assert_eq!(cause(mine).await, Some(Cause::UserStop));
     assert_eq!(cause(reading).await, Some(Cause::UserStop));
-    assert_eq!((cause(other).await, cause(nobodys).await), (None, None));
+    assert_eq!((cause(other).await, cause(of_no_session).await), (None, None));
     assert!(
         rig.toolbox
             .halted()
@@ -81,7 +81,7 @@ async fn a_user_stop_without_a_session_ends_all_calls_also_those_that_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn losing_the_bus_ends_what_moves_and_nothing_else() {
+async fn losing_the_bus_ends_only_motion() {
     let rig = rig();
     let limit = Duration::from_secs(1);
     let moves = runs(&rig, "left", Effect::Motion, None).await;
@@ -98,7 +98,7 @@ async fn losing_the_bus_ends_what_moves_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn shutting_down_ends_everything_and_halts_what_moves() {
+async fn a_shutdown_ends_every_call_and_halts_motion() {
     let rig = rig();
     rig.toolbox.script("base", Script::takes(60_000));
     let moves = runs(&rig, "left", Effect::Motion, None).await;
@@ -115,7 +115,7 @@ async fn shutting_down_ends_everything_and_halts_what_moves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_asked_for_before_the_stop_and_comes_after_it_does_not_move() {
+async fn a_motion_requested_before_the_stop_does_not_start_after_it() {
     type Stop = fn(&Rig);
     let limit = Duration::from_secs(1);
     let stops: [(&str, Stop, Cause); 3] = [

@@ -138,7 +138,7 @@ fn an_action_does_not_do_more_to_the_world_than_its_tool_declares() {
 }
 
 #[test]
-fn inside_a_wave_only_what_shares_a_subsystem_waits() {
+fn inside_a_wave_only_actions_on_one_subsystem_wait_for_each_other() {
     // By action: the actions of its wave that must end first, directly or through others.
     let check = |lines: &[&str], expected: &[&str]| {
         let plan = planned(lines).unwrap();
@@ -210,7 +210,7 @@ async fn a_wave_starts_when_the_one_before_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_shares_nothing_runs_at_the_same_time() {
+async fn calls_without_a_common_subsystem_run_at_the_same_time() {
     let rig = Rig::new();
     rig.toolbox
         .tool("t", actions(&["a left", "b right", "c", "d left"]));

@@ -1,7 +1,7 @@
-//! Whether a file may be loaded: loading is code execution.
+//! Whether a file may be loaded, because loading executes its code.
 //!
-//! Owns one question: could a user other than root and the service's have written this file, or swapped it? Never opens
-//! or reads the file. Read [`file`] first.
+//! Answers one question: could a user other than root and that of the service have written or replaced this file?
+//! Never opens or reads the file. Read [`file`] first.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 /// Why a file may not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CheckError {
-    /// It cannot be looked at.
+    /// Its status cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
     /// It is a folder, a device or a pipe.
@@ -31,25 +31,25 @@ pub(crate) enum CheckError {
          If it is yours: sudo chown {user} '{}'", path.display(), path.display()
     )]
     Owner {
-        /// The file, or a folder on the way to it.
+        /// The file, or a folder above it.
         path: PathBuf,
-        /// Who owns it.
+        /// Its owner.
         owner: u32,
         /// The service's user.
         user: u32,
     },
-    /// Others can write it.
+    /// Other users can write it.
     #[error(
         "{} has mode {mode:04o}: others could put code into the service. Take their right to write away: chmod go-w '{}'",
         path.display(), path.display()
     )]
     Mode {
-        /// The file, or a folder on the way to it.
+        /// The file, or a folder above it.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// The configuration pins other contents.
+    /// The configuration allows only other hashes.
     #[error("{} has the SHA-256 {found}, which is not in `allow_sha256`; add it there if you trust this file", path.display())]
     NotAllowed {
         /// The file.
@@ -63,10 +63,10 @@ const GROUP_WRITE: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Checks owner and mode of a file, of every folder on the way to it, and of a link's target; returns the real path.
+/// Checks owner and mode of a file, of every folder above it, and of a link's target; returns the real path.
 ///
-/// A folder that all users may write to is accepted where the sticky bit protects what lies in it (`/tmp`), except
-/// directly around the file: there any user could add a hard link to an old, vulnerable library of root's.
+/// A folder that all users may write to is accepted if the sticky bit protects its content (`/tmp`), except as the
+/// file's own folder: any user could add a hard link there to an old, vulnerable library of root.
 ///
 /// # Errors
 /// See [`CheckError`]: each names the path, what was found and the command that fixes it.
@@ -89,14 +89,14 @@ pub(crate) fn file(path: &Path) -> Result<PathBuf, CheckError> {
     Ok(real)
 }
 
-/// Checks every link on the way to a file, and links of links: who can write the folder of one chooses what it points to.
+/// Checks every link in a path, and links of links: a user who can write the folder of a link can choose its target.
 fn links(path: &Path, user: u32) -> Result<(), CheckError> {
     let at = |path: &Path, source| CheckError::Io {
         path: path.to_owned(),
         source,
     };
     let mut rest = std::path::absolute(path).map_err(|source| at(path, source))?;
-    // As many as the kernel follows.
+    // The kernel follows as many.
     for _ in 0..40 {
         let mut parts: Vec<&Path> = rest.ancestors().collect();
         parts.reverse();
@@ -113,7 +113,7 @@ fn links(path: &Path, user: u32) -> Result<(), CheckError> {
         let Some(link) = first_link else { return Ok(()) };
         let target = fs::read_link(link).map_err(|source| at(link, source))?;
         let mut next = link.parent().unwrap_or(Path::new("/")).join(target);
-        // Not `join`: with nothing below the link it would end the path in a slash.
+        // Not `join`: it would end the path in a slash if nothing follows the link.
         next.extend(rest.strip_prefix(link).into_iter().flatten());
         rest = next;
     }
@@ -170,7 +170,7 @@ fn mode(path: &Path, found: &Metadata, sticky_is_fine: bool) -> Result<(), Check
     if (!others && !group) || (sticky_is_fine && mode & STICKY != 0) {
         return Ok(());
     }
-    // Where every user has a group of their own, as on Ubuntu, every folder is writable by that group.
+    // If every user has a group of their own, as on Ubuntu, that group may write every folder of the user.
     if !others && is_private_group(found.gid()) {
         return Ok(());
     }
@@ -192,7 +192,7 @@ fn is_private_group(gid: u32) -> bool {
     }
 }
 
-/// Looks only into the local files: a user or a group that is not in them counts as another one.
+/// Reads only the local files: a user or a group that they do not have counts as another one.
 fn has_no_other_member(gid: u32, user: u32, passwd: &str, group: &str) -> bool {
     let users: Vec<(&str, u32, u32)> = passwd
         .lines()
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_write_a_file_that_is_loaded() {
+    fn no_other_user_can_write_a_file_that_is_loaded() {
         let (top, folder, path) = tree();
         check(&path, "fine");
         for mode in [0o646, 0o666, 0o777] {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_ones_own_is_nobody_else() {
+    fn a_private_group_has_no_other_member() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\npi:x:1000:1000::/home/pi:/bin/sh\nada:x:1001:50::/home/ada:/bin/sh\n";
         let group = "root:x:0:\nstaff:x:50:\npi:x:1000:\nrobots:x:60:pi,ada\narms:x:61:pi,root\n";
         for (gid, user, private) in [

@@ -1,8 +1,7 @@
-//! A look at a library file without loading it.
+//! Reads a library file without loading it.
 //!
-//! Owns two questions that the dynamic linker answers with a crash or not at all: is the file whole, and which symbols
-//! does it export? Reads little-endian ELF of 32 and 64 bits; about anything else it says nothing, and the linker does.
-//! Read [`File::open`] first.
+//! Answers two questions: is the file complete (the dynamic linker would crash), and which symbols does it export?
+//! Reads little-endian ELF of 32 and 64 bits; any other format is left to the linker. Read [`File::open`] first.
 
 use std::fs;
 use std::io;
@@ -20,7 +19,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Opens a file; `None` when it is none that this module understands.
+    /// Opens a file; `None` if its format is another one.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
         let file = fs::File::open(path)?;
         let size = file.metadata()?.len();
@@ -33,17 +32,17 @@ impl File {
         Ok(Some(Self { data, size, is_64 }))
     }
 
-    /// Whether everything that the linker will map is there. A file that is cut off kills the process that loads it.
+    /// Checks that the file has everything that the linker will map. A truncated file kills the process that loads
+    /// it.
     ///
-    /// # Errors
-    /// How much is missing.
+    /// # Errors The number of bytes that the file needs and has.
     pub(crate) fn whole(&self) -> Result<(), String> {
         let needed = if self.is_64 {
             self.needed::<FileHeader64<LittleEndian>>()
         } else {
             self.needed::<FileHeader32<LittleEndian>>()
         };
-        // A file whose header cannot be read needs more than it has.
+        // If the header cannot be read, the file is truncated.
         let needed = needed.unwrap_or(self.size.saturating_add(1));
         if needed <= self.size {
             return Ok(());
@@ -62,7 +61,7 @@ impl File {
             u64::from(header.e_phnum(LittleEndian)),
         );
         let table_end = at.checked_add(size * count)?;
-        // Only the end of the table is known when the table is not there.
+        // If the table is missing, only its end is known.
         let Ok(segments) = header.program_headers(LittleEndian, &self.data) else {
             return Some(table_end.max(self.size.saturating_add(1)));
         };
@@ -76,7 +75,7 @@ impl File {
             })
     }
 
-    /// The names of the symbols that other libraries can see; `None` when they cannot be read.
+    /// The names of the exported symbols; `None` if they cannot be read.
     pub(crate) fn exports(&self) -> Option<Vec<String>> {
         if self.is_64 {
             self.visible::<FileHeader64<LittleEndian>>()

@@ -1,8 +1,7 @@
-//! Loading a file in a child process first.
+//! Loading a file in a child process before any other use.
 //!
-//! Owns that child, on both sides: a file that crashes, aborts or hangs the dynamic linker or its own constructors takes
-//! the child with it and not the service. The child prints the manifest; nothing else it prints matters.
-//! Read [`Probe`] first.
+//! Has both sides of that child. A file that crashes or hangs in the dynamic linker or in its own constructors
+//! affects only the child. The child prints the manifest; its other output is ignored. Read [`Probe`] first.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,9 +22,9 @@ use crate::process::confine;
 use crate::process::spawner::{allowed_environment, signal_name};
 use ovos_toolbox_wire::{Manifest, is_toolbox_id};
 
-/// Begins the child's answer: constructors of a plugin may print to the same pipe.
+/// The start of the child's answer. Constructors of a plugin may print to the same pipe.
 const MARK: &str = "@ovos-tools-answer ";
-/// A manifest or a list of findings with room to spare.
+/// Far larger than any manifest or list of findings.
 const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 const MAX_STDERR_BYTES: u64 = 64 * 1024;
 const LAST_LINES: usize = 5;
@@ -36,11 +35,11 @@ pub enum ProbeError {
     /// The child could not be started.
     #[error("start {} to probe {}: {source}", program.display(), path.display())]
     Spawn {
-        /// What was to be run.
+        /// The program to run.
         program: PathBuf,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: std::io::Error,
     },
     /// The child did not answer in time.
@@ -76,18 +75,18 @@ fn said(stderr: &str) -> String {
     }
 }
 
-/// How files are probed.
+/// The settings of a probe.
 #[derive(Clone, Debug)]
 pub struct Probe {
     /// Program and first arguments; the file's path is appended.
     pub command: Vec<OsString>,
-    /// How long the child has. Default 5 s.
+    /// The time limit of the child. Default 5 s.
     pub limit: Duration,
-    /// Added to what the child sees of the service's environment.
+    /// Variables added to those that the child gets from the service.
     pub env: BTreeMap<String, String>,
 }
 
-/// The section whose `env` a file is loaded with before its manifest says its id: the one that has the file's name.
+/// The section whose `env` a file is loaded with while its id is unknown: the one with the file's name.
 #[must_use]
 pub fn section_of(file: &Path) -> Option<&str> {
     file.file_stem()
@@ -96,12 +95,12 @@ pub fn section_of(file: &Path) -> Option<&str> {
 }
 
 impl Probe {
-    /// Probes with this very program: `toolbox-host --probe FILE`. Also after its file was replaced by an upgrade.
+    /// Probes with this program: `toolbox-host --probe FILE`. Works also after an upgrade has replaced the program's
+    /// file.
     ///
-    /// # Errors
-    /// The system does not say where the program is.
+    /// # Errors The path of the program is unknown.
     pub fn current_exe() -> std::io::Result<Self> {
-        // In the child this is still our program until it runs it.
+        // In the child, this link is this program until the new one is executed.
         let running = Path::new("/proc/self/exe");
         let program = if running.exists() {
             running.to_owned()
@@ -121,13 +120,14 @@ impl Probe {
         }
     }
 
-    /// The same with these variables in the child's environment: the linker may need one to find what a file needs.
+    /// The same, with these variables in the child's environment: the linker may need one to find the libraries of a
+    /// file.
     #[must_use]
     pub fn with_env(&self, env: BTreeMap<String, String>) -> Self {
         Self { env, ..self.clone() }
     }
 
-    /// The program that is run.
+    /// The program.
     pub(crate) fn program(&self) -> PathBuf {
         self.command.first().cloned().unwrap_or_default().into()
     }
@@ -155,7 +155,7 @@ impl Probe {
     }
 }
 
-/// What a child answers.
+/// The answer of a child.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Answer<T> {
@@ -163,7 +163,7 @@ pub(crate) enum Answer<T> {
     Err(String),
 }
 
-/// Runs a child that answers one line. The child is gone when this returns.
+/// Runs a child that answers with one line. The child has ended when this returns.
 pub(crate) async fn ask<T: DeserializeOwned>(
     (program, arguments): (&OsString, &[OsString]),
     env: &BTreeMap<String, String>,
@@ -198,7 +198,7 @@ pub(crate) async fn ask<T: DeserializeOwned>(
         });
     };
     match heard {
-        // What happens after the answer (destructors, threads) is not ours to wait for.
+        // The end of the child after its answer (destructors, threads) is not awaited.
         Heard::Answer(line) => {
             let _ = child.kill().await;
             json::read(&line).map_err(|e| ProbeError::Died {
@@ -228,7 +228,7 @@ async fn listen(child: &mut Child, errors: &mut Vec<u8>) -> Heard {
     let answer = async {
         let mut lines = BufReader::new(stdout.take(MAX_ANSWER_BYTES)).split(b'\n');
         while let Ok(Some(line)) = lines.next_segment().await {
-            // A constructor may have left half a line before the mark.
+            // A constructor may have printed an incomplete line before the mark.
             let line = String::from_utf8_lossy(&line);
             if let Some((_, answer)) = line.split_once(MARK) {
                 return Some(answer.to_owned());
@@ -237,7 +237,7 @@ async fn listen(child: &mut Child, errors: &mut Vec<u8>) -> Heard {
         None
     };
     let mut stderr = stderr.take(MAX_STDERR_BYTES);
-    // Into the caller's buffer, so that a child that is given up has its last words heard.
+    // Read into the caller's buffer, which keeps the last lines of a child that is given up.
     let complaints = stderr.read_to_end(errors);
     tokio::pin!(answer);
     let heard = {
@@ -245,7 +245,7 @@ async fn listen(child: &mut Child, errors: &mut Vec<u8>) -> Heard {
         tokio::select! {
             heard = &mut answer => {
                 if heard.is_none() {
-                    // It died: its last words are in the pipe.
+                    // It died: its last lines are in the pipe.
                     let _ = complaints.await;
                 }
                 heard

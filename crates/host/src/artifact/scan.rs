@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// A file that could not become a toolbox, or not the next copy of one.
+/// A file that could not be loaded as a toolbox, or as the next copy of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailedFile {
     /// The file, or a folder that cannot be read.
     pub path: PathBuf,
-    /// Whose file it is, as far as is known.
+    /// The id of its toolbox, if known.
     pub toolbox_id: Option<String>,
-    /// What was expected and what to do.
+    /// The reason: what was expected, and what to do.
     pub reason: String,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn scan(folders: &[PathBuf]) -> (Vec<PathBuf>, Vec<FailedFile>) {
             }
         };
         found.sort();
-        // A link that leads nowhere has no real path; it is reported when it is examined.
+        // A link without a target has no real path; it is reported when it is examined.
         found.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
         files.append(&mut found);
     }

@@ -1,4 +1,4 @@
-//! Counters of what a toolbox did that was dropped. Read [`Counters`].
+//! Counters of the messages of a toolbox that were dropped. Read [`Counters`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,27 +1,26 @@
-//! JSON from a toolbox, read without trusting it.
+//! Reads JSON from a toolbox, which may be hostile.
 //!
-//! `serde_json` bounds how deep a text nests, but an object whose first key is the one it keeps for raw text makes it read
-//! the value as a text of its own, whose depth counts from zero again: enough such layers overflow the reader's stack. No
-//! honest toolbox sends such a key. Read [`read`].
+//! `serde_json` limits the depth of a text. But if the first key of an object is the one that it reserves for raw
+//! text, it parses the value as a text of its own, whose depth counts from zero again: enough such layers overflow
+//! the stack. No honest toolbox sends that key. Read [`read`].
 
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// As `serde_json::from_str`, for text that may be meant to do harm.
+/// As `serde_json::from_str`, for text that may be hostile.
 ///
-/// # Errors
-/// What `serde_json` says, and a key that starts raw text.
+/// # Errors The error of `serde_json`, or that the text has the reserved key.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    // Nearly every text is done with after this look. The key holds nothing that is escaped but its own letters.
+    // Nearly every text needs only this test. An escaped key contains `\u00`, because it consists of ASCII letters.
     if text.contains("RawValue") || text.contains("\\u00") {
         serde_json::from_str::<Plain>(text)?;
     }
     serde_json::from_str(text)
 }
 
-/// Anything without the key.
+/// Any value without the key.
 struct Plain;
 
 impl<'de> Deserialize<'de> for Plain {
@@ -68,7 +67,7 @@ impl<'de> Visitor<'de> for Look {
         Ok(Plain)
     }
 
-    /// Numbers come this way, too, under a key of their own.
+    /// Numbers arrive here, too, under a reserved key of their own.
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Plain, A::Error> {
         while let Some(key) = entries.next_key::<String>()? {
             if key == RAW {
@@ -109,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Each layer begins to count anew, and only quotes grow from layer to layer.
+    /// Each layer has a new depth count, and only the number of quotes grows with the layers.
     #[test]
     fn layers_of_raw_text_cost_no_stack() {
         let mut text = "1".to_owned();

@@ -1,6 +1,6 @@
 //! Whether a manifest can be used.
 //!
-//! Pure: text in, manifest or every reason against it out. Read [`read`] first.
+//! Pure: turns a text into a manifest, or into every reason against it. Read [`read`] first.
 
 use ovos_toolbox_wire::{Manifest, is_requestable, is_subscribable, is_toolbox_id};
 use serde_json::Value;
@@ -10,8 +10,7 @@ use schema::OutputSchema;
 
 /// Reads a manifest.
 ///
-/// # Errors
-/// Everything that is wrong with it, one sentence each.
+/// # Errors Every problem, in one sentence each.
 pub(crate) fn read(json: &str) -> Result<Manifest, Vec<String>> {
     let value: Value = json::read(json).map_err(|e| vec![format!("the manifest is not JSON: {e}")])?;
     let Some(object) = value.as_object() else {
@@ -108,7 +107,7 @@ mod tests {
             r#"{"id":"a-b_9","exclusive":true,"subscribes":["speak"],"requests":["ovos.utterance:x"],"new":1}"#,
             &[],
         );
-        // A toolbox may hear the user's "stop"; it may not send one.
+        // A toolbox may receive the user's "stop", but not send one.
         check(r#"{"id":"a","subscribes":["ovos.stop","mycroft.stop"]}"#, &[]);
         check(
             r#"{"id":"a","requests":["ovos.stop","mycroft.stop"]}"#,

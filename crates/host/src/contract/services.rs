@@ -1,4 +1,4 @@
-//! What a toolbox's host needs from the service, and what it hands to it.
+//! The service as a toolbox uses it, and the limits of a toolbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use ovos_toolbox_wire::Event;
 use serde_json::Value;
 
-/// Which loaded copy of which toolbox speaks.
+/// The copy of a toolbox that an event or a request comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The toolbox's id.
@@ -18,7 +18,7 @@ pub struct Origin {
 /// A question that a toolbox asks on the bus.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Names the question in this process; never used again.
+    /// The number of the question, unique in this process.
     pub id: u64,
     /// One of the manifest's `requests`.
     pub topic: String,
@@ -28,30 +28,30 @@ pub struct Request {
     pub timeout: Duration,
 }
 
-/// The service, as a toolbox sees it.
+/// The service as a toolbox uses it.
 ///
-/// Every method is called from any thread, also from threads of the toolbox, and must return at once: hand over to a
-/// bounded queue with `try_send` and drop what does not fit.
+/// The methods are called from any thread, including those of the toolbox, and must return at once: use `try_send` on
+/// a bounded queue, and drop what does not fit.
 pub trait HostServices: Send + Sync + 'static {
-    /// The toolbox reports something by itself. Floods are cut before they come here; `backend`, `latched` and
-    /// `tools_changed` have a limit of their own, so that a flood of other kinds cannot hide them.
+    /// Receives an event of the toolbox. The rate is limited before; `backend`, `latched` and `tools_changed` have a
+    /// limit of their own, so that a flood of other events cannot displace them.
     fn event(&self, origin: &Origin, event: Event);
 
-    /// The toolbox asks the bus. Exactly one answer has to come back through `deliver_response`, also when the time
-    /// is up or the request cannot be sent.
+    /// Receives a question of the toolbox to the bus. Exactly one answer must be delivered with `deliver_response`,
+    /// even if the time is up or the request cannot be sent.
     fn request(&self, origin: &Origin, request: Request);
 }
 
-/// Bounds of one toolbox.
+/// The limits of one toolbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Largest result, plan or tool list, in bytes. Default 8 MiB.
     pub max_result_bytes: usize,
-    /// Starts and questions that may wait for the toolbox's thread. Default 16384.
+    /// How many starts and questions may wait for the toolbox's thread. Default 16384.
     pub max_queued: usize,
-    /// Bus messages that may wait; past it the oldest is dropped. Default 64.
+    /// How many bus messages may wait; beyond that the oldest is dropped. Default 64.
     pub max_messages: usize,
-    /// Requests under way. Default 64.
+    /// How many requests may be under way. Default 64.
     pub max_requests: usize,
     /// How long `open` and `tools` may take. Default 10 s.
     pub open: Duration,
@@ -59,8 +59,8 @@ pub struct Limits {
     pub close: Duration,
     /// How long `halt` may take before it counts as failed. Default 200 ms.
     pub halt: Duration,
-    /// How long a toolbox's process and the service may hear nothing of each other while something moves or is asked.
-    /// Default 500 ms.
+    /// How long a toolbox's process and the service may be silent to each other while something moves or an answer is
+    /// due. Default 500 ms.
     pub silence: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! Whether the tools of a toolbox can be used.
 //!
-//! Pure: text in, tools and reasons out. A tool that cannot be used is left out, with the reason; its toolbox and the
-//! other tools stay, because one bad schema should not take a robot's brake away. Read [`read`] first.
+//! Pure: turns a text into tools and reasons. An unusable tool is left out, with the reason; its toolbox and the
+//! other tools stay, because one bad schema must not remove a robot's brake. Read [`read`] first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use serde_json::Value;
 use crate::contract::json;
 use schema::{ArgumentSchema, CompiledTool, OutputSchema, SchemaError};
 
-/// The tools of an instance.
+/// The tools of an open toolbox.
 #[derive(Clone, Debug, Default)]
 pub struct ToolSet {
-    /// Those that can be used, in the toolbox's order.
+    /// The usable tools, in the toolbox's order.
     pub tools: Vec<Arc<CompiledTool>>,
-    /// Those that cannot.
+    /// The tools that were left out.
     pub dropped: Vec<DroppedTool>,
-    /// Keys without a meaning here, so that `check` can tell the author of a misspelt one.
+    /// Unknown keys, which `check` reports as possible misspellings.
     pub unknown: Vec<UnknownKeys>,
 }
 
@@ -61,7 +61,7 @@ const KEYS: [&str; 7] = [
 pub struct DroppedTool {
     /// Its name, or its place in the list (`#3`) when it has none.
     pub name: String,
-    /// Everything that is wrong with it.
+    /// Every problem of the tool.
     pub wrong: Vec<String>,
 }
 
@@ -80,10 +80,9 @@ struct List {
     tools: Vec<Value>,
 }
 
-/// Reads what `tools()` returned. `halts`: whether the toolbox has a `halt`.
+/// Reads the list of tools of a toolbox. `halts`: whether the toolbox has a `halt`.
 ///
-/// # Errors
-/// It is not a list of tools at all.
+/// # Errors The text is no list of tools.
 pub(crate) fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
     let list: List = json::read(json).map_err(|error| no_list(&error))?;
     let mut set = ToolSet::default();
@@ -115,7 +114,7 @@ pub(crate) fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
     Ok(set)
 }
 
-/// That what a toolbox returned is no list of tools.
+/// The error for a text that is no list of tools.
 pub(crate) fn no_list(error: &serde_json::Error) -> Failure {
     Failure::new(
         "ToolboxError",
@@ -130,7 +129,7 @@ fn unknown_keys(tool: &Value) -> Vec<String> {
         .collect()
 }
 
-/// The tool, or everything that is wrong with it.
+/// The tool, or every problem of it.
 fn compile(value: Value, halts: bool) -> Result<CompiledTool, Vec<String>> {
     let Some(tool) = value.as_object() else {
         return Err(vec!["it is not an object".to_owned()]);
@@ -190,7 +189,7 @@ fn wrong_effect(effect: Option<&Value>, halts: bool) -> Option<String> {
     }
 }
 
-/// Whether the root of a schema says `object`, or leaves it open (`$ref`, `allOf`).
+/// Whether the root of a schema allows objects: its type is `object`, or is not stated (`$ref`, `allOf`).
 fn allows_objects(schema: &Value) -> bool {
     match schema.get("type") {
         None => true,
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_halt_only_what_moves_nothing_is_taken() {
+    fn without_a_halt_only_tools_that_move_nothing_are_accepted() {
         for effect in Effect::ALL {
             let tool = json!({"name": "t", "effect": effect, "argument_schema": {}, "output_schema": {}});
             let list = json!({"tools": [tool]}).to_string();

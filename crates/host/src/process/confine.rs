@@ -1,9 +1,9 @@
-//! What a toolbox's process may reach beside its own memory.
+//! Confinement: what a toolbox's process may access outside its own memory.
 //!
-//! Owns the confinement on both sides: [`Confine`] is what the configuration asks for, and the process puts it on itself
-//! while it has one thread and no foreign code. It is all or nothing: what this kernel cannot enforce is an error, and the
-//! toolbox is not loaded; only a confinement that no section asks for ([`Usual`]) is left out whole, before the process is
-//! started. What is allowed without being named stands in the tables below. Read [`Confine::put_on`].
+//! [`Confine`] is what the configuration asks for, and the process applies it to itself while it has one thread and
+//! no foreign code. It is applied as a whole: if this kernel cannot enforce a part of it, that is an error, and the
+//! toolbox is not loaded. Only a confinement that no section asks for ([`Usual`]) is left out, as a whole and before
+//! the process is started. The tables below list what is allowed without being named. Read [`Confine::put_on`].
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::usual::{Usual, matching};
 
-/// What can be read without being named: libraries, what they are found and configured by, time zones, certificates,
-/// what is known of the machine. No home, no `/etc` as a whole, nothing below `/run`, `/var` or `/tmp`.
+/// Readable without being named: libraries and the files by which they are found and configured, time zones,
+/// certificates, properties of the machine. Not the home folder, not all of `/etc`, nothing below `/run`, `/var` or
+/// `/tmp`.
 const READABLE: &[&str] = &[
     "/usr",
     "/lib",
@@ -48,11 +49,11 @@ const READABLE: &[&str] = &[
     "/etc/services",
     "/etc/ssl",
     "/etc/timezone",
-    // What the files above often are links to.
+    // The files above are often links into this folder.
     "/run/systemd/resolve",
 ];
 
-/// Devices that every program may use: they lead nowhere.
+/// Harmless devices that every program may use.
 const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -61,16 +62,16 @@ const DEVICES: &[&str] = &[
     "/dev/urandom",
 ];
 
-/// Guards files against truncation too (Linux 6.2); with an older one "read only" would not be.
+/// The oldest usable version (Linux 6.2): older ones let a process truncate files that it may only read.
 const NEEDED: ABI = ABI::V3;
 
-/// The newest version whose guards are added where the kernel has them: `ioctl` on devices (5), signals to others (6).
+/// The newest version that is used if the kernel has it: `ioctl` on devices (5), signals to other processes (6).
 const KNOWN: ABI = ABI::V6;
 
-/// Files that a confined process may have open.
+/// How many files a confined process may have open.
 const OPEN_FILES: u64 = 1024;
 
-/// What root keeps: what concerns files, which the rules above bound, and priorities.
+/// The capabilities that root keeps: those for files, which the rules above restrict, and for priorities.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -78,41 +79,41 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SYS_NICE)
     .union(CapabilitySet::IPC_LOCK);
 
-/// What root keeps beside that where it may use the network.
+/// The capabilities that root keeps in addition if the process may use the network.
 const KEPT_FOR_NETWORK: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::NET_BIND_SERVICE)
     .union(CapabilitySet::NET_BROADCAST)
     .union(CapabilitySet::NET_RAW);
 
-/// What a toolbox's process may reach. Nothing else, beside what every program needs.
+/// What a toolbox's process may access, in addition to what every program needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confine {
     /// Files and folders it may read, write, create and remove.
     pub paths_rw: Vec<PathBuf>,
-    /// Files and folders it may read, and programs in them it may run.
+    /// Files and folders it may read; programs in them it may run.
     pub paths_ro: Vec<PathBuf>,
     /// Whether it may open sockets: to other machines, and to programs on this one.
     pub network: bool,
-    /// Device files, or folders of them, it may read, write and control. In the name of a file `*` stands for any
+    /// Device files, or folders of them, that it may read, write and control. In the name of a file `*` matches any
     /// characters.
     pub devices: Vec<PathBuf>,
-    /// Present where no section asks for the confinement.
+    /// Present if no section asks for the confinement.
     pub usual: Option<Usual>,
 }
 
-/// Why a process cannot be confined. Nothing foreign was loaded.
+/// Why a process cannot be confined. No foreign code was loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfineError {
-    /// No Landlock, or too old a one.
+    /// Landlock is missing or too old.
     #[error(
         "this kernel cannot confine a process to `paths_rw`, `paths_ro` and `devices`: it takes Linux 6.2 or newer with \
          Landlock among its security modules ({0})"
     )]
     Landlock(String),
-    /// No seccomp, or not on this processor.
+    /// seccomp is missing, or does not support this processor.
     #[error("this machine cannot keep a process from the network ({0})")]
     Network(String),
-    /// The rest.
+    /// A call to the system failed.
     #[error("confine the process: {what}: {source}")]
     System {
         what: &'static str,
@@ -121,7 +122,7 @@ pub(crate) enum ConfineError {
 }
 
 impl ConfineError {
-    /// With what to do about it.
+    /// The error, with advice.
     pub(crate) fn advise(&self) -> String {
         match self {
             Self::Landlock(_) => {
@@ -136,18 +137,17 @@ impl ConfineError {
 }
 
 impl Confine {
-    /// Its form on the command line of the process. Paths come from JSON and are Unicode.
+    /// The argument for the command line of the process. Paths come from JSON, so they are Unicode.
     pub(crate) fn to_argument(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// # Errors
-    /// The text is none of ours.
+    /// # Errors The text was not made by [`Self::to_argument`].
     pub(crate) fn from_argument(text: &str) -> Result<Self, String> {
         serde_json::from_str(text).map_err(|e| format!("--confine: {e}"))
     }
 
-    /// With what a reload compares: which files its devices and writable folders are now.
+    /// Adds what a reload compares: the present identity of its devices and writable folders.
     #[must_use]
     pub fn noted(mut self) -> Self {
         if let Some(usual) = &mut self.usual {
@@ -156,8 +156,8 @@ impl Confine {
         self
     }
 
-    /// Why this machine cannot enforce it, where no section asks for it: the toolbox runs without then. Found out once, by
-    /// a thread that restricts itself and ends.
+    /// Why this machine cannot enforce a confinement that no section asks for: the toolbox then runs without it.
+    /// Tested once, on a thread that restricts itself and ends.
     #[must_use]
     pub fn missed(&self) -> Option<&'static str> {
         static WITHOUT_NETWORK: OnceLock<Option<String>> = OnceLock::new();
@@ -180,13 +180,12 @@ impl Confine {
         found.as_deref()
     }
 
-    /// Confines this process, which will load `plugin`. Returns the paths that do not exist, to which there is no access
-    /// even when they appear later.
+    /// Confines this process, which will load `plugin`. Returns the paths that do not exist: they cannot be accessed
+    /// even if they are created later.
     ///
-    /// Threads that exist already would stay free, so this has to come first.
+    /// Must be called before any thread is started: other threads would stay unconfined.
     ///
-    /// # Errors
-    /// See [`ConfineError`]; the process may be confined in part then, and must load nothing.
+    /// # Errors See [`ConfineError`]. The process may be confined in part then, and must not load the plugin.
     pub(crate) fn put_on(&self, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
         let files = getrlimit(Resource::Nofile);
         let most = files.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
@@ -196,7 +195,7 @@ impl Confine {
             usual.make_folders();
         }
         let missing = self.restrict(plugin)?;
-        // The list of a usual confinement also names what only other machines have.
+        // The list of a usual confinement also names files that only other machines have.
         Ok(if self.usual.is_some() { Vec::new() } else { missing })
     }
 
@@ -228,7 +227,7 @@ impl Confine {
         let ruleset = if self.network {
             ruleset
         } else {
-            // No socket can be opened either; this is the second lock on the same door.
+            // `forbid_sockets` forbids every socket; this is a second guard for TCP.
             ruleset.handle_access(AccessNet::from_all(KNOWN))?
         };
         let mut missing = Vec::new();
@@ -242,9 +241,9 @@ impl Confine {
         for path in DEVICES {
             rules.allow(Path::new(path), device)?;
         }
-        // Which devices there are stands in /sys, too.
+        // The list of devices can be read in /sys, too.
         rules.allow(Path::new("/dev"), AccessFs::ReadDir.into())?;
-        // This program too: it starts itself again to bring the hardware to rest.
+        // This program, too, because it is started again to bring the hardware to rest.
         for path in [plugin, Path::new("/proc/self/exe")] {
             rules.allow(path, read)?;
         }
@@ -287,8 +286,8 @@ impl Confine {
     }
 }
 
-/// Confines a process that only inspects a file: it changes no file and opens no connection, as far as this kernel can
-/// enforce that. Which toolbox the file holds, and so what the configuration allows it, is not known yet.
+/// Confines a process that only inspects a file: it may change no file and open no connection, as far as this kernel
+/// can enforce that. The toolbox of the file, and so its section, is not known yet.
 pub(crate) fn put_on_probe() {
     let writes = || {
         let ruleset = Ruleset::default()
@@ -304,12 +303,13 @@ pub(crate) fn put_on_probe() {
     _ = no_core();
     _ = rustix::thread::set_no_new_privs(true);
     if let Err::<_, landlock::RulesetError>(error) = writes() {
-        tracing::debug!(%error, "a file is tried out with the rights of the service");
+        tracing::debug!(%error, "a plugin file is inspected without confinement: this kernel cannot enforce it");
     }
     _ = forbid_sockets();
 }
 
-/// A core file would hold what the toolbox knows, and writing it would hold up the safe stop after a crash.
+/// Forbids core files: they would contain the toolbox's secrets, and writing one would delay the safe stop after a
+/// crash.
 pub(crate) fn no_core() -> std::io::Result<()> {
     let none = Rlimit {
         current: Some(0),
@@ -321,7 +321,7 @@ pub(crate) fn no_core() -> std::io::Result<()> {
 struct Rules(RulesetCreated);
 
 impl Rules {
-    /// False where there is no such path.
+    /// Allows access to a path; false if it does not exist.
     fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<bool, landlock::RulesetError> {
         let Ok(there) = PathFd::new(path) else {
             return Ok(false);
@@ -338,7 +338,7 @@ impl Rules {
 
 fn landlocked(error: landlock::RulesetError) -> ConfineError {
     ConfineError::Landlock(match error {
-        // What it says is a list of bits.
+        // Its own text is a list of bits.
         landlock::RulesetError::HandleAccesses(_) => "this one has none, or an older one".to_owned(),
         other => other.to_string(),
     })
@@ -355,9 +355,9 @@ fn limit(resource: Resource, most: u64, what: &'static str) -> Result<(), Confin
     })
 }
 
-/// Makes `socket` fail with EACCES, whatever it is for: UDP, which Landlock does not know, as well as a socket file of a
-/// program on this machine, which may do for the process what it cannot do itself. Pairs of connected sockets are no way
-/// out and stay. So are the calls through which a socket could be had without `socket`.
+/// Makes `socket` fail with EACCES for every kind of socket: Landlock does not know UDP, and a program on this
+/// machine could do through its socket file what the process may not do itself. The calls that could create a socket
+/// without `socket` fail, too. Pairs of connected sockets lead nowhere and stay allowed.
 #[cfg(target_pointer_width = "64")]
 fn forbid_sockets() -> Result<(), ConfineError> {
     use seccompiler::{SeccompAction, SeccompFilter};
@@ -365,7 +365,7 @@ fn forbid_sockets() -> Result<(), ConfineError> {
     let trouble = |error: &dyn std::fmt::Display| ConfineError::Network(error.to_string());
     let mut calls = vec![libc::SYS_socket, libc::SYS_io_uring_setup];
     if cfg!(target_arch = "x86_64") {
-        /// The same calls of the x32 ABI, where the kernel has one.
+        /// The same calls in the x32 ABI, if the kernel has it.
         const X32: i64 = 0x4000_0000;
         calls.extend([libc::SYS_socket | X32, libc::SYS_io_uring_setup | X32]);
     }

@@ -1,8 +1,8 @@
 //! Starts the processes of toolboxes, from one thread that lives as long as the service.
 //!
-//! The kernel ends a child with PDEATHSIG when the *thread* that started it ends (measured), and threads of a runtime come
-//! and go: so none of them may start a child that has to live on. Owns also what such a process is given: its task, its
-//! environment, nothing else. Read [`spawn`] and [`Program`].
+//! The kernel ends a child with PDEATHSIG when the *thread* that started it ends (measured), and the threads of a
+//! runtime come and go, so they must not start a child that has to live on. Also decides what such a process gets:
+//! its task and its environment, nothing else. Read [`spawn`] and [`Program`].
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,8 +19,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::process::confine::Confine;
 
-/// Variables of the service that its toolboxes may see, where the configuration's `env` adds no more: what programs need
-/// to find their files and to speak the user's language. Everything else may hold a secret.
+/// The variables of the service that its toolboxes get, beside those in the configuration's `env`: programs need them
+/// to find their files and to use the user's language. Any other variable may contain a secret.
 const ALLOWED: &[&str] = &[
     "HOME",
     "LANG",
@@ -36,23 +36,23 @@ const ALLOWED: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// Tells a toolbox that the kernel keeps its process to what its section allows. A `confine` in the section may allow
-/// anything, and is not told.
+/// Tells a toolbox that the kernel confines its process to what its section allows. It is not set for a `confine` in
+/// the section, which may allow anything.
 const CONFINED: &str = "OVOS_TOOLBOX_CONFINED";
 
-/// The program that hosts toolboxes, and what its processes find in their environment.
+/// The program that hosts toolboxes, and the environment of its processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) path: OsString,
-    /// Added to what is allowed from the service's own.
+    /// Variables added to those of the service that are allowed.
     pub(crate) env: BTreeMap<String, String>,
-    /// What its processes may reach; everything the service may, where there is none.
+    /// What its processes may access; without it, everything that the service may.
     pub(crate) confine: Option<Confine>,
 }
 
 impl Program {
-    /// `program toolbox-host TASK FILE`, in a process group of its own: a Ctrl-C on the terminal is for the service, which
-    /// brings its toolboxes to rest before it ends them.
+    /// `program toolbox-host TASK FILE`, in a process group of its own: a Ctrl-C on the terminal must reach only the
+    /// service, which brings its toolboxes to rest before it ends them.
     pub(crate) fn command(&self, task: &str, file: &Path) -> Command {
         let mut command = Command::new(&self.path);
         command.args([OsStr::new("toolbox-host"), OsStr::new(task), file.as_os_str()]);
@@ -72,7 +72,7 @@ impl Program {
     }
 }
 
-/// What a process that loads foreign code may see of the service's environment.
+/// The part of the service's environment that a process with foreign code gets.
 pub(crate) fn allowed_environment() -> impl Iterator<Item = (OsString, OsString)> {
     let is_allowed = |name: &OsStr| {
         name.to_str()
@@ -81,8 +81,8 @@ pub(crate) fn allowed_environment() -> impl Iterator<Item = (OsString, OsString)
     std::env::vars_os().filter(move |(name, _)| is_allowed(name))
 }
 
-/// A standard input that holds a text: a file in memory, which unlike a pipe never blocks the writer when the process does
-/// not read.
+/// A standard input that contains a text. It is a file in memory: unlike a pipe it never blocks the writer if the
+/// process does not read.
 pub(crate) fn input(text: &str) -> io::Result<Stdio> {
     let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;
@@ -95,10 +95,10 @@ struct Job {
     tell: Box<dyn FnOnce(io::Result<Child>) + Send>,
 }
 
-/// Starts a process. `tell` is called on the spawner's thread and must return at once.
+/// Starts a process. `tell` gets the result on the spawner's thread and must return at once.
 pub(crate) fn spawn(command: Command, tell: impl FnOnce(io::Result<Child>) + Send + 'static) {
-    /// `None` when the thread could not be had. Not bounded: its jobs take a millisecond each, and there is one for each
-    /// toolbox that is opened or brought to rest.
+    /// `None` if the thread cannot be started. The queue is not bounded: each job takes a millisecond, and there is
+    /// one for each toolbox that is opened or brought to rest.
     static SPAWNER: OnceLock<Option<Sender<Job>>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
         let (jobs, queue) = channel::<Job>();
@@ -126,7 +126,7 @@ pub(crate) fn spawn(command: Command, tell: impl FnOnce(io::Result<Child>) + Sen
     }
 }
 
-/// As [`spawn`], waiting for the process to be there.
+/// As [`spawn`], and waits until the process is started.
 pub(crate) fn spawn_now(command: Command) -> io::Result<Child> {
     let (tell, told) = channel();
     spawn(command, move |spawned| drop(tell.send(spawned)));
@@ -151,7 +151,7 @@ pub(crate) fn signal_name(signal: i32) -> &'static str {
 mod tests {
     use super::*;
 
-    /// A pipe takes 64 KiB and then waits.
+    /// A pipe would block its writer after 64 KiB.
     #[test]
     fn a_text_longer_than_a_pipe_reaches_a_process_that_reads_late() {
         let text = "x".repeat(1 << 20);

@@ -1,28 +1,29 @@
-//! The confinement that no section asks for: the service gives it to a toolbox of which it knows the needs.
+//! The confinement that no section asks for: the service applies it to a toolbox whose needs it knows.
 //!
-//! Owns what makes it different: its folders are made first, a machine that cannot enforce it runs the toolbox without, and
-//! a device that was plugged in makes it another one. Read [`Usual`].
+//! It differs from a configured one: its folders are created first, a machine that cannot enforce it runs the toolbox
+//! without it, and a device that is plugged in again makes a reload replace the toolbox. Read [`Usual`].
 
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What such a confinement brings along.
+/// The additions of such a confinement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usual {
-    /// Folders of the toolbox that are made where they are missing: access is given to what exists.
+    /// Folders of the toolbox that are created if they are missing, because access can be given only to existing
+    /// ones.
     pub make: Vec<PathBuf>,
     /// The `TMPDIR` of its process.
     pub temp: PathBuf,
-    /// Which files its devices and writable folders were: after a camera was plugged in again, or a card was mounted, they
-    /// are others, and a reload replaces the toolbox.
+    /// The identity of its devices and writable folders. It changes when a camera is plugged in again or a card is
+    /// mounted, and a reload then replaces the toolbox.
     #[serde(skip)]
     pub seen: Vec<(u64, u64)>,
 }
 
 impl Usual {
-    /// One that cannot be made is a path that does not exist: the toolbox finds out, and says so.
+    /// A folder that cannot be created stays missing: the toolbox finds that out and reports it.
     pub(super) fn make_folders(&self) {
         for folder in &self.make {
             let mut private = std::fs::DirBuilder::new();
@@ -30,7 +31,7 @@ impl Usual {
         }
     }
 
-    /// Notes which files the devices and the writable folders are now.
+    /// Records the present identity of the devices and the writable folders.
     pub(super) fn note(&mut self, devices: &[PathBuf], folders: &[PathBuf]) {
         let devices = devices.iter().flat_map(|pattern| matching(pattern));
         let folders = folders.iter().filter(|path| !self.make.contains(path));
@@ -43,7 +44,7 @@ impl Usual {
     }
 }
 
-/// The files that a path means: itself, or those whose names match where it has a `*`.
+/// The files of a path: the path itself, or the files whose names match if it has a `*`.
 pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
     let name = pattern.file_name().and_then(|name| name.to_str());
     let (Some((start, end)), Some(folder)) = (name.and_then(|name| name.split_once('*')), pattern.parent())
@@ -83,7 +84,7 @@ mod tests {
         let plugged = now();
         assert_ne!(plugged, without);
         assert_eq!(now(), plugged);
-        // Made before the other is gone, so that it cannot get the same number.
+        // Created before the other is removed, so that it cannot get the same inode number.
         std::fs::write(dev.path().join("new"), "").unwrap();
         std::fs::rename(dev.path().join("new"), &camera).unwrap();
         assert_ne!(now(), plugged);

@@ -178,7 +178,7 @@ fn action(
 
 async fn run(context: Context<Testbed>, motion: Motion) -> Result<MotionOutput, ToolError> {
     if motion.ignore_cancel || motion.spin {
-        // Inside one poll: the SDK cannot drop what does not come back to it.
+        // Inside one poll, so that the SDK cannot drop it.
         return tokio::task::block_in_place(|| stubborn(&context, &motion));
     }
     let mut sent = command_all(&context, "start")?;
@@ -195,7 +195,7 @@ async fn run(context: Context<Testbed>, motion: Motion) -> Result<MotionOutput, 
     Ok(MotionOutput { commands: sent })
 }
 
-/// Goes on after a cancel; the machine's own right to command is the only thing that holds it back.
+/// Continues after a cancel; only the loss of the right to command ends it.
 fn stubborn(context: &Context<Testbed>, motion: &Motion) -> Result<MotionOutput, ToolError> {
     let mut sent = command_all(context, "start").unwrap_or(0);
     for step in 0..motion.steps {

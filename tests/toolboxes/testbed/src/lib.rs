@@ -1,7 +1,8 @@
 //! Tools that behave and misbehave on request, for the service's tests.
 //!
-//! `plain` has the tools that a Python twin has, too; `assemble` moves a pretended machine; `machine` is that machine
-//! and the log that proves what was commanded and when; `probe` has what tests look in with. Read [`Testbed`].
+//! `plain` has the tools that a Python twin has, too; `assemble` moves a simulated machine; `machine` is that machine
+//! and the log of its commands with their times; `probe` has tools by which tests inspect the toolbox. Read
+//! [`Testbed`].
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +19,7 @@ use ovos_toolbox_sdk::prelude::*;
 
 use machine::Machine;
 
-/// Which build this is: tests build several and tell them apart.
+/// The build: tests make several that differ in this.
 const VERSION: &str = match option_env!("TESTBED_VERSION") {
     Some(version) => version,
     None => "1",

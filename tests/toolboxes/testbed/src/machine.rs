@@ -1,4 +1,4 @@
-//! The pretended machine: every command is a line in a file that tests read.
+//! The simulated machine: every command is a line in a file that tests read.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::path::Path;
 use ovos_toolbox_sdk::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Where motor commands go.
+/// The log of motor commands.
 pub(crate) struct Machine {
     log: Option<File>,
 }

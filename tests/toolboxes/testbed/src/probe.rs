@@ -1,4 +1,4 @@
-//! What tests look in with: marks, messages, requests, events, growth, versions and refusals.
+//! Tools by which tests inspect the toolbox: marks, messages, requests, events, growth, versions and refusals.
 
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -265,7 +265,7 @@ pub(crate) fn tools(testbed: &Testbed) -> Vec<Tool<Testbed>> {
         Tool::read("emit_event", emit_event),
         Tool::read("grow", grow),
         Tool::read("version", version),
-        // Of effect read, so that it can be undone while the toolbox is latched.
+        // Its effect is `read`, so that it works while the toolbox is latched.
         Tool::read("configure", configure),
     ];
     let number = *testbed.grown.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! testbed does what the service's tests rely on, driven through the built library.
+//! testbed behaves as the service's tests expect; driven through the built library.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 

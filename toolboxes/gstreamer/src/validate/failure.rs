@@ -5,7 +5,7 @@ use gst::prelude::*;
 use super::caps::Never;
 use super::graph::{Graph, factory_name};
 use super::{Kind, Position, Validation};
-use crate::description::{Description, Endpoint};
+use crate::description::{Description, Endpoint, PropertyText};
 use crate::parse::ParseFailure;
 use crate::policy::Refusal;
 use crate::suggest::{Suggestions, nearest, nearest_property};
@@ -131,19 +131,12 @@ fn no_property(quoted: &[&str], description: &Description) -> (Option<usize>, Op
     let [property, element, ..] = quoted else {
         return (None, None);
     };
-    let found = find(description, element);
-    let at = found.and_then(|index| {
-        let property = description.elements[index]
-            .properties
-            .iter()
-            .find(|set| set.name == *property)?;
-        Some(property.at)
-    });
-    let made = found
-        .and_then(|index| make(&description.elements[index].factory))
-        .or_else(|| make(element));
+    let (set, made) = find_property(description, element, property);
     let near = made.and_then(|made| nearest_property(&made, property));
-    (at, near.map(|near| format!("Did you mean '{near}'?")))
+    (
+        set.map(|set| set.at),
+        near.map(|near| format!("Did you mean '{near}'?")),
+    )
 }
 
 /// `could not set property "bitrate" in element "x264enc" to "abc"`.
@@ -151,22 +144,26 @@ fn bad_value(quoted: &[&str], description: &Description) -> (Option<usize>, Opti
     let [property, element, rest @ ..] = quoted else {
         return (None, None);
     };
-    let found = find(description, element);
-    let at = found.and_then(|index| {
-        let property = description.elements[index]
-            .properties
-            .iter()
-            .find(|set| set.name == *property)?;
-        Some(property.value_at)
-    });
-    let made = found
-        .and_then(|index| make(&description.elements[index].factory))
-        .or_else(|| make(element));
+    let (set, made) = find_property(description, element, property);
     let suggestion = made.and_then(|made| {
         let spec = made.find_property(property)?;
         expected(&spec, rest.first().copied().unwrap_or_default())
     });
-    (at, suggestion)
+    (set.map(|set| set.value_at), suggestion)
+}
+
+/// The property as the description sets it, and an element of that kind.
+fn find_property<'d>(
+    description: &'d Description,
+    element: &str,
+    property: &str,
+) -> (Option<&'d PropertyText>, Option<gst::Element>) {
+    let found = find(description, element).map(|index| &description.elements[index]);
+    let set = found.and_then(|found| found.properties.iter().find(|set| set.name == property));
+    let made = found
+        .and_then(|found| make(&found.factory))
+        .or_else(|| make(element));
+    (set, made)
 }
 
 /// The values that a property accepts.

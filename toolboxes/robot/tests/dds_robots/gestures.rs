@@ -1,5 +1,6 @@
 //! The G1's own arm actions, on a robot that answers them when they are over.
 
+use ovos_toolbox_sdk::testing::Run;
 use serde_json::{Value, json};
 
 use crate::{Scene, each, scene};
@@ -24,6 +25,22 @@ fn released(scene: &Scene) {
     scene.robot.wait("the release", |_| {
         (over(&scene.frames()).last() == Some(&RELEASE)).then_some(())
     });
+}
+
+/// Starts the action 15 of the right arm.
+fn start_right_arm(scene: &Scene) -> Run<'_> {
+    let plan = scene
+        .harness
+        .plan("express", json!({"emotion": "excited"}))
+        .unwrap();
+    let right = plan
+        .unwrap()
+        .into_iter()
+        .find(|action| action.subsystems[0] == "right_arm");
+    scene
+        .harness
+        .start_action("express", right.unwrap(), json!({}))
+        .unwrap()
 }
 
 #[test]
@@ -78,18 +95,7 @@ fn every_end_of_an_action_releases_the_arms() {
         let Some(scene) = scene("g1", "hold") else { return };
         // Held up afterwards; a release is refused while it is under way, and is said again.
         scene.robot.say("gesture 2000");
-        let plan = scene
-            .harness
-            .plan("express", json!({"emotion": "excited"}))
-            .unwrap();
-        let right = plan
-            .unwrap()
-            .into_iter()
-            .find(|action| action.subsystems[0] == "right_arm");
-        let run = scene
-            .harness
-            .start_action("express", right.unwrap(), json!({}))
-            .unwrap();
+        let run = start_right_arm(&scene);
         scene.robot.wait("the action", |_| {
             asked(&scene.frames()).contains(&15).then_some(())
         });
@@ -186,18 +192,7 @@ fn arms_that_perform_an_action_are_neither_led_nor_asked_for_another() {
 fn an_action_that_outlives_its_process_is_ended_by_a_safe_stop() {
     let Some(scene) = scene("g1", "hold") else { return };
     scene.robot.say("gesture 1");
-    let plan = scene
-        .harness
-        .plan("express", json!({"emotion": "excited"}))
-        .unwrap();
-    let right = plan
-        .unwrap()
-        .into_iter()
-        .find(|action| action.subsystems[0] == "right_arm");
-    let run = scene
-        .harness
-        .start_action("express", right.unwrap(), json!({}))
-        .unwrap();
+    let run = start_right_arm(&scene);
     scene
         .robot
         .wait("the action", |_| (over(&scene.frames()) == [15]).then_some(()));
