@@ -159,8 +159,8 @@ impl Api {
 
     /// Answers one request. Configuration topics are ignored: the service handles them.
     ///
-    /// # Cancel safety Not safe: the request stays unanswered. The service drops it only when the service itself
-    /// ends.
+    /// # Cancel safety
+    /// Not safe: the request stays unanswered. The service drops it only when the service itself ends.
     pub async fn handle(self: &Arc<Self>, topic: Topic, request: Request) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let head = &request.head;

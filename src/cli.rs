@@ -162,10 +162,11 @@ impl Cli {
 
 /// Runs the subcommand.
 ///
-/// # Errors [`CliError::exit_code`] is the exit code of the program. Everything except the text of the error has been
-/// written.
+/// # Errors
+/// [`CliError::exit_code`] is the exit code of the program. Everything except the text of the error has been written.
 ///
-/// # Cancel safety Not safe: a call that was sent continues without its client.
+/// # Cancel safety
+/// Not safe: a call that was sent continues without its client.
 pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
     let mut context = Context::new(&cli.options, output);
     let context = &mut context;

@@ -18,7 +18,7 @@ fn main() -> ExitCode {
             None => refused.exit(),
         },
     };
-    // A toolbox's process has its own way to answer, and no use for a runtime that may break with the toolbox.
+    // The process of a toolbox needs no runtime, and one could break with the toolbox.
     if let Some(code) = cli.host_toolbox() {
         return code;
     }

@@ -33,7 +33,8 @@ impl Progress {
 
     /// Runs a call and sends its steps meanwhile. All steps have been sent when this returns.
     ///
-    /// # Cancel safety As safe as `call`.
+    /// # Cancel safety
+    /// As safe as `call`.
     pub(super) async fn during<T>(&mut self, call: impl Future<Output = T>) -> T {
         let mut call = pin!(call);
         loop {

@@ -128,7 +128,8 @@ pub struct RunningService {
 impl RunningService {
     /// Finds the service; `None` if none runs.
     ///
-    /// # Errors The file exists and cannot be used.
+    /// # Errors
+    /// The file exists and cannot be used.
     pub fn find(state_dir: &Path) -> Result<Option<Self>, PidFileError> {
         let path = state_dir.join(NAME);
         find(&path).map_err(|cause| PidFileError::Unusable { path, cause })
@@ -136,7 +137,8 @@ impl RunningService {
 
     /// Sends SIGUSR1: an emergency stop of everything.
     ///
-    /// # Errors The process is gone, or belongs to another user.
+    /// # Errors
+    /// The process is gone, or belongs to another user.
     pub fn stop(&self) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.process, Signal::USR1)?)
     }

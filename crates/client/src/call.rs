@@ -1,4 +1,4 @@
-//! A call under way: its progress, its answer, its end.
+//! A call that was sent: its progress, its answer, its cancel.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::received::Received;
 use crate::routes::{Heard, Route};
 use crate::topic;
 
-/// How long a service has to give a sign of life.
+/// How long a service has to answer the request that shows that it lives.
 const SIGN_OF_LIFE_WAIT: Duration = Duration::from_secs(5);
 
-/// What the answer to a call may come after its own `timeout_ms`.
+/// How long after its own `timeout_ms` the answer to a call may arrive.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
 
-/// How long a call is waited for.
+/// How long to wait for the answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
     /// At most this long.
@@ -29,21 +29,21 @@ pub enum Patience {
     WhileItRuns,
 }
 
-/// What comes for a call.
+/// What arrives for a call.
 #[derive(Debug)]
 pub enum Step {
-    /// How far it is; only for calls that ask.
+    /// Its progress; only for calls that ask for it.
     Progress(Received<ProgressMessage>),
-    /// Its answer. Nothing follows.
+    /// Its answer, which is the last step.
     Answer(Received<InvokeResponse>),
 }
 
-/// A call that was sent. Dropping it does not end the call: [`cancel`](Self::cancel) does.
+/// A call that was sent. Only [`cancel`](Self::cancel) ends the call; dropping this does not.
 pub struct Call {
     client: Client,
     call_id: String,
     route: Route,
-    /// The request that a service answers at once, until it has, and when it has to.
+    /// The request that shows that a service lives, and when its answer is due; `None` once it has arrived.
     sign: Option<(Route, Instant)>,
     pulse: Option<Pulse>,
     wait: Duration,
@@ -86,7 +86,7 @@ impl Call {
         })
     }
 
-    /// Names the call for cancel and status.
+    /// The id of the call, for cancel and status.
     #[must_use]
     pub fn call_id(&self) -> &str {
         &self.call_id
@@ -158,13 +158,13 @@ impl Call {
         }
     }
 
-    /// Waits for the answer, and passes over the progress.
+    /// Waits for the answer, and ignores the progress.
     ///
     /// # Errors
     /// As [`next`](Self::next).
     ///
     /// # Cancel safety
-    /// If dropped, what came is lost; the call goes on.
+    /// If dropped, the steps so far are lost, and the call continues.
     pub async fn answer(mut self) -> Result<Received<InvokeResponse>, ClientError> {
         loop {
             if let Step::Answer(answer) = self.next().await? {
@@ -173,7 +173,7 @@ impl Call {
         }
     }
 
-    /// Ends the call. Its answer comes all the same, and says how it ended.
+    /// Cancels the call. Its answer arrives nevertheless, and tells how the call ended.
     ///
     /// # Errors
     /// As [`Client::cancel`].

@@ -1,4 +1,4 @@
-//! A client of the tools API: asks under a topic, waits for the answer.
+//! A client of the tools API: sends requests under topics and waits for their answers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,16 +26,16 @@ use crate::received::Received;
 use crate::routes::{Heard, IDENT, Route, Routes};
 use crate::topic::{self, Topic};
 
-/// How long a reload is waited for: every plugin may be tried out in a process of its own first.
+/// How long to wait for a reload, in which every plugin may first be loaded in a process of its own.
 pub const RELOAD_WAIT: Duration = Duration::from_secs(60);
 
-/// The longest wait; tokio's clock needs an end.
+/// The longest wait: tokio's clock cannot represent an endless one.
 pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The largest frame that is read or sent, in bytes.
 const LARGEST: usize = 64 << 20;
 
-/// How long [`Client::close`] waits for the bus to take what was sent, beside the farewells of the connection.
+/// How long [`Client::close`] waits for the bus to take the messages that were sent, before it closes the connection.
 const CLOSE_WAIT: Duration = Duration::from_secs(3);
 
 /// Where the bus is.
@@ -49,8 +49,9 @@ pub struct Address {
 
 /// A connection to the bus with a session of its own; clones share it. It connects again by itself when the bus comes back.
 ///
-/// A request is sent at once or not at all, and waits for its answer as long as its method says; when the connection breaks
-/// it fails with [`ClientError::Lost`]. Requests may be under way at the same time, also under the same topic.
+/// A request is sent at once or not at all, and fails with [`ClientError::Lost`] if the connection breaks before its
+/// answer arrives. Each method states how long it waits. Several requests may be under way at the same time, also
+/// under one topic.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -68,7 +69,8 @@ struct Inner {
 }
 
 impl Client {
-    /// Connects within `wait`, which also bounds the methods that name no other bound. `source` says who asks.
+    /// Connects within `wait`, which also bounds the methods that name no other bound. `source` is the sender of all
+    /// requests.
     ///
     /// # Errors
     /// [`ClientError::NoBus`], [`ClientError::NoBusInTime`].
@@ -114,7 +116,7 @@ impl Client {
         &self.0.session_id
     }
 
-    /// Asks under a topic, and returns the answer as it came.
+    /// Sends a request under a topic, and returns its answer unread.
     ///
     /// # Errors
     /// [`ClientError::NotSent`], [`ClientError::TooLarge`]: nothing was sent. [`ClientError::NoAnswer`] after `wait`,
@@ -141,7 +143,7 @@ impl Client {
         }
     }
 
-    /// Asks under a topic, and returns a good answer as its type.
+    /// Sends a request under a topic, and returns its answer if that is no error.
     async fn ask_good<Q: Serialize, A: DeserializeOwned>(
         &self,
         topic: Topic<Q, A>,
@@ -177,7 +179,7 @@ impl Client {
         self.ask_good(topic::GET, &request).await
     }
 
-    /// What a call would do.
+    /// The plan of a call that is not run.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -199,7 +201,7 @@ impl Client {
         self.ask_good(topic::EXPORT, request).await
     }
 
-    /// What the service is doing.
+    /// The status of the service.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -210,19 +212,19 @@ impl Client {
         self.ask_good(topic::STATUS, &EmptyRequest {}).await
     }
 
-    /// Loads added and changed plugins, drops removed ones, and tells what changed. Waits up to [`RELOAD_WAIT`].
+    /// Loads added and changed plugins, drops removed ones, and returns what changed. Waits up to [`RELOAD_WAIT`].
     ///
     /// # Errors
     /// As [`list`](Self::list).
     ///
     /// # Cancel safety
-    /// If dropped, the reload may go on.
+    /// If dropped, the reload may continue.
     pub async fn reload(&self) -> Result<ReloadResponse, ClientError> {
         let request = ReloadRequest { detail: true };
         self.ask(topic::RELOAD, &request, RELOAD_WAIT).await?.good()
     }
 
-    /// Calls a tool. Never waits; the call is under way when this returns.
+    /// Sends a call of a tool, and never waits.
     ///
     /// A request without a `call_id` gets one that no other call has.
     ///
@@ -234,7 +236,8 @@ impl Client {
         Call::send(self.clone(), call_id, &request, patience)
     }
 
-    /// Ends a call that is under way. An answer that says `cancelled: false` is a good one: it says why.
+    /// Cancels a call that is under way. An answer with `cancelled: false` is no error: it tells why nothing was
+    /// cancelled.
     ///
     /// # Errors
     /// As [`ask`](Self::ask), [`ClientError::Unreadable`].
@@ -248,7 +251,7 @@ impl Client {
             .read()
     }
 
-    /// Asks for the end of a call and waits for no answer. [`close`](Self::close) sends it before it returns.
+    /// Cancels a call without waiting for an answer. [`close`](Self::close) returns only after the cancel was sent.
     ///
     /// # Errors
     /// [`ClientError::NotSent`]: nothing was sent.
@@ -258,10 +261,11 @@ impl Client {
             .map(drop)
     }
 
-    /// Emergency stop: of a toolbox, or of everything. Only an answer whose entries are all `ok` is a stop that is confirmed.
+    /// Emergency stop of a toolbox, or of everything. The stop is confirmed only if every entry of the answer is
+    /// `ok`.
     ///
     /// # Errors
-    /// As [`list`](Self::list). None of them means that nothing was stopped.
+    /// As [`list`](Self::list). After any of them the stop may have happened nevertheless.
     ///
     /// # Cancel safety
     /// If dropped, the stop may have been sent.
@@ -297,7 +301,7 @@ impl Client {
         self.send(topic::DOOR_BEAT, &EmptyRequest {}).map(drop)
     }
 
-    /// Lifts the emergency stop of a toolbox, or with `all` wherever it holds. It is for an operator, not for a model.
+    /// Lifts the emergency stop of a toolbox, or with `all` wherever the stop holds. For operators, not for models.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -312,17 +316,17 @@ impl Client {
         self.ask_good(topic::RESUME, &request).await
     }
 
-    /// What toolboxes report by themselves, the ends of reloads, and the state of the connection, from now on.
+    /// Follows the events of toolboxes, the ends of reloads and the state of the connection, from now on.
     #[must_use]
     pub fn events(&self) -> Events {
         Events(self.0.routes.follow())
     }
 
-    /// Ends the connection for all clones, once the bus has taken what was sent. Without it the connection ends with the last
-    /// clone, and what was sent a moment before may be lost.
+    /// Closes the connection for all clones after the bus has taken all messages. Otherwise the connection ends with
+    /// the last clone, and messages that were sent a moment before may be lost.
     ///
     /// # Cancel safety
-    /// If dropped, the connection ends by itself.
+    /// If dropped, the connection still ends, with the last clone.
     pub async fn close(&self) {
         self.0.shutdown.cancel();
         self.0.tasks.close();
@@ -331,7 +335,7 @@ impl Client {
         }
     }
 
-    /// Sends a request, and waits for what comes for it from now on.
+    /// Sends a request, and returns the route of its answer and progress.
     pub(crate) fn send<Q: Serialize>(&self, topic: &'static str, request: &Q) -> Result<Route, ClientError> {
         let inner = &self.0;
         let data = match serde_json::to_value(request) {
@@ -357,7 +361,7 @@ impl Client {
                 limit: LARGEST,
             });
         }
-        // First, so that no answer comes before it.
+        // Opened before the request is sent, so that no answer arrives before.
         let route = inner.routes.open(ident, topic);
         if !inner.bus.notify_text(text) {
             let url = inner.address.url.clone();
@@ -387,7 +391,7 @@ impl Client {
     }
 }
 
-/// When a wait that begins now ends.
+/// The end of a wait that begins now.
 pub(crate) fn deadline(wait: Duration) -> Instant {
     Instant::now() + wait.min(FOREVER)
 }

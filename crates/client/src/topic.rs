@@ -1,4 +1,4 @@
-//! The topics that are asked under, each with the types of its request and of its answer.
+//! The topics of requests, each with the types of its request and its answer.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use crate::payload::{
     ResumeRequest, StatusResponse, StopRequest, StopResponse, ToolEntry,
 };
 
-/// A topic under which `Q` is asked and `A` is answered.
+/// A topic whose requests are a `Q` and whose answers are an `A`.
 #[derive(Debug)]
 pub struct Topic<Q, A> {
     name: &'static str,
@@ -30,13 +30,13 @@ impl<Q, A> Topic<Q, A> {
     }
 }
 
-/// Which tools there are.
+/// All tools.
 pub const LIST: Topic<ListRequest, ListResponse> = Topic::new("ovos.tools.list");
 /// One tool.
 pub const GET: Topic<GetRequest, ToolEntry> = Topic::new("ovos.tools.get");
-/// Runs a tool; [`Client::invoke`](crate::Client::invoke) asks under it.
+/// Runs a tool; [`Client::invoke`](crate::Client::invoke) uses it.
 pub const INVOKE: Topic<InvokeRequest, InvokeResponse> = Topic::new("ovos.tools.invoke");
-/// What a call would do.
+/// The plan of a call that is not run.
 pub const PLAN: Topic<PlanRequest, PlanResponse> = Topic::new("ovos.tools.plan");
 /// The tools in the format of a model.
 pub const EXPORT: Topic<ExportRequest, ExportResponse> = Topic::new("ovos.tools.export");
@@ -46,7 +46,7 @@ pub const CANCEL: Topic<CancelRequest, CancelResponse> = Topic::new("ovos.tools.
 pub const STOP: Topic<StopRequest, StopResponse> = Topic::new("ovos.tools.stop");
 /// Lifts an emergency stop.
 pub const RESUME: Topic<ResumeRequest, StopResponse> = Topic::new("ovos.tools.resume");
-/// What the service is doing.
+/// The status of the service.
 pub const STATUS: Topic<EmptyRequest, StatusResponse> = Topic::new("ovos.tools.status");
 /// Loads added and changed plugins, drops removed ones.
 pub const RELOAD: Topic<ReloadRequest, ReloadResponse> = Topic::new("ovos.tools.reload");
@@ -58,11 +58,11 @@ pub(crate) const DOOR_BEAT: &str = "ovos.tools.door.beat";
 /// The user says "stop".
 pub(crate) const USER_STOP: &str = "ovos.stop";
 
-/// Prefix of all of them, and of what the service sends unasked.
+/// The prefix of all topics, and of messages that answer no request.
 pub(crate) const PREFIX: &str = "ovos.tools.";
-/// How far a call is.
+/// The progress of a call.
 pub(crate) const PROGRESS: &str = "ovos.tools.invoke.progress";
-/// What a toolbox reports by itself.
+/// The events of toolboxes.
 pub(crate) const EVENT: &str = "ovos.tools.event";
-/// The end of a reload, of this client or another one.
+/// The end of a reload, whichever client asked for it.
 pub(crate) const RELOADED: &str = "ovos.tools.reload.response";

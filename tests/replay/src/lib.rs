@@ -117,7 +117,8 @@ fn mutated(random: &mut fastrand::Rng, corpus: &[(PathBuf, Vec<u8>)]) -> Vec<u8>
 
 /// Feeds `body` the corpus of `target` and mutations of it. The body panics when something does not hold.
 ///
-/// # Panics At the first finding, which is kept in `fuzz/artifacts`, or if the corpus has fewer than 5 inputs.
+/// # Panics
+/// At the first finding, which is kept in `fuzz/artifacts`, or if the corpus has fewer than 5 inputs.
 pub fn check(target: &str, body: fn(&[u8])) {
     let mut corpus = inputs_in(&root().join("corpus").join(target));
     assert!(corpus.len() >= 5, "the corpus of {target} is all but empty");

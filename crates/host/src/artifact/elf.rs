@@ -35,7 +35,8 @@ impl File {
     /// Checks that the file has everything that the linker will map. A truncated file kills the process that loads
     /// it.
     ///
-    /// # Errors The number of bytes that the file needs and has.
+    /// # Errors
+    /// The number of bytes that the file needs and has.
     pub(crate) fn whole(&self) -> Result<(), String> {
         let needed = if self.is_64 {
             self.needed::<FileHeader64<LittleEndian>>()

@@ -98,7 +98,8 @@ impl Probe {
     /// Probes with this program: `toolbox-host --probe FILE`. Works also after an upgrade has replaced the program's
     /// file.
     ///
-    /// # Errors The path of the program is unknown.
+    /// # Errors
+    /// The path of the program is unknown.
     pub fn current_exe() -> std::io::Result<Self> {
         // In the child, this link is this program until the new one is executed.
         let running = Path::new("/proc/self/exe");

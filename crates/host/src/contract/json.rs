@@ -11,7 +11,8 @@ const RAW: &str = "$serde_json::private::RawValue";
 
 /// As `serde_json::from_str`, for text that may be hostile.
 ///
-/// # Errors The error of `serde_json`, or that the text has the reserved key.
+/// # Errors
+/// The error of `serde_json`, or that the text has the reserved key.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     // Nearly every text needs only this test. An escaped key contains `\u00`, because it consists of ASCII letters.
     if text.contains("RawValue") || text.contains("\\u00") {

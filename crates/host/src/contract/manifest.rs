@@ -10,7 +10,8 @@ use schema::OutputSchema;
 
 /// Reads a manifest.
 ///
-/// # Errors Every problem, in one sentence each.
+/// # Errors
+/// Every problem, in one sentence each.
 pub(crate) fn read(json: &str) -> Result<Manifest, Vec<String>> {
     let value: Value = json::read(json).map_err(|e| vec![format!("the manifest is not JSON: {e}")])?;
     let Some(object) = value.as_object() else {

@@ -82,7 +82,8 @@ struct List {
 
 /// Reads the list of tools of a toolbox. `halts`: whether the toolbox has a `halt`.
 ///
-/// # Errors The text is no list of tools.
+/// # Errors
+/// The text is no list of tools.
 pub(crate) fn read(json: &str, halts: bool) -> Result<ToolSet, Failure> {
     let list: List = json::read(json).map_err(|error| no_list(&error))?;
     let mut set = ToolSet::default();

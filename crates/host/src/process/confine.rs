@@ -142,7 +142,8 @@ impl Confine {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// # Errors The text was not made by [`Self::to_argument`].
+    /// # Errors
+    /// The text was not made by [`Self::to_argument`].
     pub(crate) fn from_argument(text: &str) -> Result<Self, String> {
         serde_json::from_str(text).map_err(|e| format!("--confine: {e}"))
     }
@@ -185,7 +186,8 @@ impl Confine {
     ///
     /// Must be called before any thread is started: other threads would stay unconfined.
     ///
-    /// # Errors See [`ConfineError`]. The process may be confined in part then, and must not load the plugin.
+    /// # Errors
+    /// See [`ConfineError`]. The process may be confined in part then, and must not load the plugin.
     pub(crate) fn put_on(&self, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
         let files = getrlimit(Resource::Nofile);
         let most = files.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
