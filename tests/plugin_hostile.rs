@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Ended, Toolbox};
 use fixture::{DEADLINE, Recorder, Workshop, all, opening, start, within};
-use host::{InProcess, Library, Limits, Probe};
+use host::{Hosted, Library, Limits, Probe};
 
 #[tokio::test]
 async fn a_halt_that_is_not_confirmed_is_a_failure() {
@@ -31,7 +31,7 @@ async fn a_halt_that_is_not_confirmed_is_a_failure() {
     let library = Arc::new(Library::load(&path, &path).unwrap());
     let mut open = opening("{}");
     open.limits.halt = Limits::default().halt;
-    let toolbox = InProcess::open(library, open, Recorder::new()).await.unwrap();
+    let toolbox = Hosted::in_process(library, open, Recorder::new()).await.unwrap();
     let asked = Instant::now();
     let failure = within(toolbox.halt(all(true, 1))).await.unwrap_err();
     assert_eq!(failure.kind, "TimeoutError");
@@ -46,7 +46,7 @@ async fn an_open_that_does_not_return_is_given_up() {
     let library = Arc::new(Library::load(&path, &path).unwrap());
     let mut open = opening("{}");
     open.limits.open = Duration::from_millis(50);
-    let failure = within(InProcess::open(library, open, Recorder::new()))
+    let failure = within(Hosted::in_process(library, open, Recorder::new()))
         .await
         .unwrap_err();
     assert_eq!(failure.kind, "TimeoutError");

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use engine::{Ended, Toolbox};
-use host::{ChildToolbox, Confine, Hosted};
+use host::{Confine, Hosted};
 use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
 use ovos_toolbox_wire::Completion;
 use serde_json::json;
@@ -52,10 +52,10 @@ impl Yard {
         }
     }
 
-    async fn open(&self, confine: Option<Confine>, config: &str) -> ChildToolbox {
+    async fn open(&self, confine: Option<Confine>, config: &str) -> Hosted {
         let (mut process, manifest) = process_of(&self.shop.build("reaches_out", &[])).await;
         process.confine = confine;
-        ChildToolbox::open(process, manifest, opening(config), Recorder::new())
+        Hosted::in_child(process, manifest, opening(config), Recorder::new())
             .await
             .unwrap()
     }
@@ -246,7 +246,7 @@ async fn a_file_that_is_tried_out_changes_nothing() {
     let file = yard.shop.build("reaches_out", &[("CONSTRUCTED", &define)]);
     let (process, manifest) = process_of(&file).await;
     assert!(!mark.exists(), "the probe wrote a file");
-    let toolbox = ChildToolbox::open(process, manifest, opening("{}"), Recorder::new())
+    let toolbox = Hosted::in_child(process, manifest, opening("{}"), Recorder::new())
         .await
         .unwrap();
     assert!(mark.exists(), "without confinement its constructor can");
@@ -267,7 +267,7 @@ async fn a_toolbox_whose_confinement_cannot_be_enforced_is_not_loaded() {
         &[("PROGRAM", concat!("\"", env!("CARGO_BIN_EXE_ovos-tools"), "\""))],
     );
     process.confine = Some(yard.confine());
-    let failure = within(ChildToolbox::open(
+    let failure = within(Hosted::in_child(
         process,
         manifest,
         opening("{}"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Ended, RunId, Toolbox};
-use host::{ChildToolbox, Hosted, Limits};
+use host::{Hosted, Limits};
 use ovos_toolbox_wire::Completion;
 
 use crate::fixture::{Recorder, Workshop, all, opening, output, process_of, run, start, within};
@@ -21,12 +21,12 @@ fn real_limits() -> Limits {
     }
 }
 
-async fn open(shop: &Workshop, fixture: &str, limits: Limits) -> (ChildToolbox, Arc<Recorder>) {
+async fn open(shop: &Workshop, fixture: &str, limits: Limits) -> (Hosted, Arc<Recorder>) {
     let (process, manifest) = process_of(&shop.build(fixture, &[])).await;
     let mut opening = opening("{}");
     opening.limits = limits;
     let seen = Recorder::new();
-    let toolbox = ChildToolbox::open(process, manifest, opening, seen.clone())
+    let toolbox = Hosted::in_child(process, manifest, opening, seen.clone())
         .await
         .unwrap();
     (toolbox, seen)
@@ -55,7 +55,7 @@ async fn a_process_whose_toolbox_does_not_close_runs_no_destructors() {
     let (process, manifest) = process_of(&shop.build("close_hangs", &[("DONE", &define)])).await;
     let mut opening = opening("{}");
     opening.limits = real_limits();
-    let toolbox = ChildToolbox::open(process, manifest, opening, Recorder::new())
+    let toolbox = Hosted::in_child(process, manifest, opening, Recorder::new())
         .await
         .unwrap();
     // A process that only inspects the file may run destructors.
@@ -125,7 +125,7 @@ async fn an_open_that_hangs_is_ended_and_nothing_of_it_is_left() {
     let (process, manifest) = process_of(&shop.build("open_hangs", &[])).await;
     let mut opening = opening("{}");
     opening.limits.open = Duration::from_millis(200);
-    let failure = within(ChildToolbox::open(process, manifest, opening, Recorder::new()))
+    let failure = within(Hosted::in_child(process, manifest, opening, Recorder::new()))
         .await
         .unwrap_err();
     assert!(failure.message.contains("within 0.2 s"), "{failure}");
@@ -136,7 +136,7 @@ async fn memory_beyond_the_limit_ends_the_process() {
     let shop = Workshop::new();
     let (mut process, manifest) = process_of(&shop.build("eats_memory", &[])).await;
     process.memory_mb = Some(128);
-    let toolbox = ChildToolbox::open(process, manifest, opening("{}"), Recorder::new())
+    let toolbox = Hosted::in_child(process, manifest, opening("{}"), Recorder::new())
         .await
         .unwrap();
     check(&run(&toolbox, 1, "go").await, &["MiB of memory; 128 are allowed"]);
@@ -180,7 +180,7 @@ async fn the_process_gets_only_the_environment_that_it_needs() {
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
     let (mut process, manifest) = process_of(&shop.build("constructor_looks", &[])).await;
     process.env = BTreeMap::from([("ROBOT".to_owned(), "1".to_owned())]);
-    let toolbox = ChildToolbox::open(process, manifest, opening("{}"), Recorder::new())
+    let toolbox = Hosted::in_child(process, manifest, opening("{}"), Recorder::new())
         .await
         .unwrap();
     let pid = toolbox.pid().unwrap();

@@ -11,6 +11,7 @@ mod fixture;
 mod hostile;
 #[path = "../support/kernel.rs"]
 mod kernel;
+mod lanes;
 #[path = "../support/lifecycle.rs"]
 mod lifecycle;
 #[path = "../support/misbehaviour.rs"]

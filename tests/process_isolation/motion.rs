@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{Ended, RunId, Toolbox};
-use host::{ChildToolbox, Hosted, Limits, LiveToolbox};
+use host::{Hosted, Limits, LiveToolbox};
 use ovos_toolbox_wire::{Effect, Start};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -48,7 +48,7 @@ impl Motor {
     }
 }
 
-pub(crate) fn signal(toolbox: &dyn Hosted, signal: Signal) {
+pub(crate) fn signal(toolbox: &Hosted, signal: Signal) {
     let pid = toolbox.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     kill_process(pid.unwrap(), signal).unwrap();
 }
@@ -59,12 +59,12 @@ pub(crate) fn motion(word: &str, epoch: u64) -> Start {
     start
 }
 
-async fn open(file: &Path, motor: &Motor) -> (ChildToolbox, Arc<Recorder>) {
+async fn open(file: &Path, motor: &Motor) -> (Hosted, Arc<Recorder>) {
     let (process, manifest) = process_of(file).await;
     let mut opening = opening(&motor.config());
     opening.limits = Limits::default();
     let seen = Recorder::new();
-    let toolbox = ChildToolbox::open(process, manifest, opening, seen.clone())
+    let toolbox = Hosted::in_child(process, manifest, opening, seen.clone())
         .await
         .unwrap();
     (toolbox, seen)

@@ -12,16 +12,13 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
+use engine::{Ended, Halt, RunId, Toolbox};
 use futures_util::future::BoxFuture;
 use host::{
-    ChildToolbox, HostServices, Hosted, InProcess, Isolation, Library, Limits, Open, Origin, PluginFile,
-    Probe, ProcessSettings, Request,
+    HostServices, Hosted, Isolation, Library, Limits, Open, Origin, PluginFile, Probe, ProcessSettings,
+    Request,
 };
-use ovos_toolbox_wire::{
-    Action, ActionIdentity, CallIdentity, Completion, Conclusion, Effect, Event, Failure, Manifest, Object,
-    Report, Start,
-};
+use ovos_toolbox_wire::{ActionIdentity, CallIdentity, Completion, Effect, Event, Manifest, Object, Start};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -99,7 +96,7 @@ impl Workshop {
     }
 
     /// Builds, loads and opens a fixture.
-    pub async fn open(&self, fixture: &str) -> (Opened, Arc<Recorder>) {
+    pub async fn open(&self, fixture: &str) -> (Hosted, Arc<Recorder>) {
         self.open_with(fixture, &[], "{}").await
     }
 
@@ -108,7 +105,7 @@ impl Workshop {
         fixture: &str,
         defines: &[(&str, &str)],
         config: &str,
-    ) -> (Opened, Arc<Recorder>) {
+    ) -> (Hosted, Arc<Recorder>) {
         let path = self.build(fixture, defines);
         Self::open_file(&path, opening(config)).await
     }
@@ -118,75 +115,25 @@ impl Workshop {
         &self,
         fixture: &str,
         change: impl FnOnce(&mut Limits),
-    ) -> (Opened, Arc<Recorder>) {
+    ) -> (Hosted, Arc<Recorder>) {
         let mut open = opening("{}");
         change(&mut open.limits);
         Self::open_file(&self.build(fixture, &[]), open).await
     }
 
-    async fn open_file(path: &Path, open: Open) -> (Opened, Arc<Recorder>) {
+    async fn open_file(path: &Path, open: Open) -> (Hosted, Arc<Recorder>) {
         let recorder = Recorder::new();
-        let toolbox: Arc<dyn Hosted> = match crate::ISOLATION {
+        let toolbox = match crate::ISOLATION {
             Isolation::InProcess => {
                 let library = Arc::new(Library::load(path, path).unwrap());
-                Arc::new(InProcess::open(library, open, recorder.clone()).await.unwrap())
+                Hosted::in_process(library, open, recorder.clone()).await
             }
             Isolation::Process => {
                 let (process, manifest) = process_of(path).await;
-                Arc::new(
-                    ChildToolbox::open(process, manifest, open, recorder.clone())
-                        .await
-                        .unwrap(),
-                )
+                Hosted::in_child(process, manifest, open, recorder.clone()).await
             }
         };
-        (Opened(toolbox), recorder)
-    }
-}
-
-/// An open fixture, wherever it runs.
-pub struct Opened(pub Arc<dyn Hosted>);
-
-impl std::ops::Deref for Opened {
-    type Target = dyn Hosted;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
-    }
-}
-
-impl Toolbox for Opened {
-    fn plan<'a>(
-        &'a self,
-        tool: &'a str,
-        args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
-        self.0.plan(tool, args)
-    }
-
-    fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
-        self.0.start(run, start, progress)
-    }
-
-    fn cancel(&self, run: RunId) {
-        self.0.cancel(run);
-    }
-
-    fn conclude<'a>(
-        &'a self,
-        tool: &'a str,
-        args: &'a Object,
-        report: &'a Report,
-    ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
-        self.0.conclude(tool, args, report)
-    }
-
-    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {
-        self.0.halt(halt)
-    }
-
-    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
-        self.0.resume()
+        (toolbox.unwrap(), recorder)
     }
 }
 

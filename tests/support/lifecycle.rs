@@ -12,9 +12,18 @@ use std::sync::Arc;
 use crate::fixture::{DEADLINE, Workshop, action, all, error, output, run, start, within};
 use crate::rig::{Rig, changes};
 use engine::{Ended, RunId, StopTarget, Toolbox};
+use futures_util::FutureExt;
 use host::{ReloadReport, State, ToolboxConfig};
 use ovos_toolbox_wire::{CallOutcome, Completion, Conclusion, Object, Report};
 use serde_json::{Value, json};
+
+fn completed() -> Report {
+    Report {
+        outcome: CallOutcome::Completed,
+        duration_ms: 1,
+        actions: Vec::new(),
+    }
+}
 
 #[tokio::test]
 async fn lists_plans_runs_and_concludes() {
@@ -56,11 +65,7 @@ async fn lists_plans_runs_and_concludes() {
     assert_eq!(output(&toolbox, 1).await["config"], json!({"speed": 3}));
     assert_eq!(error(run(&toolbox, 2, "refuse").await), "ValueError: refused");
 
-    let report = Report {
-        outcome: CallOutcome::Completed,
-        duration_ms: 1,
-        actions: Vec::new(),
-    };
+    let report = completed();
     let concluded = within(toolbox.conclude("move", &args, &report)).await.unwrap();
     assert_eq!(concluded, Some(Conclusion::Output(json!({"success": true}))));
     assert_eq!(
@@ -698,4 +703,32 @@ async fn an_emergency_halt_is_repeated_after_a_gentle_one_that_it_overtook() {
     };
     let halts = ["gentle", "after", "emergencies", "undone"].map(|key| seen[key].as_u64());
     assert_eq!(halts, [1, 1, 2, 0].map(Some), "{seen}");
+}
+
+/// Nothing that is asked on one lane holds up the other.
+#[tokio::test]
+async fn a_stop_gets_through_while_plan_start_and_conclude_hang() {
+    let (args, report) = (Object::new(), completed());
+    for hangs in ["plan", "start", "conclude"] {
+        let shop = Workshop::new();
+        let (toolbox, seen) = shop.open("hangs_until_resumed").await;
+        let hanging = match hangs {
+            "plan" => toolbox.plan("move", &args).map(|plan| plan == Ok(None)).boxed(),
+            "start" => start(&toolbox, 1, "go")
+                .map(|ended| matches!(ended, Ended::Reported(Completion::Output(_))))
+                .boxed(),
+            _ => {
+                let conclusion = toolbox.conclude("move", &args, &report);
+                conclusion.map(|conclusion| conclusion == Ok(None)).boxed()
+            }
+        };
+        seen.wait_for("hanging", 1).await;
+        let behind = start(&toolbox, 2, "go");
+        toolbox.cancel(RunId(2));
+        assert_eq!(within(behind).await, Ended::Cancelled, "{hangs}");
+        within(toolbox.halt(all(true, 1))).await.unwrap();
+        seen.wait_for("halted_emergency", 1).await;
+        within(toolbox.resume()).await.unwrap();
+        assert!(within(hanging).await, "{hangs} came to nothing");
+    }
 }

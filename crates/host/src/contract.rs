@@ -4,7 +4,6 @@
 //! Pure: no thread, no file, no foreign call.
 
 pub(crate) mod counts;
-pub(crate) mod hosted;
 pub(crate) mod json;
 pub(crate) mod manifest;
 pub(crate) mod services;

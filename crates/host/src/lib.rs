@@ -4,10 +4,11 @@
 //! it drives `engine::Toolbox`. The folders, each of which uses only those above it:
 //!
 //! - `contract`: what crosses between a toolbox and the service, as types;
-//! - `ffi`: the C table of a toolbox and the threads that call it ([`InProcess`]);
+//! - `ffi`: the C table of a toolbox, the threads that call it, and the server of its orders;
 //! - `process`: how processes are started and what they may reach;
 //! - `artifact`: which files may be loaded;
-//! - `transport`: a toolbox in a process of its own, the default ([`ChildToolbox`]), and the process's side (`serve`);
+//! - `transport`: a toolbox as the engine has it ([`Hosted`]), in a process of its own, which is the default, or in this one;
+//!   and the process's side (`serve`);
 //! - `lifecycle`: which copies live. Read [`Manager`] first.
 #![deny(unsafe_code)]
 
@@ -24,11 +25,10 @@ mod transport;
 pub use artifact::file::PluginFile;
 pub use artifact::probe::{self, Probe, section_of};
 pub use artifact::scan::FailedFile;
-pub use contract::hosted::{Death, Hosted};
 pub use contract::services::{HostServices, Limits, Origin, Request};
 pub use contract::tools::{DroppedTool, ToolSet, UnknownKeys};
-pub use ffi::in_process::{InProcess, Open};
 pub use ffi::load::{Library, LoadError};
+pub use ffi::plugin::Open;
 pub use lifecycle::inspect::{self, Inspection, inspect};
 pub use lifecycle::manager::Manager;
 pub use lifecycle::settings::{ConfigSource, Drain, Isolation, Publish, Settings, ToolboxConfig};
@@ -36,5 +36,7 @@ pub use lifecycle::status::{Live, LiveToolbox, ReloadReport, State};
 pub use process::confine::Confine;
 pub use process::usual::Usual;
 pub use protocol::Counts;
-pub use transport::child_toolbox::{ChildToolbox, ProcessSettings};
+pub use transport::child::ProcessSettings;
+pub use transport::hosted::Hosted;
 pub use transport::serve;
+pub use transport::tether::Death;

@@ -1,9 +1,16 @@
-//! Orders and notices between the service and a toolbox's own process, at both ends.
+//! Orders and notices between the service and a toolbox, in this process and to one of its own, at both ends.
 
-pub(crate) mod child_toolbox;
+pub(crate) mod channels;
+pub(crate) mod child;
 pub(crate) mod frame;
+pub(crate) mod hosted;
+pub(crate) mod inlet;
 pub(crate) mod keeper;
+pub(crate) mod lanes;
 pub(crate) mod outlet;
 pub(crate) mod process_log;
+pub(crate) mod sent;
 pub mod serve;
+pub(crate) mod sockets;
 pub(crate) mod tether;
+pub(crate) mod without;

@@ -26,14 +26,14 @@ mod ffi {
 }
 
 use counts::Counters;
-use engine::{Ended, RunId};
+use protocol::{Raw, RunEnd};
 use runs::Runs;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures_util::FutureExt;
 use loom::thread;
-use ovos_toolbox_wire::{Completion, Failure};
+use ovos_toolbox_wire::Failure;
 
 const RUN: u64 = 1;
 
@@ -41,16 +41,18 @@ const RUN: u64 = 1;
 type Ender = fn(&Runs) -> bool;
 
 fn complete(runs: &Runs) -> bool {
-    let ending = runs.take(RUN);
-    let taken = ending.is_some();
-    if let Some(ending) = ending {
-        ending.send(Ended::Reported(Completion::Output(serde_json::Value::Null)));
+    let tell = runs.take(RUN);
+    let taken = tell.is_some();
+    if let Some(tell) = tell {
+        tell(RunEnd::Output(Raw::of(&serde_json::Value::Null)));
     }
     taken
 }
 
 fn cancel(runs: &Runs) -> bool {
-    runs.cancel(RUN);
+    if let Some(tell) = runs.cancel(RUN) {
+        tell(RunEnd::Cancelled);
+    }
     false
 }
 
@@ -70,8 +72,11 @@ fn begin(runs: &Runs) -> bool {
 fn check(enders: &[Ender], begun: bool) {
     let enders = enders.to_vec();
     loom::model(move || {
-        let runs = Runs::new(0, Arc::new(Counters::default()));
-        let waiting = runs.register(RunId(RUN), 0, None).expect("a fresh run");
+        let runs = Arc::new(Runs::new(0, Arc::new(Counters::default())));
+        let told = Arc::new(AtomicUsize::new(0));
+        let ends = told.clone();
+        let tell = Box::new(move |_: RunEnd| _ = ends.fetch_add(1, Ordering::SeqCst));
+        assert!(runs.register(RUN, 0, None, tell), "a fresh run");
         if begun {
             assert!(runs.begin(RUN));
             runs.returned(RUN, Ok(()));
@@ -89,9 +94,10 @@ fn check(enders: &[Ender], begun: bool) {
         complete(&runs);
         runs.lose(&Failure::new("ToolboxClosed", "the end of the test"));
         assert_eq!(runs.open(), 0, "the run is still open");
-        assert!(
-            waiting.now_or_never().is_some(),
-            "the call was not told that its run has ended"
+        assert_eq!(
+            told.load(Ordering::SeqCst),
+            1,
+            "the call is told once that its run has ended"
         );
     });
 }

@@ -1,11 +1,11 @@
-//! What a toolbox answered, from status and JSON to the service's types.
+//! What a toolbox answered: from status and text to what a notice carries, and from there to the service's types.
 //!
-//! Pure: text in, types out. A broken answer becomes a [`Failure`] that says what was wrong with it; nothing a toolbox
+//! Pure: text in, types out. Beside the toolbox a payload is only known to be JSON; the service reads it. A broken answer becomes a [`Failure`] that says what was wrong with it; nothing a toolbox
 //! sends can make a function here panic. Nesting is bounded by `serde_json`'s own limit of 128 levels (see [`json`]).
 
 use ovos_toolbox_abi::{Status, status};
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Plan};
-use protocol::{Raw, RunEnd};
+use protocol::{Answer, Raw, RunEnd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
@@ -63,59 +63,79 @@ pub(crate) fn failure(status: Status, words: &Owned, what: &str) -> Failure {
 }
 
 /// How a run ended, from what `complete` was called with.
-pub(crate) fn ended(status: Status, json: Result<&str, Unreadable>) -> Ended {
-    match completion(status, json) {
-        None => Ended::Cancelled,
-        Some(Ok(output)) => Ended::Reported(Completion::Output(output)),
-        Some(Err(failure)) => Ended::Reported(Completion::Error(failure)),
-    }
-}
-
-/// As [`ended`], for another process, which reads the output.
 pub(crate) fn run_end(status: Status, json: Result<&str, Unreadable>) -> RunEnd {
-    match completion(status, json) {
-        None => RunEnd::Cancelled,
-        Some(Ok(output)) => RunEnd::Output(output),
-        Some(Err(failure)) => RunEnd::Error(Raw::of(&failure)),
-    }
-}
-
-/// That an output which another process passed on unread is none.
-pub(crate) fn unusable(error: &serde_json::Error) -> Failure {
-    protocol("the result is not usable:", error)
-}
-
-/// The output or the failure; `None` where it was cancelled.
-fn completion<T: DeserializeOwned>(
-    status: Status,
-    json: Result<&str, Unreadable>,
-) -> Option<Result<T, Failure>> {
     if status == status::CANCELLED {
-        return None;
+        return RunEnd::Cancelled;
     }
-    Some(match (status, payload("the result", json)) {
-        (status::OK, Ok(Ok(output))) => Ok(output),
-        (_, Ok(Err(failure))) | (status::OK, Err(failure)) => Err(failure),
-        (status, _) => Err(bare(status, "the action")),
-    })
+    match (status, payload("the result", json)) {
+        (status::OK, Ok(Ok(output))) => RunEnd::Output(output),
+        (_, Ok(Err(failure))) | (status::OK, Err(failure)) => RunEnd::Error(Raw::of(&failure)),
+        (status, _) => RunEnd::Error(Raw::of(&bare(status, "the action"))),
+    }
 }
 
-/// What `conclude` returned.
-pub(crate) fn conclusion(json: Result<&str, Unreadable>) -> Result<Conclusion, Failure> {
-    Ok(match payload("the conclusion", json)? {
+/// How a run ended, in the engine's terms. That a run never began is not the toolbox's to say.
+pub(crate) fn ended(end: &RunEnd) -> Ended {
+    match end {
+        RunEnd::Output(output) => Ended::Reported(match json::read(output.text()) {
+            Ok(output) => Completion::Output(output),
+            Err(error) => Completion::Error(unusable("the result", &error)),
+        }),
+        RunEnd::Error(failure) => Ended::Reported(Completion::Error(failure_of(failure))),
+        RunEnd::Cancelled => Ended::Cancelled,
+        RunEnd::Lost(failure) => Ended::Lost(failure_of(failure)),
+    }
+}
+
+/// What a function returned, to be read by the service: JSON, and not the `null` that stands for nothing of its own.
+pub(crate) fn unread<T>(what: &str, json: Result<&str, Unreadable>) -> Result<Raw<T>, Failure> {
+    let text = json.map_err(|e| protocol(what, e))?;
+    match Raw::from_text(text.to_owned()) {
+        Ok(raw) if raw.text() == "null" => Err(protocol(what, "is null")),
+        Ok(raw) => Ok(raw),
+        Err(error) => Err(unusable(what, &error)),
+    }
+}
+
+/// What `plan` returned; `None` where it has no plan for the tool.
+pub(crate) fn plan(json: &str) -> Result<Option<Vec<Action>>, Failure> {
+    let plan: Option<Plan> = json::read(json).map_err(|e| unusable("the plan", &e))?;
+    match plan {
+        Some(plan) if plan.actions.is_empty() => {
+            Err(protocol("the plan", "has no action; it needs at least one"))
+        }
+        plan => Ok(plan.map(|plan| plan.actions)),
+    }
+}
+
+/// What `conclude` returned; `None` where it leaves the result to the service.
+pub(crate) fn conclusion(json: &str) -> Result<Option<Conclusion>, Failure> {
+    if json == "null" {
+        return Ok(None);
+    }
+    Ok(Some(match payload("the conclusion", Ok(json))? {
         Ok(output) => Conclusion::Output(output),
         Err(failure) => Conclusion::Error(failure),
-    })
+    }))
 }
 
-/// What `plan` returned.
-pub(crate) fn plan(json: Result<&str, Unreadable>) -> Result<Vec<Action>, Failure> {
-    let text = json.map_err(|e| protocol("the plan", e))?;
-    let plan: Plan = json::read(text).map_err(|e| protocol("the plan is not usable:", e))?;
-    if plan.actions.is_empty() {
-        return Err(protocol("the plan", "has no action; it needs at least one"));
+/// What an answer says.
+///
+/// # Errors
+/// The failure that it says.
+pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Failure> {
+    match answer {
+        Answer::Ok(value) => Ok(value),
+        Answer::Error(failure) => Err(failure_of(&failure)),
     }
-    Ok(plan.actions)
+}
+
+fn failure_of(failure: &Raw<Failure>) -> Failure {
+    json::read(failure.text()).unwrap_or_else(|error| protocol("the failure cannot be read:", error))
+}
+
+fn unusable(what: &str, error: &serde_json::Error) -> Failure {
+    protocol(&format!("{what} is not usable:"), error)
 }
 
 /// The output or the failure that a toolbox gave, if it gave one.
@@ -124,7 +144,7 @@ fn payload<T: DeserializeOwned>(
     json: Result<&str, Unreadable>,
 ) -> Result<Result<T, Failure>, Failure> {
     let text = json.map_err(|e| protocol(what, e))?;
-    let payload: Payload<T> = json::read(text).map_err(|e| protocol(&format!("{what} is not usable:"), e))?;
+    let payload: Payload<T> = json::read(text).map_err(|e| unusable(what, &e))?;
     match payload {
         Payload {
             output: Some(output),
@@ -154,32 +174,15 @@ fn payload<T: DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     #[track_caller]
     fn check(status: Status, json: &str, expected: &str) {
-        let output = |value: &Value| format!("output {value}");
-        let shown = match ended(status, Ok(json)) {
-            Ended::Reported(Completion::Output(value)) => output(&value),
+        let shown = match ended(&run_end(status, Ok(json))) {
+            Ended::Reported(Completion::Output(value)) => format!("output {value}"),
             Ended::Reported(Completion::Error(failure)) => format!("error {failure}"),
             Ended::Cancelled => "cancelled".to_owned(),
             Ended::Lost(failure) | Ended::NeverBegun(failure) => format!("lost {failure}"),
         };
-        let error =
-            |failure: &Raw<Failure>| format!("error {}", json::read::<Failure>(failure.text()).unwrap());
-        let elsewhere = match run_end(status, Ok(json)) {
-            RunEnd::Output(raw) => match json::read(raw.text()) {
-                Ok(value) => output(&value),
-                Err(e) => format!("error {}", unusable(&e)),
-            },
-            RunEnd::Error(failure) => error(&failure),
-            RunEnd::Cancelled => "cancelled".to_owned(),
-            RunEnd::Lost(failure) => format!("lost {}", failure.text()),
-        };
-        assert!(
-            elsewhere.starts_with(expected),
-            "{elsewhere:?} should start with {expected:?}, read by another process"
-        );
         assert!(
             shown.starts_with(expected),
             "{shown:?} should start with {expected:?}"
@@ -230,5 +233,26 @@ mod tests {
         ] {
             check(code, json, expected);
         }
+    }
+
+    #[test]
+    fn what_is_not_json_and_what_says_nothing_is_told_apart() {
+        let plan = |text| unread::<Option<Plan>>("the plan", Ok(text)).and_then(|raw| plan(raw.text()));
+        for (text, expected) in [
+            (r#"{"actions":[]}"#, "ToolboxError: the plan has no action"),
+            ("null", "ToolboxError: the plan is null"),
+            ("{", "ToolboxError: the plan is not usable:"),
+            ("[1]", "ToolboxError: the plan is not usable:"),
+        ] {
+            let failure = plan(text).unwrap_err().to_string();
+            assert!(failure.starts_with(expected), "{text}: {failure}");
+        }
+    }
+
+    #[test]
+    fn a_failure_that_cannot_be_read_says_so() {
+        let answer: Answer<()> = Answer::Error(Raw::from_text("5".to_owned()).unwrap());
+        let failure = said(answer).unwrap_err();
+        assert_eq!(failure.kind, "ToolboxError", "{failure}");
     }
 }

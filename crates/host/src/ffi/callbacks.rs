@@ -63,7 +63,7 @@ fn with_core<T>(ctx: *mut c_void, missing: T, body: impl FnOnce(&Core) -> T) -> 
         Ok(value) => value,
         Err(_) => {
             tracing::error!(
-                toolbox = &*core.origin.toolbox_id,
+                toolbox = core.id(),
                 "bug in the service: a callback of the toolbox panicked"
             );
             missing
@@ -82,7 +82,7 @@ unsafe extern "C" fn log(ctx: *mut c_void, level: u32, target: Str, message: Str
     with_core(ctx, (), |core| {
         // SAFETY: both are readable until this callback returns (toolbox.h, tb_str).
         let (target, message) = unsafe { (small(target), small(message)) };
-        core.log(level, target.unwrap_or(""), message);
+        core.unasked.log(level, target.unwrap_or(""), message);
     });
 }
 
@@ -103,7 +103,7 @@ unsafe extern "C" fn progress(ctx: *mut c_void, run: u64, json: Str) {
 unsafe extern "C" fn event(ctx: *mut c_void, json: Str) {
     with_core(ctx, (), |core| {
         // SAFETY: readable until this callback returns (toolbox.h, tb_str).
-        core.event(unsafe { small(json) });
+        core.unasked.event(unsafe { small(json) });
     });
 }
 

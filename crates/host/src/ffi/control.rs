@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::Failure;
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
 
 use crate::ffi::table::Instance;
 use crate::ffi::wake_lock::WakeLock;
@@ -24,7 +23,7 @@ const MAX_HELPERS: usize = 4;
 const GENTLE: Duration = Duration::from_millis(50);
 
 /// What stands for every subsystem.
-const ALL: &str = r#"["all"]"#;
+pub(crate) const ALL: &str = r#"["all"]"#;
 
 /// Halts that wait for the control thread one by one; past it, the last one stands for all that come.
 const MAX_HALTS: usize = 64;
@@ -33,8 +32,8 @@ const MAX_HALTS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct LaneClosed(());
 
-/// Resolves when the toolbox has returned from the command.
-pub(crate) type Confirmation = oneshot::Receiver<Result<(), Failure>>;
+/// Is told what the toolbox said to a command, once, on any thread; returns at once.
+pub(crate) type Reply = Box<dyn FnOnce(Result<(), Failure>) + Send>;
 
 /// The control lane of one toolbox.
 pub(crate) struct Control {
@@ -67,7 +66,8 @@ struct State {
 struct HaltJob {
     subsystems: String,
     emergency: bool,
-    replies: Vec<oneshot::Sender<Result<(), Failure>>>,
+    /// At most `MAX_HALTS`.
+    replies: Vec<Reply>,
 }
 
 impl HaltJob {
@@ -75,21 +75,26 @@ impl HaltJob {
     fn merge(&mut self, other: Self) {
         ALL.clone_into(&mut self.subsystems);
         self.emergency |= other.emergency;
-        // Drops the replies of callers that gave up. Few are left, because each waits briefly.
-        self.replies.retain(|reply| !reply.is_closed());
         self.replies.extend(other.replies);
+        // Those who asked first have given up: each waits briefly.
+        let over = self.replies.len().saturating_sub(MAX_HALTS);
+        for reply in self.replies.drain(..over) {
+            let text =
+                format!("more than {MAX_HALTS} halts wait for the toolbox; it is halted when it can be");
+            reply(Err(Failure::new("BusyError", text)));
+        }
     }
 
     fn tell(self, said: &Result<(), Failure>) {
         for reply in self.replies {
-            let _ = reply.send(said.clone());
+            reply(said.clone());
         }
     }
 }
 
 struct ResumeJob {
     stops: u64,
-    reply: oneshot::Sender<Result<(), Failure>>,
+    reply: Reply,
 }
 
 impl State {
@@ -132,8 +137,7 @@ impl Control {
     }
 
     /// Sends a halt; it is on its way when this returns. `subsystems` is a JSON array.
-    pub(crate) fn halt(self: &Arc<Self>, subsystems: String, emergency: bool) -> Confirmation {
-        let (reply, confirmation) = oneshot::channel();
+    pub(crate) fn halt(self: &Arc<Self>, subsystems: String, emergency: bool, reply: Reply) {
         let job = HaltJob {
             subsystems,
             emergency,
@@ -141,15 +145,14 @@ impl Control {
         };
         let mut state = self.state.lock();
         if state.closing {
-            job.tell(&Err(closed()));
-            return confirmation;
+            drop(state);
+            return job.tell(&Err(closed()));
         }
+        let mut overtook = VecDeque::new();
         if emergency {
             state.stops += 1;
             state.stopped = true;
-            for resume in state.resumes.drain(..) {
-                let _ = resume.reply.send(Err(overtaken()));
-            }
+            overtook = std::mem::take(&mut state.resumes);
         }
         // Another halt that waits for the thread may be the one that will hang.
         let behind = state.busy || !state.halts.is_empty();
@@ -164,7 +167,9 @@ impl Control {
             state.queue(job);
             state.wake();
         }
-        confirmation
+        for resume in overtook {
+            (resume.reply)(Err(overtaken()));
+        }
     }
 
     /// Whether there was an emergency halt that has not been resumed.
@@ -182,17 +187,16 @@ impl Control {
     }
 
     /// Asks whether the latch may be lifted.
-    pub(crate) fn resume(&self) -> Confirmation {
-        let (reply, confirmation) = oneshot::channel();
+    pub(crate) fn resume(&self, reply: Reply) {
         let mut state = self.state.lock();
         if state.closing {
-            let _ = reply.send(Err(closed()));
+            drop(state);
+            reply(Err(closed()));
         } else {
             let stops = state.stops;
             state.resumes.push_back(ResumeJob { stops, reply });
             state.wake();
         }
-        confirmation
     }
 
     /// Does what is queued, takes no more, and waits until no call into the toolbox is under way through this lane.
@@ -295,7 +299,7 @@ impl Control {
                 }
                 Step::Cancel(run) => self.meter.during(Calling::Cancel, || instance.cancel(run)),
                 Step::Resume(job) => {
-                    let _ = job.reply.send(self.resume_now(instance, job.stops));
+                    (job.reply)(self.resume_now(instance, job.stops));
                 }
             }
         }
@@ -360,29 +364,31 @@ fn overtaken() -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
     #[test]
     fn halts_that_pile_up_become_one_of_everything() {
-        let mut state = State::default();
-        let mut confirmations = Vec::new();
+        let (mut state, (tell, told)) = (State::default(), mpsc::channel());
         for number in 0..200 {
-            let (reply, confirmation) = oneshot::channel();
+            let tell = tell.clone();
             state.queue(HaltJob {
                 subsystems: format!(r#"["arm{number}"]"#),
                 emergency: number == 150,
-                replies: vec![reply],
+                replies: vec![Box::new(move |said: Result<(), Failure>| {
+                    tell.send((number, said.is_ok())).unwrap();
+                })],
             });
-            // Most of those who asked have given up meanwhile.
-            if number % 50 == 0 {
-                confirmations.push(confirmation);
-            }
         }
         assert_eq!(state.halts.len(), MAX_HALTS);
         let last = state.halts.pop_back().unwrap();
         assert_eq!((last.subsystems.as_str(), last.emergency), (r#"["all"]"#, true));
-        assert!(last.replies.len() < 5, "{} are kept", last.replies.len());
+        assert_eq!(last.replies.len(), MAX_HALTS);
         last.tell(&Ok(()));
-        assert_eq!(confirmations.pop().unwrap().try_recv(), Ok(Ok(())));
+        let told: Vec<(usize, bool)> = told.try_iter().collect();
+        // The first of those that the last one stands for were told at once that they are not waited for.
+        let expected = (MAX_HALTS - 1..200).map(|number| (number, number >= 200 - MAX_HALTS));
+        assert_eq!(told, expected.collect::<Vec<_>>());
     }
 }

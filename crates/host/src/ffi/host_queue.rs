@@ -1,19 +1,20 @@
 //! The queue of the one thread that makes a toolbox's serialised calls.
 //!
 //! Owns the order: starts and questions first come first served, then answers to requests, then bus messages, of which
-//! only the newest are kept. Never calls the toolbox itself; `in_process` runs the thread. Read [`HostQueue`] first.
+//! only the newest are kept. Never calls the toolbox itself; `host_thread` runs the thread. Read [`HostQueue`] first.
 
 use std::collections::VecDeque;
 
 use ovos_toolbox_abi::Status;
+use ovos_toolbox_wire::Failure;
 
 use crate::contract::counts::Counters;
 use crate::ffi::table::Instance;
 use crate::ffi::wake_lock::WakeLock;
 use crate::ffi::watchdog::Calling;
 
-/// A question to the toolbox whose asker waits elsewhere.
-pub(crate) type Question = Box<dyn FnOnce(&Instance) + Send>;
+/// A question to the toolbox, whose asker is told what comes of it; or why it was not asked.
+pub(crate) type Question = Box<dyn FnOnce(Result<&Instance, Failure>) + Send>;
 
 /// What the thread does next.
 pub(crate) enum Job {
@@ -72,14 +73,14 @@ impl HostQueue {
         }
     }
 
-    /// Queues a start or a question.
-    pub(crate) fn push(&self, job: Job) -> Result<(), Refused> {
+    /// Queues a start or a question, or gives it back.
+    pub(crate) fn push(&self, job: Job) -> Result<(), (Refused, Job)> {
         let mut state = self.state.lock();
         if state.closing {
-            return Err(Refused::Closed);
+            return Err((Refused::Closed, job));
         }
         if state.jobs.len() >= self.max_jobs {
-            return Err(Refused::Full);
+            return Err((Refused::Full, job));
         }
         state.jobs.push_back(job);
         state.wake();
@@ -113,18 +114,15 @@ impl HostQueue {
         state.wake();
     }
 
-    /// Takes no more work; what is queued is dropped, what is under way finishes.
-    pub(crate) fn close(&self) {
+    /// Takes no more work, and gives back the starts and questions that are queued; what is under way finishes.
+    pub(crate) fn close(&self) -> VecDeque<Job> {
         let mut state = self.state.lock();
         state.closing = true;
-        let dropped = (
-            std::mem::take(&mut state.jobs),
-            std::mem::take(&mut state.responses),
-            std::mem::take(&mut state.messages),
-        );
+        let jobs = std::mem::take(&mut state.jobs);
+        state.responses.clear();
+        state.messages.clear();
         state.wake();
-        // Dropping a question wakes its asker, so it happens outside the lock.
-        drop(dropped);
+        jobs
     }
 
     /// Waits for work.
@@ -169,10 +167,8 @@ mod tests {
             run,
             json: String::new(),
         };
-        assert_eq!(
-            (queue.push(start(1)), queue.push(start(2)), queue.push(start(3))),
-            (Ok(()), Ok(()), Err(Refused::Full))
-        );
+        let push = |run| queue.push(start(run)).map_err(|(refused, _)| refused);
+        assert_eq!((push(1), push(2), push(3)), (Ok(()), Ok(()), Err(Refused::Full)));
         let order: Vec<String> = (0..6).map(|_| name(queue.next())).collect();
         assert_eq!(
             order,
@@ -186,10 +182,11 @@ mod tests {
             ]
         );
         assert_eq!(counters.read().dropped_messages, 2);
-        assert_eq!(queue.push(start(4)), Ok(()));
-        queue.close();
+        assert_eq!(push(4), Ok(()));
+        let given_back: Vec<String> = queue.close().into_iter().map(name).collect();
+        assert_eq!(given_back, ["start 4"]);
         assert_eq!(
-            (queue.push(start(5)), name(queue.next())),
+            (push(5), name(queue.next())),
             (Err(Refused::Closed), "close".to_owned())
         );
     }

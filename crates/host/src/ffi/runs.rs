@@ -5,17 +5,14 @@
 //! so `complete` may come from any thread at any time. Read [`Runs`] first.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
-use std::task::{Context, Poll};
 
-use ovos_toolbox_wire::{Completion, Failure};
+use ovos_toolbox_wire::Failure;
 use protocol::{Raw, RunEnd};
-use tokio::sync::oneshot;
 
 use crate::contract::counts::Counters;
 use crate::ffi::sync::{Mutex, MutexGuard};
-use engine::{Ended, Halt, ProgressSink, RunId};
+use engine::{Halt, ProgressSink};
 
 /// Past this many different halts during one `start`, everything is halted instead.
 pub(crate) const MAX_HALTS: usize = 16;
@@ -36,45 +33,18 @@ struct Inner {
     /// Tells a late completion from one for a run that never was.
     newest: u64,
     /// Set when the toolbox is gone: what every later start gets.
-    closed: Option<Ended>,
+    closed: Option<RunEnd>,
 }
 
 struct Run {
     started: bool,
     epoch: u64,
-    reply: Reply,
+    tell: Tell,
     progress: Option<ProgressSink>,
 }
 
-/// Who is told how a run ended.
-pub(crate) enum Reply {
-    /// A future that waits.
-    Waiting(oneshot::Sender<Ended>),
-    /// A function that the thread which ends the run calls, for another process. It must return at once.
-    Sink(Box<dyn FnOnce(RunEnd) + Send>),
-}
-
-impl Reply {
-    pub(crate) fn send(self, ended: Ended) {
-        match self {
-            // There is no receiver when the call was given up in this moment.
-            Self::Waiting(reply) => drop(reply.send(ended)),
-            Self::Sink(tell) => tell(match ended {
-                Ended::Reported(Completion::Output(output)) => RunEnd::Output(Raw::of(&output)),
-                Ended::Reported(Completion::Error(failure)) => RunEnd::Error(Raw::of(&failure)),
-                Ended::Cancelled => RunEnd::Cancelled,
-                // Whether a run got to its toolbox is not the toolbox's to say.
-                Ended::Lost(failure) | Ended::NeverBegun(failure) => RunEnd::Lost(Raw::of(&failure)),
-            }),
-        }
-    }
-}
-
-impl std::fmt::Debug for Reply {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Reply")
-    }
-}
+/// Is told how a run ended, once, on the thread that ends it; returns at once. To have it is the right to end the run.
+pub(crate) type Tell = Box<dyn FnOnce(RunEnd) + Send>;
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -100,8 +70,8 @@ pub(crate) struct Again {
 }
 
 impl Runs {
-    pub(crate) fn new(stop_epoch: u64, counters: Arc<Counters>) -> Arc<Self> {
-        Arc::new(Self {
+    pub(crate) fn new(stop_epoch: u64, counters: Arc<Counters>) -> Self {
+        Self {
             inner: Mutex::new(Inner {
                 runs: HashMap::new(),
                 starting: None,
@@ -110,59 +80,30 @@ impl Runs {
                 closed: None,
             }),
             counters,
-        })
-    }
-
-    /// Makes a run known, before anything is told to the toolbox.
-    ///
-    /// # Errors
-    /// How the run ended, when it cannot begin at all.
-    pub(crate) fn register(
-        self: &Arc<Self>,
-        run: RunId,
-        epoch: u64,
-        progress: Option<ProgressSink>,
-    ) -> Result<Waiting, Box<Ended>> {
-        let (reply, mut ended) = oneshot::channel();
-        if !self.register_for(run, epoch, progress, Reply::Waiting(reply)) {
-            return Err(Box::new(ended.try_recv().unwrap_or_else(|_| lost())));
         }
-        Ok(Waiting {
-            runs: Arc::clone(self),
-            run,
-            ended,
-            done: false,
-        })
     }
 
-    /// As [`Runs::register`], for a run that is never given up; false when it cannot begin, which `reply` was told.
-    pub(crate) fn register_for(
-        &self,
-        run: RunId,
-        epoch: u64,
-        progress: Option<ProgressSink>,
-        reply: Reply,
-    ) -> bool {
+    /// Makes a run known, before anything is told to the toolbox; false when it cannot begin, which `tell` was told.
+    pub(crate) fn register(&self, run: u64, epoch: u64, progress: Option<ProgressSink>, tell: Tell) -> bool {
         let mut inner = self.lock();
-        if let Some(ended) = inner.closed.clone() {
+        if let Some(end) = inner.closed.clone() {
             drop(inner);
-            reply.send(ended);
+            tell(end);
             return false;
         }
-        if inner.runs.contains_key(&run.0) {
+        if inner.runs.contains_key(&run) {
             drop(inner);
-            let text = format!("run {} is under way; a run id is used once", run.0);
-            let failure = Failure::new("InternalError", text);
-            reply.send(Ended::Reported(Completion::Error(failure)));
+            let text = format!("run {run} is under way; a run id is used once");
+            tell(RunEnd::Error(Raw::of(&Failure::new("InternalError", text))));
             return false;
         }
-        inner.newest = inner.newest.max(run.0);
+        inner.newest = inner.newest.max(run);
         inner.runs.insert(
-            run.0,
+            run,
             Run {
                 started: false,
                 epoch,
-                reply,
+                tell,
                 progress,
             },
         );
@@ -171,15 +112,6 @@ impl Runs {
 
     /// Called right before `start`: whether the run may begin. One that may not has been ended.
     pub(crate) fn begin(&self, run: u64) -> bool {
-        self.admit(run, true)
-    }
-
-    /// As [`Runs::begin`], for a start that is sent to another process: no thread of this one is inside `start` with it.
-    pub(crate) fn send_off(&self, run: u64) -> bool {
-        self.admit(run, false)
-    }
-
-    fn admit(&self, run: u64, inside: bool) -> bool {
         let mut inner = self.lock();
         let Some(epoch) = inner.runs.get(&run).map(|r| r.epoch) else {
             return false; // cancelled or given up while it waited
@@ -189,20 +121,18 @@ impl Runs {
             drop(inner);
             self.counters.stale_starts.add();
             if let Some(stale) = stale {
-                stale.reply.send(Ended::Cancelled);
+                (stale.tell)(RunEnd::Cancelled);
             }
             return false;
         }
         if let Some(entry) = inner.runs.get_mut(&run) {
             entry.started = true;
         }
-        if inside {
-            inner.starting = Some(Starting {
-                run,
-                cancelled: false,
-                halts: Vec::new(),
-            });
-        }
+        inner.starting = Some(Starting {
+            run,
+            cancelled: false,
+            halts: Vec::new(),
+        });
         true
     }
 
@@ -220,7 +150,7 @@ impl Runs {
         let refused = inner.runs.remove(&run);
         drop(inner);
         if let Some(refused) = refused {
-            refused.reply.send(Ended::Reported(Completion::Error(refusal)));
+            (refused.tell)(RunEnd::Error(Raw::of(&refusal)));
         }
         // Nothing was started, so there is nothing to cancel; a halt is repeated nevertheless: it is cheap, and the
         // toolbox may have moved before it refused.
@@ -230,37 +160,32 @@ impl Runs {
         }
     }
 
-    /// Takes a run that has not begun out of the queue; true when the toolbox has to be told instead.
-    pub(crate) fn cancel(&self, run: u64) -> bool {
+    /// Takes a run that has not begun out of the queue, to be told that it is cancelled; `None` when the toolbox has to be told
+    /// instead: an unknown run may be one that was given up, which the toolbox still has.
+    pub(crate) fn cancel(&self, run: u64) -> Option<Tell> {
         let mut inner = self.lock();
         if let Some(starting) = inner.starting.as_mut().filter(|s| s.run == run) {
             starting.cancelled = true;
-            return true;
+            return None;
         }
         drop(inner);
-        !self.withdraw(run)
+        self.withdraw(run)
     }
 
-    /// Takes a run that has not begun out of the queue; false when there is none: an unknown run may be one that was given
-    /// up, which the toolbox still has.
-    pub(crate) fn withdraw(&self, run: u64) -> bool {
+    /// Takes a run that has not begun out of the queue, to be told that it is cancelled.
+    pub(crate) fn withdraw(&self, run: u64) -> Option<Tell> {
         let mut inner = self.lock();
-        if inner.runs.get(&run).is_none_or(|entry| entry.started) {
-            return false;
+        if inner.runs.get(&run)?.started {
+            return None;
         }
-        let queued = inner.runs.remove(&run);
-        drop(inner);
-        if let Some(queued) = queued {
-            queued.reply.send(Ended::Cancelled);
-        }
-        true
+        inner.runs.remove(&run).map(|queued| queued.tell)
     }
 
     /// Ends a run that never got to the toolbox.
-    pub(crate) fn end_queued(&self, run: u64, ended: Ended) {
+    pub(crate) fn end_queued(&self, run: u64, end: RunEnd) {
         let queued = self.lock().runs.remove(&run);
         if let Some(queued) = queued {
-            queued.reply.send(ended);
+            (queued.tell)(end);
         }
     }
 
@@ -292,15 +217,15 @@ impl Runs {
         }
     }
 
-    /// Takes the run that a completion is for; `None`, and counted, when there is none.
-    pub(crate) fn take(&self, run: u64) -> Option<Ending> {
+    /// Takes the right to end the run that a completion is for; `None`, and counted, when there is none.
+    pub(crate) fn take(&self, run: u64) -> Option<Tell> {
         let mut inner = self.lock();
         let started = inner.runs.get(&run).is_some_and(|entry| entry.started);
         let entry = if started { inner.runs.remove(&run) } else { None };
         let ever = run != 0 && run <= inner.newest && !inner.runs.contains_key(&run);
         drop(inner);
         match entry {
-            Some(Run { reply, .. }) => Some(Ending { reply }),
+            Some(Run { tell, .. }) => Some(tell),
             None if ever => {
                 self.counters.late_completions.add();
                 None
@@ -333,7 +258,8 @@ impl Runs {
         inner.stop_epoch = inner.stop_epoch.max(to);
     }
 
-    /// Runs that have neither ended nor been given up.
+    /// Runs that have not ended.
+    #[cfg(test)]
     pub(crate) fn open(&self) -> usize {
         self.lock().runs.len()
     }
@@ -350,94 +276,23 @@ impl Runs {
         let queued: Vec<Run> = queued.iter().filter_map(|id| inner.runs.remove(id)).collect();
         drop(inner);
         for run in queued {
-            run.reply.send(Ended::Cancelled);
+            (run.tell)(RunEnd::Cancelled);
         }
     }
 
     /// The toolbox is gone: ends every run with the reason, and every later one too.
     pub(crate) fn lose(&self, why: &Failure) {
-        self.lose_and_refuse(why, Ended::Lost(why.clone()));
-    }
-
-    /// As [`Runs::lose`], with another end for those that come later.
-    pub(crate) fn lose_and_refuse(&self, why: &Failure, later: Ended) {
+        let lost = RunEnd::Lost(Raw::of(why));
         let mut inner = self.lock();
-        inner.closed.get_or_insert(later);
+        inner.closed.get_or_insert_with(|| lost.clone());
         let runs = std::mem::take(&mut inner.runs);
         drop(inner);
         for (_, run) in runs {
-            run.reply.send(Ended::Lost(why.clone()));
+            (run.tell)(lost.clone());
         }
-    }
-
-    fn give_up(&self, run: u64) {
-        // A run that has not begun never will: nothing is commanded after its call has ended.
-        let gone = self.lock().runs.remove(&run);
-        drop(gone);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Every way out of the table sends; losing the sender would be a bug, and must not hang the call.
-fn lost() -> Ended {
-    Ended::Lost(Failure::new("InternalError", "the run was lost by the service"))
-}
-
-/// The right to end a run, which exists once.
-#[derive(Debug)]
-pub(crate) struct Ending {
-    reply: Reply,
-}
-
-impl Ending {
-    pub(crate) fn send(self, ended: Ended) {
-        self.reply.send(ended);
-    }
-
-    /// As [`Ending::send`], with what only one of the two kinds of waiters needs.
-    pub(crate) fn send_either(self, ended: impl FnOnce() -> Ended, end: impl FnOnce() -> RunEnd) {
-        match self.reply {
-            Reply::Waiting(_) => self.reply.send(ended()),
-            Reply::Sink(tell) => tell(end()),
-        }
-    }
-}
-
-/// Resolves when the run has ended; dropping it gives the run up.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    runs: Arc<Runs>,
-    run: RunId,
-    ended: oneshot::Receiver<Ended>,
-    done: bool,
-}
-
-impl Waiting {
-    /// Whether its end was told.
-    pub(crate) fn is_done(&self) -> bool {
-        self.done
-    }
-}
-
-impl Future for Waiting {
-    type Output = Ended;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
-        let polled = Pin::new(&mut self.ended).poll(cx);
-        polled.map(|ended| {
-            self.done = true;
-            ended.unwrap_or_else(|_| lost())
-        })
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if !self.done {
-            self.runs.give_up(self.run.0);
-        }
     }
 }

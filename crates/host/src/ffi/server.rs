@@ -1,55 +1,58 @@
 //! Serves the orders of one toolbox: what arrives on either lane becomes calls of the toolbox, and what it says notices.
 //!
-//! Puts starts and the cancels that overtake them in order, and tells what moves. Opening and closing, and what carries
-//! orders and notices, are its owner's. Read [`Server`].
+//! Puts starts and the cancels that overtake them in order, and tells what moves. What carries orders and notices, and every
+//! limit of time, are its owner's. Read [`Server`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::{Effect, Event, Failure, Plan, Progress, Start};
+use ovos_toolbox_wire::{Effect, Event, Failure, Progress, Start};
 use parking_lot::Mutex;
 use protocol::{Answer, Counts, Notice, Order, Raw, RunEnd};
 use serde::Deserialize;
-use tokio::runtime::Handle;
 
+use crate::contract::counts::Counters;
 use crate::contract::services::{HostServices, Origin, Request};
-use crate::contract::tools;
-use crate::ffi::in_process::{InProcess, Open};
+use crate::ffi::control::Reply;
 use crate::ffi::load::Library;
-use engine::{Halt, RunId, Toolbox};
+use crate::ffi::plugin::{Open, Plugin};
+use crate::ffi::runs::Tell;
+use crate::ffi::table::Instance;
+use crate::ffi::watchdog::Calling;
+use engine::Halt;
 
 /// Where notices go. Every method is called from any thread and returns at once.
 pub(crate) trait Notices: Send + Sync + 'static {
     /// Sends a notice on the data lane.
-    fn data(&self, notice: &Notice);
+    fn data(&self, notice: Notice);
 
     /// As [`Notices::data`], for what may be lost.
-    fn chatter(&self, notice: &Notice);
+    fn chatter(&self, notice: Notice) {
+        self.data(notice);
+    }
 
     /// Sends a notice on the control lane.
-    fn control(&self, notice: &Notice);
+    fn control(&self, notice: Notice);
+
+    /// Does what sends on the data lane, for a thread that serves the control lane and has no part in it.
+    fn aside(&self, work: Box<dyn FnOnce() + Send>) {
+        work();
+    }
 
     /// An action that moves something is about to begin; [`Server::is_moving`] is true soon.
-    fn will_move(&self);
+    fn will_move(&self) {}
 
     /// [`Server::is_moving`] has become true.
-    fn moves(&self);
+    fn moves(&self) {}
 }
 
 /// The server of one toolbox's orders.
 pub(crate) struct Server {
-    notices: Arc<dyn Notices>,
-    runtime: Handle,
-    /// Set once, when it is open.
-    toolbox: OnceLock<Arc<InProcess>>,
+    voice: Arc<Voice>,
+    /// Set once.
+    plugin: OnceLock<Plugin>,
     intake: Mutex<Intake>,
-    /// Runs under way, and whether they move something.
-    live: Mutex<HashMap<u64, bool>>,
-    moving: AtomicUsize,
-    /// As they were last told.
-    counts: Mutex<Counts>,
 }
 
 /// Puts starts, and the cancels that overtake them, in order.
@@ -61,80 +64,91 @@ struct Intake {
 }
 
 impl Server {
-    pub(crate) fn new(notices: Arc<dyn Notices>, runtime: Handle) -> Arc<Self> {
-        Arc::new(Self {
+    pub(crate) fn new(notices: Arc<dyn Notices>) -> Self {
+        let voice = Arc::new(Voice {
             notices,
-            runtime,
-            toolbox: OnceLock::new(),
-            intake: Mutex::default(),
+            counters: Arc::default(),
             live: Mutex::default(),
             moving: AtomicUsize::new(0),
-            counts: Mutex::default(),
-        })
+            told: Mutex::default(),
+        });
+        Self {
+            voice,
+            plugin: OnceLock::new(),
+            intake: Mutex::default(),
+        }
     }
 
-    /// Opens the toolbox.
+    /// Opens the toolbox. `opened` is told how that went; `closed` is called when it is closed, or did not open.
     ///
     /// # Errors
-    /// As [`InProcess::open`], or that it is open already.
-    pub(crate) async fn open(self: &Arc<Self>, library: Arc<Library>, open: Open) -> Result<(), Failure> {
-        let toolbox = InProcess::open(library, open, Arc::new(Uplink(self.clone()))).await?;
-        let taken = self.toolbox.set(Arc::new(toolbox));
-        taken.map_err(|_| Failure::new("InternalError", "it is open already"))
+    /// There is no thread for it, or it was opened before.
+    pub(crate) fn open(
+        &self,
+        library: Arc<Library>,
+        open: Open,
+        opened: Reply,
+        closed: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Failure> {
+        let voice = self.voice.clone();
+        let closed = Box::new(move || {
+            voice.tell_counts();
+            closed();
+        });
+        let counters = self.voice.counters.clone();
+        let (plugin, host) = Plugin::new(library, open, counters, self.voice.clone(), closed);
+        // Before anything is said: what is asked because of that finds it.
+        let taken = self.plugin.set(plugin);
+        taken.map_err(|_| Failure::new("InternalError", "it is open already"))?;
+        host.spawn(opened)
     }
 
-    /// Closes the toolbox; true when that was done in time, or there is none.
-    pub(crate) async fn close(&self) -> bool {
-        let in_time = match self.toolbox() {
-            Some(toolbox) => toolbox.close().await,
-            None => true,
-        };
-        self.tell_counts();
-        in_time
+    /// Closes the toolbox: no new work, what is queued is cancelled, what is under way finishes, then `close`. False when
+    /// there is none.
+    pub(crate) fn close(&self) -> bool {
+        let plugin = self.plugin();
+        plugin.inspect(|plugin| plugin.begin_close()).is_some()
     }
 
-    pub(crate) fn toolbox(&self) -> Option<Arc<InProcess>> {
-        self.toolbox.get().cloned()
+    pub(crate) fn plugin(&self) -> Option<&Plugin> {
+        self.plugin.get()
     }
 
     pub(crate) fn is_moving(&self) -> bool {
-        self.moving.load(Ordering::SeqCst) > 0
+        self.voice.moving.load(Ordering::SeqCst) > 0
     }
 
     /// Takes an order from the data lane. Never waits for the toolbox.
-    pub(crate) fn data(self: &Arc<Self>, order: Order) {
+    pub(crate) fn data(&self, order: Order) {
         match order {
-            Order::Start { run, progress, start } => self.start(run, progress, start),
+            Order::Start { run, progress, start } => {
+                let (epoch, moves) = match serde_json::from_str::<Glance>(start.text()) {
+                    Ok(glance) => (glance.call.stop_epoch, moves(glance.action.effect)),
+                    // The toolbox will say what is wrong with it; until then it may move.
+                    Err(_) => (0, true),
+                };
+                self.start(run, epoch, moves, start, progress);
+            }
             Order::Message { topic, data } => {
-                if let Some(toolbox) = self.toolbox() {
-                    toolbox.message(&topic, data.text());
+                if let Some(plugin) = self.plugin() {
+                    plugin.message(topic, data.into_text());
                 }
             }
             Order::Response { request, answer } => {
-                if let Some(toolbox) = self.toolbox() {
-                    let answer = match answer {
-                        Answer::Ok(data) => Ok(data.into_text()),
-                        Answer::Error(failure) => Err(failure.into_text()),
-                    };
-                    toolbox.respond_text(request, answer);
+                if let Some(plugin) = self.plugin() {
+                    plugin.respond(request, answer);
                 }
             }
-            Order::Tools { seq } => self.ask(
-                |toolbox| async move {
-                    let list = toolbox.tool_list().await?;
-                    Raw::from_text(list).map_err(|error| tools::no_list(&error))
-                },
-                move |answer| Notice::Tools { seq, answer },
-            ),
-            Order::MayClose { seq } => self.ask(
-                |toolbox| async move { toolbox.may_close().await.map(|()| Raw::of(&())) },
-                move |answer| Notice::Closable { seq, answer },
-            ),
+            Order::Tools { seq } => self.ask(Calling::Tools, Instance::tools, move |answer| Notice::Tools {
+                seq,
+                answer,
+            }),
+            Order::MayClose { seq } => self.ask(Calling::MayClose, Instance::may_close, move |answer| {
+                Notice::Closable { seq, answer }
+            }),
             Order::Plan { seq, tool, args } => self.ask(
-                |toolbox| {
-                    let plan = toolbox.plan_text(tool, args.into_text());
-                    async move { Ok(Raw::of(&plan.await?.map(|actions| Plan { actions }))) }
-                },
+                Calling::Plan,
+                move |toolbox| toolbox.plan(&tool, args.text()),
                 move |answer| Notice::Planned { seq, answer },
             ),
             Order::Conclude {
@@ -143,10 +157,8 @@ impl Server {
                 args,
                 report,
             } => self.ask(
-                |toolbox| {
-                    let conclusion = toolbox.conclude_text(tool, args.into_text(), report.into_text());
-                    async move { Ok(Raw::of(&conclusion.await?)) }
-                },
+                Calling::Conclude,
+                move |toolbox| toolbox.conclude(&tool, args.text(), report.text()),
                 move |answer| Notice::Concluded { seq, answer },
             ),
             // The owner's, of the other lane, or of a newer service.
@@ -155,11 +167,12 @@ impl Server {
     }
 
     /// Takes an order from the control lane. Never waits for the toolbox, nor for the data lane.
-    pub(crate) fn control(self: &Arc<Self>, order: Order) {
+    pub(crate) fn control(&self, order: Order) {
+        let notices = self.voice.notices.clone();
         match order {
-            Order::Beat { seq } => self.notices.control(&Notice::Beat { seq }),
-            Order::Cancel { run, starts } => self.about(run, starts, |toolbox, run| toolbox.cancel(run)),
-            Order::GiveUp { run, starts } => self.about(run, starts, InProcess::give_up),
+            Order::Beat { seq } => notices.control(Notice::Beat { seq }),
+            Order::Cancel { run, starts } => self.about(run, starts, Plugin::cancel),
+            Order::GiveUp { run, starts } => self.about(run, starts, Plugin::give_up),
             Order::Halt {
                 seq,
                 subsystems,
@@ -171,17 +184,28 @@ impl Server {
                     emergency,
                     stop_epoch,
                 };
-                // It is sent when this returns; another task waits for the answer.
-                let halted = self.toolbox().map(|toolbox| toolbox.halt(halt));
-                self.answer(halted, move |answer| Notice::Halted { seq, answer });
+                let reply: Reply = Box::new(move |said| {
+                    let answer = said.into();
+                    notices.control(Notice::Halted { seq, answer });
+                });
+                match self.plugin() {
+                    Some(plugin) => plugin.halt(&halt, reply),
+                    None => reply(Err(not_open())),
+                }
             }
             Order::Resume { seq } => {
-                let resumed = self.toolbox().map(|toolbox| toolbox.resume());
-                self.answer(resumed, move |answer| Notice::Resumed { seq, answer });
+                let reply: Reply = Box::new(move |said| {
+                    let answer = said.into();
+                    notices.control(Notice::Resumed { seq, answer });
+                });
+                match self.plugin() {
+                    Some(plugin) => plugin.resume(reply),
+                    None => reply(Err(not_open())),
+                }
             }
             Order::Epoch { stop_epoch } => {
-                if let Some(toolbox) = self.toolbox() {
-                    toolbox.raise_stop_epoch(stop_epoch);
+                if let Some(plugin) = self.plugin() {
+                    plugin.raise_stop_epoch(stop_epoch);
                 }
             }
             // Of the other lane, or of a newer service.
@@ -189,22 +213,78 @@ impl Server {
         }
     }
 
-    fn start(self: &Arc<Self>, run: u64, wants_progress: bool, start: Raw<Start>) {
-        let (epoch, moves) = match serde_json::from_str::<Glance>(start.text()) {
-            Ok(glance) => (glance.call.stop_epoch, moves(glance.action.effect)),
-            // The toolbox will say what is wrong with it; until then it may move.
-            Err(_) => (0, true),
-        };
+    /// As [`Order::Start`], of which is known already what the server needs to know.
+    pub(crate) fn start(&self, run: u64, epoch: u64, moves: bool, start: Raw<Start>, progress: bool) {
+        let voice = self.voice.clone();
         let mut intake = self.intake.lock();
         intake.starts += 1;
         let starts = intake.starts;
         let cancelled = intake.early.remove(&run).is_some();
         intake.early.retain(|_, sent| *sent > starts);
-        let Some(toolbox) = self.toolbox().filter(|_| !cancelled) else {
+        let Some(plugin) = self.plugin().filter(|_| !cancelled) else {
             drop(intake);
             let end = RunEnd::Cancelled;
-            return self.notices.data(&Notice::Ended { run, end });
+            return voice.notices.data(Notice::Ended { run, end });
         };
+        voice.begins(run, moves);
+        let progress: Option<engine::ProgressSink> = progress.then(|| {
+            let notices = voice.notices.clone();
+            Arc::new(move |progress: Progress| {
+                let progress = Raw::of(&progress);
+                notices.chatter(Notice::Progress { run, progress });
+            }) as engine::ProgressSink
+        });
+        let tell = Box::new(move |end| voice.ended(run, end));
+        plugin.start(run, epoch, start.into_text(), progress, tell);
+    }
+
+    /// Puts a question to the toolbox, beside what else is asked.
+    fn ask<T: 'static>(
+        &self,
+        calling: Calling,
+        question: impl FnOnce(&Instance) -> Result<Raw<T>, Failure> + Send + 'static,
+        notice: impl FnOnce(Answer<Raw<T>>) -> Notice + Send + 'static,
+    ) {
+        let voice = self.voice.clone();
+        let tell = move |answer: Result<Raw<T>, Failure>| {
+            voice.tell_counts();
+            voice.notices.data(notice(answer.into()));
+        };
+        match self.plugin() {
+            Some(plugin) => plugin.ask(calling, question, tell),
+            None => tell(Err(not_open())),
+        }
+    }
+
+    /// Does something about a run, when its start has come; it never begins when it comes later.
+    fn about(&self, run: u64, sent: u64, act: impl FnOnce(&Plugin, u64) -> Option<Tell>) {
+        let Some(plugin) = self.plugin() else { return };
+        let mut intake = self.intake.lock();
+        if intake.starts < sent && !self.voice.live.lock().contains_key(&run) {
+            intake.early.insert(run, sent);
+        } else {
+            drop(intake);
+            if let Some(tell) = act(plugin, run) {
+                let notices = &self.voice.notices;
+                notices.aside(Box::new(move || tell(RunEnd::Cancelled)));
+            }
+        }
+    }
+}
+
+/// What goes from the toolbox to the service.
+struct Voice {
+    notices: Arc<dyn Notices>,
+    counters: Arc<Counters>,
+    /// Runs under way, and whether they move something.
+    live: Mutex<HashMap<u64, bool>>,
+    moving: AtomicUsize,
+    /// As they were last told.
+    told: Mutex<Counts>,
+}
+
+impl Voice {
+    fn begins(&self, run: u64, moves: bool) {
         self.live.lock().insert(run, moves);
         if moves {
             self.notices.will_move();
@@ -212,21 +292,11 @@ impl Server {
                 self.notices.moves();
             }
         }
-        let progress: Option<engine::ProgressSink> = wants_progress.then(|| {
-            let notices = self.notices.clone();
-            Arc::new(move |progress: Progress| {
-                let progress = Raw::of(&progress);
-                notices.chatter(&Notice::Progress { run, progress });
-            }) as engine::ProgressSink
-        });
-        let server = self.clone();
-        let tell = Box::new(move |end| server.ended(run, end));
-        toolbox.start_for(RunId(run), epoch, start.into_text(), progress, tell);
     }
 
     fn ended(&self, run: u64, end: RunEnd) {
         self.tell_counts();
-        self.notices.data(&Notice::Ended { run, end });
+        self.notices.data(Notice::Ended { run, end });
         if self.live.lock().remove(&run) == Some(true) {
             self.moving.fetch_sub(1, Ordering::SeqCst);
         }
@@ -234,70 +304,19 @@ impl Server {
 
     /// Tells what was dropped, when that changed.
     fn tell_counts(&self) {
-        let Some(toolbox) = self.toolbox() else { return };
-        let now = toolbox.counts();
-        let mut told = self.counts.lock();
+        let now = self.counters.read();
+        let mut told = self.told.lock();
         if *told != now {
             *told = now;
-            self.notices.data(&Notice::Counts(now));
-        }
-    }
-
-    /// Puts a question to the toolbox, beside what else is asked.
-    fn ask<T, F>(
-        self: &Arc<Self>,
-        question: impl FnOnce(Arc<InProcess>) -> F,
-        notice: impl FnOnce(Answer<Raw<T>>) -> Notice + Send + 'static,
-    ) where
-        F: Future<Output = Result<Raw<T>, Failure>> + Send + 'static,
-    {
-        let Some(toolbox) = self.toolbox() else {
-            return self.notices.data(&notice(Err(not_open()).into()));
-        };
-        let (server, question) = (self.clone(), question(toolbox));
-        // Owned by the runtime, which ends with the server.
-        self.runtime.spawn(async move {
-            let answer = question.await.into();
-            server.tell_counts();
-            server.notices.data(&notice(answer));
-        });
-    }
-
-    /// Answers on the control lane when the toolbox has.
-    fn answer(
-        &self,
-        said: Option<BoxFuture<'static, Result<(), Failure>>>,
-        notice: impl FnOnce(Answer<()>) -> Notice + Send + 'static,
-    ) {
-        let Some(said) = said else {
-            return self.notices.control(&notice(Err(not_open()).into()));
-        };
-        let notices = self.notices.clone();
-        self.runtime.spawn(async move {
-            let answer = said.await.into();
-            notices.control(&notice(answer));
-        });
-    }
-
-    /// Does something about a run, when its start has come; it never begins when it comes later.
-    fn about(&self, run: u64, sent: u64, act: impl FnOnce(&InProcess, RunId)) {
-        let Some(toolbox) = self.toolbox() else { return };
-        let mut intake = self.intake.lock();
-        if intake.starts < sent && !self.live.lock().contains_key(&run) {
-            intake.early.insert(run, sent);
-        } else {
-            act(&toolbox, RunId(run));
+            self.notices.data(Notice::Counts(now));
         }
     }
 }
 
-/// What the toolbox says by itself.
-struct Uplink(Arc<Server>);
-
-impl HostServices for Uplink {
+impl HostServices for Voice {
     fn event(&self, _: &Origin, event: Event) {
-        self.0.tell_counts();
-        self.0.notices.data(&Notice::Event(Raw::of(&event)));
+        self.tell_counts();
+        self.notices.data(Notice::Event(Raw::of(&event)));
     }
 
     fn request(&self, _: &Origin, request: Request) {
@@ -307,7 +326,7 @@ impl HostServices for Uplink {
             data,
             timeout,
         } = request;
-        self.0.notices.data(&Notice::Request {
+        self.notices.data(Notice::Request {
             request: id,
             topic,
             data: Raw::of(&data),
@@ -334,7 +353,8 @@ struct ActionGlance {
     effect: Effect,
 }
 
-fn moves(effect: Effect) -> bool {
+/// Whether an action moves something.
+pub(crate) fn moves(effect: Effect) -> bool {
     matches!(effect, Effect::Motion | Effect::Safe)
 }
 

@@ -8,9 +8,10 @@ use std::ffi::c_void;
 use std::ptr;
 
 use ovos_toolbox_abi::{self as abi, Bytes, Status, Str, status};
-use ovos_toolbox_wire::{Action, Conclusion, Failure};
-use protocol::Functions;
+use ovos_toolbox_wire::{Conclusion, Failure, Plan, ToolList};
+use protocol::{Functions, Raw};
 
+use crate::contract::tools;
 use crate::ffi::answer;
 use crate::ffi::bytes::{EMPTY, Owned, lend};
 use crate::ffi::callbacks::HostTable;
@@ -97,24 +98,8 @@ impl Table {
         }
     }
 
-    pub(crate) fn has_plan(&self) -> bool {
-        self.plan.is_some()
-    }
-
-    pub(crate) fn has_conclude(&self) -> bool {
-        self.conclude.is_some()
-    }
-
-    pub(crate) fn has_halt(&self) -> bool {
-        self.halt.is_some()
-    }
-
-    pub(crate) fn has_message(&self) -> bool {
-        self.message.is_some()
-    }
-
-    /// Opens an instance. Host thread.
-    pub(crate) fn open(&self, host: &HostTable, config: &str) -> Result<Instance, Failure> {
+    /// Opens an instance, of which no result is larger than `limit` bytes. Host thread.
+    pub(crate) fn open(&self, host: &HostTable, config: &str, limit: usize) -> Result<Instance, Failure> {
         let mut instance = ptr::null_mut();
         let mut error = EMPTY;
         // SAFETY: the table was checked by `load` and its library is never unloaded; the host table lives as long as
@@ -126,6 +111,7 @@ impl Table {
             status::OK => Ok(Instance {
                 table: *self,
                 instance,
+                limit,
             }),
             code => Err(answer::failure(code, &error, "open()")),
         }
@@ -150,6 +136,7 @@ impl Table {
 pub(crate) struct Instance {
     table: Table,
     instance: *mut c_void,
+    limit: usize,
 }
 
 // SAFETY: the pointer is opaque to us, and toolbox.h says which functions may be called beside each other; the types
@@ -159,26 +146,27 @@ unsafe impl Send for Instance {}
 unsafe impl Sync for Instance {}
 
 impl Instance {
-    /// The JSON list of tools. Host thread.
-    pub(crate) fn tools(&self, limit: usize) -> Result<String, Failure> {
+    /// The list of tools. Host thread.
+    pub(crate) fn tools(&self) -> Result<Raw<ToolList>, Failure> {
         let mut out = EMPTY;
         // SAFETY: open instance, host thread (type docs).
         let code = unsafe { (self.table.tools)(self.instance, &raw mut out) };
         // SAFETY: written by `tools`, or still EMPTY.
         let out = unsafe { Owned::new(out) };
         match code {
-            status::OK => match out.text(limit) {
-                Ok(text) => Ok(text.to_owned()),
-                Err(e) => Err(answer::protocol("the tool list", e)),
-            },
+            status::OK => {
+                let text = out.text(self.limit);
+                let text = text.map_err(|e| answer::protocol("the tool list", e))?;
+                Raw::from_text(text.to_owned()).map_err(|e| tools::no_list(&e))
+            }
             code => Err(answer::failure(code, &out, "tools()")),
         }
     }
 
     /// The actions of a call. Host thread.
-    pub(crate) fn plan(&self, tool: &str, args: &str, limit: usize) -> Result<Option<Vec<Action>>, Failure> {
+    pub(crate) fn plan(&self, tool: &str, args: &str) -> Result<Raw<Option<Plan>>, Failure> {
         let Some(plan) = self.table.plan else {
-            return Ok(None);
+            return Ok(Raw::of(&None));
         };
         let mut out = EMPTY;
         // SAFETY: open instance, host thread (type docs).
@@ -186,8 +174,8 @@ impl Instance {
         // SAFETY: written by `plan`, or still EMPTY.
         let out = unsafe { Owned::new(out) };
         match code {
-            status::OK => answer::plan(out.text(limit)).map(Some),
-            status::UNKNOWN_TOOL => Ok(None),
+            status::OK => answer::unread("the plan", out.text(self.limit)),
+            status::UNKNOWN_TOOL => Ok(Raw::of(&None)),
             code => Err(answer::failure(code, &out, "plan()")),
         }
     }
@@ -213,10 +201,9 @@ impl Instance {
         tool: &str,
         args: &str,
         report: &str,
-        limit: usize,
-    ) -> Result<Option<Conclusion>, Failure> {
+    ) -> Result<Raw<Option<Conclusion>>, Failure> {
         let Some(conclude) = self.table.conclude else {
-            return Ok(None);
+            return Ok(Raw::of(&None));
         };
         let mut out = EMPTY;
         // SAFETY: open instance, host thread (type docs).
@@ -224,8 +211,8 @@ impl Instance {
         // SAFETY: written by `conclude`, or still EMPTY.
         let out = unsafe { Owned::new(out) };
         match code {
-            status::OK => answer::conclusion(out.text(limit)).map(Some),
-            status::UNKNOWN_TOOL => Ok(None),
+            status::OK => answer::unread("the conclusion", out.text(self.limit)),
+            status::UNKNOWN_TOOL => Ok(Raw::of(&None)),
             code => Err(answer::failure(code, &out, "conclude()")),
         }
     }
@@ -275,9 +262,9 @@ impl Instance {
     }
 
     /// Asks whether it may be closed now; only `BUSY` refuses. Host thread.
-    pub(crate) fn may_close(&self) -> Result<(), Failure> {
+    pub(crate) fn may_close(&self) -> Result<Raw<()>, Failure> {
         let Some(may_close) = self.table.may_close else {
-            return Ok(());
+            return Ok(Raw::of(&()));
         };
         let mut error = EMPTY;
         // SAFETY: open instance, host thread (type docs).
@@ -286,7 +273,7 @@ impl Instance {
         let error = unsafe { Owned::new(error) };
         match code {
             status::BUSY => Err(answer::failure(code, &error, "may_close()")),
-            _ => Ok(()),
+            _ => Ok(Raw::of(&())),
         }
     }
 

@@ -8,13 +8,13 @@ use std::sync::{Arc, Weak};
 
 use crate::artifact::scan::FailedFile;
 use crate::artifact::stage::Fingerprint;
-use crate::contract::hosted::Hosted;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
 use crate::lifecycle::code::Code;
 use crate::lifecycle::settings::ToolboxConfig;
 use crate::lifecycle::status::{Live, LiveToolbox, State};
 use crate::lifecycle::supervise::Health;
+use crate::transport::hosted::Hosted;
 
 /// Everything the manager knows.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Book {
     pub(crate) starting: BTreeSet<String>,
     pub(crate) failed: Vec<FailedFile>,
     /// Also those that are being drained: answers to their requests still come.
-    pub(crate) instances: HashMap<Origin, Weak<dyn Hosted>>,
+    pub(crate) instances: HashMap<Origin, Weak<Hosted>>,
     /// Instances whose tools changed before they had a slot.
     pub(crate) changed_early: HashSet<Origin>,
     /// A loaded library that is not in use, by toolbox id: what failed to open is tried again without loading it again.
@@ -50,7 +50,7 @@ pub(crate) struct Source {
 pub(crate) struct Slot {
     pub(crate) source: Source,
     pub(crate) config: ToolboxConfig,
-    pub(crate) instance: Arc<dyn Hosted>,
+    pub(crate) instance: Arc<Hosted>,
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) state: State,
 }

@@ -16,10 +16,11 @@ use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::probe::{self, Answer, Probe};
 use crate::contract::services::{HostServices, Limits, Origin, Request};
-use crate::ffi::in_process::{InProcess, Open};
 use crate::ffi::load::Library;
+use crate::ffi::plugin::Open;
 use crate::lifecycle::examine::check_config;
 use crate::lifecycle::settings::ToolboxConfig;
+use crate::transport::hosted::Hosted;
 
 /// How long opening, listing and closing may take in all.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -163,7 +164,7 @@ async fn open(library: Arc<Library>) -> Inspection {
         stop_epoch: 0,
         limits: Limits::default(),
     };
-    let toolbox = match InProcess::open(library, open, Arc::new(Silence)).await {
+    let toolbox = match Hosted::in_process(library, open, Arc::new(Silence)).await {
         Ok(toolbox) => toolbox,
         Err(failure) => {
             found

@@ -19,13 +19,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::artifact::scan::FailedFile;
 use crate::artifact::stage::{Stage, StageError};
-use crate::contract::hosted::Hosted;
 use crate::contract::services::{HostServices, Origin, Request};
 use crate::lifecycle::book::Book;
 use crate::lifecycle::reload;
 use crate::lifecycle::settings::{Drain, Publish, Settings};
 use crate::lifecycle::status::{Live, ReloadReport};
-use engine::Halt;
+use crate::transport::hosted::Hosted;
+use engine::{Halt, Toolbox};
 
 /// How long the service may take to end the calls that a drain cuts off. It has a limit of its own, which depends on how
 /// long the machine takes to come to rest; this one is for a bug.
@@ -214,22 +214,22 @@ impl Inner {
 
     /// Brings every copy that serves to rest and closes it; true when all closed in time.
     async fn rest_all(&self) -> bool {
-        let instances: Vec<Arc<dyn Hosted>> = {
+        let instances: Vec<Arc<Hosted>> = {
             let book = self.book();
             let slots = book.slots.values();
             slots.map(|slot| Arc::clone(&slot.instance)).collect()
         };
-        let closed = join_all(instances.iter().map(|instance| rest(&**instance))).await;
+        let closed = join_all(instances.iter().map(|instance| rest(instance))).await;
         closed.into_iter().all(|closed| closed)
     }
 
     /// Drains, halts and closes a copy that is out of service.
-    pub(crate) async fn retire(&self, instance: Arc<dyn Hosted>) {
+    pub(crate) async fn retire(&self, instance: Arc<Hosted>) {
         tokio::select! {
             () = self.drained(instance.origin()) => {}
             () = self.stop.cancelled() => {}
         }
-        rest(&*instance).await;
+        rest(&instance).await;
         let origin = instance.origin();
         self.drain.closed(&origin.toolbox_id, origin.generation);
         self.book().forget(origin);
@@ -254,7 +254,7 @@ impl Inner {
 }
 
 /// Brings a copy to rest and closes it; true when it closed in time.
-pub(crate) async fn rest(instance: &dyn Hosted) -> bool {
+pub(crate) async fn rest(instance: &Hosted) -> bool {
     let halt = Halt {
         subsystems: vec!["all".to_owned()],
         // A gentler halt would undo what the backend does in an emergency (such as releasing torque).

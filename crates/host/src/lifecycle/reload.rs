@@ -7,19 +7,18 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures_util::future::{BoxFuture, join_all};
-use futures_util::{FutureExt, TryFutureExt};
+use futures_util::FutureExt;
+use futures_util::future::join_all;
 use ovos_toolbox_wire::Failure;
 use tokio::runtime::Handle;
 
 use crate::artifact::file::PluginFile;
 use crate::artifact::scan::{FailedFile, scan};
 use crate::artifact::stage;
-use crate::contract::hosted::Hosted;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
-use crate::ffi::in_process::{InProcess, Open};
 use crate::ffi::load::Library;
+use crate::ffi::plugin::Open;
 use crate::lifecycle::book::{Slot, Source};
 use crate::lifecycle::code::Code;
 use crate::lifecycle::examine::{Candidate, Finding, examine};
@@ -28,7 +27,8 @@ use crate::lifecycle::settings::{Isolation, ToolboxConfig};
 use crate::lifecycle::status::{ReloadReport, State};
 use crate::lifecycle::supervise;
 use crate::process::confine::Confine;
-use crate::transport::child_toolbox::{ChildToolbox, ProcessSettings};
+use crate::transport::child::ProcessSettings;
+use crate::transport::hosted::Hosted;
 
 /// Makes what lives match the folders and the configuration.
 pub(crate) async fn run(manager: &Arc<Inner>) -> ReloadReport {
@@ -272,7 +272,7 @@ async fn swap_exclusive(
     id: &str,
     source: Source,
     config: ToolboxConfig,
-    old: Arc<dyn Hosted>,
+    old: Arc<Hosted>,
 ) -> Result<(), String> {
     let before = {
         let mut book = manager.book();
@@ -412,13 +412,9 @@ pub(crate) async fn open(
         stop_epoch,
         limits: config.limits.clone(),
     };
-    let opening: BoxFuture<'_, Result<Arc<dyn Hosted>, Failure>> = match &source.code {
-        Code::Loaded(library) => {
-            let opening = InProcess::open(Arc::clone(library), open, manager.services.clone());
-            opening
-                .map_ok(|instance| Arc::new(instance) as Arc<dyn Hosted>)
-                .boxed()
-        }
+    let services = manager.services.clone();
+    let opening = match &source.code {
+        Code::Loaded(library) => Hosted::in_process(Arc::clone(library), open, services).boxed(),
         Code::Staged(file, manifest) => {
             let missed = config.confine.as_ref().and_then(Confine::missed);
             if let Some(why) = missed {
@@ -432,10 +428,7 @@ pub(crate) async fn open(
                 confine: config.confine.clone().filter(|_| missed.is_none()),
                 hello: manager.settings.probe.limit,
             };
-            let opening = ChildToolbox::open(process, Arc::clone(manifest), open, manager.services.clone());
-            opening
-                .map_ok(|instance| Arc::new(instance) as Arc<dyn Hosted>)
-                .boxed()
+            Hosted::in_child(process, Arc::clone(manifest), open, services).boxed()
         }
     };
     let ending = || Failure::new("ToolboxClosed", "the service ends");
@@ -443,7 +436,7 @@ pub(crate) async fn open(
         opened = opening => opened,
         () = manager.stop.cancelled() => Err(ending()),
     };
-    let instance = opened.map_err(|e| format!("toolbox `{id}` does not open: {e}"))?;
+    let instance = Arc::new(opened.map_err(|e| format!("toolbox `{id}` does not open: {e}"))?);
     let origin = instance.origin().clone();
     manager
         .book()
@@ -467,7 +460,7 @@ pub(crate) async fn open(
         Err(failure) => {
             manager.book().forget(&origin);
             let stays = manager.tracker.clone();
-            stays.spawn(async move { rest(&*instance).await });
+            stays.spawn(async move { rest(&instance).await });
             Err(format!("toolbox `{id}` does not list its tools: {failure}"))
         }
     }

@@ -10,9 +10,9 @@ use protocol::Counts;
 use serde::Serialize;
 
 use crate::artifact::scan::FailedFile;
-use crate::contract::hosted::Hosted;
 use crate::contract::tools::ToolSet;
 use crate::lifecycle::settings::Isolation;
+use crate::transport::hosted::Hosted;
 use engine::Toolbox;
 
 /// Every toolbox and every file that could not become one.
@@ -65,7 +65,7 @@ pub struct LiveToolbox {
     pub sha256: String,
     /// Whether it serves.
     pub state: State,
-    pub(crate) instance: Arc<dyn Hosted>,
+    pub(crate) instance: Arc<Hosted>,
 }
 
 impl LiveToolbox {

@@ -13,11 +13,12 @@ use ovos_toolbox_wire::{Event, Severity};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::contract::hosted::{Death, Hosted};
 use crate::contract::services::{HostServices, Origin};
 use crate::lifecycle::manager::Inner;
 use crate::lifecycle::reload;
 use crate::lifecycle::status::State;
+use crate::transport::hosted::Hosted;
+use crate::transport::tether::Death;
 
 /// Deaths are counted over this long.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -158,7 +159,7 @@ async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
 }
 
 /// Makes calls wait, if the copy is the one that serves.
-fn take_out(manager: &Inner, origin: &Origin) -> Option<Arc<dyn Hosted>> {
+fn take_out(manager: &Inner, origin: &Origin) -> Option<Arc<Hosted>> {
     let mut book = manager.book();
     let slot = book.slots.get_mut(&*origin.toolbox_id)?;
     if slot.instance.origin() != origin || !slot.serves() {

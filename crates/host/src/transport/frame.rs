@@ -5,13 +5,9 @@
 use std::ops::Deref;
 
 use bytes::BytesMut;
-use ovos_toolbox_wire::Failure;
-use protocol::{Answer, Raw};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::codec::{Decoder, LengthDelimitedCodec};
-
-use crate::contract::json;
 
 const HEADER: usize = size_of::<u32>();
 
@@ -130,29 +126,12 @@ pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
     serde_json::from_slice(body).map_err(|error| FrameError::Body(error.to_string()))
 }
 
-/// What an answer says.
-///
-/// # Errors
-/// The failure that it says.
-pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Failure> {
-    match answer {
-        Answer::Ok(value) => Ok(value),
-        Answer::Error(failure) => Err(failure_of(&failure)),
-    }
-}
-
-/// A failure that came through a socket.
-pub(crate) fn failure_of(failure: &Raw<Failure>) -> Failure {
-    json::read(failure.text())
-        .unwrap_or_else(|error| Failure::new("ToolboxError", format!("the failure cannot be read: {error}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ovos_toolbox_wire::Object;
     use proptest::prelude::*;
-    use protocol::{MAX_CONTROL, MAX_DATA, Notice, Order};
+    use protocol::{MAX_CONTROL, MAX_DATA, Notice, Order, Raw};
     use serde_json::Value;
 
     /// The bodies in a stream that comes in pieces of these sizes.
@@ -207,13 +186,6 @@ mod tests {
         cutter.push(&[0, b'{']);
         assert!(cutter.bytes.capacity() < LARGE, "{}", cutter.bytes.capacity());
         assert_eq!(&cutter.next().unwrap().unwrap()[..], b"{");
-    }
-
-    #[test]
-    fn a_failure_that_cannot_be_read_says_so() {
-        let answer: Answer<()> = Answer::Error(Raw::from_text("5".to_owned()).unwrap());
-        let failure = said(answer).unwrap_err();
-        assert_eq!(failure.kind, "ToolboxError", "{failure}");
     }
 
     proptest! {

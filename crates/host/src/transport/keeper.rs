@@ -5,32 +5,35 @@
 //! once. Restarts are the manager's. What is known of the process becomes a decision in `verdict`; this file finds out and
 //! carries out. Read [`Keeper::watch`], then [`Keeper::bury`].
 
+mod lines;
+mod reader;
 mod safe_stop;
+mod usage;
 mod verdict;
 
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStderr, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_abi::level;
 use ovos_toolbox_wire::{Event, Severity};
-use protocol::{MAX_CONTROL, MAX_DATA, Notice, Order};
+use protocol::{MAX_CONTROL, Notice, Order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::artifact::file::PluginFile;
-use crate::contract::hosted::Death;
 use crate::process::spawner::{Program, signal_name};
-use crate::transport::frame::{Cutter, Frame};
-use crate::transport::tether::{End, Tether};
+use crate::transport::frame::Cutter;
+use crate::transport::lanes::Lanes;
+use crate::transport::sockets::Sockets;
+use crate::transport::tether::{Death, End, Tether};
+use lines::Lines;
 use verdict::{Action, Facts, Last, Limits, Wait};
 
 /// What a keeper needs to start the fresh process.
@@ -45,12 +48,10 @@ pub(crate) struct Keeping {
 /// The thread that keeps one process.
 pub(crate) struct Keeper {
     tether: Arc<Tether>,
+    sockets: Arc<Sockets>,
     child: Child,
     process: OwnedFd,
-    control: UnixStream,
-    data: UnixStream,
-    stderr: Option<ChildStderr>,
-    line: Vec<u8>,
+    lines: Lines,
     keeping: Keeping,
     /// Says why the data socket ended.
     reader: Receiver<String>,
@@ -75,40 +76,35 @@ impl Keeper {
     /// Starts the threads that keep `child`. A child that cannot be kept is killed.
     pub(crate) fn start(
         tether: Arc<Tether>,
+        sockets: Arc<Sockets>,
         mut child: Child,
-        data: UnixStream,
-        control: UnixStream,
         keeping: Keeping,
     ) -> std::io::Result<()> {
-        let began = || -> std::io::Result<_> {
+        let opened = || -> std::io::Result<_> {
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             let pid = pid.ok_or_else(|| std::io::Error::other("the process has no id"))?;
-            Ok((pidfd_open(pid, PidfdFlags::empty())?, data.try_clone()?))
+            Ok(pidfd_open(pid, PidfdFlags::empty())?)
         };
-        let (process, reading) = began().inspect_err(|_| {
+        let process = opened().inspect_err(|_| {
             _ = child.kill();
             _ = child.wait();
         })?;
         let (ended, reader) = channel();
-        let name = &tether.core.origin.toolbox_id;
-        let (listener, names) = (tether.clone(), (format!("tr-{name}"), format!("tk-{name}")));
+        let name = &tether.unasked.origin.toolbox_id;
+        let names = (format!("tr-{name}"), format!("tk-{name}"));
+        let (listener, lane) = (tether.clone(), sockets.clone());
         thread::Builder::new().name(names.0).spawn(move || {
-            let reason = read(&listener, reading);
+            let reason = reader::read(&listener, &lane);
             _ = ended.send(reason);
-            listener.bell.ring();
+            lane.bell.ring();
         })?;
-        let stderr = child.stderr.take();
-        if let Some(stderr) = &stderr {
-            rustix::io::ioctl_fionbio(stderr, true)?;
-        }
+        let lines = Lines::new(child.stderr.take())?;
         let keeper = Self {
             tether,
+            sockets,
             child,
             process,
-            control,
-            data,
-            stderr,
-            line: Vec::new(),
+            lines,
             keeping,
             reader,
             cutter: Cutter::new(MAX_CONTROL),
@@ -132,16 +128,15 @@ impl Keeper {
     fn watch(mut self) {
         loop {
             self.wait();
-            self.tether.bell.hush();
-            self.tether.control.flush();
-            self.tether.data.flush();
+            self.sockets.bell.hush();
+            self.sockets.control.flush();
             // Before anything is judged: what the child said may have waited for this thread rather than the reverse.
             if self.broken.is_none()
                 && let Err(reason) = self.read_control()
             {
                 self.broken = Some((reason, Instant::now()));
             }
-            self.read_stderr();
+            self.lines.read(&self.tether);
             match self.child.try_wait() {
                 Ok(None) => {}
                 Ok(Some(status)) => return self.bury(Some(status)),
@@ -164,11 +159,11 @@ impl Keeper {
     }
 
     fn id(&self) -> &str {
-        &self.tether.core.origin.toolbox_id
+        &self.tether.unasked.origin.toolbox_id
     }
 
     fn limits(&self) -> Limits {
-        let limits = &self.tether.core.limits;
+        let limits = &self.tether.limits;
         Limits {
             halt: limits.halt,
             silence: limits.silence,
@@ -180,7 +175,7 @@ impl Keeper {
     /// What is known of the process now.
     fn facts(&mut self) -> Facts {
         let outlook = self.tether.outlook();
-        let (halt, silence) = (self.tether.core.limits.halt, self.tether.core.limits.silence);
+        let (halt, silence) = (self.tether.limits.halt, self.tether.limits.silence);
         Facts {
             killed: self.killed.as_ref().map(|(_, since)| since.elapsed()),
             broken: self
@@ -192,7 +187,7 @@ impl Keeper {
             unanswered: self.waiting(self.unanswered, silence, |keeper| &mut keeper.beat_began),
             closing: outlook.closing.map(|since| since.elapsed()),
             closed: outlook.closed.map(|(_, since)| since.elapsed()),
-            armed: self.tether.armed.load(Ordering::SeqCst),
+            armed: self.sockets.armed.load(Ordering::SeqCst),
             beat: self.beat.map(|beat| beat.elapsed()),
             used_mb: self.used,
         }
@@ -205,25 +200,19 @@ impl Keeper {
             tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(limit.subsec_nanos()),
         });
-        let events = |behind: bool| {
-            if behind {
-                PollFlags::OUT
-            } else {
-                PollFlags::empty()
-            }
+        let control = if self.sockets.control.is_behind() {
+            PollFlags::IN | PollFlags::OUT
+        } else {
+            PollFlags::IN
         };
-        let control = events(self.tether.control.is_behind()) | PollFlags::IN;
         let mut fds = vec![
             PollFd::new(&self.process, PollFlags::IN),
-            PollFd::new(&*self.tether.bell, PollFlags::IN),
+            PollFd::new(&*self.sockets.bell, PollFlags::IN),
         ];
         if self.killed.is_none() && self.broken.is_none() {
-            fds.push(PollFd::new(&self.control, control));
-            if self.tether.data.is_behind() {
-                fds.push(PollFd::new(&self.tether.data, PollFlags::OUT));
-            }
+            fds.push(PollFd::new(self.sockets.control.stream(), control));
         }
-        if let Some(stderr) = &self.stderr {
+        if let Some(stderr) = self.lines.source() {
             fds.push(PollFd::new(stderr, PollFlags::IN));
         }
         _ = poll(&mut fds, timeout.as_ref());
@@ -242,13 +231,13 @@ impl Keeper {
             return None;
         };
         if began(self).is_none() {
-            let waited = self.waited();
+            let waited = usage::waited(self.child.id());
             *began(self) = Some(waited);
         }
         let mut starved = Duration::ZERO;
         if since.elapsed() > limit {
             let before = began(self).unwrap_or_default();
-            starved = self.waited().saturating_sub(before);
+            starved = usage::waited(self.child.id()).saturating_sub(before);
         }
         Some(Wait {
             lasted: since.elapsed(),
@@ -256,35 +245,24 @@ impl Keeper {
         })
     }
 
-    /// How long the child's threads have waited for a processor, all together; nothing where the kernel does not count it.
-    fn waited(&self) -> Duration {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
-        let waited = |thread: std::io::Result<std::fs::DirEntry>| {
-            let count = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
-            count.split(' ').nth(1)?.parse::<u64>().ok()
-        };
-        let waited = threads.map_or(0, |threads| threads.filter_map(waited).sum());
-        Duration::from_nanos(waited)
-    }
-
     /// Asks whether the child is alive, while calls or orders need it to be.
     fn beat(&mut self) {
         if !self.tether.outlook().busy {
-            self.tether.armed.store(false, Ordering::SeqCst);
+            self.sockets.armed.store(false, Ordering::SeqCst);
             // What began between the look and the store saw `armed` and did not ring.
             if !self.tether.outlook().busy {
                 self.beat = None;
                 self.unanswered = None;
                 return;
             }
-            self.tether.armed.store(true, Ordering::SeqCst);
+            self.sockets.armed.store(true, Ordering::SeqCst);
         }
         self.beats += 1;
         let now = Instant::now();
         self.beat = Some(now);
         self.unanswered.get_or_insert(now);
         let seq = self.beats;
-        self.tether.control.send(&Frame::of(&Order::Beat { seq }));
+        self.sockets.control(Order::Beat { seq });
     }
 
     fn look_at_memory(&mut self) {
@@ -292,16 +270,13 @@ impl Keeper {
             return;
         }
         self.memory = Instant::now();
-        let path = format!("/proc/{}/statm", self.child.id());
-        let pages = std::fs::read_to_string(path).ok();
-        let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<u64>().ok());
-        self.used = pages.unwrap_or(0) * rustix::param::page_size() as u64 / (1 << 20);
+        self.used = usage::memory_mb(self.child.id());
     }
 
     fn read_control(&mut self) -> Result<(), String> {
         let mut bytes = [0; 16 * 1024];
         loop {
-            match (&self.control).read(&mut bytes) {
+            match self.sockets.control.stream().read(&mut bytes) {
                 Ok(0) => return Err("it closed its control connection".to_owned()),
                 Ok(count) => self.cutter.push(&bytes[..count]),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -310,42 +285,11 @@ impl Keeper {
             }
             self.unanswered = None;
             while let Some(notice) = self.cutter.read().map_err(|e| e.to_string())? {
-                match notice {
-                    Notice::Halted { seq, answer } | Notice::Resumed { seq, answer } => {
-                        self.tether.commanded(seq, answer);
-                    }
-                    // The others mean only that the child was heard.
-                    _ => {}
+                // The others mean only that the child was heard.
+                if matches!(notice, Notice::Halted { .. } | Notice::Resumed { .. }) {
+                    self.tether.hear(notice);
                 }
             }
-        }
-    }
-
-    /// Keeps the lines that the process prints.
-    fn read_stderr(&mut self) {
-        let Some(stderr) = &mut self.stderr else { return };
-        let mut bytes = [0; 4096];
-        // A flood is left in the pipe for the next time: the control socket comes first.
-        for _ in 0..16 {
-            match stderr.read(&mut bytes) {
-                Ok(0) => {
-                    self.stderr = None;
-                    break;
-                }
-                Ok(count) => self.line.extend_from_slice(&bytes[..count]),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        // A line without an end is cut rather than kept.
-        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n').or_else(|| {
-            let rest = !self.line.is_empty() && (self.line.len() > 4096 || self.stderr.is_none());
-            rest.then(|| self.line.len().min(4096) - 1)
-        }) {
-            let line: Vec<u8> = self.line.drain(..=end).collect();
-            let line = String::from_utf8_lossy(&line);
-            self.tether.keep_line(&line);
-            self.tether.core.log(level::INFO, "stderr", Ok(&line));
         }
     }
 
@@ -378,11 +322,11 @@ impl Keeper {
             .needs_safe_stop()
             .then(|| safe_stop::start(&self.keeping, self.id()))
             .flatten();
-        self.read_stderr();
+        self.lines.read(&self.tether);
         // Reads what it said before it ended. Another process may hold its end of the socket, so the wait is bounded.
         let heard = self.reader.recv_timeout(Duration::from_millis(200));
         if let Err(RecvTimeoutError::Timeout) = heard {
-            _ = self.data.shutdown(Shutdown::Both);
+            _ = self.sockets.data.stream().shutdown(Shutdown::Both);
             _ = self.reader.recv_timeout(Duration::from_millis(200));
         }
         let last = Last {
@@ -394,7 +338,7 @@ impl Keeper {
                 if last.closed.is_none() {
                     tracing::error!(
                         toolbox = self.id(),
-                        generation = self.tether.core.origin.generation,
+                        generation = self.tether.unasked.origin.generation,
                         reason = self.reason(status),
                         "the toolbox's process ended while it was closed"
                     );
@@ -422,13 +366,13 @@ impl Keeper {
     }
 
     fn latch(&self, reason: &str) {
-        let core = &self.tether.core;
+        let unasked = &self.tether.unasked;
         let event = Event {
             kind: "latched".to_owned(),
             severity: Severity::Error,
             data: Some(serde_json::json!({ "reason": format!("it died while something moved: {reason}") })),
         };
-        core.services.event(&core.origin, event);
+        unasked.services.event(&unasked.origin, event);
     }
 
     fn reason(&self, status: Option<ExitStatus>) -> String {
@@ -446,30 +390,6 @@ impl Keeper {
         match self.tether.last_lines() {
             lines if lines.is_empty() => ended,
             lines => format!("{ended}; its last lines: {lines}"),
-        }
-    }
-}
-
-/// Reads the data socket to its end; says why that came.
-fn read(tether: &Tether, mut stream: UnixStream) -> String {
-    let mut cutter = Cutter::new(MAX_DATA);
-    let mut bytes = vec![0; 64 * 1024];
-    loop {
-        match stream.read(&mut bytes) {
-            Ok(0) => return "it closed its data connection".to_owned(),
-            Ok(count) => cutter.push(&bytes[..count]),
-            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-            Err(e) => return format!("its data connection broke: {e}"),
-        }
-        loop {
-            let heard = match cutter.read() {
-                Ok(None) => break,
-                Ok(Some(notice)) => tether.hear(notice),
-                Err(error) => Err(error.to_string()),
-            };
-            if let Err(reason) = heard {
-                return format!("it sent nonsense: {reason}");
-            }
         }
     }
 }

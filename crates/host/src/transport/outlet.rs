@@ -1,14 +1,16 @@
-//! The sending half of a socket between the service and a toolbox's process.
+//! One end of a lane between the service and a toolbox's process, and what is sent there.
 //!
-//! Sends at once, from any thread, and never blocks it: what the socket does not take is kept, and the thread that polls
-//! the socket sends the rest. Knows no frame but its bytes. Read [`Outlet`].
+//! Sends at once, from any thread, and never blocks it: what the socket does not take is kept, and the thread of that lane
+//! sends the rest. Knows no frame but its bytes. Read [`Outlet`].
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
@@ -17,6 +19,12 @@ const MAX_CHATTER: usize = 1 << 20;
 
 /// Past this, nothing new is begun: calls are refused as when there are too many of them.
 const MAX_BACKLOG: usize = 64 << 20;
+
+/// How often it is looked whether the time is up.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 
 /// The socket itself may block, for the thread that reads it. A peer that is gone is an error, never a signal.
 const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
@@ -54,6 +62,8 @@ impl AsFd for Bell {
 pub(crate) struct Outlet {
     stream: UnixStream,
     state: Mutex<State>,
+    /// Outside the lock, which a control lane must not wait for.
+    starts: AtomicU64,
     bell: Arc<Bell>,
 }
 
@@ -63,16 +73,16 @@ struct State {
     /// `MAX_CHATTER`.
     backlog: Vec<u8>,
     sent: usize,
-    starts: u64,
     broken: bool,
 }
 
 impl Outlet {
-    /// `bell` wakes the thread that calls [`Outlet::flush`].
+    /// `bell` wakes the thread that calls [`Outlet::flush`] or [`Outlet::wait`].
     pub(crate) fn new(stream: UnixStream, bell: Arc<Bell>) -> Self {
         Self {
             stream,
             state: Mutex::default(),
+            starts: AtomicU64::new(0),
             bell,
         }
     }
@@ -95,7 +105,7 @@ impl Outlet {
     /// Sends a start, and counts it before another thread can send an order that refers to it.
     pub(crate) fn start(&self, bytes: &[u8]) {
         let mut state = self.state.lock();
-        state.starts += 1;
+        self.starts.fetch_add(1, Ordering::SeqCst);
         self.send_under(bytes, &mut state);
     }
 
@@ -107,7 +117,7 @@ impl Outlet {
 
     /// Starts sent so far.
     pub(crate) fn starts(&self) -> u64 {
-        self.state.lock().starts
+        self.starts.load(Ordering::SeqCst)
     }
 
     /// Whether something waits for the socket.
@@ -138,6 +148,49 @@ impl Outlet {
         *sent = 0;
     }
 
+    /// Sends what waits, for as long as that.
+    pub(crate) fn flush_within(&self, limit: Duration) {
+        let until = Instant::now() + limit;
+        while self.is_behind() && Instant::now() < until {
+            let mut fds = [PollFd::new(&self.stream, PollFlags::OUT)];
+            _ = poll(&mut fds, Some(&LOOK));
+            self.flush();
+        }
+    }
+
+    /// Waits until there is something to read (or the other end is gone), and sends what waits as soon as the socket takes it;
+    /// false when there is nothing to read.
+    pub(crate) fn wait(&self) -> bool {
+        let behind = if self.is_behind() {
+            PollFlags::OUT
+        } else {
+            PollFlags::empty()
+        };
+        let mut fds = [
+            PollFd::new(&self.stream, PollFlags::IN | behind),
+            PollFd::new(&*self.bell, PollFlags::IN),
+        ];
+        _ = poll(&mut fds, None);
+        let (stream, bell) = (fds[0].revents(), fds[1].revents());
+        if !bell.is_empty() {
+            self.bell.hush();
+        }
+        if stream.contains(PollFlags::OUT) {
+            self.flush();
+        }
+        stream.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
+    }
+
+    /// Wakes the thread of the lane.
+    pub(crate) fn ring(&self) {
+        self.bell.ring();
+    }
+
+    /// What the lane is read from.
+    pub(crate) fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+
     fn send_under(&self, bytes: &[u8], state: &mut State) {
         if state.broken {
             return;
@@ -161,12 +214,6 @@ impl Outlet {
             state.backlog.extend_from_slice(rest);
             self.bell.ring();
         }
-    }
-}
-
-impl AsFd for Outlet {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
     }
 }
 

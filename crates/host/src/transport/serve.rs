@@ -1,7 +1,7 @@
 //! The child's side of `isolation: process`: one toolbox, hosted for a service at the other end of two sockets.
 //!
 //! Owns the process: what it keeps open, when it ends, and that nothing moves when the service is gone. The toolbox itself
-//! is an `InProcess` like any other. Each socket has a thread that does nothing else, and the runtime on the main thread
+//! is served as any other is. Each socket has a thread that does nothing else, and the runtime on the main thread
 //! never runs plugin code. Read [`child_main`] and [`Control`].
 
 mod host;
@@ -99,9 +99,9 @@ fn put_on(confine: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String> {
 fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
     let (data, control) = take_sockets()?;
     let confined = put_on(confine, file);
-    let outlets = Arc::new(Outlets::new(&data, &control)?);
+    let outlets = Arc::new(Outlets::new(data, control)?);
     // Before anything else is said or can go wrong (see `Notice::Hello`).
-    outlets.data(&Notice::Hello(hello()));
+    outlets.data(Notice::Hello(hello()));
     process_log::install(outlets.clone());
     for path in confined.iter().flatten() {
         tracing::warn!(
@@ -112,24 +112,20 @@ fn serve(file: &Path, confine: Option<&str>) -> std::io::Result<Infallible> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let host = Arc::new(Host::new(file, outlets, runtime.handle(), confined.err()));
-    let lane = Control {
-        host: host.clone(),
-        stream: control,
-        runtime: runtime.handle().clone(),
-    };
+    let host = Arc::new(Host::new(file, outlets, confined.err()));
+    let lane = Control { host: host.clone() };
     thread::Builder::new()
         .name("control".to_owned())
         .spawn(move || lane.run())?;
-    let (reader, handle) = (host.clone(), runtime.handle().clone());
+    let data = host.clone();
     thread::Builder::new()
         .name("data".to_owned())
-        .spawn(move || reader.read_data(data, &handle))?;
+        .spawn(move || data.serve_data())?;
     runtime.block_on(async {
         let mut asked_to_end = signal(SignalKind::terminate())?;
         asked_to_end.recv().await;
         host.leave();
-        // The control thread ends the process, and needs the runtime until then.
+        // The control thread ends the process.
         std::future::pending().await
     })
 }

@@ -1,116 +1,142 @@
-//! What the service's threads know of one toolbox's process: who waits for what, what moves, how it ended.
+//! What the service knows of one open toolbox: who waits for what, what moves, how it ended.
 //!
-//! Owns the answers: each caller is answered exactly once, by the child or by its end. Sends and reads nothing
-//! by itself but refusals; `child_toolbox` asks, `keeper` watches. Read [`Tether`].
+//! Owns the answers: each caller is answered exactly once, by the toolbox or by its end. Sends nothing but refusals, and
+//! never under its lock; `hosted` asks, and a transport brings what the toolbox says. Read [`Tether`].
+
+mod hear;
+mod outlook;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
-use ovos_toolbox_wire::{Completion, Failure};
+use ovos_toolbox_wire::{Completion, Failure, Manifest, Start};
 use parking_lot::{Mutex, MutexGuard};
-use protocol::{Answer, Counts, Functions, Hello, Notice, Order, PROTOCOL, Raw, RunEnd};
-use serde_json::Value;
+use protocol::{Counts, Functions};
 use tokio::sync::{oneshot, watch};
 
-use crate::contract::hosted::Death;
-use crate::contract::json;
-use crate::contract::services::{Origin, Request};
-use crate::ffi::answer;
-use crate::ffi::core::Core;
-use crate::ffi::without::Without;
-use crate::transport::frame::{Frame, failure_of, said};
-use crate::transport::outlet::{Bell, Outlet};
-use engine::{Ended, Unanswered};
+use crate::contract::services::{HostServices, Limits, Origin};
+use crate::ffi::plugin::Open;
+use crate::ffi::server::moves;
+use crate::ffi::unasked::Unasked;
+use crate::transport::lanes::Lanes;
+use crate::transport::without::Without;
+use engine::{Ended, ProgressSink, Unanswered};
 
-/// Lines of a process that are told when it dies.
-const LAST_LINES: usize = 5;
-
-/// What the toolbox's threads in the service share.
+/// What the service's threads share about one open toolbox.
 pub(crate) struct Tether {
-    pub(crate) core: Arc<Core>,
-    pub(crate) data: Outlet,
-    pub(crate) control: Outlet,
-    pub(crate) bell: Arc<Bell>,
-    /// The keeper looks after time limits.
-    pub(crate) armed: AtomicBool,
+    pub(crate) unasked: Unasked,
+    pub(crate) manifest: Arc<Manifest>,
+    pub(crate) limits: Limits,
+    pub(crate) lanes: Arc<dyn Lanes>,
     /// Emergency stops since it last agreed to a resume.
     pub(crate) stopped: AtomicU64,
     pub(crate) end: watch::Sender<Option<End>>,
     /// What it drives is at rest, as far as that could be had: set a while after the end.
     pub(crate) rested: watch::Sender<bool>,
-    pub(crate) state: Mutex<State>,
     /// Tools that said they have no plan, and no conclusion, of their own.
     pub(crate) planless: Without,
     pub(crate) conclusionless: Without,
-    pub(crate) ids: AtomicU64,
-    pub(crate) pid: u32,
+    state: Mutex<State>,
+    ids: AtomicU64,
 }
 
-/// How a process ended.
+/// How a toolbox ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     /// As it was asked to; whether in time.
     Closed(bool),
+    /// It did not close in time, and nothing can end it. It can still be halted, and may close later.
+    Abandoned,
     Died(Death),
+}
+
+/// How a toolbox's process ended without being asked to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Death {
+    /// The signal, the exit code or the limit it broke, and the last lines it wrote.
+    pub reason: String,
+    /// Whether a motion was under way.
+    pub moving: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
     /// Known once it is open.
-    pub(crate) functions: Option<Functions>,
-    pub(crate) greeted: bool,
-    pub(crate) hello: Option<oneshot::Sender<()>>,
-    pub(crate) opened: Option<oneshot::Sender<Result<Functions, Failure>>>,
+    functions: Option<Functions>,
+    opened: Option<oneshot::Sender<Result<(), Failure>>>,
     pub(crate) asks: HashMap<u64, oneshot::Sender<Result<String, Failure>>>,
-    pub(crate) commands: HashMap<u64, PendingCommand>,
-    /// Runs that move something and that the child has not ended, also those that were given up.
-    pub(crate) moving: HashSet<u64>,
-    /// Bounded by the child's own limit, which is checked again here.
+    pub(crate) commands: HashMap<u64, Command>,
+    pub(crate) runs: HashMap<u64, Run>,
+    /// Starts with an older one are not sent.
+    pub(crate) stop_epoch: u64,
+    /// Tells a late end from one of a run that never was.
+    newest: u64,
+    /// Runs that move something and that the toolbox has not ended, also those that were given up.
+    moving: HashSet<u64>,
+    /// Bounded by the toolbox's own limit, which is checked again here.
     pub(crate) requests: HashSet<u64>,
+    /// As the toolbox told them.
     pub(crate) counts: Counts,
-    pub(crate) lines: VecDeque<String>,
+    lines: VecDeque<String>,
     /// Why its process is to be ended.
-    pub(crate) given_up: Option<String>,
-    pub(crate) closing: Option<Instant>,
-    /// Whether the child closed in time, and when it said so.
-    pub(crate) closed: Option<(bool, Instant)>,
-    /// Why nothing reaches it any more.
-    pub(crate) gone: Option<Unanswered>,
+    given_up: Option<String>,
+    closing: Option<Instant>,
+    /// Whether it closed in time, and when it said so.
+    closed: Option<(bool, Instant)>,
+    gone: Option<Gone>,
 }
 
-pub(crate) struct PendingCommand {
-    pub(crate) reply: oneshot::Sender<Result<(), Failure>>,
-    /// Only a halt has a limit.
-    pub(crate) halted: Option<Instant>,
+/// A command that was not answered.
+pub(crate) struct Command {
+    reply: oneshot::Sender<Result<(), Failure>>,
+    /// When a halt was sent.
+    halted: Option<Instant>,
 }
 
-/// What the keeper needs to know about what is under way.
-#[derive(Debug)]
-pub(crate) struct Outlook {
-    /// A caller waits for the child, or something moves.
-    pub(crate) busy: bool,
-    /// The oldest halt without an answer.
-    pub(crate) halted: Option<Instant>,
-    pub(crate) given_up: Option<String>,
-    pub(crate) closing: Option<Instant>,
-    pub(crate) closed: Option<(bool, Instant)>,
-    pub(crate) functions: Option<Functions>,
+/// A run that was sent.
+pub(crate) struct Run {
+    ended: oneshot::Sender<Ended>,
+    progress: Option<ProgressSink>,
 }
 
-impl State {
-    /// Why nothing can be asked of it.
-    pub(crate) fn refusal(&self, origin: &Origin) -> Option<Unanswered> {
-        let closed = || {
-            let text = format!("toolbox `{}` is closed", origin.toolbox_id);
-            Unanswered::Failed(Failure::new("ToolboxClosed", text))
-        };
-        self.gone.clone().or_else(|| self.closed.is_some().then(closed))
-    }
+/// Why nothing reaches it any more.
+struct Gone {
+    why: Unanswered,
+    /// But a halt.
+    halts: bool,
 }
 
 impl Tether {
+    pub(crate) fn new(
+        open: &Open,
+        manifest: Arc<Manifest>,
+        services: Arc<dyn HostServices>,
+        lanes: Arc<dyn Lanes>,
+    ) -> Self {
+        let origin = Origin {
+            toolbox_id: manifest.id.as_str().into(),
+            generation: open.generation,
+        };
+        Self {
+            unasked: Unasked::new(origin, Arc::default(), services),
+            manifest,
+            limits: open.limits.clone(),
+            lanes,
+            stopped: AtomicU64::new(0),
+            end: watch::Sender::new(None),
+            rested: watch::Sender::new(false),
+            planless: Without::default(),
+            conclusionless: Without::default(),
+            state: Mutex::new(State {
+                stop_epoch: open.stop_epoch,
+                ..State::default()
+            }),
+            ids: AtomicU64::new(1),
+        }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -123,27 +149,143 @@ impl Tether {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn busy(&self) -> Failure {
-        let text = format!(
-            "toolbox `{}` has too many calls waiting for its process; try again later",
-            self.core.origin.toolbox_id
-        );
+    /// Never goes back.
+    pub(crate) fn raise_stop_epoch(&self, to: u64) {
+        let mut state = self.lock();
+        state.stop_epoch = state.stop_epoch.max(to);
+    }
+
+    /// What tells how opening it went.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(crate) fn will_open(&self) -> Result<oneshot::Receiver<Result<(), Failure>>, Failure> {
+        let (told, opened) = oneshot::channel();
+        let mut state = self.lock();
+        if let Some(refusal) = self.refusal(&state) {
+            return Err(refusal.into_failure());
+        }
+        state.opened = Some(told);
+        Ok(opened)
+    }
+
+    /// Notes a question that is about to be sent.
+    ///
+    /// # Errors
+    /// It is not to be sent.
+    pub(crate) fn asked(
+        &self,
+        seq: u64,
+    ) -> Result<oneshot::Receiver<Result<String, Failure>>, Box<Unanswered>> {
+        let (reply, answer) = oneshot::channel();
+        let full = self.lanes.is_full();
+        let mut state = self.lock();
+        if let Some(refusal) = self.refusal(&state) {
+            return Err(Box::new(refusal));
+        }
+        if full || state.asks.len() >= self.limits.max_queued {
+            return Err(Box::new(self.busy().into()));
+        }
+        state.asks.insert(seq, reply);
+        Ok(answer)
+    }
+
+    /// Notes a command that is about to be sent; `halted` where it is a halt.
+    ///
+    /// # Errors
+    /// It is not to be sent.
+    pub(crate) fn commanded(
+        &self,
+        seq: u64,
+        halted: Option<Instant>,
+    ) -> Result<oneshot::Receiver<Result<(), Failure>>, Failure> {
+        let (reply, answer) = oneshot::channel();
+        let mut state = self.lock();
+        let halts = state.gone.as_ref().is_some_and(|gone| gone.halts);
+        if let Some(refusal) = self.refusal(&state).filter(|_| !halts) {
+            return Err(refusal.into_failure());
+        }
+        state.commands.insert(seq, Command { reply, halted });
+        Ok(answer)
+    }
+
+    /// Notes a run whose start is about to be sent.
+    ///
+    /// # Errors
+    /// How the run ended, where the start is not to be sent.
+    pub(crate) fn begins(
+        &self,
+        run: u64,
+        start: &Start,
+        progress: Option<ProgressSink>,
+    ) -> Result<oneshot::Receiver<Ended>, Box<Ended>> {
+        let failed = |failure| Err(Box::new(Ended::Reported(Completion::Error(failure))));
+        let (told, ended) = oneshot::channel();
+        let full = self.lanes.is_full();
+        let mut state = self.lock();
+        if let Some(refusal) = self.refusal(&state) {
+            return Err(Box::new(match refusal {
+                Unanswered::Failed(failure) => Ended::Lost(failure),
+                Unanswered::NeverAsked(failure) => Ended::NeverBegun(failure),
+            }));
+        }
+        if state.runs.contains_key(&run) {
+            let text = format!("run {run} is under way; a run id is used once");
+            return failed(Failure::new("InternalError", text));
+        }
+        if full || state.runs.len() >= self.limits.max_queued {
+            return failed(self.busy());
+        }
+        if start.call.stop_epoch < state.stop_epoch {
+            self.unasked.counters.stale_starts.add();
+            return Err(Box::new(Ended::Cancelled));
+        }
+        state.newest = state.newest.max(run);
+        if moves(start.action.effect) {
+            state.moving.insert(run);
+        }
+        let known = Run {
+            ended: told,
+            progress,
+        };
+        state.runs.insert(run, known);
+        Ok(ended)
+    }
+
+    /// A run's start could not be sent.
+    pub(crate) fn unsent(&self, run: u64) {
+        let mut state = self.lock();
+        state.runs.remove(&run);
+        state.moving.remove(&run);
+    }
+
+    /// No caller waits for a run any longer.
+    pub(crate) fn forget(&self, run: u64) {
+        let forgotten = self.lock().runs.remove(&run);
+        // Outside the lock: what a caller gave for its progress may be anything.
+        drop(forgotten);
+    }
+
+    /// Why nothing can be asked of it.
+    fn refusal(&self, state: &State) -> Option<Unanswered> {
+        let gone = state.gone.as_ref().map(|gone| gone.why.clone());
+        gone.or_else(|| state.closed.map(|_| self.closed_failure().into()))
+    }
+
+    fn closed_failure(&self) -> Failure {
+        let id = &self.unasked.origin.toolbox_id;
+        Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed"))
+    }
+
+    fn busy(&self) -> Failure {
+        let id = &self.unasked.origin.toolbox_id;
+        let text = format!("toolbox `{id}` has too many calls waiting for it; try again later");
         Failure::new("BusyError", text)
     }
 
     pub(crate) fn gone_failure(&self) -> Failure {
-        let gone = self.lock().gone.clone().map(Unanswered::into_failure);
-        gone.unwrap_or_else(|| {
-            let id = &self.core.origin.toolbox_id;
-            Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed"))
-        })
-    }
-
-    /// Has the keeper look after time limits, from now until nothing is under way any more.
-    pub(crate) fn arm(&self) {
-        if !self.armed.load(Ordering::SeqCst) && !self.armed.swap(true, Ordering::SeqCst) {
-            self.bell.ring();
-        }
+        let gone = self.lock().gone.as_ref().map(|gone| gone.why.clone());
+        gone.map_or_else(|| self.closed_failure(), Unanswered::into_failure)
     }
 
     pub(crate) fn begin_close(&self) {
@@ -154,215 +296,21 @@ impl Tether {
             }
             state.closing = Some(Instant::now());
         }
-        let seq = self.next_id();
-        self.data.send(&Frame::of(&Order::Close { seq }));
-        self.bell.ring();
+        self.lanes.close(self.next_id());
     }
 
-    // --- for the keeper and the reader
-
-    pub(crate) fn outlook(&self) -> Outlook {
-        let state = self.lock();
-        let halted = state.commands.values().filter_map(|command| command.halted).min();
-        Outlook {
-            busy: !(state.asks.is_empty() && state.commands.is_empty() && state.moving.is_empty())
-                || self.core.runs.open() > 0,
-            halted,
-            given_up: state.given_up.clone(),
-            closing: state.closing,
-            closed: state.closed,
-            functions: state.functions,
-        }
-    }
-
-    /// Whether something moves, as far as is known.
-    pub(crate) fn is_moving(&self) -> bool {
-        !self.lock().moving.is_empty()
-    }
-
-    /// Keeps a line for the case that it is one of the last.
-    pub(crate) fn keep_line(&self, line: &str) {
-        let line = line.trim();
-        if !line.is_empty() {
-            let mut state = self.lock();
-            if state.lines.len() >= LAST_LINES {
-                state.lines.pop_front();
-            }
-            // Enough to know what it was about.
-            state.lines.push_back(line.chars().take(300).collect());
-        }
-    }
-
-    pub(crate) fn last_lines(&self) -> String {
-        let lines: Vec<String> = self.lock().lines.iter().cloned().collect();
-        lines.join(" | ")
-    }
-
-    /// The child answered a halt or a resume.
-    pub(crate) fn commanded(&self, seq: u64, answer: Answer<()>) {
-        let command = self.lock().commands.remove(&seq);
-        if let Some(command) = command {
-            // Not received when the caller gave up.
-            _ = command.reply.send(said(answer));
-        }
-    }
-
-    /// The child answered a question.
-    fn answered<T>(&self, seq: u64, answer: Answer<Raw<T>>) {
-        let reply = self.lock().asks.remove(&seq);
-        if let Some(reply) = reply {
-            _ = reply.send(said(answer).map(Raw::into_text));
-        }
-    }
-
-    /// Takes a notice from the data socket.
-    ///
-    /// # Errors
-    /// What it should not have said; the process cannot be used after it.
-    pub(crate) fn hear(&self, notice: Notice) -> Result<(), String> {
-        let greeted = std::mem::replace(&mut self.lock().greeted, true);
-        if !greeted {
-            let Notice::Hello(Hello {
-                protocol, version, ..
-            }) = notice
-            else {
-                return Err("its first word was not hello".to_owned());
-            };
-            if protocol != PROTOCOL {
-                return Err(format!(
-                    "it is of another version ({version}, protocol {protocol}); restart the service"
-                ));
-            }
-            // Dropped, or not there yet: `greeted` says it to those who come later.
-            self.lock().hello = None;
-            return Ok(());
-        }
-        let core = &self.core;
-        match notice {
-            Notice::Opened { answer, .. } => {
-                let reply = self.lock().opened.take();
-                if let Some(reply) = reply {
-                    _ = reply.send(said(answer));
-                }
-            }
-            Notice::Tools { seq, answer } => self.answered(seq, answer),
-            Notice::Planned { seq, answer } => self.answered(seq, answer),
-            Notice::Concluded { seq, answer } => self.answered(seq, answer),
-            Notice::Closable { seq, answer } => self.answered(seq, answer),
-            Notice::Ended { run, end } => {
-                self.lock().moving.remove(&run);
-                if let Some(ending) = core.runs.take(run) {
-                    ending.send(ended(&end));
-                }
-            }
-            Notice::Progress { run, progress } => core.progress(run, Ok(progress.text())),
-            Notice::Event(event) => core.event(Ok(event.text())),
-            Notice::Request {
-                request,
-                topic,
-                data,
-                timeout_ms,
-            } => self.request(request, topic, &data, timeout_ms),
-            Notice::Log {
-                level,
-                target,
-                message,
-            } => {
-                self.keep_line(&message);
-                core.log(level, &target, Ok(&message));
-            }
-            Notice::Counts(counts) => self.lock().counts = counts,
-            Notice::Closed { in_time, .. } => {
-                self.lock().closed = Some((in_time, Instant::now()));
-                self.bell.ring();
-            }
-            // Of the other socket, or of a newer child.
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn request(&self, request: u64, topic: String, data: &Raw<Value>, timeout_ms: u64) {
-        let core = &self.core;
-        let data = json::read::<Value>(data.text()).ok().filter(Value::is_object);
-        let taken = {
-            let mut state = self.lock();
-            state.requests.len() < core.limits.max_requests && state.requests.insert(request)
-        };
-        // The child has checked all of it; what it says is checked here nevertheless.
-        let (Some(data), true, true) = (data, core.manifest.requests.contains(&topic), taken) else {
-            core.counters.refused_requests.add();
-            let answer = Err(Failure::new("ToolboxError", "the request was refused")).into();
-            self.lock().requests.remove(&request);
-            return self.data.send(&Frame::of(&Order::Response { request, answer }));
-        };
-        core.services.request(
-            &core.origin,
-            Request {
-                id: request,
-                topic,
-                data,
-                timeout: Duration::from_millis(timeout_ms),
-            },
+    /// It does not close in time, and nothing can end it.
+    pub(crate) fn abandon(&self) {
+        let Origin {
+            toolbox_id,
+            generation,
+        } = &self.unasked.origin;
+        tracing::error!(
+            toolbox = &**toolbox_id,
+            generation,
+            limit_ms = u64::try_from(self.limits.close.as_millis()).unwrap_or(u64::MAX),
+            "the toolbox does not close; it is abandoned and stays in memory until the service restarts"
         );
-    }
-
-    /// The process is gone: everybody who waits is told why.
-    pub(crate) fn bury(&self, end: End) {
-        let id = &self.core.origin.toolbox_id;
-        let failure = match &end {
-            End::Closed(true) => {
-                Failure::new("ToolboxClosed", format!("toolbox `{id}` was closed while it ran"))
-            }
-            End::Closed(false) => Failure::new(
-                "ToolboxClosed",
-                format!("toolbox `{id}` did not close in time and was ended"),
-            ),
-            End::Died(death) => Failure::new("ToolboxCrashed", format!("toolbox `{id}`: {}", death.reason)),
-        };
-        let (later, later_runs) = match &end {
-            End::Closed(_) => {
-                let closed = Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed"));
-                (Unanswered::Failed(closed.clone()), Ended::Lost(closed))
-            }
-            End::Died(_) => (
-                Unanswered::NeverAsked(failure.clone()),
-                Ended::NeverBegun(failure.clone()),
-            ),
-        };
-        let (asks, commands) = {
-            let mut state = self.lock();
-            state.gone = Some(later);
-            state.moving.clear();
-            state.requests.clear();
-            // Dropping them tells the opening that the child has ended.
-            state.hello = None;
-            state.opened = None;
-            (
-                std::mem::take(&mut state.asks),
-                std::mem::take(&mut state.commands),
-            )
-        };
-        self.end.send_replace(Some(end));
-        self.core.runs.lose_and_refuse(&failure, later_runs);
-        for (_, reply) in asks {
-            _ = reply.send(Err(failure.clone()));
-        }
-        for (_, command) in commands {
-            _ = command.reply.send(Err(failure.clone()));
-        }
-    }
-}
-
-/// How a run ended, in the engine's terms. That a run never began is not the toolbox's to say.
-fn ended(end: &RunEnd) -> Ended {
-    match end {
-        RunEnd::Output(output) => Ended::Reported(match json::read(output.text()) {
-            Ok(output) => Completion::Output(output),
-            Err(error) => Completion::Error(answer::unusable(&error)),
-        }),
-        RunEnd::Error(failure) => Ended::Reported(Completion::Error(failure_of(failure))),
-        RunEnd::Cancelled => Ended::Cancelled,
-        RunEnd::Lost(failure) => Ended::Lost(failure_of(failure)),
+        self.bury(End::Abandoned);
     }
 }

@@ -1,9 +1,5 @@
 //! What the threads of a toolbox's process share, and the thread of its data socket. Read [`Host`].
 
-use std::convert::Infallible;
-use std::io::{ErrorKind, Read};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,45 +8,48 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_abi::level;
 use ovos_toolbox_wire::Failure;
 use parking_lot::Mutex;
-use protocol::{Functions, MAX_DATA, Notice, Opening, Order};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tokio::runtime::Handle;
+use protocol::{Functions, Notice, Opening, Order};
+use rustix::event::Timespec;
 
+use super::kill_self;
 use super::outlets::Outlets;
-use super::{LOOK, kill_self};
 use crate::contract::services::Limits;
-use crate::ffi::in_process::Open;
 use crate::ffi::load::Library;
+use crate::ffi::plugin::Open;
 use crate::ffi::server::{Notices, Server};
-use crate::transport::frame::Cutter;
+use crate::ffi::wake_lock::WakeLock;
+use crate::transport::inlet;
+
+/// How long the service has to take what the process says last.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What the threads of the process share.
 pub(super) struct Host {
     pub(super) file: PathBuf,
     pub(super) outlets: Arc<Outlets>,
-    pub(super) server: Arc<Server>,
+    pub(super) server: Server,
     pub(super) silence_ms: AtomicU64,
+    close_ms: AtomicU64,
     pub(super) config: Mutex<String>,
     pub(super) leaving: AtomicBool,
+    /// The toolbox has been closed, or did not open.
+    closed: Arc<WakeLock<bool>>,
     /// Why the process could not be confined as it should be. Nothing is loaded then.
     unconfined: Option<String>,
 }
 
 impl Host {
     /// `unconfined`: why the process could not be confined as it should be.
-    pub(super) fn new(
-        file: &Path,
-        outlets: Arc<Outlets>,
-        runtime: &Handle,
-        unconfined: Option<String>,
-    ) -> Self {
+    pub(super) fn new(file: &Path, outlets: Arc<Outlets>, unconfined: Option<String>) -> Self {
         Self {
             file: file.to_owned(),
-            server: Server::new(outlets.clone(), runtime.clone()),
+            server: Server::new(outlets.clone()),
             outlets,
             silence_ms: AtomicU64::new(500),
+            close_ms: AtomicU64::new(0),
             config: Mutex::default(),
             leaving: AtomicBool::new(false),
+            closed: Arc::default(),
             unconfined,
         }
     }
@@ -60,36 +59,20 @@ impl Host {
         self.outlets.log(level::WARN, "toolbox_host", message.to_owned());
     }
 
-    /// Reads the data socket until it ends.
-    pub(super) fn read_data(&self, stream: UnixStream, runtime: &Handle) {
-        let Err(error) = self.try_read_data(stream, runtime);
+    /// Serves the data socket until it ends.
+    pub(super) fn serve_data(&self) {
+        let take = |order| {
+            match order {
+                Order::Open(opening) => self.open(opening),
+                Order::Close { seq } => self.close(seq),
+                order => self.server.data(order),
+            }
+            Ok(())
+        };
+        let reason = inlet::serve(&self.outlets.data, take, || self.outlets.do_aside());
         // Whatever it is (a service that dies resets the connection), what moves is brought to rest first.
-        self.warn(&format!("the data connection ended: {error}"));
+        self.warn(&format!("the service is gone: {reason}"));
         self.leave();
-    }
-
-    fn try_read_data(&self, mut stream: UnixStream, runtime: &Handle) -> std::io::Result<Infallible> {
-        let mut cutter = Cutter::new(MAX_DATA);
-        let mut bytes = vec![0; 64 * 1024];
-        loop {
-            match stream.read(&mut bytes) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(count) => cutter.push(&bytes[..count]),
-                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(e) => return Err(e),
-            }
-            while let Some(order) = cutter.read().map_err(std::io::Error::other)? {
-                match order {
-                    Order::Open(opening) => {
-                        let seq = opening.seq;
-                        let answer = runtime.block_on(self.open(opening)).into();
-                        self.outlets.data(&Notice::Opened { seq, answer });
-                    }
-                    Order::Close { seq } => runtime.block_on(self.close(seq)),
-                    order => self.server.data(order),
-                }
-            }
-        }
     }
 
     /// Has the control thread bring everything to rest and end the process.
@@ -98,7 +81,23 @@ impl Host {
         self.outlets.bell.ring();
     }
 
-    async fn open(&self, opening: Opening) -> Result<Functions, Failure> {
+    fn open(&self, opening: Opening) {
+        let seq = opening.seq;
+        let outlets = self.outlets.clone();
+        let opened = move |said: Result<Functions, Failure>| {
+            let answer = said.into();
+            outlets.data(Notice::Opened { seq, answer });
+        };
+        if let Err(failure) = self.try_open(opening, opened.clone()) {
+            opened(Err(failure));
+        }
+    }
+
+    fn try_open(
+        &self,
+        opening: Opening,
+        opened: impl FnOnce(Result<Functions, Failure>) + Send + 'static,
+    ) -> Result<(), Failure> {
         let Opening {
             seq: _,
             generation,
@@ -116,14 +115,11 @@ impl Host {
             return Err(Failure::new("PermissionError", reason));
         }
         self.silence_ms.store(silence_ms, Ordering::SeqCst);
+        self.close_ms.store(close_ms, Ordering::SeqCst);
         let config = config.into_text();
         self.config.lock().clone_from(&config);
-        let file = self.file.clone();
-        let loading = tokio::task::spawn_blocking(move || Library::load(&file, &file));
-        let loaded = loading
-            .await
-            .map_err(|e| Failure::new("InternalError", e.to_string()))?;
-        let library = Arc::new(loaded.map_err(|e| Failure::new("ToolboxError", e.to_string()))?);
+        let library = Library::load(&self.file, &self.file);
+        let library = library.map_err(|e| Failure::new("ToolboxError", e.to_string()))?;
         let limits = Limits {
             max_result_bytes,
             max_queued,
@@ -142,21 +138,33 @@ impl Host {
             limits,
         };
         let functions = library.functions();
-        self.server.open(library, open).await?;
-        Ok(functions)
+        let opened = Box::new(move |said: Result<(), Failure>| opened(said.map(|()| functions)));
+        let closed = self.closed.clone();
+        self.server.open(Arc::new(library), open, opened, move || {
+            let mut closed = closed.lock();
+            *closed = true;
+            closed.wake();
+        })
     }
 
-    async fn close(&self, seq: u64) {
-        let in_time = self.server.close().await;
-        self.outlets.data(&Notice::Closed { seq, in_time });
-        let data = &self.outlets.data;
-        let until = Instant::now() + Duration::from_secs(1);
-        while data.is_behind() && Instant::now() < until {
-            let socket = data.as_fd();
-            let mut fds = [PollFd::new(&socket, PollFlags::OUT)];
-            _ = poll(&mut fds, Some(&timespec(LOOK)));
-            data.flush();
+    /// Closes the toolbox; true when that was done in time, or there is none.
+    pub(super) fn close_within(&self, limit: Duration) -> bool {
+        if !self.server.close() {
+            return true;
         }
+        let until = Instant::now() + limit;
+        let mut closed = self.closed.lock();
+        while !*closed && Instant::now() < until {
+            closed = closed.wait_for(until.saturating_duration_since(Instant::now()));
+        }
+        *closed
+    }
+
+    fn close(&self, seq: u64) {
+        let limit = Duration::from_millis(self.close_ms.load(Ordering::SeqCst));
+        let in_time = self.close_within(limit);
+        self.outlets.data(Notice::Closed { seq, in_time });
+        self.outlets.data.flush_within(LAST_WORDS);
         if in_time {
             std::process::exit(0);
         }

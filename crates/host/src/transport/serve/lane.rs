@@ -3,8 +3,6 @@
 //! Owns the end of the process too: when the service is gone, everything is brought to rest first. Read [`Control::run`].
 
 use std::io::{ErrorKind, Read};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,16 +12,14 @@ use std::time::Duration;
 use ovos_toolbox_wire::{Event, Severity};
 use protocol::{MAX_CONTROL, Notice, Raw};
 use rustix::event::{PollFd, PollFlags, poll};
-use tokio::runtime::Handle;
 
 use super::host::{Host, timespec};
 use super::{LOOK, kill_self};
-use crate::ffi::in_process::InProcess;
+use crate::ffi::plugin::Plugin;
 use crate::ffi::server::Notices;
 use crate::process::spawner::input;
 use crate::transport::frame::Cutter;
-use crate::transport::outlet::Outlet;
-use engine::{Halt, Toolbox};
+use engine::Halt;
 
 /// How long a toolbox has to halt when the service is gone, before a fresh process brings its hardware to rest.
 const LAST_HALT: Duration = Duration::from_millis(300);
@@ -37,8 +33,6 @@ const HANGS_LOOK: Duration = Duration::from_secs(1);
 /// The thread of the control socket.
 pub(super) struct Control {
     pub(super) host: Arc<Host>,
-    pub(super) stream: UnixStream,
-    pub(super) runtime: Handle,
 }
 
 impl Control {
@@ -48,7 +42,6 @@ impl Control {
             self.wait();
             self.host.outlets.bell.hush();
             self.host.outlets.control.flush();
-            self.host.outlets.data.flush();
             if let Err(reason) = self.read(&mut cutter) {
                 break reason;
             }
@@ -59,7 +52,7 @@ impl Control {
             if self.host.server.is_moving() && self.host.outlets.silence() > Duration::from_millis(silence) {
                 break format!("no word of the service for {silence} ms while something moved");
             }
-            if let Some(function) = self.host.server.toolbox().and_then(|toolbox| toolbox.overdue()) {
+            if let Some(function) = self.host.server.plugin().and_then(Plugin::overdue) {
                 self.die(&format!("{function}() has not returned within `limits.open_ms`"));
             }
         };
@@ -68,30 +61,22 @@ impl Control {
 
     /// Waits for something to do.
     fn wait(&self) {
-        let behind = |outlet: &Outlet| {
-            if outlet.is_behind() {
-                PollFlags::OUT
-            } else {
-                PollFlags::empty()
-            }
-        };
         let outlets = &self.host.outlets;
-        let (control, data) = (behind(&outlets.control), behind(&outlets.data));
+        let behind = if outlets.control.is_behind() {
+            PollFlags::OUT
+        } else {
+            PollFlags::empty()
+        };
         let timeout = if self.host.server.is_moving() {
             Some(timespec(LOOK))
         } else {
-            let toolbox = self.host.server.toolbox();
-            let hangs_perhaps = toolbox.is_some_and(|toolbox| toolbox.is_inside());
+            let hangs_perhaps = self.host.server.plugin().is_some_and(Plugin::is_inside);
             hangs_perhaps.then(|| timespec(HANGS_LOOK))
         };
-        let (stream, outlet, bell) = (self.stream.as_fd(), outlets.data.as_fd(), outlets.bell.as_fd());
-        let mut fds = vec![
-            PollFd::new(&stream, PollFlags::IN | control),
-            PollFd::new(&bell, PollFlags::IN),
+        let mut fds = [
+            PollFd::new(outlets.control.stream(), PollFlags::IN | behind),
+            PollFd::new(&*outlets.bell, PollFlags::IN),
         ];
-        if !data.is_empty() {
-            fds.push(PollFd::new(&outlet, data));
-        }
         _ = poll(&mut fds, timeout.as_ref());
     }
 
@@ -99,7 +84,7 @@ impl Control {
     fn read(&self, cutter: &mut Cutter) -> Result<(), String> {
         let mut bytes = [0; 16 * 1024];
         loop {
-            match (&self.stream).read(&mut bytes) {
+            match self.host.outlets.control.stream().read(&mut bytes) {
                 Ok(0) => return Err("the service is gone".to_owned()),
                 Ok(count) => cutter.push(&bytes[..count]),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -116,10 +101,9 @@ impl Control {
     /// Ends a process of no more use, for the service to start another one; what is under way is lost and says why.
     fn die(&self, reason: &str) -> ! {
         self.host.warn(reason);
-        if let Some(toolbox) = self.host.server.toolbox() {
+        if let Some(plugin) = self.host.server.plugin() {
             // The fresh process calls `safe_stop`, which not every toolbox has.
-            let halted = toolbox.halt(last_halt(&toolbox));
-            self.within(LAST_HALT, async move { halted.await.is_ok() });
+            halt(plugin);
         }
         kill_self()
     }
@@ -129,26 +113,19 @@ impl Control {
         self.host.warn(reason);
         if self.host.server.is_moving() {
             // Should the service be there after all: this is an emergency stop, and nothing moves after it until a resume.
-            self.host.outlets.data(&Notice::Event(Raw::of(&Event {
+            self.host.outlets.data(Notice::Event(Raw::of(&Event {
                 kind: "latched".to_owned(),
                 severity: Severity::Error,
                 data: Some(serde_json::json!({ "reason": reason })),
             })));
         }
-        if let Some(toolbox) = self.host.server.toolbox() {
-            let halted = toolbox.halt(last_halt(&toolbox));
-            if !self.within(LAST_HALT, async move { halted.await.is_ok() }) {
+        if let Some(plugin) = self.host.server.plugin() {
+            if !halt(plugin) {
                 self.safe_stop();
             }
-            self.within(LAST_CLOSE, async move { toolbox.close().await });
+            self.host.close_within(LAST_CLOSE);
         }
         kill_self()
-    }
-
-    fn within(&self, limit: Duration, done: impl Future<Output = bool> + Send + 'static) -> bool {
-        let (tell, told) = channel();
-        self.runtime.spawn(async move { _ = tell.send(done.await) });
-        told.recv_timeout(limit).unwrap_or(false)
     }
 
     /// A fresh process brings the hardware to rest when this one cannot.
@@ -168,11 +145,14 @@ impl Control {
     }
 }
 
-/// Of everything; newer than any start.
-fn last_halt(toolbox: &InProcess) -> Halt {
-    Halt {
+/// Halts everything, and with it every start that is on its way; false when that was not confirmed in time.
+fn halt(plugin: &Plugin) -> bool {
+    let halt = Halt {
         subsystems: vec!["all".to_owned()],
         emergency: true,
-        stop_epoch: toolbox.stop_epoch().saturating_add(1),
-    }
+        stop_epoch: plugin.stop_epoch().saturating_add(1),
+    };
+    let (tell, told) = channel();
+    plugin.halt(&halt, Box::new(move |said| _ = tell.send(said.is_ok())));
+    told.recv_timeout(LAST_HALT).unwrap_or(false)
 }

@@ -5,29 +5,34 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use protocol::Notice;
 
 use crate::ffi::server::Notices;
 use crate::transport::frame::Frame;
 use crate::transport::outlet::{Bell, Outlet};
 
-/// The sending halves of both sockets, and when the other end was last heard.
+/// Both sockets, and when the other end was last heard.
 pub(crate) struct Outlets {
     pub(super) data: Outlet,
     pub(super) control: Outlet,
+    /// Wakes the control thread.
     pub(super) bell: Arc<Bell>,
+    /// What the data thread is to do.
+    aside: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     began: Instant,
     /// Milliseconds since `began` at which the service was last heard.
     heard: AtomicU64,
 }
 
 impl Outlets {
-    pub(super) fn new(data: &UnixStream, control: &UnixStream) -> std::io::Result<Self> {
+    pub(crate) fn new(data: UnixStream, control: UnixStream) -> std::io::Result<Self> {
         let bell = Bell::new()?;
         Ok(Self {
-            data: Outlet::new(data.try_clone()?, bell.clone()),
-            control: Outlet::new(control.try_clone()?, bell.clone()),
+            data: Outlet::new(data, Bell::new()?),
+            control: Outlet::new(control, bell.clone()),
             bell,
+            aside: Mutex::default(),
             began: Instant::now(),
             heard: AtomicU64::new(0),
         })
@@ -36,11 +41,19 @@ impl Outlets {
     /// A line of the log.
     pub(crate) fn log(&self, level: u32, target: &str, message: String) {
         // What is lost here would be lost by the rate limit of the other side.
-        self.chatter(&Notice::Log {
+        self.chatter(Notice::Log {
             level,
             target: target.to_owned(),
             message,
         });
+    }
+
+    /// Does what was put aside for the data thread, on that.
+    pub(super) fn do_aside(&self) {
+        let works = std::mem::take(&mut *self.aside.lock());
+        for work in works {
+            work();
+        }
     }
 
     /// The service was heard just now.
@@ -60,16 +73,21 @@ impl Outlets {
 }
 
 impl Notices for Outlets {
-    fn data(&self, notice: &Notice) {
-        self.data.send(&Frame::of(notice));
+    fn data(&self, notice: Notice) {
+        self.data.send(&Frame::of(&notice));
     }
 
-    fn chatter(&self, notice: &Notice) {
-        self.data.chatter(&Frame::of(notice));
+    fn chatter(&self, notice: Notice) {
+        self.data.chatter(&Frame::of(&notice));
     }
 
-    fn control(&self, notice: &Notice) {
-        self.control.send(&Frame::of(notice));
+    fn control(&self, notice: Notice) {
+        self.control.send(&Frame::of(&notice));
+    }
+
+    fn aside(&self, work: Box<dyn FnOnce() + Send>) {
+        self.aside.lock().push(work);
+        self.data.ring();
     }
 
     fn will_move(&self) {

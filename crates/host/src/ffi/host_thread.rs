@@ -3,53 +3,83 @@
 use std::cell::Cell;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::thread;
 
 use ovos_toolbox_wire::Failure;
-use tokio::sync::{oneshot, watch};
 
-use super::to_json;
 use crate::ffi::callbacks;
-use crate::ffi::control::Control;
+use crate::ffi::control::{Control, Reply};
 use crate::ffi::core::Core;
 use crate::ffi::host_queue::Job;
 use crate::ffi::load::Library;
+use crate::ffi::plugin::json_of;
 use crate::ffi::table::Instance;
 use crate::ffi::watchdog::{Calling, Meter};
 
 /// What the host thread owns.
-pub(super) struct HostThread {
-    pub(super) core: Arc<Core>,
-    pub(super) control: Arc<Control>,
-    pub(super) library: Arc<Library>,
-    pub(super) meter: Arc<Meter>,
-    pub(super) closed: watch::Sender<bool>,
+pub(crate) struct HostThread {
+    core: Arc<Core>,
+    control: Arc<Control>,
+    meter: Arc<Meter>,
+    library: Arc<Library>,
+    config: String,
+    /// Called at the end.
+    closed: Option<Box<dyn FnOnce() + Send>>,
     /// Between the beginning of [`HostThread::run`] and its return.
-    pub(super) running: Cell<bool>,
+    running: Cell<bool>,
 }
 
 impl HostThread {
-    pub(super) fn run(self, config: &str, opened: oneshot::Sender<Result<(), Failure>>) {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        control: Arc<Control>,
+        meter: Arc<Meter>,
+        library: Arc<Library>,
+        config: String,
+        closed: Box<dyn FnOnce() + Send>,
+    ) -> Self {
+        Self {
+            core,
+            control,
+            meter,
+            library,
+            config,
+            closed: Some(closed),
+            running: Cell::new(false),
+        }
+    }
+
+    /// Starts the thread; `opened` is told how opening the toolbox went.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub(crate) fn spawn(self, opened: Reply) -> Result<(), Failure> {
+        let id = self.core.id().to_owned();
+        let spawned = thread::Builder::new()
+            .name(format!("tb-{id}"))
+            .spawn(move || self.run(opened));
+        let failed = |error| Failure::new("ToolboxError", format!("no thread for toolbox `{id}`: {error}"));
+        spawned.map(drop).map_err(failed)
+    }
+
+    fn run(self, opened: Reply) {
         self.running.set(true);
-        self.serve(config, opened);
+        match self.open() {
+            Ok(instance) => {
+                opened(Ok(()));
+                self.serve(&instance);
+                self.close(&instance);
+            }
+            Err(failure) => opened(Err(failure)),
+        }
         self.running.set(false);
     }
 
-    fn serve(&self, config: &str, opened: oneshot::Sender<Result<(), Failure>>) {
-        let instance = match self.open(config) {
-            Ok(instance) => instance,
-            Err(failure) => {
-                let _ = opened.send(Err(failure));
-                return;
-            }
-        };
-        if opened.send(Ok(())).is_err() {
-            // The opener has given up, so no handle exists whose drop would close the queue.
-            self.core.queue.close();
-        }
+    fn serve(&self, instance: &Arc<Instance>) {
         loop {
             match self.core.queue.next() {
-                Job::Start { run, json } => self.start(&instance, run, &json),
-                Job::Ask { calling, question } => self.meter.during(calling, || question(&instance)),
+                Job::Start { run, json } => self.start(instance, run, &json),
+                Job::Ask { calling, question } => self.meter.during(calling, || question(Ok(instance))),
                 Job::Response {
                     request,
                     status,
@@ -62,18 +92,17 @@ impl HostThread {
                     self.meter
                         .during(Calling::Message, || instance.message(&topic, &json));
                 }
-                Job::Close => break,
+                Job::Close => return,
             }
         }
-        self.close(&instance);
     }
 
-    fn open(&self, config: &str) -> Result<Arc<Instance>, Failure> {
-        let id = &self.core.origin.toolbox_id;
+    fn open(&self) -> Result<Arc<Instance>, Failure> {
+        let (id, limit) = (self.core.id(), self.core.limits.max_result_bytes);
         let host = callbacks::table_for(&self.core);
-        let opened = self
-            .meter
-            .during(Calling::Open, || self.library.table.open(&host, config));
+        let opened = self.meter.during(Calling::Open, || {
+            self.library.table.open(&host, &self.config, limit)
+        });
         let instance = Arc::new(opened?);
         if let Err(error) = self.control.run(Arc::clone(&instance), id) {
             self.close(&instance);
@@ -94,7 +123,7 @@ impl HostThread {
         // What came during `start` may have been too early for the toolbox to relate to this run. Done here rather
         // than on the control thread, so that it is over before the next start begins.
         for halt in again.halts {
-            let subsystems = to_json(&halt.subsystems).unwrap_or_else(|_| r#"["all"]"#.to_owned());
+            let subsystems = json_of(&halt.subsystems);
             let said = self
                 .control
                 .halt_again(&subsystems, halt.emergency, |subsystems, emergency| {
@@ -102,7 +131,7 @@ impl HostThread {
                         .during(Calling::Halt, || instance.halt(subsystems, emergency))
                 });
             if let Err(failure) = said {
-                tracing::error!(toolbox = &*self.core.origin.toolbox_id, %failure, "halt after a start failed");
+                tracing::error!(toolbox = self.core.id(), %failure, "halt after a start failed");
             }
         }
         if again.cancel {
@@ -113,16 +142,6 @@ impl HostThread {
     fn close(&self, instance: &Instance) {
         let alone = self.control.close();
         self.meter.during(Calling::Close, || instance.close(alone));
-        self.lose();
-        self.closed.send_replace(true);
-    }
-
-    fn lose(&self) {
-        let id = &self.core.origin.toolbox_id;
-        self.core.runs.lose(&Failure::new(
-            "ToolboxClosed",
-            format!("toolbox `{id}` was closed while it ran"),
-        ));
     }
 }
 
@@ -135,7 +154,11 @@ impl Drop for HostThread {
             std::process::abort();
         }
         // Also when the thread panics: a waiter would wait for ever.
-        self.core.queue.close();
-        self.lose();
+        self.core.begin_close();
+        let text = format!("toolbox `{}` was closed while it ran", self.core.id());
+        self.core.runs.lose(&Failure::new("ToolboxClosed", text));
+        if let Some(closed) = self.closed.take() {
+            closed();
+        }
     }
 }

@@ -1,0 +1,96 @@
+//! What a toolbox says by itself: events, progress and log lines, as far as the service takes them.
+//!
+//! Owns what is readable and how much is too much; what is dropped is counted. Read [`Unasked`].
+
+use std::sync::Arc;
+
+use ovos_toolbox_abi::level;
+use ovos_toolbox_wire::{Event, Progress};
+
+use crate::contract::counts::Counters;
+use crate::contract::json;
+use crate::contract::services::{HostServices, Origin};
+use crate::ffi::bytes::Unreadable;
+use crate::ffi::journal;
+use crate::ffi::rate::Rate;
+use engine::ProgressSink;
+
+/// Passes on what one copy of a toolbox says by itself.
+pub(crate) struct Unasked {
+    pub(crate) origin: Origin,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) services: Arc<dyn HostServices>,
+    logs: Rate,
+    progress: Rate,
+    events: Rate,
+    urgent_events: Rate,
+    latches: Rate,
+}
+
+impl Unasked {
+    pub(crate) fn new(origin: Origin, counters: Arc<Counters>, services: Arc<dyn HostServices>) -> Self {
+        Self {
+            origin,
+            counters,
+            services,
+            // Far above what a sane toolbox does, far below what would hurt the service or the bus.
+            logs: Rate::new(1000, 500),
+            progress: Rate::new(1000, 500),
+            events: Rate::new(200, 50),
+            urgent_events: Rate::new(200, 100),
+            // Of its own: nothing else that a toolbox says may cost the service an emergency stop.
+            latches: Rate::new(200, 100),
+        }
+    }
+
+    pub(crate) fn log(&self, level: u32, target: &str, message: Result<&str, Unreadable>) {
+        if !self.logs.allows() {
+            self.counters.dropped_logs.add();
+            return;
+        }
+        let Origin {
+            toolbox_id,
+            generation,
+        } = &self.origin;
+        match message {
+            Ok(message) => journal::write(level, toolbox_id, *generation, target, message),
+            Err(error) => {
+                let text = format!("a log line of the toolbox {error}");
+                journal::write(level::WARN, toolbox_id, *generation, target, &text);
+            }
+        }
+    }
+
+    /// `sink` is where the run's progress goes, while it runs.
+    pub(crate) fn progress(&self, sink: Option<ProgressSink>, json: Result<&str, Unreadable>) {
+        let progress = json.ok().and_then(|text| json::read::<Progress>(text).ok());
+        let sink = sink.filter(|_| self.progress.allows());
+        match (sink, progress) {
+            (Some(sink), Some(progress)) => sink(progress),
+            _ => self.counters.dropped_progress.add(),
+        }
+    }
+
+    pub(crate) fn event(&self, json: Result<&str, Unreadable>) {
+        let Some(event) = json.ok().and_then(|text| json::read::<Event>(text).ok()) else {
+            self.counters.dropped_events.add();
+            self.complain("an event of the toolbox is not an event object");
+            return;
+        };
+        let rate = match event.kind.as_str() {
+            "latched" => &self.latches,
+            "backend" | "tools_changed" => &self.urgent_events,
+            _ => &self.events,
+        };
+        if rate.allows() {
+            self.services.event(&self.origin, event);
+        } else {
+            self.counters.dropped_events.add();
+        }
+    }
+
+    /// A warning about the toolbox, within its own log limit.
+    pub(crate) fn complain(&self, text: &str) {
+        self.log(level::WARN, "", Ok(text));
+    }
+}

@@ -1,0 +1,117 @@
+//! A toolbox in this process: orders are handed to its server as they are, and its notices to those who wait.
+//!
+//! What an order asks for waits in the queues of the toolbox's own two threads, one for each lane, so sending one never waits
+//! for the toolbox. Read [`Hosted::in_process`].
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use ovos_toolbox_wire::{Failure, Start};
+use protocol::{Notice, Order, Raw};
+
+use crate::contract::services::HostServices;
+use crate::ffi::load::Library;
+use crate::ffi::plugin::Open;
+use crate::ffi::server::{Notices, Server, moves};
+use crate::transport::hosted::Hosted;
+use crate::transport::lanes::Lanes;
+use crate::transport::tether::{End, Tether};
+
+impl Hosted {
+    /// Opens a toolbox in this process.
+    ///
+    /// ```text
+    ///  Tether ── start, plan, conclude ──> Server ──> host thread ────> toolbox
+    ///         ── cancel, halt, resume ───> Server ──> control thread ─> toolbox
+    ///  Tether <── Ear <── notices, on the threads of the toolbox
+    /// ```
+    ///
+    /// # Errors
+    /// What the toolbox said, or that it took longer than `limits.open`.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped, the toolbox is closed as soon as it is open.
+    pub async fn in_process(
+        library: Arc<Library>,
+        open: Open,
+        services: Arc<dyn HostServices>,
+    ) -> Result<Self, Failure> {
+        let limit = open.limits.open;
+        let ear = Arc::new(Ear::default());
+        let server = Arc::new(Server::new(ear.clone()));
+        let lanes = Arc::new(Channels(server.clone()));
+        let tether = Arc::new(Tether::new(&open, library.manifest().clone(), services, lanes));
+        _ = ear.0.set(Arc::downgrade(&tether));
+        let toolbox = Self {
+            tether: tether.clone(),
+        };
+        let is_open = tether.will_open()?;
+        let functions = library.functions();
+        let opener = tether.clone();
+        let opened = Box::new(move |said: Result<(), Failure>| {
+            let answer = said.map(|()| functions).into();
+            opener.hear(Notice::Opened { seq: 0, answer });
+        });
+        // Owned by the toolbox's thread: while that can say something, there is one who hears it.
+        let closed = move || {
+            tether.bury(End::Closed(true));
+            tether.rested.send_replace(true);
+        };
+        server.open(library, open, opened, closed)?;
+        let opened = toolbox.await_open(is_open, limit).await;
+        opened.unwrap_or_else(|| {
+            let id = &toolbox.origin().toolbox_id;
+            let text = format!(
+                "open() of toolbox `{id}` did not return within {} s",
+                limit.as_secs_f64()
+            );
+            Err(Failure::new("TimeoutError", text))
+        })?;
+        Ok(toolbox)
+    }
+}
+
+/// Takes notices to those who wait. Weak: the toolbox's server belongs to them.
+#[derive(Default)]
+struct Ear(OnceLock<Weak<Tether>>);
+
+impl Notices for Ear {
+    fn data(&self, notice: Notice) {
+        if let Some(tether) = self.0.get().and_then(Weak::upgrade) {
+            tether.hear(notice);
+        }
+    }
+
+    fn control(&self, notice: Notice) {
+        self.data(notice);
+    }
+}
+
+/// Both lanes to a server in this process.
+struct Channels(Arc<Server>);
+
+impl Lanes for Channels {
+    fn start(&self, run: u64, start: &Start, progress: bool) -> Result<(), Failure> {
+        let moves = moves(start.action.effect);
+        self.0
+            .start(run, start.call.stop_epoch, moves, Raw::of(start), progress);
+        Ok(())
+    }
+
+    fn data(&self, order: Order) -> Result<(), Failure> {
+        self.0.data(order);
+        Ok(())
+    }
+
+    fn chatter(&self, order: Order) -> bool {
+        self.0.data(order);
+        true
+    }
+
+    fn control(&self, order: Order) {
+        self.0.control(order);
+    }
+
+    fn close(&self, _: u64) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,394 @@
+//! One open copy of a toolbox, as the engine and the manager have it, wherever it runs.
+//!
+//! Turns what they ask into orders, and answers into results; keeps the limits of time. What carries the orders, and who is
+//! told what, are the transport's and the tether's. Read [`Hosted`].
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Manifest, Object, Report, Start};
+use protocol::{Counts, Order, Raw};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::contract::services::Origin;
+use crate::contract::tools::{self, ToolSet};
+use crate::ffi::answer;
+use crate::transport::sent::Sent;
+use crate::transport::tether::{Death, End, Tether};
+use engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
+
+/// An open toolbox. Dropping it closes it in the background.
+pub struct Hosted {
+    pub(super) tether: Arc<Tether>,
+}
+
+impl std::fmt::Debug for Hosted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hosted")
+            .field("origin", self.origin())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hosted {
+    /// Which copy of which toolbox this is.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.tether.unasked.origin
+    }
+
+    /// What the toolbox says about itself.
+    #[must_use]
+    pub fn manifest(&self) -> &Arc<Manifest> {
+        &self.tether.manifest
+    }
+
+    /// What was dropped so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.tether.unasked.counters.read() + self.tether.lock().counts
+    }
+
+    /// Its process, where it has one of its own.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.tether.lanes.pid()
+    }
+
+    /// Runs that have not ended and were not given up.
+    #[must_use]
+    pub fn open_runs(&self) -> usize {
+        self.tether.lock().runs.len()
+    }
+
+    /// The newest emergency stop it knows of.
+    #[must_use]
+    pub fn stop_epoch(&self) -> u64 {
+        self.tether.lock().stop_epoch
+    }
+
+    /// Whether it was stopped in an emergency and has not agreed to a resume since.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.tether.stopped.load(Ordering::SeqCst) > 0
+    }
+
+    /// Makes an older generation's stop known to this one. Never goes back.
+    pub fn raise_stop_epoch(&self, to: u64) {
+        self.tether.raise_stop_epoch(to);
+        self.tether.lanes.control(Order::Epoch { stop_epoch: to });
+    }
+
+    /// Asks for the tools; those that cannot be used are listed with the reason.
+    ///
+    /// # Errors
+    /// What the toolbox said, or that it took longer than `limits.open`.
+    ///
+    /// # Cancel safety
+    /// The answer is lost, nothing else.
+    pub async fn tools(&self) -> Result<ToolSet, Failure> {
+        self.tether.planless.forget();
+        self.tether.conclusionless.forget();
+        let list = self.ask_in_time("tools()", |seq| Order::Tools { seq }).await?;
+        tools::read(&list, self.tether.has(|f| f.halt))
+    }
+
+    /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` has no say.
+    ///
+    /// # Errors
+    /// Why not, in the toolbox's words.
+    ///
+    /// # Cancel safety
+    /// The answer is lost, nothing else.
+    pub async fn may_close(&self) -> Result<(), Failure> {
+        let answer = self.ask_in_time("may_close()", |seq| Order::MayClose { seq });
+        match answer.await.map(drop) {
+            // One that does not answer, or is gone, has no say.
+            Err(failure)
+                if matches!(
+                    failure.kind.as_str(),
+                    "TimeoutError" | "ToolboxCrashed" | "ToolboxClosed"
+                ) =>
+            {
+                Ok(())
+            }
+            answer => answer,
+        }
+    }
+
+    /// Hands over a bus message, if the toolbox subscribes to its topic. Never waits; the newest messages win.
+    pub fn message(&self, topic: &str, data: &str) {
+        let tether = &self.tether;
+        if !tether.has(|f| f.message) || !tether.manifest.subscribes.iter().any(|t| t == topic) {
+            return;
+        }
+        let topic = topic.to_owned();
+        let sent = Raw::from_text(data.to_owned())
+            .is_ok_and(|data| tether.lanes.chatter(Order::Message { topic, data }));
+        if !sent {
+            tether.unasked.counters.dropped_messages.add();
+        }
+    }
+
+    /// Hands over the answer to a request; false when it is not this copy's or was answered already.
+    pub fn respond(&self, request: u64, answer: &Result<Value, Failure>) -> bool {
+        let asked = self.tether.lock().requests.remove(&request);
+        if asked {
+            let answer = answer.as_ref().map(Raw::of).map_err(Failure::clone);
+            self.tether.respond(request, answer);
+        }
+        asked
+    }
+
+    /// Closes the toolbox: no new work, what is queued is cancelled, what is under way finishes, then `close`. Runs that are
+    /// still open afterwards are lost. True when it closed within `limits.close`. Otherwise a process of its own is ended; in
+    /// this process the toolbox is abandoned: its threads stay, and it can still be halted.
+    ///
+    /// # Cancel safety
+    /// The closing goes on; calling it again waits for the same end.
+    pub fn close(&self) -> BoxFuture<'_, bool> {
+        // Begins even if the future is never polled.
+        self.tether.begin_close();
+        let (mut end, mut rested) = (self.tether.end.subscribe(), self.tether.rested.subscribe());
+        let limit = (!self.tether.lanes.is_kept()).then_some(self.tether.limits.close);
+        async move {
+            let ended = async {
+                match end.wait_for(Option::is_some).await.as_deref() {
+                    Ok(Some(End::Closed(in_time))) => *in_time,
+                    Ok(Some(End::Abandoned)) => false,
+                    _ => true,
+                }
+            };
+            let Some(closed) = within(limit, ended).await else {
+                self.tether.abandon();
+                return false;
+            };
+            if !matches!(*self.tether.end.borrow(), Some(End::Abandoned)) {
+                // An error means that the keeper is gone, best effort.
+                _ = rested.wait_for(|rested| *rested).await;
+            }
+            closed
+        }
+        .boxed()
+    }
+
+    /// Resolves when it has ended: to what happened, when it died by itself, which only a process of its own can.
+    pub fn died(&self) -> BoxFuture<'static, Option<Death>> {
+        let mut end = self.tether.end.subscribe();
+        async move {
+            match end.wait_for(Option::is_some).await.as_deref() {
+                Ok(Some(End::Died(death))) => Some(death.clone()),
+                _ => None,
+            }
+        }
+        .boxed()
+    }
+
+    /// How opening it went; none when that is not known within `limit`.
+    pub(super) async fn await_open(
+        &self,
+        is_open: oneshot::Receiver<Result<(), Failure>>,
+        limit: Duration,
+    ) -> Option<Result<(), Failure>> {
+        let opened = timeout(limit, is_open).await.ok()?;
+        Some(opened.unwrap_or_else(|_| Err(self.tether.gone_failure())))
+    }
+
+    /// Sends a question; the future brings the answer, as JSON.
+    fn ask(&self, order: impl FnOnce(u64) -> Order) -> BoxFuture<'static, Result<String, Unanswered>> {
+        let seq = self.tether.next_id();
+        let answer = match self.tether.asked(seq) {
+            Ok(answer) => answer,
+            Err(refusal) => return ready(Err(*refusal)).boxed(),
+        };
+        if let Err(refusal) = self.tether.lanes.data(order(seq)) {
+            self.tether.lock().asks.remove(&seq);
+            return ready(Err(refusal.into())).boxed();
+        }
+        self.tether.lanes.wait();
+        let tether = self.tether.clone();
+        async move {
+            let said = answer.await.unwrap_or_else(|_| Err(tether.gone_failure()));
+            said.map_err(Unanswered::from)
+        }
+        .boxed()
+    }
+
+    /// As [`Hosted::ask`], within `limits.open`.
+    async fn ask_in_time(&self, what: &str, order: impl FnOnce(u64) -> Order) -> Result<String, Failure> {
+        let limit = self.tether.limits.open;
+        match timeout(limit, self.ask(order)).await {
+            Ok(answer) => answer.map_err(Unanswered::into_failure),
+            Err(_) => {
+                let id = &self.origin().toolbox_id;
+                let text = format!(
+                    "{what} of toolbox `{id}` did not return within {} s",
+                    limit.as_secs_f64()
+                );
+                Err(Failure::new("TimeoutError", text))
+            }
+        }
+    }
+
+    /// Sends an order that is answered on the control lane.
+    fn command(
+        &self,
+        what: &'static str,
+        limit: Option<Duration>,
+        halted: Option<Instant>,
+        order: impl FnOnce(u64) -> Order,
+    ) -> BoxFuture<'static, Result<(), Failure>> {
+        let seq = self.tether.next_id();
+        let answer = match self.tether.commanded(seq, halted) {
+            Ok(answer) => answer,
+            Err(refusal) => return ready(Err(refusal)).boxed(),
+        };
+        self.tether.lanes.control(order(seq));
+        self.tether.lanes.wait();
+        let tether = self.tether.clone();
+        async move {
+            if let Some(answer) = within(limit, answer).await {
+                return answer.unwrap_or_else(|_| Err(tether.gone_failure()));
+            }
+            tether.lock().commands.remove(&seq);
+            let id = &tether.unasked.origin.toolbox_id;
+            let limit_ms = limit.unwrap_or_default().as_millis();
+            let text = format!("{what} of toolbox `{id}` was not confirmed within {limit_ms} ms");
+            tracing::error!(toolbox = &**id, "{text}");
+            Err(Failure::new("TimeoutError", text))
+        }
+        .boxed()
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        self.tether.begin_close();
+    }
+}
+
+impl Toolbox for Hosted {
+    fn plan<'a>(
+        &'a self,
+        tool: &'a str,
+        args: &'a Object,
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
+        let planless = &self.tether.planless;
+        let version = planless.version();
+        if !self.tether.has(|f| f.plan) || planless.has(tool) {
+            return ready(Ok(None)).boxed();
+        }
+        let answer = self.ask(|seq| Order::Plan {
+            seq,
+            tool: tool.to_owned(),
+            args: Raw::of(args),
+        });
+        async move {
+            let plan = answer::plan(&answer.await?)?;
+            if plan.is_none() {
+                planless.note(tool.to_owned(), version);
+            }
+            Ok(plan)
+        }
+        .boxed()
+    }
+
+    fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
+        let (tether, run, wanted) = (&self.tether, run.0, progress.is_some());
+        let ended = match tether.begins(run, &start, progress) {
+            Ok(ended) => ended,
+            Err(ended) => return ready(*ended).boxed(),
+        };
+        if let Err(refusal) = tether.lanes.start(run, &start, wanted) {
+            tether.unsent(run);
+            return ready(Ended::Reported(Completion::Error(refusal))).boxed();
+        }
+        tether.lanes.wait();
+        Sent::new(run, ended, tether.clone()).boxed()
+    }
+
+    fn cancel(&self, run: RunId) {
+        let (run, starts) = (run.0, self.tether.lanes.starts());
+        self.tether.lanes.control(Order::Cancel { run, starts });
+    }
+
+    fn conclude<'a>(
+        &'a self,
+        tool: &'a str,
+        args: &'a Object,
+        report: &'a Report,
+    ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
+        let conclusionless = &self.tether.conclusionless;
+        let version = conclusionless.version();
+        if !self.tether.has(|f| f.conclude) || conclusionless.has(tool) {
+            return ready(Ok(None)).boxed();
+        }
+        let answer = self.ask(|seq| Order::Conclude {
+            seq,
+            tool: tool.to_owned(),
+            args: Raw::of(args),
+            report: Raw::of(report),
+        });
+        async move {
+            let answer = answer.await.map_err(Unanswered::into_failure)?;
+            let conclusion = answer::conclusion(&answer)?;
+            if conclusion.is_none() {
+                conclusionless.note(tool.to_owned(), version);
+            }
+            Ok(conclusion)
+        }
+        .boxed()
+    }
+
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {
+        let Halt {
+            subsystems,
+            emergency,
+            stop_epoch,
+        } = halt;
+        if emergency {
+            // Before the command: no older start is sent after it, and those that are on their way never begin.
+            self.tether.raise_stop_epoch(stop_epoch);
+            self.tether.stopped.fetch_add(1, Ordering::SeqCst);
+        }
+        let limit = (!self.tether.lanes.is_kept()).then_some(self.tether.limits.halt);
+        self.command("halt()", limit, Some(Instant::now()), |seq| Order::Halt {
+            seq,
+            subsystems,
+            emergency,
+            stop_epoch,
+        })
+    }
+
+    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
+        let tether = Arc::clone(&self.tether);
+        let stops = tether.stopped.load(Ordering::SeqCst);
+        // Not urgent, and may look at the hardware first.
+        let limit = Some(tether.limits.open);
+        let answer = self.command("resume()", limit, None, |seq| Order::Resume { seq });
+        async move {
+            let agreed = answer.await;
+            if agreed.is_ok() {
+                // A stop that came meanwhile is newer than what the toolbox agreed to.
+                _ = tether
+                    .stopped
+                    .compare_exchange(stops, 0, Ordering::SeqCst, Ordering::SeqCst);
+            }
+            agreed
+        }
+        .boxed()
+    }
+}
+
+/// What a future brings; none when that takes longer than a limit, if there is one.
+async fn within<T>(limit: Option<Duration>, future: impl Future<Output = T>) -> Option<T> {
+    match limit {
+        Some(limit) => timeout(limit, future).await.ok(),
+        None => Some(future.await),
+    }
+}

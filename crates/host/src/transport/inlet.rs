@@ -1,0 +1,56 @@
+//! The thread of a data lane, at either end: reads what comes, and sends what the socket did not take at once.
+//!
+//! What serves the control lane has no part in it. Read [`serve`].
+
+use std::io::{ErrorKind, Read};
+
+use protocol::MAX_DATA;
+use serde::de::DeserializeOwned;
+
+use crate::transport::frame::Cutter;
+use crate::transport::outlet::Outlet;
+
+/// Why a data lane ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LaneError {
+    #[error("it closed its data connection")]
+    Closed,
+    #[error("its data connection broke: {0}")]
+    Broke(#[from] std::io::Error),
+    #[error("it sent nonsense: {0}")]
+    Nonsense(String),
+}
+
+/// Serves a data lane until it ends; says why that came. `take` says why what came is nonsense; `woken` is called when the
+/// lane's bell may have been rung.
+pub(crate) fn serve<T: DeserializeOwned>(
+    lane: &Outlet,
+    mut take: impl FnMut(T) -> Result<(), String>,
+    mut woken: impl FnMut(),
+) -> LaneError {
+    let mut cutter = Cutter::new(MAX_DATA);
+    let mut bytes = vec![0; 64 * 1024];
+    loop {
+        let readable = lane.wait();
+        woken();
+        if !readable {
+            continue;
+        }
+        match lane.stream().read(&mut bytes) {
+            Ok(0) => return LaneError::Closed,
+            Ok(count) => cutter.push(&bytes[..count]),
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) => return LaneError::Broke(e),
+        }
+        loop {
+            let taken = match cutter.read() {
+                Ok(None) => break,
+                Ok(Some(said)) => take(said),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(reason) = taken {
+                return LaneError::Nonsense(reason);
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The lines that a toolbox's process prints. Read [`Lines`].
+
+use std::io::{ErrorKind, Read};
+use std::process::ChildStderr;
+
+use ovos_toolbox_abi::level;
+
+use crate::transport::tether::Tether;
+
+/// A line without an end is cut here rather than kept.
+const MAX_LINE: usize = 4096;
+
+/// What a process writes to its standard error.
+pub(super) struct Lines {
+    stderr: Option<ChildStderr>,
+    /// The beginning of a line.
+    line: Vec<u8>,
+}
+
+impl Lines {
+    pub(super) fn new(stderr: Option<ChildStderr>) -> std::io::Result<Self> {
+        if let Some(stderr) = &stderr {
+            rustix::io::ioctl_fionbio(stderr, true)?;
+        }
+        Ok(Self {
+            stderr,
+            line: Vec::new(),
+        })
+    }
+
+    /// Where more of it comes from.
+    pub(super) fn source(&self) -> Option<&ChildStderr> {
+        self.stderr.as_ref()
+    }
+
+    /// Logs and keeps what was printed.
+    pub(super) fn read(&mut self, tether: &Tether) {
+        let Some(stderr) = &mut self.stderr else { return };
+        let mut bytes = [0; MAX_LINE];
+        // A flood is left in the pipe for the next time: the control socket comes first.
+        for _ in 0..16 {
+            match stderr.read(&mut bytes) {
+                Ok(0) => {
+                    self.stderr = None;
+                    break;
+                }
+                Ok(count) => self.line.extend_from_slice(&bytes[..count]),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n').or_else(|| {
+            let rest = !self.line.is_empty() && (self.line.len() > MAX_LINE || self.stderr.is_none());
+            rest.then(|| self.line.len().min(MAX_LINE) - 1)
+        }) {
+            let line: Vec<u8> = self.line.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            tether.keep_line(&line);
+            tether.unasked.log(level::INFO, "stderr", Ok(&line));
+        }
+    }
+}

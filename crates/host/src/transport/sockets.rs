@@ -1,0 +1,137 @@
+//! The two sockets between the service and a toolbox's process. Read [`Sockets`].
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ovos_toolbox_wire::{Failure, Start};
+use protocol::{MAX_DATA, Order, Raw};
+use tokio::sync::watch;
+
+use crate::transport::frame::Frame;
+use crate::transport::lanes::Lanes;
+use crate::transport::outlet::{Bell, Outlet};
+
+/// The service's ends. The data lane is read, and what it keeps is sent, by a thread of its own; the control lane by the
+/// keeper.
+pub(crate) struct Sockets {
+    pub(crate) data: Outlet,
+    pub(crate) control: Outlet,
+    /// Wakes the keeper.
+    pub(crate) bell: Arc<Bell>,
+    /// The keeper looks after time limits.
+    pub(crate) armed: AtomicBool,
+    /// The process has said who it is.
+    pub(crate) greeted: watch::Sender<bool>,
+    toolbox_id: String,
+    pid: u32,
+}
+
+/// Two socketpairs; every end is closed on exec.
+pub(crate) struct Pairs {
+    pub(crate) data: UnixStream,
+    pub(crate) their_data: UnixStream,
+    pub(crate) control: UnixStream,
+    pub(crate) their_control: UnixStream,
+}
+
+impl Pairs {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        let (data, their_data) = UnixStream::pair()?;
+        let (control, their_control) = UnixStream::pair()?;
+        // The data socket has a thread of its own that waits in it.
+        control.set_nonblocking(true)?;
+        Ok(Self {
+            data,
+            their_data,
+            control,
+            their_control,
+        })
+    }
+}
+
+impl Sockets {
+    pub(crate) fn new(
+        data: UnixStream,
+        control: UnixStream,
+        toolbox_id: &str,
+        pid: u32,
+    ) -> std::io::Result<Self> {
+        let bell = Bell::new()?;
+        Ok(Self {
+            data: Outlet::new(data, Bell::new()?),
+            control: Outlet::new(control, bell.clone()),
+            bell,
+            armed: AtomicBool::new(false),
+            greeted: watch::Sender::new(false),
+            toolbox_id: toolbox_id.to_owned(),
+            pid,
+        })
+    }
+
+    /// The bytes of an order, if the process takes so many: it would take more for nonsense, and end with everything that it
+    /// does.
+    fn frame(&self, order: &Order) -> Result<Frame, Failure> {
+        let frame = Frame::of(order);
+        if !frame.is_too_long() {
+            return Ok(frame);
+        }
+        let text = format!(
+            "toolbox `{}` would have to be sent {} bytes at once, and a process of its own is sent at most {MAX_DATA}; \
+             let its actions return less, or run it with `\"isolation\": \"in_process\"`",
+            self.toolbox_id,
+            frame.length()
+        );
+        Err(Failure::new("RuntimeError", text))
+    }
+}
+
+impl Lanes for Sockets {
+    fn start(&self, run: u64, start: &Start, progress: bool) -> Result<(), Failure> {
+        let start = Raw::of(start);
+        let frame = self.frame(&Order::Start { run, progress, start })?;
+        self.data.start(&frame);
+        Ok(())
+    }
+
+    fn starts(&self) -> u64 {
+        self.data.starts()
+    }
+
+    fn is_full(&self) -> bool {
+        self.data.is_full()
+    }
+
+    fn data(&self, order: Order) -> Result<(), Failure> {
+        self.data.send(&self.frame(&order)?);
+        Ok(())
+    }
+
+    fn chatter(&self, order: Order) -> bool {
+        self.frame(&order).is_ok_and(|frame| self.data.chatter(&frame))
+    }
+
+    fn control(&self, order: Order) {
+        self.control.send(&Frame::of(&order));
+    }
+
+    fn close(&self, seq: u64) {
+        self.data.send(&Frame::of(&Order::Close { seq }));
+        self.bell.ring();
+    }
+
+    /// Has the keeper look after time limits, until nothing is under way any more.
+    fn wait(&self) {
+        if !self.armed.load(Ordering::SeqCst) && !self.armed.swap(true, Ordering::SeqCst) {
+            self.bell.ring();
+        }
+    }
+
+    fn is_kept(&self) -> bool {
+        true
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Some(self.pid)
+    }
+}

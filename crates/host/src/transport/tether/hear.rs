@@ -1,0 +1,172 @@
+//! What the toolbox says, and who is told. Read [`Tether::hear`], then [`Tether::bury`].
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_wire::Failure;
+use protocol::{Answer, Notice, Order, Raw};
+use serde_json::Value;
+
+use super::{End, Gone, Run, Tether};
+use crate::contract::json;
+use crate::contract::services::Request;
+use crate::ffi::answer;
+use engine::{Ended, Unanswered};
+
+impl Tether {
+    /// Takes what the toolbox says.
+    pub(crate) fn hear(&self, notice: Notice) {
+        match notice {
+            Notice::Opened { answer, .. } => {
+                let opened = answer::said(answer);
+                let mut state = self.lock();
+                state.functions = opened.as_ref().ok().copied();
+                if let Some(told) = state.opened.take() {
+                    _ = told.send(opened.map(drop));
+                }
+            }
+            Notice::Tools { seq, answer } => self.answered(seq, answer),
+            Notice::Planned { seq, answer } => self.answered(seq, answer),
+            Notice::Concluded { seq, answer } => self.answered(seq, answer),
+            Notice::Closable { seq, answer } => self.answered(seq, answer),
+            Notice::Halted { seq, answer } | Notice::Resumed { seq, answer } => {
+                let command = self.lock().commands.remove(&seq);
+                if let Some(command) = command {
+                    // Not received when the caller gave up.
+                    _ = command.reply.send(answer::said(answer));
+                }
+            }
+            Notice::Ended { run, end } => {
+                if let Some(run) = self.take(run) {
+                    _ = run.ended.send(answer::ended(&end));
+                }
+            }
+            Notice::Progress { run, progress } => {
+                let sink = self.lock().runs.get(&run).and_then(|run| run.progress.clone());
+                self.unasked.progress(sink, Ok(progress.text()));
+            }
+            Notice::Event(event) => self.unasked.event(Ok(event.text())),
+            Notice::Request {
+                request,
+                topic,
+                data,
+                timeout_ms,
+            } => self.request(request, topic, &data, timeout_ms),
+            Notice::Log {
+                level,
+                target,
+                message,
+            } => {
+                self.keep_line(&message);
+                self.unasked.log(level, &target, Ok(&message));
+            }
+            Notice::Counts(counts) => self.lock().counts = counts,
+            Notice::Closed { in_time, .. } => self.lock().closed = Some((in_time, Instant::now())),
+            // The transport's, or of a newer program.
+            _ => {}
+        }
+    }
+
+    fn answered<T>(&self, seq: u64, answer: Answer<Raw<T>>) {
+        let reply = self.lock().asks.remove(&seq);
+        if let Some(reply) = reply {
+            _ = reply.send(answer::said(answer).map(Raw::into_text));
+        }
+    }
+
+    /// Takes the run that an end is for; none, and counted, when there is none.
+    fn take(&self, run: u64) -> Option<Run> {
+        let mut state = self.lock();
+        state.moving.remove(&run);
+        let taken = state.runs.remove(&run);
+        if taken.is_none() {
+            let counters = &self.unasked.counters;
+            if run <= state.newest {
+                counters.late_completions.add();
+            } else {
+                counters.unknown_completions.add();
+            }
+        }
+        taken
+    }
+
+    fn request(&self, request: u64, topic: String, data: &Raw<Value>, timeout_ms: u64) {
+        let data = json::read::<Value>(data.text()).ok().filter(Value::is_object);
+        let taken = {
+            let mut state = self.lock();
+            state.requests.len() < self.limits.max_requests && state.requests.insert(request)
+        };
+        // The toolbox's side has checked all of it; what it says is checked here nevertheless.
+        let (Some(data), true, true) = (data, self.manifest.requests.contains(&topic), taken) else {
+            self.unasked.counters.refused_requests.add();
+            self.lock().requests.remove(&request);
+            return self.respond(
+                request,
+                Err(Failure::new("ToolboxError", "the request was refused")),
+            );
+        };
+        let request = Request {
+            id: request,
+            topic,
+            data,
+            timeout: Duration::from_millis(timeout_ms),
+        };
+        self.unasked.services.request(&self.unasked.origin, request);
+    }
+
+    /// Answers a request of the toolbox.
+    pub(crate) fn respond(&self, request: u64, answer: Result<Raw<Value>, Failure>) {
+        let order = |answer: Result<Raw<Value>, Failure>| {
+            let answer = answer.into();
+            Order::Response { request, answer }
+        };
+        if let Err(failure) = self.lanes.data(order(answer)) {
+            // A failure is never too long.
+            _ = self.lanes.data(order(Err(failure)));
+        }
+    }
+
+    /// The toolbox is gone: all who wait are told why.
+    pub(crate) fn bury(&self, end: End) {
+        let id = &self.unasked.origin.toolbox_id;
+        let closed = |what: &str| Failure::new("ToolboxClosed", format!("toolbox `{id}` {what}"));
+        let why = match &end {
+            End::Closed(true) => closed("was closed while it ran"),
+            End::Closed(false) => closed("did not close in time and was ended"),
+            End::Abandoned => closed("did not close in time and was abandoned"),
+            End::Died(death) => Failure::new("ToolboxCrashed", format!("toolbox `{id}`: {}", death.reason)),
+        };
+        let later = match &end {
+            End::Died(_) => Unanswered::NeverAsked(why.clone()),
+            _ => self.closed_failure().into(),
+        };
+        let halts = matches!(end, End::Abandoned);
+        let (asks, commands, runs) = {
+            let mut state = self.lock();
+            state.gone = Some(Gone { why: later, halts });
+            state.moving.clear();
+            state.requests.clear();
+            // Dropping it tells the opening that the toolbox has ended.
+            state.opened = None;
+            (
+                std::mem::take(&mut state.asks),
+                if halts {
+                    HashMap::new()
+                } else {
+                    std::mem::take(&mut state.commands)
+                },
+                std::mem::take(&mut state.runs),
+            )
+        };
+        self.end.send_replace(Some(end));
+        for (_, run) in runs {
+            _ = run.ended.send(Ended::Lost(why.clone()));
+        }
+        for (_, reply) in asks {
+            _ = reply.send(Err(why.clone()));
+        }
+        for (_, command) in commands {
+            _ = command.reply.send(Err(why.clone()));
+        }
+    }
+}
