@@ -5,6 +5,7 @@ pub(crate) mod code;
 pub(crate) mod examine;
 pub mod inspect;
 pub(crate) mod manager;
+pub(crate) mod opening;
 pub(crate) mod reload;
 pub(crate) mod settings;
 pub(crate) mod status;

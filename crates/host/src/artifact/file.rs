@@ -1,12 +1,12 @@
-//! A plugin file that processes load, and its end.
+//! A plugin file that is loaded, and its end.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use tokio::runtime::Handle;
 
-use crate::artifact::stage;
-
-/// A file that processes of a toolbox load, also the one that brings its hardware to rest when the others have ended.
+/// A file that this process or those of a toolbox load, also the one that brings its hardware to rest when the others have
+/// ended.
 #[derive(Debug)]
 pub struct PluginFile {
     path: PathBuf,
@@ -24,12 +24,12 @@ impl PluginFile {
         }
     }
 
-    /// A private copy that goes when no process can be started from it any more. Needs a runtime: the last use may end on
-    /// a thread that must not wait for a disk.
+    /// A private copy that goes with its last use, on the runtime: that may end on a thread that must not wait for a disk.
+    /// Without a runtime it goes with the stage.
     pub(crate) fn staged(path: PathBuf) -> Self {
         Self {
             path,
-            removed_on: Some(Handle::current()),
+            removed_on: Handle::try_current().ok(),
         }
     }
 
@@ -41,7 +41,8 @@ impl PluginFile {
 impl Drop for PluginFile {
     fn drop(&mut self) {
         if let Some(runtime) = &self.removed_on {
-            stage::remove(std::mem::take(&mut self.path), runtime);
+            let copy = std::mem::take(&mut self.path);
+            runtime.spawn_blocking(move || fs::remove_file(copy));
         }
     }
 }

@@ -10,12 +10,14 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, StatVfsMountFlags, flock, statvfs};
 use sha2::{Digest, Sha256};
-use tokio::runtime::Handle;
+
+use crate::artifact::file::PluginFile;
 
 const PREFIX: &str = "ovos-tools-";
 const LOCK: &str = "lock";
@@ -85,17 +87,12 @@ impl Fingerprint {
 /// A private copy of a plugin file.
 #[derive(Clone, Debug)]
 pub(crate) struct Staged {
-    /// Where the copy is.
-    pub path: PathBuf,
+    /// The copy.
+    pub file: Arc<PluginFile>,
     /// Of its contents, in lower-case hex.
     pub sha256: String,
     /// Of the file it was copied from.
     pub fingerprint: Fingerprint,
-}
-
-/// Removes a copy where that may wait for the disk. What stays goes with the stage.
-pub(crate) fn remove(copy: PathBuf, runtime: &Handle) {
-    runtime.spawn_blocking(move || fs::remove_file(copy));
 }
 
 /// The folder of this process's copies. Dropping it removes the folder; what is loaded stays loaded.
@@ -185,7 +182,7 @@ impl Stage {
         let path = self.folder.join(format!("{stem}.{}.g{number}.so", &sha256[..12]));
         fs::rename(&part, &path)?;
         Ok(Some(Staged {
-            path,
+            file: Arc::new(PluginFile::staged(path)),
             sha256,
             fingerprint: before,
         }))
@@ -339,17 +336,23 @@ mod tests {
         let folder = stage.folder().to_owned();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         let (first, second) = (stage.copy(&source).unwrap(), stage.copy(&source).unwrap());
-        assert_ne!(first.path, second.path);
+        assert_ne!(first.file.path(), second.file.path());
         assert_eq!(
             first.sha256,
             "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
         );
-        let name = first.path.file_name().unwrap().to_string_lossy().into_owned();
+        let name = first
+            .file
+            .path()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
         assert!(
             name.starts_with("arm.7692c3ad3540.g") && name.ends_with(".so"),
             "{name}"
         );
-        assert_eq!(fs::read(&second.path).unwrap(), b"one");
+        assert_eq!(fs::read(second.file.path()).unwrap(), b"one");
         let error = stage.copy(&base.path().join("none.so")).unwrap_err().to_string();
         assert!(error.contains("none.so"), "{error}");
         drop(stage);

@@ -13,8 +13,11 @@ use crate::lifecycle::settings::Isolation;
 /// Where instances of a toolbox are made from.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
-    /// A library in this process, which is never unloaded.
-    Loaded(Arc<Library>),
+    /// A library in this process, which is never unloaded, and its file, by which a backtrace names its functions.
+    Loaded {
+        library: Arc<Library>,
+        _file: Arc<PluginFile>,
+    },
     /// A file that every process of the toolbox loads.
     Staged(Arc<PluginFile>, Arc<Manifest>),
 }
@@ -22,7 +25,7 @@ pub(crate) enum Code {
 impl Code {
     pub(crate) fn manifest(&self) -> &Arc<Manifest> {
         match self {
-            Self::Loaded(library) => library.manifest(),
+            Self::Loaded { library, .. } => library.manifest(),
             Self::Staged(_, manifest) => manifest,
         }
     }
@@ -30,7 +33,7 @@ impl Code {
     /// Where its instances run.
     pub(crate) fn isolation(&self) -> Isolation {
         match self {
-            Self::Loaded(_) => Isolation::InProcess,
+            Self::Loaded { .. } => Isolation::InProcess,
             Self::Staged(..) => Isolation::Process,
         }
     }

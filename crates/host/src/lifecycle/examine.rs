@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use ovos_toolbox_wire::Manifest;
 use serde_json::Value;
-use tokio::runtime::Handle;
 
 use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::probe::section_of;
-use crate::artifact::stage::{self, Fingerprint, Staged};
+use crate::artifact::stage::{Fingerprint, Staged};
 use crate::lifecycle::code::Code;
 use crate::lifecycle::manager::Inner;
 use crate::lifecycle::settings::ToolboxConfig;
@@ -98,12 +97,7 @@ async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Bro
             .await
             .map_err(|reason| (None, reason))?
     };
-    // From here on the copy is in the way unless it is going to be loaded.
-    let found = judge(manager, &path, &staged).await;
-    if !matches!(&found, Ok(Finding::New(candidate)) if candidate.code.is_none()) {
-        stage::remove(staged.path, &Handle::current());
-    }
-    found
+    judge(manager, &path, staged).await
 }
 
 /// The toolbox that lives from this very file, when nothing about it changed, and the newest reading of its configuration.
@@ -116,15 +110,15 @@ fn untouched(manager: &Inner, path: &Path, fingerprint: Fingerprint) -> Option<(
     (same && pinned && config.enabled && config.keeps(&slot.config)).then(|| (id.to_owned(), config.reading))
 }
 
-async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Finding, Broken> {
+async fn judge(manager: &Arc<Inner>, path: &Path, staged: Staged) -> Result<Finding, Broken> {
     let pinned = check::allowed(path, &staged.sha256, &manager.settings.allow_sha256);
     pinned.map_err(|e| (None, e.to_string()))?;
     let code = manager.book().loaded_with(&staged.sha256);
     let manifest = match &code {
         Some(code) => Arc::clone(code.manifest()),
         None => {
-            let copy = staged.path.clone();
-            let whole = manager.blocking(move || match elf::File::open(&copy) {
+            let copy = staged.file.clone();
+            let whole = manager.blocking(move || match elf::File::open(copy.path()) {
                 Ok(Some(file)) => file.whole(),
                 // The linker has better words for what is no library.
                 Ok(None) | Err(_) => Ok(()),
@@ -133,7 +127,7 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
                 .await
                 .map_err(|e| (None, format!("{} {e}", path.display())))?;
             let probe = manager.settings.probe.with_env(probe_environment(manager, path));
-            let probed = probe.run(&staged.path, path).await;
+            let probed = probe.run(staged.file.path(), path).await;
             Arc::new(probed.map_err(|e| (None, e.to_string()))?)
         }
     };
@@ -161,7 +155,7 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: &Staged) -> Result<Fin
     Ok(Finding::New(Box::new(Candidate {
         id,
         path: path.to_owned(),
-        staged: staged.clone(),
+        staged,
         manifest,
         // Loaded here is not what a process of its own needs, and the reverse.
         code: code.filter(|code| code.isolation() == config.isolation),

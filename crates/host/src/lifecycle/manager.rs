@@ -21,6 +21,7 @@ use crate::artifact::scan::FailedFile;
 use crate::artifact::stage::{Stage, StageError};
 use crate::contract::services::{HostServices, Origin, Request};
 use crate::lifecycle::book::Book;
+use crate::lifecycle::opening;
 use crate::lifecycle::reload;
 use crate::lifecycle::settings::{Drain, Publish, Settings};
 use crate::lifecycle::status::{Live, ReloadReport};
@@ -296,7 +297,7 @@ async fn refresh(inner: Arc<Inner>) {
             let Some(instance) = instance else { continue };
             match instance.tools().await {
                 Ok(tools) => {
-                    reload::name_dropped(&origin, &tools);
+                    opening::name_dropped(&origin, &tools);
                     let mut book = inner.book();
                     let slot = book.slots.get_mut(&*origin.toolbox_id);
                     if let Some(slot) = slot.filter(|slot| *slot.instance.origin() == origin) {

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::contract::services::{HostServices, Origin};
 use crate::lifecycle::manager::Inner;
+use crate::lifecycle::opening;
 use crate::lifecycle::reload;
 use crate::lifecycle::status::State;
 use crate::transport::hosted::Hosted;
@@ -130,7 +131,7 @@ async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
         if manager.stop.is_cancelled() {
             return;
         }
-        match reload::open(manager, &source, &config).await {
+        match opening::open(manager, &source, &config).await {
             Ok(slot) => {
                 let origin = slot.instance.origin().clone();
                 let restarts = {
