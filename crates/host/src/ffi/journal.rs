@@ -2,6 +2,9 @@
 
 use ovos_toolbox_abi::level;
 
+/// The target of a toolbox's own lines.
+pub(crate) const TARGET: &str = "toolbox";
+
 /// The rest of a longer line is left out.
 const MAX_LINE_BYTES: usize = 8 * 1024;
 
@@ -12,7 +15,7 @@ pub(crate) fn write(level: u32, toolbox: &str, generation: u64, origin: &str, me
     let origin = (!origin.is_empty()).then(|| shortened(origin));
     macro_rules! line {
         ($level:ident) => {
-            tracing::$level!(target: "toolbox", toolbox, generation, origin, "{message}")
+            tracing::$level!(target: TARGET, toolbox, generation, origin, "{message}")
         };
     }
     match level {

@@ -1,6 +1,6 @@
 //! The log of a toolbox's process: every line goes to the service, which writes it.
 //!
-//! Both the toolbox's own lines (target `toolbox::<id>`) and those of the code that hosts it. Read [`install`].
+//! Both the toolbox's own lines (see `journal`) and those of the code that hosts it. Read [`install`].
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
+use crate::ffi::journal;
 use crate::transport::serve::Outlets;
 
 /// Sends what is logged in this process through `outlets` from now on.
@@ -25,7 +26,7 @@ struct Lines(Arc<Outlets>);
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let data = event.metadata();
-        let ours = data.target().starts_with("toolbox::");
+        let ours = data.target() == journal::TARGET;
         // From other crates only `info` and above: the service's filter is not known here.
         if !ours && *data.level() > Level::INFO {
             return;
@@ -74,5 +75,50 @@ impl Visit for Line {
 
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    use protocol::{MAX_DATA, Notice};
+
+    use super::*;
+    use crate::transport::frame::Cutter;
+
+    #[test]
+    fn a_toolboxs_own_lines_keep_their_level_and_their_origin() {
+        let ((data, mut heard), (control, _theirs)) =
+            (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        let outlets = Arc::new(Outlets::new(data, control).unwrap());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(Lines(outlets)), || {
+            journal::write(level::DEBUG, "arm", 1, "grip", "slips");
+            tracing::debug!(target: "another", "is left out");
+            tracing::warn!(target: "another", number = 5, "is told");
+        });
+        let (mut cutter, mut bytes, mut lines) = (Cutter::new(MAX_DATA), [0; 4096], Vec::new());
+        while lines.len() < 2 {
+            let count = heard.read(&mut bytes).unwrap();
+            cutter.push(&bytes[..count]);
+            while let Some(notice) = cutter.read().unwrap() {
+                let Notice::Log {
+                    level,
+                    target,
+                    message,
+                } = notice
+                else {
+                    panic!("{notice:?}")
+                };
+                lines.push((level, target, message));
+            }
+        }
+        let expected = [
+            (level::DEBUG, "grip", "slips"),
+            (level::WARN, "another", "is told number=5"),
+        ];
+        let expected = expected.map(|(level, target, line)| (level, target.to_owned(), line.to_owned()));
+        assert_eq!(lines, expected);
     }
 }
