@@ -59,6 +59,7 @@ fn only_who_shows_the_token_and_comes_from_an_allowed_place_is_let_in() {
     let door = Listening::start(&stage);
     let right = format!("Bearer {}", door.token);
     let with_token = ("Authorization", right.as_str());
+    let own = door.url.strip_suffix("/mcp").unwrap();
     let large = format!("{{\"x\":\"{}\"}}", "x".repeat(5 << 20));
     for (path, headers, body, expected) in [
         ("/mcp", &[with_token][..], LIST, " 200 "),
@@ -69,6 +70,7 @@ fn only_who_shows_the_token_and_comes_from_an_allowed_place_is_let_in() {
             " 200 ",
         ),
         ("/mcp", &[with_token, ("Host", "robot.test")], LIST, " 200 "),
+        ("/mcp", &[with_token, ("Origin", own)], LIST, " 200 "),
         ("/mcp", &[], LIST, " 401 "),
         ("/mcp", &[("Authorization", "Bearer wrong")], LIST, " 401 "),
         (

@@ -114,7 +114,7 @@ impl Http {
     /// # Cancel safety
     /// Not safe: calls may go on; cancel the door's shutdown instead.
     pub(crate) async fn serve(self, door: &Arc<Door>) {
-        let mcp = service(door);
+        let mcp = service(door, self.address);
         let token = self.token.map(Arc::new);
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
@@ -146,9 +146,14 @@ impl Http {
     }
 }
 
-fn service(door: &Arc<Door>) -> Mcp {
+fn service(door: &Arc<Door>, address: SocketAddr) -> Mcp {
+    // Its own origin is no foreign page: the door has none.
+    let own = [
+        format!("http://{address}"),
+        format!("http://localhost:{}", address.port()),
+    ];
     let mut config = StreamableHttpServerConfig::default()
-        .with_allowed_origins(door.config().http_origins.clone())
+        .with_allowed_origins(door.config().http_origins.iter().cloned().chain(own))
         .enforce_origin_validation()
         .with_sse_keep_alive(Some(KEEP_ALIVE))
         .with_cancellation_token(door.shutdown().child_token());
