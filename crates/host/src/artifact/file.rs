@@ -10,12 +10,12 @@ use tokio::runtime::Handle;
 #[derive(Debug)]
 pub struct PluginFile {
     path: PathBuf,
-    /// Where it is removed; none for one that is lent.
+    /// The runtime on which the file is removed; none if it is the caller's.
     removed_on: Option<Handle>,
 }
 
 impl PluginFile {
-    /// A file of the caller's, who leaves it alone as long as it is used.
+    /// A file of the caller, who must not change it while it is used.
     #[must_use]
     pub fn lent(path: PathBuf) -> Self {
         Self {

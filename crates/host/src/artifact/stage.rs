@@ -1,9 +1,8 @@
 //! Private copies of plugin files.
 //!
-//! Owns a folder of this process in which every copy has a name that was never used before: the dynamic linker compares
-//! names and inodes, so a file that is loaded from where it lies can neither be replaced nor loaded twice.
-//! The folder is locked while the process lives; what dead processes left is removed.
-//! Read [`Stage`] first.
+//! Owns a folder of this process in which every copy has a new name: the dynamic linker compares names and inodes, so
+//! a file that is loaded from its own place can neither be replaced nor loaded twice. The folder is locked while the
+//! process lives; folders of dead processes are removed. Read [`Stage`] first.
 
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -21,9 +20,9 @@ use crate::artifact::file::PluginFile;
 
 const PREFIX: &str = "ovos-tools-";
 const LOCK: &str = "lock";
-/// How often a file that changes while it is copied is tried again.
+/// How often a file is copied again because it changed meanwhile.
 const ATTEMPTS: u32 = 5;
-/// A folder without a lock file is younger than this while it is being made.
+/// A folder without a lock file that is younger than this may be in the making.
 const HALF_MADE: Duration = Duration::from_secs(60);
 
 /// Why a file could not be copied.
@@ -35,7 +34,7 @@ pub enum StageError {
          set `service.stage_dir`", tried.join("; ")
     )]
     NoFolder {
-        /// What was tried, and what was wrong with it.
+        /// The folders that were tried, each with the reason against it.
         tried: Vec<String>,
     },
     /// Copying failed.
@@ -43,10 +42,10 @@ pub enum StageError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// The file does not hold still.
+    /// The file keeps changing.
     #[error("stage {}: it changed {ATTEMPTS} times while it was copied; write plugins to another name and rename them into place", path.display())]
     Changing {
         /// The file.
@@ -54,7 +53,7 @@ pub enum StageError {
     },
 }
 
-/// What tells two states of a file apart without reading it.
+/// The properties by which two states of a file differ, known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     device: u64,
@@ -75,10 +74,10 @@ impl Fingerprint {
         }
     }
 
-    /// Looks at a file.
+    /// Reads the properties of a file.
     ///
     /// # Errors
-    /// What the system said.
+    /// The cause.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         fs::metadata(path).map(|found| Self::of(&found))
     }
@@ -89,23 +88,23 @@ impl Fingerprint {
 pub(crate) struct Staged {
     /// The copy.
     pub file: Arc<PluginFile>,
-    /// Of its contents, in lower-case hex.
+    /// The hash of its content, in lower-case hex.
     pub sha256: String,
-    /// Of the file it was copied from.
+    /// The properties of the original.
     pub fingerprint: Fingerprint,
 }
 
-/// The folder of this process's copies. Dropping it removes the folder; what is loaded stays loaded.
+/// The folder of this process's copies. Dropping it removes the folder; loaded libraries stay loaded.
 #[derive(Debug)]
 pub(crate) struct Stage {
     folder: PathBuf,
-    // Held, not read: the lock says that the folder is in use.
+    // Only held: the lock marks the folder as in use.
     _lock: File,
 }
 
 impl Stage {
-    /// Makes the folder in the first usable one of `configured`, else of `$XDG_RUNTIME_DIR`, the system's temporary
-    /// folder, `~/.cache` and `/var/tmp`, and removes what dead processes left there.
+    /// Creates the folder in the first usable one of `configured`, else of `$XDG_RUNTIME_DIR`, the system's temporary
+    /// folder, `~/.cache` and `/var/tmp`, and removes the folders of dead processes there.
     ///
     /// # Errors
     /// [`StageError::NoFolder`].
@@ -127,7 +126,7 @@ impl Stage {
         Err(StageError::NoFolder { tried })
     }
 
-    /// Where the copies are.
+    /// The folder of the copies.
     #[must_use]
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -153,10 +152,10 @@ impl Stage {
     }
 
     fn try_copy(&self, source: &Path) -> io::Result<Option<Staged>> {
-        /// Numbers every copy of this process, whatever folder it is in.
+        /// Numbers every copy of this process, in any folder.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Non-blocking: a pipe that took the file's place after the check must not hang us.
+        // Non-blocking, so that a pipe which replaced the file after the check does not block.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let mut from = OpenOptions::new().read(true).custom_flags(flags).open(source)?;
         let before = Fingerprint::of(&from.metadata()?);
@@ -168,7 +167,7 @@ impl Stage {
             .open(&part)?;
         let copied = hash_into(&mut from, to);
         let sha256 = copied.inspect_err(|_| drop(fs::remove_file(&part)))?;
-        // Both through the open file and through the path: written to, or replaced.
+        // Checked through the open file (was it written to?) and through the path (was it replaced?).
         let still = Fingerprint::of(&from.metadata()?) == before
             && Fingerprint::read(source).is_ok_and(|f| f == before);
         if !still {
@@ -200,7 +199,7 @@ impl Stage {
         }
         remove_stale(base);
         let pid = std::process::id();
-        // The plain name, unless a process of another container or another stage of this process holds it.
+        // The plain name, unless another stage has it, in this process or in a process of another container.
         for suffix in 0..1000 {
             let name = if suffix == 0 {
                 format!("{PREFIX}{pid}")
@@ -247,7 +246,7 @@ fn candidates(configured: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes the folders of processes that are gone. Best effort: what cannot be removed stays.
+/// Removes the folders of dead processes. A folder that cannot be removed stays.
 fn remove_stale(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     let user = rustix::process::geteuid().as_raw();
@@ -262,7 +261,7 @@ fn remove_stale(base: &Path) {
     }
 }
 
-/// Whether a folder was named by [`Stage::make`]: what else begins like that in a folder for everybody is not ours.
+/// Whether a name was made by [`Stage::make`]: other users may create folders whose names begin alike.
 fn is_of_a_stage(name: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     name.strip_prefix(PREFIX)
@@ -272,7 +271,7 @@ fn is_of_a_stage(name: &str) -> bool {
         })
 }
 
-/// A lock rather than the process id in the name: ids repeat, in containers always.
+/// Tests the lock, not the process id in the name: ids are reused, in containers always.
 fn is_stale(folder: &Path) -> bool {
     match OpenOptions::new().read(true).open(folder.join(LOCK)) {
         Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok(),

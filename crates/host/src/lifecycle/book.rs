@@ -1,6 +1,6 @@
-//! What the manager knows, under one lock that is never held across a wait.
+//! The state of the manager, under one lock that is never held across a wait.
 //!
-//! Owns the numbers of generations and the snapshots made of what is known. Decides nothing. Read [`Book`] first.
+//! Numbers the generations, and makes the snapshots. Decides nothing. Read [`Book`] first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,28 +16,29 @@ use crate::lifecycle::status::{Live, LiveToolbox, State};
 use crate::lifecycle::supervise::Health;
 use crate::transport::hosted::Hosted;
 
-/// Everything the manager knows.
+/// The state of the manager.
 #[derive(Default)]
 pub(crate) struct Book {
     pub(crate) slots: BTreeMap<String, Slot>,
     /// Toolboxes whose first copy is being opened.
     pub(crate) starting: BTreeSet<String>,
     pub(crate) failed: Vec<FailedFile>,
-    /// Also those that are being drained: answers to their requests still come.
+    /// Includes copies that are being drained: answers to their requests still arrive.
     pub(crate) instances: HashMap<Origin, Weak<Hosted>>,
-    /// Instances whose tools changed before they had a slot.
+    /// Copies whose tools changed before they had a slot.
     pub(crate) changed_early: HashSet<Origin>,
-    /// A loaded library that is not in use, by toolbox id: what failed to open is tried again without loading it again.
+    /// Loaded libraries that are not in use, by toolbox id: a copy that failed to open is opened again without a
+    /// second load.
     pub(crate) spares: HashMap<String, Source>,
-    /// Libraries loaded by this manager.
+    /// The number of libraries loaded by this manager.
     pub(crate) loaded: usize,
-    /// How the processes of a toolbox fared.
+    /// The failures of a toolbox's processes.
     pub(crate) health: HashMap<String, Health>,
     generations: HashMap<String, u64>,
     stop_epochs: HashMap<String, u64>,
 }
 
-/// A library and where it came from.
+/// The code of a toolbox and the file that it came from.
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) code: Code,
@@ -46,7 +47,7 @@ pub(crate) struct Source {
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// The place of one toolbox.
+/// The live copy of one toolbox.
 pub(crate) struct Slot {
     pub(crate) source: Source,
     pub(crate) config: ToolboxConfig,
@@ -63,7 +64,7 @@ impl Book {
         *generation
     }
 
-    /// The newest stop that any copy of a toolbox knew of.
+    /// The newest stop that any copy of a toolbox knew.
     pub(crate) fn stop_epoch(&mut self, id: &str) -> u64 {
         let known = self.slots.get(id).map_or(0, |slot| slot.instance.stop_epoch());
         let epoch = self.stop_epochs.entry(id.to_owned()).or_insert(0);
@@ -79,7 +80,7 @@ impl Book {
             .map(|(id, slot)| (id.as_str(), slot))
     }
 
-    /// These contents, where they are at hand already.
+    /// The code with this hash, if it is loaded or staged already.
     pub(crate) fn loaded_with(&self, sha256: &str) -> Option<Code> {
         let slots = self.slots.values().map(|slot| &slot.source);
         let mut sources = slots.chain(self.spares.values());
@@ -88,7 +89,7 @@ impl Book {
             .map(|source| source.code.clone())
     }
 
-    /// Puts an instance into its place; returns the one that was there.
+    /// Makes a copy the live one; returns the one before it.
     pub(crate) fn install(&mut self, slot: Slot) -> Option<Slot> {
         let id = slot.instance.origin().toolbox_id.to_string();
         let epoch = self.stop_epoch(&id);
@@ -98,19 +99,19 @@ impl Book {
         self.slots.insert(id, slot)
     }
 
-    /// Takes a toolbox out.
+    /// Removes a toolbox.
     pub(crate) fn remove(&mut self, id: &str) -> Option<Slot> {
         self.stop_epoch(id);
         self.slots.remove(id)
     }
 
-    /// A copy is closed.
+    /// Forgets a closed copy.
     pub(crate) fn forget(&mut self, origin: &Origin) {
         self.instances.remove(origin);
         self.changed_early.remove(origin);
     }
 
-    /// What the service is to see.
+    /// The snapshot for the service.
     pub(crate) fn snapshot(&self) -> Arc<Live> {
         Arc::new(Live {
             toolboxes: self.slots.values().map(|slot| slot.live(&self.health)).collect(),

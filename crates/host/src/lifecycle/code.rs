@@ -1,4 +1,4 @@
-//! A toolbox's code, as far as it is at hand: loaded into this process, or a private copy for processes of their own.
+//! A toolbox's code: a library loaded into this process, or a private copy for processes of its own.
 //!
 //! Owns the life of such a copy. Read [`Code`].
 
@@ -10,7 +10,7 @@ use crate::artifact::file::PluginFile;
 use crate::ffi::load::Library;
 use crate::lifecycle::settings::Isolation;
 
-/// Where instances of a toolbox are made from.
+/// The code from which copies of a toolbox are opened.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
     /// A library in this process, which is never unloaded, and its file, by which a backtrace names its functions.
@@ -30,7 +30,7 @@ impl Code {
         }
     }
 
-    /// Where its instances run.
+    /// Where its copies run.
     pub(crate) fn isolation(&self) -> Isolation {
         match self {
             Self::Loaded { .. } => Isolation::InProcess,

@@ -1,7 +1,7 @@
-//! What a file on disk means for the toolboxes that live.
+//! What a plugin file means for the live toolboxes.
 //!
-//! Owns the way from a path to a decision: check, compare, stage, probe, configuration. Loads nothing into this process
-//! and changes nothing but the stage. Read [`Finding`] first.
+//! From a path to a decision: check, compare, stage, probe, configuration. Loads nothing into this process and
+//! changes nothing but the stage. Read [`Finding`] first.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::lifecycle::manager::Inner;
 use crate::lifecycle::settings::ToolboxConfig;
 use schema::OutputSchema;
 
-/// What was found out about a file.
+/// The result of examining a file.
 pub(crate) enum Finding {
-    /// The toolbox that lives was loaded from these contents, with this configuration.
+    /// The live toolbox has this content and this configuration already.
     Same {
         id: String,
         path: PathBuf,
@@ -43,7 +43,7 @@ pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
     pub(crate) staged: Staged,
     pub(crate) manifest: Arc<Manifest>,
-    /// Where these contents are loaded already.
+    /// The code with this content, if it is loaded or staged already.
     pub(crate) code: Option<Code>,
     pub(crate) config: ToolboxConfig,
 }
@@ -58,7 +58,7 @@ impl Finding {
     }
 }
 
-/// Looks at one file.
+/// Examines one file.
 pub(crate) async fn examine(manager: &Arc<Inner>, path: PathBuf) -> Finding {
     let known = manager.book().at(&path).map(|(id, _)| id.to_owned());
     match try_examine(manager, path).await {
@@ -100,7 +100,8 @@ async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Bro
     judge(manager, &path, staged).await
 }
 
-/// The toolbox that lives from this very file, when nothing about it changed, and the newest reading of its configuration.
+/// The live toolbox of this file, if neither file nor configuration changed, and the newest reading of its
+/// configuration.
 fn untouched(manager: &Inner, path: &Path, fingerprint: Fingerprint) -> Option<(String, u64)> {
     let book = manager.book();
     let (id, slot) = book.at(path)?;
@@ -120,7 +121,7 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: Staged) -> Result<Find
             let copy = staged.file.clone();
             let whole = manager.blocking(move || match elf::File::open(copy.path()) {
                 Ok(Some(file)) => file.whole(),
-                // The linker has better words for what is no library.
+                // The linker's own error is better for a file that is no library.
                 Ok(None) | Err(_) => Ok(()),
             });
             whole
@@ -157,20 +158,20 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: Staged) -> Result<Find
         path: path.to_owned(),
         staged,
         manifest,
-        // Loaded here is not what a process of its own needs, and the reverse.
+        // A library in this process is of no use for a process of its own, and vice versa.
         code: code.filter(|code| code.isolation() == config.isolation),
         config,
     })))
 }
 
-/// The `env` of the section that a file is for. Its id is in the manifest, which the probe is about to read: until then
-/// it is the one that lives from this path, or the file's name.
+/// The `env` of the section that a file belongs to. The id is in the manifest, which only the probe reads: before
+/// that it is the id of the live toolbox with this path, or the file's name.
 fn probe_environment(manager: &Inner, path: &Path) -> BTreeMap<String, String> {
     let known = manager.book().at(path).map(|(id, _)| id.to_owned());
     let config = known
         .or_else(|| section_of(path).map(str::to_owned))
         .map(|id| (manager.settings.config)(&id));
-    // What is wrong with a section is said when the id is known.
+    // Errors of the section are reported when the id is known.
     config
         .and_then(Result::ok)
         .map(|config| config.env)

@@ -1,7 +1,7 @@
-//! Everything that is wrong with a plugin file, in one list.
+//! Every problem of a plugin file, in one list.
 //!
-//! Owns what `ovos-tools check FILE.so` tells an author. The file is loaded and opened in child processes only.
-//! Read [`inspect`] first.
+//! Makes the findings of `ovos-tools check FILE.so`. The file is loaded and opened in child processes only. Read
+//! [`inspect`] first.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,18 +25,18 @@ use crate::transport::hosted::Hosted;
 /// How long opening, listing and closing may take in all.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What was found out about a file.
+/// The findings about a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inspection {
     /// The file.
     pub path: PathBuf,
-    /// What it says about itself, if it could be read.
+    /// Its manifest, if it could be read.
     pub manifest: Option<Manifest>,
-    /// The tools that can be used, if it could be opened with an empty configuration.
+    /// The usable tools, if it could be opened with an empty configuration.
     pub tools: Vec<ToolDefinition>,
-    /// What keeps it, or one of its tools, from being used.
+    /// Problems that make it, or one of its tools, unusable.
     pub errors: Vec<String>,
-    /// What should be better.
+    /// Problems that do not prevent its use.
     pub warnings: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
             return found;
         }
         Err(error) => {
-            // It would not be loaded from there; the author wants to know the rest nevertheless.
+            // The service would not load it from there, but the author gets the other findings, too.
             found.errors.push(error.to_string());
             path.to_owned()
         }
@@ -97,7 +97,7 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
     found
 }
 
-/// What can be seen without loading it.
+/// The findings that need no load.
 fn look(path: &Path, found: &mut Inspection) -> Result<(), String> {
     let Some(file) = elf::File::open(path).map_err(|e| e.to_string())? else {
         return Err("is not a shared library of this kind of machine".to_owned());
@@ -200,7 +200,7 @@ async fn open(library: Arc<Library>) -> Inspection {
     found
 }
 
-/// What a model that reads this tool will miss.
+/// The texts that a model needs and this tool does not have.
 fn advice(tool: &ToolDefinition) -> Vec<String> {
     let mut advice = Vec::new();
     if tool.description.trim().is_empty() {

@@ -1,7 +1,7 @@
 //! All toolboxes of the service: loading, replacing, removing, closing.
 //!
-//! Owns every generation from its file to its close, and publishes a snapshot after each change. Knows no call and no
-//! bus: how a generation is drained and where its events go is the service's. Read [`Manager`] first.
+//! Owns every generation from its file to its close, and publishes a snapshot after each change. Knows neither calls
+//! nor the bus: the service drains generations and receives their events. Read [`Manager`] first.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use crate::lifecycle::status::{Live, ReloadReport};
 use crate::transport::hosted::Hosted;
 use engine::{Halt, Toolbox};
 
-/// How long the service may take to end the calls that a drain cuts off. It has a limit of its own, which depends on how
-/// long the machine takes to come to rest; this one is for a bug.
+/// How long the service may take to end the calls of a drained copy. The service has a limit of its own, which
+/// depends on how long the machine takes to come to rest; this one only guards against a bug.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Owns the toolboxes of a service.
@@ -46,15 +46,16 @@ pub(crate) struct Inner {
     pub(crate) stop: CancellationToken,
     publish: Publish,
     book: Mutex<Book>,
-    /// Counts the snapshots that were taken of the book.
+    /// The number of snapshots taken of the book.
     snapshots: AtomicU64,
-    /// The newest that was published. Not the book's lock: publishing takes a moment, and a bus message waits for the book.
+    /// The number of the newest published snapshot. Its lock is not the book's: publishing takes a moment, and a bus
+    /// message waits for the book.
     published: Mutex<u64>,
     tickets: AtomicU64,
     pub(crate) turn: tokio::sync::Mutex<Turn>,
 }
 
-/// The last reload: which requests it covered, and what it did.
+/// The last reload: the requests that it covered, and its report.
 #[derive(Default)]
 pub(crate) struct Turn {
     covers: u64,
@@ -70,7 +71,7 @@ impl std::fmt::Debug for Manager {
 }
 
 impl Manager {
-    /// Makes a manager without toolboxes; [`Manager::reload`] loads them. Needs a tokio runtime.
+    /// Creates a manager without toolboxes; [`Manager::reload`] loads them. Needs a tokio runtime.
     ///
     /// # Errors
     /// No folder can hold the private copies of plugins.
@@ -103,13 +104,13 @@ impl Manager {
         Ok(Self { inner })
     }
 
-    /// Compares the plugin folders and the configuration with what lives, and makes what lives match: unchanged
-    /// toolboxes are left alone, a replacement that fails leaves the working copy in place. Returns after the swaps;
-    /// replaced copies are drained and closed in the background. One reload runs at a time, and requests that wait for
-    /// their turn share one.
+    /// Loads, replaces and removes toolboxes until they match the plugin folders and the configuration. Unchanged
+    /// toolboxes are left alone; if a replacement fails, the working copy stays. Returns after the swaps; replaced
+    /// copies are drained and closed in the background. One reload runs at a time, and requests that wait for it
+    /// share the next one.
     ///
     /// # Cancel safety
-    /// A reload that began goes on.
+    /// A reload that has begun continues.
     pub async fn reload(&self) -> ReloadReport {
         let ticket = self.inner.tickets.fetch_add(1, Ordering::SeqCst) + 1;
         let inner = Arc::clone(&self.inner);
@@ -138,14 +139,15 @@ impl Manager {
         self.inner.book().snapshot()
     }
 
-    /// Hands a bus message to the toolboxes that subscribe to its topic. Never waits.
+    /// Passes a bus message to the toolboxes that subscribe to its topic. Never waits.
     pub fn deliver_message(&self, topic: &str, data: &str) {
         for slot in self.inner.book().slots.values() {
             slot.instance.message(topic, data);
         }
     }
 
-    /// Hands the answer to a request to the copy that asked; false when it is gone or was answered already.
+    /// Passes the answer to a request to the copy that asked; false if the copy is gone or the request was answered
+    /// already.
     pub fn deliver_response(&self, origin: &Origin, request: u64, answer: &Result<Value, Failure>) -> bool {
         let asked = self
             .inner
@@ -156,18 +158,19 @@ impl Manager {
         asked.is_some_and(|instance| instance.respond(request, answer))
     }
 
-    /// Halts and closes every toolbox, also those that are being drained. What does not end before the deadline is
-    /// abandoned; true when everything ended. Call it before the process exits: a toolbox that still runs then races
-    /// with its own library's destructors. Dropping the manager afterwards removes the staged files.
+    /// Halts and closes every toolbox, including those that are being drained. Toolboxes that do not end before the
+    /// deadline are abandoned; true if all ended. Call it before the process exits: a toolbox that still runs at the
+    /// exit races with the destructors of its own library. Dropping the manager afterwards removes the staged files.
     ///
     /// # Cancel safety
-    /// What was begun goes on; toolboxes whose turn had not come are closed when the manager is dropped.
+    /// The closes that have begun continue; the other toolboxes are closed when the manager is dropped.
     pub async fn shutdown(&self, deadline: Duration) -> bool {
         self.inner.stop.cancel();
         let all = async {
-            // At once: a reload that is under way may wait for hardware that does not answer.
+            // Before the lock of the reload, which may wait for hardware that does not answer.
             let closed = self.inner.rest_all().await;
-            // It sees the token and ends early; what it has put into place meanwhile comes to rest after it.
+            // A reload ends early because of the token; the copies that it has installed meanwhile are closed after
+            // it.
             let turn = self.inner.turn.lock().await;
             let closed = self.inner.rest_all().await && closed;
             drop(turn);
@@ -181,7 +184,7 @@ impl Manager {
 
 impl Drop for Manager {
     fn drop(&mut self) {
-        // The tasks hold the inner part; they end by this.
+        // This ends the tasks, which hold the inner part.
         self.inner.stop.cancel();
     }
 }
@@ -191,10 +194,10 @@ impl Inner {
         self.book.lock()
     }
 
-    /// Publishes what the book holds, or something newer; it is in force when this returns.
+    /// Publishes a snapshot of the book, or a newer one; it is in force when this returns.
     pub(crate) fn publish(&self, book: MutexGuard<'_, Book>) {
         let snapshot = book.snapshot();
-        // Numbered under the book's lock, so in the order of the changes.
+        // Numbered under the lock of the book, and so in the order of the changes.
         let number = self.snapshots.fetch_add(1, Ordering::SeqCst) + 1;
         drop(book);
         let mut published = self.published.lock();
@@ -204,7 +207,7 @@ impl Inner {
         }
     }
 
-    /// Runs something that blocks on another thread.
+    /// Runs a blocking function on another thread.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, String> + Send + 'static,
@@ -213,7 +216,7 @@ impl Inner {
         done.unwrap_or_else(|error| Err(format!("bug in the service: {error}")))
     }
 
-    /// Brings every copy that serves to rest and closes it; true when all closed in time.
+    /// Brings every live copy to rest and closes it; true if all closed in time.
     async fn rest_all(&self) -> bool {
         let instances: Vec<Arc<Hosted>> = {
             let book = self.book();
@@ -236,7 +239,7 @@ impl Inner {
         self.book().forget(origin);
     }
 
-    /// Waits until no call uses a copy, or the drain should have ended.
+    /// Waits until no call uses a copy, or the time of the drain is up.
     async fn drained(&self, origin: &Origin) {
         let Origin {
             toolbox_id,
@@ -254,11 +257,11 @@ impl Inner {
     }
 }
 
-/// Brings a copy to rest and closes it; true when it closed in time.
+/// Brings a copy to rest and closes it; true if it closed in time.
 pub(crate) async fn rest(instance: &Hosted) -> bool {
     let halt = Halt {
         subsystems: vec!["all".to_owned()],
-        // A gentler halt would undo what the backend does in an emergency (such as releasing torque).
+        // A gentle halt would undo what the backend does in an emergency (such as releasing torque).
         emergency: instance.is_stopped(),
         stop_epoch: instance.stop_epoch(),
     };
@@ -317,10 +320,10 @@ async fn refresh(inner: Arc<Inner>) {
     }
 }
 
-/// Stands between toolboxes and the service, to see `tools_changed`.
+/// Passes events and requests of toolboxes on to the service, and handles `tools_changed`.
 pub(crate) struct Relay {
     services: Arc<dyn HostServices>,
-    /// Bounded by the copies that are loaded.
+    /// At most as many as there are loaded copies.
     changed: Mutex<HashSet<Origin>>,
     wake: Notify,
 }

@@ -1,7 +1,7 @@
-//! One reload: from what the folders hold to what lives.
+//! One reload: makes the live toolboxes match the folders.
 //!
-//! Owns the diff and the order of a swap: open before close, or close before open where the hardware opens only once,
-//! and back to the working copy when that fails. Read [`run`] first.
+//! Computes the difference and orders each swap: open before close, or close before open if the hardware can be
+//! opened only once, and back to the working copy if that fails. Read [`run`] first.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::lifecycle::status::{ReloadReport, State};
 use crate::lifecycle::supervise;
 use crate::transport::hosted::Hosted;
 
-/// Makes what lives match the folders and the configuration.
+/// Makes the live toolboxes match the folders and the configuration.
 pub(crate) async fn run(manager: &Arc<Inner>) -> ReloadReport {
     let mut report = ReloadReport::default();
     if manager.stop.is_cancelled() {
@@ -41,7 +41,7 @@ pub(crate) async fn run(manager: &Arc<Inner>) -> ReloadReport {
     };
     let unread: Vec<PathBuf> = failed.iter().map(|folder| folder.path.clone()).collect();
     report.broken = failed;
-    // All at once: they wait for their probes, and a start with four toolboxes has to be quick.
+    // All at the same time: each waits for its probe, and a start with four toolboxes has to be quick.
     let findings = join_all(files.iter().map(|path| examine(manager, path.clone()))).await;
     let Sorted { candidates, keep } = sort(manager, &files, findings, &mut report);
     let gone: Vec<String> = {
@@ -49,7 +49,7 @@ pub(crate) async fn run(manager: &Arc<Inner>) -> ReloadReport {
         let absent = |id: &str, path: &PathBuf| {
             !keep.contains_key(id)
                 && !candidates.iter().any(|c| c.id == id)
-                // A folder that cannot be read says nothing about the files in it.
+                // The files of a folder that cannot be read may still exist.
                 && !unread.iter().any(|folder| path.starts_with(folder))
         };
         let slots = book
@@ -91,11 +91,11 @@ pub(crate) async fn run(manager: &Arc<Inner>) -> ReloadReport {
 
 struct Sorted {
     candidates: Vec<Candidate>,
-    /// Toolboxes that stay as they are, whether or not their file is fine.
+    /// Toolboxes that stay as they are, even if their file is broken.
     keep: HashMap<String, PathBuf>,
 }
 
-/// Gives each toolbox id to the first file that bears it.
+/// Assigns each toolbox id to the first file that has it.
 fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut ReloadReport) -> Sorted {
     let mut sorted = Sorted {
         candidates: Vec::new(),
@@ -154,7 +154,7 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
             }
         }
     }
-    // A file that broke leaves the working copy alone, unless another file brings that toolbox now.
+    // A broken file leaves the working copy in place, unless another file has that toolbox now.
     for failed in &broken {
         let book = manager.book();
         if let Some((id, _)) = book.at(&failed.path)
@@ -172,7 +172,7 @@ enum Swapped {
     Replaced(String),
 }
 
-/// Makes a candidate the copy that serves.
+/// Makes a candidate the live copy.
 async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, FailedFile> {
     let (id, path) = (candidate.id.clone(), candidate.path.clone());
     let failed = |reason: String| FailedFile {
@@ -194,7 +194,7 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
         return Ok(Swapped::Added(id));
     };
     if !serves {
-        // The old copy is closed already; of one that died, the hardware is being brought to rest.
+        // The old copy is closed already; if it died, its hardware is being brought to rest.
         if source.code.isolation() == Isolation::Process {
             old.close().await;
         }
@@ -232,7 +232,7 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
     Ok(Swapped::Replaced(id))
 }
 
-/// Opens the first copy of a toolbox. A stop that comes meanwhile holds it already.
+/// Opens the first copy of a toolbox. A stop that arrives meanwhile holds it, too.
 async fn open_first(
     manager: &Arc<Inner>,
     id: &str,
@@ -253,7 +253,7 @@ async fn open_first(
     opened
 }
 
-/// Closes the old copy before the new one opens, and opens the old one again when that fails.
+/// Closes the old copy before the new one opens, and opens the old one again if that fails.
 async fn swap_exclusive(
     manager: &Arc<Inner>,
     id: &str,
@@ -300,7 +300,7 @@ async fn swap_exclusive(
     }
 }
 
-/// Takes a toolbox out of use whose file is gone.
+/// Removes a toolbox whose file is gone.
 async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
     let (instance, path) = {
         let book = manager.book();
@@ -329,7 +329,7 @@ async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
     Ok(id.to_owned())
 }
 
-/// Puts a copy into its place and publishes it; returns the slot that was there.
+/// Makes a copy the live one and publishes it; returns the slot of the one before it.
 pub(crate) fn install(manager: &Arc<Inner>, slot: Slot) -> Option<Slot> {
     let origin: Origin = slot.instance.origin().clone();
     let died = (slot.config.isolation == Isolation::Process).then(|| slot.instance.died());
@@ -340,7 +340,7 @@ pub(crate) fn install(manager: &Arc<Inner>, slot: Slot) -> Option<Slot> {
     }
     manager.publish(book);
     if let Some(died) = died {
-        // Watched only once it is in its place, so that a copy that dies at once is restarted.
+        // Watched only after it is installed, so that a copy which dies at once is restarted.
         let watch = supervise::watch(Arc::clone(manager), origin, died);
         manager.tracker.spawn(watch);
     }

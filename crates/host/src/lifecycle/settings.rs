@@ -1,4 +1,4 @@
-//! What the manager is told by the service.
+//! The settings of the manager, and the traits through which it uses the service.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,29 +13,29 @@ use crate::contract::services::Limits;
 use crate::lifecycle::status::Live;
 use crate::process::confine::Confine;
 
-/// How plugins are found and loaded.
+/// The settings of the manager.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where `*.so` files are looked for, in this order; a folder that does not exist is passed over.
+    /// The folders that are searched for `*.so` files, in this order; a missing folder is skipped.
     pub plugin_dirs: Vec<PathBuf>,
-    /// Where private copies may go, the best place first; see `Stage::new` for what comes after these.
+    /// The folders for private copies, the best one first; `Stage::new` lists those that are tried after these.
     pub stage_dirs: Vec<PathBuf>,
-    /// Libraries that may be loaded until a restart is needed, since none can be unloaded. Default 64.
+    /// How many libraries may be loaded until a restart is needed, since none can be unloaded. Default 64.
     pub max_generations: usize,
-    /// How long running calls of a replaced toolbox have. Default 10 s.
+    /// How long running calls of a replaced toolbox may continue. Default 10 s.
     pub drain: Duration,
-    /// How files are tried in a child process first.
+    /// How files are probed.
     pub probe: Probe,
-    /// How often a toolbox's process may die within a minute before it is left alone until a reload; 0: any number of
-    /// times. Default 5.
+    /// How often a toolbox's process may die within a minute before it is not restarted until a reload; 0: without
+    /// limit. Default 5.
     pub max_failures: u32,
-    /// How long the first restart of a dead process waits; every further one twice as long. Default 0.2 s.
+    /// The delay before the first restart of a dead process; it doubles with every further one. Default 0.2 s.
     pub first_restart: Duration,
-    /// The longest of those waits. Default 30 s.
+    /// The longest of those delays. Default 30 s.
     pub max_restart: Duration,
-    /// Hashes of the files that may be loaded at all; empty: all of them.
+    /// The hashes of the files that may be loaded; empty: any file.
     pub allow_sha256: Vec<String>,
-    /// The configuration of a toolbox, by id; asked again at every reload.
+    /// Returns the configuration of a toolbox; called again at every reload.
     pub config: ConfigSource,
 }
 
@@ -87,7 +87,7 @@ impl Isolation {
     }
 }
 
-/// Gives a toolbox's configuration, or what is wrong with it.
+/// Returns the configuration of a toolbox by its id, or why it is wrong.
 pub type ConfigSource = Arc<dyn Fn(&str) -> Result<ToolboxConfig, String> + Send + Sync>;
 
 /// The part of the configuration that concerns one toolbox. A toolbox is replaced when any of it changed.
@@ -95,26 +95,27 @@ pub type ConfigSource = Arc<dyn Fn(&str) -> Result<ToolboxConfig, String> + Send
 pub struct ToolboxConfig {
     /// Whether it is loaded.
     pub enabled: bool,
-    /// What is validated by the manifest's `config_schema` and handed to `open`.
+    /// The toolbox's own keys, which the manifest's `config_schema` validates and `open` gets.
     pub section: Object,
-    /// Hashes that its file may have; empty: any.
+    /// The hashes that its file may have; empty: any.
     pub allow_sha256: Vec<String>,
-    /// Bounds.
+    /// Its limits.
     pub limits: Limits,
     /// Where it runs.
     pub isolation: Isolation,
-    /// Memory its process may use, in MiB.
+    /// The memory that its process may use, in MiB.
     pub memory_mb: Option<u64>,
-    /// What its process may reach; everything the service may, where there is none.
+    /// What its process may access; without it, everything that the service may.
     pub confine: Option<Confine>,
-    /// Added to the environment of its process.
+    /// Variables added to the environment of its process.
     pub env: BTreeMap<String, String>,
-    /// Which reading of the configuration this is of: for the service, which knows what else that says. Replaces nothing.
+    /// The number of the reading of the configuration that this belongs to, for the service. A new number alone
+    /// replaces no toolbox.
     pub reading: u64,
 }
 
 impl ToolboxConfig {
-    /// Whether what was opened with `other` need not be replaced.
+    /// Whether a toolbox that was opened with `other` need not be replaced.
     pub(crate) fn keeps(&self, other: &Self) -> bool {
         let same_reading = Self {
             reading: other.reading,
@@ -140,18 +141,19 @@ impl Default for ToolboxConfig {
     }
 }
 
-/// The service's side of taking a loaded copy out of use.
+/// How the service takes a loaded copy out of use.
 pub trait Drain: Send + Sync + 'static {
-    /// Takes no new calls for this copy and waits until no call uses it. When `limit` is up (at once, for zero), cancels
-    /// what is left, ends its motion and gives the machine its time to come to rest; resolves after that in any case.
+    /// Refuses new calls for this copy and waits until no call uses it. After `limit` (at once, if it is zero),
+    /// cancels the remaining calls, ends their motion and gives the machine time to come to rest; resolves after that
+    /// in any case.
     fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) -> BoxFuture<'static, ()>;
 
-    /// This copy was drained and is closed. Until now a stop has to reach it.
+    /// Reports that this copy was drained and is closed. Before that a stop has to reach it.
     fn closed(&self, _toolbox_id: &str, _generation: u64) {}
 }
 
-/// Makes a snapshot the current one. Called for one snapshot at a time and in their order; one that was overtaken is left out.
-/// Must not wait for the manager.
+/// Makes a snapshot the current one. Called for one snapshot at a time, in order; snapshots that were overtaken are
+/// left out. Must not wait for the manager.
 pub type Publish = Arc<dyn Fn(Arc<Live>) + Send + Sync>;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What the manager publishes: the toolboxes that live, the files that do not, and what a reload changed.
+//! What the manager publishes: the live toolboxes, the files that failed, and what a reload changed.
 //!
-//! Snapshots, never changed after they were published. Read [`Live`] first.
+//! Snapshots never change after they were published. Read [`Live`] first.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,14 +15,15 @@ use crate::lifecycle::settings::Isolation;
 use crate::transport::hosted::Hosted;
 use engine::Toolbox;
 
-/// Every toolbox and every file that could not become one.
+/// Every toolbox, and every file that could not be loaded.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     /// Sorted by id.
     pub toolboxes: Vec<Arc<LiveToolbox>>,
     /// Toolboxes whose first copy is being opened; sorted.
     pub starting: Vec<String>,
-    /// In the order of the folders; a toolbox whose replacement failed is in both lists.
+    /// The files that could not be loaded, in the order of the folders; a toolbox whose replacement failed is in both
+    /// lists.
     pub failed: Vec<FailedFile>,
 }
 
@@ -41,27 +42,29 @@ impl Live {
 /// One loaded copy of a toolbox.
 #[derive(Clone)]
 pub struct LiveToolbox {
-    /// From the manifest.
+    /// Its id, from the manifest.
     pub id: Arc<str>,
-    /// What it says about itself.
+    /// Its manifest.
     pub manifest: Arc<Manifest>,
-    /// The tools that can be used, and those that cannot. Shared: a snapshot is made under the manager's lock.
+    /// The usable tools, and those that were left out. Shared, because a snapshot is made under the manager's lock.
     pub tools: Arc<ToolSet>,
-    /// What the engine drives. Closed while the state is `Reloading` or `Failed`: then every run is lost with a reason.
+    /// The toolbox for the engine. It is closed while the state is `Reloading` or `Failed`: every run is lost then,
+    /// with a reason.
     pub toolbox: Arc<dyn Toolbox>,
     /// Where it runs.
     pub isolation: Isolation,
-    /// [`ToolboxConfig::reading`](super::ToolboxConfig::reading) of what it was opened with, or was left alone for.
+    /// [`ToolboxConfig::reading`](super::ToolboxConfig::reading) of the configuration with which it was opened, or at
+    /// whose reload it was left alone.
     pub reading: u64,
-    /// How often its process was started again after it had died.
+    /// How often its process was restarted after a death.
     pub restarts: u64,
-    /// How its process died last.
+    /// The reason of the last death of its process.
     pub last_death: Option<String>,
     /// Counted from 1 for each id; never used again.
     pub generation: u64,
-    /// The file it was found in.
+    /// Its file.
     pub path: PathBuf,
-    /// Of that file's contents, in lower-case hex.
+    /// The hash of that file, in lower-case hex.
     pub sha256: String,
     /// Whether it serves.
     pub state: State,
@@ -69,13 +72,13 @@ pub struct LiveToolbox {
 }
 
 impl LiveToolbox {
-    /// Its process, where it has one of its own.
+    /// The id of its process, if it has one of its own.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.instance.pid()
     }
 
-    /// What was dropped at the boundary so far.
+    /// The number of messages that were dropped at the boundary so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.instance.counts()
@@ -107,25 +110,25 @@ impl std::fmt::Debug for LiveToolbox {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "state", content = "reason")]
 pub enum State {
-    /// It serves.
+    /// It takes calls.
     Ready,
-    /// An exclusive toolbox is between two copies: new calls wait.
+    /// One copy of an exclusive toolbox is closed and the next one not open yet: new calls wait.
     Reloading,
-    /// It does not serve, for this reason, until a reload.
+    /// It takes no calls until a reload, for this reason.
     Failed(String),
 }
 
 /// What a reload changed, by toolbox id in alphabetical order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReloadReport {
-    /// New.
+    /// New toolboxes.
     pub added: Vec<String>,
-    /// Gone: the file disappeared or the configuration switches it off.
+    /// Toolboxes whose file is gone, or that the configuration switches off.
     pub removed: Vec<String>,
-    /// Another file or another configuration.
+    /// Toolboxes with another file or another configuration.
     pub replaced: Vec<String>,
-    /// Left alone.
+    /// Toolboxes that were left alone.
     pub unchanged: Vec<String>,
-    /// Files that did not make it. Their working copy, if there was one, still serves.
+    /// Files that could not be loaded. The working copy, if there is one, stays.
     pub broken: Vec<FailedFile>,
 }

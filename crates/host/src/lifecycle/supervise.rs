@@ -1,8 +1,8 @@
-//! What happens when a toolbox's process dies: out of service at once, started again after a while, parked when it dies
-//! too often.
+//! What happens if a toolbox's process dies: its copy takes no more calls, is restarted after a delay, and is given
+//! up if it dies too often.
 //!
-//! A restart is a new generation and goes the way of a reload, so neither the engine nor the registry knows of it. The
-//! hardware is the keeper's business and at rest, as far as can be, before a restart. Read [`watch`].
+//! A restart makes a new generation, as a reload does, so the engine and the registry need to know nothing of it.
+//! Before a restart the keeper of the process has brought the hardware to rest, as far as possible. Read [`watch`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use crate::lifecycle::status::State;
 use crate::transport::hosted::Hosted;
 use crate::transport::tether::Death;
 
-/// Deaths are counted over this long.
+/// Deaths are counted over this time.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// How the processes of one toolbox fared.
+/// The failures of one toolbox's processes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Health {
     pub(crate) restarts: u64,
-    /// How the last one died.
+    /// The reason of the last death.
     pub(crate) last: Option<String>,
-    /// When the last ones died or did not open; nothing older than the window, and no more than `max_failures` allows.
+    /// When processes died or could not be opened; none older than the window, and no more than `max_failures`.
     failures: VecDeque<Instant>,
-    /// Failures in a row, for the length of the next wait.
+    /// The number of failures in a row, which decides the next delay.
     streak: u32,
 }
 
@@ -40,7 +40,7 @@ impl Health {
     /// Notes a failure; true when it was one too many.
     fn failed(&mut self, reason: &str, now: Instant, max_failures: u32) -> bool {
         self.last = Some(reason.to_owned());
-        // One that lived for the length of the window begins again.
+        // After a process that lived as long as the window, the count starts over.
         if self
             .failures
             .back()
@@ -58,20 +58,20 @@ impl Health {
         max_failures > 0 && self.failures.len() >= max_failures as usize
     }
 
-    /// How long the next restart waits.
+    /// The delay before the next restart.
     fn wait(&self, first: Duration, max: Duration) -> Duration {
         let doublings = self.streak.saturating_sub(1).min(20);
         first.saturating_mul(1 << doublings).min(max)
     }
 
-    /// Starts to count anew, after a reload.
+    /// Starts over, after a reload.
     pub(crate) fn forgive(&mut self) {
         self.failures.clear();
         self.streak = 0;
     }
 }
 
-/// Looks after a copy that serves, until it or the service ends.
+/// Restarts a live copy if it dies; ends with the copy or with the service.
 pub(crate) async fn watch(manager: Arc<Inner>, origin: Origin, died: BoxFuture<'static, Option<Death>>) {
     let death = tokio::select! {
         death = died => death,
@@ -82,7 +82,7 @@ pub(crate) async fn watch(manager: Arc<Inner>, origin: Origin, died: BoxFuture<'
     }
 }
 
-/// Takes a dead copy out of service and puts a new one into its place.
+/// Replaces a dead copy by a new one.
 async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
     let Some(instance) = take_out(manager, origin) else {
         return;
@@ -104,7 +104,7 @@ async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
     );
     let mut too_often = fail(manager, id, &death.reason);
     let mut reason = death.reason.clone();
-    // Also waits for its hardware to be at rest.
+    // This also waits until the hardware is at rest.
     manager.retire(instance).await;
     loop {
         if too_often {
@@ -119,7 +119,7 @@ async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
             () = tokio::time::sleep(wait) => {}
             () = manager.stop.cancelled() => return,
         }
-        // Not beside a reload, which may be about to replace it.
+        // Not during a reload, which may be about to replace it.
         let _turn = manager.turn.lock().await;
         let (source, config) = {
             let book = manager.book();
@@ -159,7 +159,7 @@ async fn bring_back(manager: &Arc<Inner>, origin: &Origin, death: &Death) {
     }
 }
 
-/// Makes calls wait, if the copy is the one that serves.
+/// Makes calls wait, if the copy is the live one.
 fn take_out(manager: &Inner, origin: &Origin) -> Option<Arc<Hosted>> {
     let mut book = manager.book();
     let slot = book.slots.get_mut(&*origin.toolbox_id)?;
@@ -179,7 +179,7 @@ fn fail(manager: &Inner, id: &str, reason: &str) -> bool {
     health.failed(reason, Instant::now(), manager.settings.max_failures)
 }
 
-/// Leaves a toolbox alone until a reload.
+/// Gives a toolbox up until a reload.
 fn park(manager: &Inner, origin: &Origin, reason: &str) {
     let id = &*origin.toolbox_id;
     let why = format!(
