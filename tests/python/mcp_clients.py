@@ -4,6 +4,7 @@ PEER is `mcp` or `fastmcp`, ERA `legacy` (up to 2025-11-25) or `modern` (2026-07
 commands are lines of MOTOR_LOG with the monotonic clock. Where the service has to be restarted it says so.
 """
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from mcp.client.subscriptions import listen
 from mcp.shared.exceptions import MCPError
 from mcp_types import ToolListChangedNotification
 
-import os
+from motor_log import moves, steps_since
 
 PEER, ERA, TRANSPORT, DOOR, OVOS_TOOLS, BUS, MOTOR_LOG = sys.argv[1:8]
 URL, TOKEN = (sys.argv[8:10] + ["", ""])[:2]
@@ -64,16 +65,6 @@ async def connected():
             yield session
 
 
-def motors():
-    """(seconds, kind) of every motor command so far."""
-    try:
-        with open(MOTOR_LOG) as log:
-            lines = [line.split() for line in log.read().splitlines()]
-    except FileNotFoundError:
-        return []
-    return [(int(line[0]) / 1e9, line[1]) for line in lines if len(line) >= 3]
-
-
 async def until(what, found):
     with anyio.fail_after(DEADLINE):
         while not (value := found()):
@@ -85,14 +76,13 @@ async def until(what, found):
 async def moving():
     """Waits for a step that is newer than this call."""
     begun = time.monotonic()
-    await until("a step", lambda: any(at > begun and kind == "step" for at, kind in motors()))
+    await until("a step", lambda: steps_since(MOTOR_LOG, begun))
 
 
 async def at_rest(since, what):
     """Nothing moves for a second, and nothing moved later than REST after `since`. Says how long it took."""
     await anyio.sleep(REST + 1)
-    moves = [at for at, kind in motors() if kind in ("start", "step")]
-    took = max(moves) - since
+    took = max(moves(MOTOR_LOG)) - since
     assert took < REST, f"{what}: it moved until {took:.3f} s after"
     print(f"{what}: at rest after {max(took, 0) * 1000:.0f} ms")
 

@@ -11,6 +11,8 @@ import sys
 import time
 from urllib.parse import urlparse
 
+from motor_log import motors, moves, steps_since
+
 DOOR, BUS, MOTOR_LOG, URL, TOKEN = sys.argv[1:6]
 DEADLINE = 60
 META = {
@@ -35,28 +37,19 @@ def call(era, **more):
     return {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
 
 
-def motors():
-    try:
-        with open(MOTOR_LOG) as log:
-            lines = [line.split() for line in log.read().splitlines()]
-    except FileNotFoundError:
-        return []
-    return [(int(line[0]) / 1e9, line[1]) for line in lines if len(line) >= 3]
-
-
 def moving():
     begun = time.monotonic()
-    while not any(at > begun and kind == "step" for at, kind in motors()):
+    while not steps_since(MOTOR_LOG, begun):
         assert time.monotonic() < begun + DEADLINE, "nothing moves"
         time.sleep(0.01)
 
 
 def at_rest(since, bound, what):
     """It comes to rest, and not later than `bound` seconds after `since`."""
-    while time.monotonic() < since + bound or (moved := motors()[-1][0]) > time.monotonic() - 1:
+    while time.monotonic() < since + bound or motors(MOTOR_LOG)[-1][0] > time.monotonic() - 1:
         assert time.monotonic() < since + bound + DEADLINE, f"{what}: it still moves"
         time.sleep(0.05)
-    last = max(at for at, kind in motors() if kind in ("start", "step"))
+    last = max(moves(MOTOR_LOG))
     assert last - since < bound, f"{what}: it moved until {last - since:.3f} s after"
     print(f"{what}: at rest after {max(last - since, 0) * 1000:.0f} ms", flush=True)
     return last - since
