@@ -18,6 +18,7 @@ mod programs;
 mod recognise;
 mod record;
 mod rest;
+mod right;
 mod streams;
 mod telemetry;
 
@@ -35,12 +36,12 @@ use tonic::transport::Channel;
 pub(crate) use brake::Braked;
 pub(crate) use call::Call;
 pub(crate) use command::{Command, Trouble, Waypoint};
-pub(crate) use control::Ended;
 use control::{Control, Takeover};
 pub(crate) use flying::{Flying, Target};
 pub(crate) use link::stop_through_own_server;
 pub(crate) use orphan::stop_from_nothing;
 pub(crate) use rest::Resting;
+pub(crate) use right::Ended;
 use telemetry::Battery;
 pub(crate) use telemetry::Telemetry;
 

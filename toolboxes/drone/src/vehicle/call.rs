@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::control::Right;
 use super::record::Asker;
+use super::right::Right;
 use super::{Braked, Command, Ended, Gate, Link, Telemetry, Vehicle, lock};
 use crate::guard::{Mode, Refusal, refuse};
 

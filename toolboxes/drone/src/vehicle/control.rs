@@ -3,64 +3,15 @@
 //! Pure state, no IO. A mode that was reached and then left without our command was changed by another party: a pilot,
 //! a ground station, or PX4's failsafe. Read [`Control::observe`].
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
+use super::right::{Ended, Right};
 use super::telemetry::Telemetry;
 use super::{Command, Waypoint};
 use crate::geo::Ned;
 use crate::guard::{Landed, Mode, Pose};
-
-/// Why running calls were ended.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ended {
-    /// A halt: cancelled, timed out, or an emergency stop.
-    Halted,
-    /// Another party has taken over, and how.
-    Override(String),
-    /// The battery is below the reserve; says what is done about it.
-    Battery(String),
-    /// The toolbox is closing.
-    Closed,
-}
-
-/// A right to command that can be withdrawn. All motion calls share one, all safe calls another.
-#[derive(Clone, Debug)]
-pub(crate) struct Right {
-    number: u64,
-    token: CancellationToken,
-    why: Arc<std::sync::OnceLock<Ended>>,
-}
-
-impl Right {
-    fn new(number: u64) -> Self {
-        Self {
-            number,
-            token: CancellationToken::new(),
-            why: Arc::default(),
-        }
-    }
-
-    /// Resolves when the right is withdrawn.
-    ///
-    /// # Cancel safety
-    /// Safe.
-    pub(crate) async fn withdrawn(&self) -> Ended {
-        self.token.cancelled().await;
-        self.why.get().cloned().unwrap_or(Ended::Halted)
-    }
-
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        self.token.is_cancelled()
-    }
-
-    pub(crate) fn why(&self) -> Ended {
-        self.why.get().cloned().unwrap_or(Ended::Halted)
-    }
-}
 
 /// PX4 ends a take-off 0.8 m below its height; the height varies by another half a metre, metres.
 const RISEN_M: f64 = 1.3;
@@ -169,15 +120,9 @@ impl Control {
 
     /// Ends the motion calls, and with `safe` also the safe calls.
     pub(crate) fn withdraw(&mut self, why: &Ended, safe: bool) {
-        let end = |right: &mut Right| {
-            let old = std::mem::replace(right, Right::new(right.number + 1));
-            // The first reason counts.
-            let _ = old.why.set(why.clone());
-            old.token.cancel();
-        };
-        end(&mut self.motion);
+        self.motion.withdraw(why);
         if safe {
-            end(&mut self.safe);
+            self.safe.withdraw(why);
         }
     }
 

@@ -1,0 +1,63 @@
+//! The right of calls to command the vehicle, and why it ends.
+//!
+//! Pure state, no IO. Read [`Right`].
+
+use std::sync::{Arc, OnceLock};
+
+use tokio_util::sync::CancellationToken;
+
+/// Why running calls were ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ended {
+    /// A halt: cancelled, timed out, or an emergency stop.
+    Halted,
+    /// Another party has taken over, and how.
+    Override(String),
+    /// The battery is below the reserve; says what is done about it.
+    Battery(String),
+    /// The toolbox is closing.
+    Closed,
+}
+
+/// A right to command that can be withdrawn. All motion calls share one, all safe calls another.
+#[derive(Clone, Debug)]
+pub(crate) struct Right {
+    number: u64,
+    token: CancellationToken,
+    why: Arc<OnceLock<Ended>>,
+}
+
+impl Right {
+    pub(super) fn new(number: u64) -> Self {
+        Self {
+            number,
+            token: CancellationToken::new(),
+            why: Arc::default(),
+        }
+    }
+
+    /// Withdraws this right from all who hold it; the next one takes its place.
+    pub(super) fn withdraw(&mut self, why: &Ended) {
+        let old = std::mem::replace(self, Self::new(self.number + 1));
+        // The first reason counts.
+        let _ = old.why.set(why.clone());
+        old.token.cancel();
+    }
+
+    /// Resolves when the right is withdrawn.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn withdrawn(&self) -> Ended {
+        self.token.cancelled().await;
+        self.why.get().cloned().unwrap_or(Ended::Halted)
+    }
+
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    pub(crate) fn why(&self) -> Ended {
+        self.why.get().cloned().unwrap_or(Ended::Halted)
+    }
+}
