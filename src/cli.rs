@@ -4,13 +4,16 @@
 //! the service. Rendering is pure (from data and [`Paint`] to text), and everything is written through one
 //! [`Output`]. Read [`Cli`] first, then [`run`].
 
+mod approve;
 mod arguments;
 mod bus;
 mod cancel;
 mod check;
 mod completions;
 mod config;
+mod confirm;
 mod context;
+mod control;
 mod door;
 mod error;
 mod export;
@@ -128,6 +131,10 @@ pub enum Command {
     Stop(stop::Arguments),
     /// Lift the emergency stop of a toolbox
     Resume(resume::Arguments),
+    /// Approve a call that waits to be confirmed, or show what waits
+    Approve(approve::Approve),
+    /// Refuse a call that waits to be confirmed
+    Deny(approve::Deny),
     /// Cancel a running or queued call
     Cancel(cancel::Arguments),
     /// Show toolboxes, running calls and counters
@@ -182,6 +189,8 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Reload(arguments)) => reload::run(arguments, context).await,
         Some(Command::Stop(arguments)) => stop::run(arguments, context).await,
         Some(Command::Resume(arguments)) => resume::run(arguments, context).await,
+        Some(Command::Approve(arguments)) => approve::approve(arguments, context),
+        Some(Command::Deny(arguments)) => approve::deny(arguments, context),
         Some(Command::Cancel(arguments)) => cancel::run(arguments, context).await,
         Some(Command::Status(arguments)) => status::run(arguments, context).await,
         Some(Command::Check(arguments)) => check::run(arguments, context).await,

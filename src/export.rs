@@ -5,20 +5,16 @@
 //! `tests/export_vendor_types.rs` checks the result against the vendors' own published types. Read [`export`] first,
 //! then `name` for the names.
 
-mod anthropic;
-mod hume;
-mod mcp;
 mod name;
-mod openai;
 mod parameters;
+mod vendors;
 
 use std::fmt;
 use std::str::FromStr;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use name::{MAX_NAME, exported_names, is_portable, portable_name};
-use parameters::untitled;
 
 /// An export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,29 +112,20 @@ pub struct ExportTool<'a> {
 #[must_use]
 pub fn export(format: Format, tools: &[ExportTool<'_>]) -> Value {
     let definition: fn(&ExportTool<'_>) -> Value = match format {
-        Format::OpenaiChat => openai::chat,
-        Format::OpenaiResponses => openai::responses,
-        Format::Anthropic => anthropic::tool,
-        Format::Mcp => mcp::tool,
-        Format::Hume => hume::tool,
-        Format::Json => five_fields,
+        Format::OpenaiChat => vendors::openai_chat,
+        Format::OpenaiResponses => vendors::openai_responses,
+        Format::Anthropic => vendors::anthropic,
+        Format::Mcp => vendors::mcp,
+        Format::Hume => vendors::hume,
+        Format::Json => vendors::five_fields,
     };
     Value::Array(tools.iter().map(definition).collect())
-}
-
-fn five_fields(tool: &ExportTool<'_>) -> Value {
-    json!({
-        "name": tool.exported_name,
-        "description": tool.description,
-        "argument_schema": untitled(tool.argument_schema),
-        "output_schema": untitled(tool.output_schema),
-        "toolbox_id": tool.toolbox_id,
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn formats_are_found_by_name() {

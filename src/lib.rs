@@ -6,6 +6,7 @@
 //!    to a task. A stop goes to a task of its own instead, so that it waits for no other request.
 //! 2. [`api::Api::handle`] parses the request, finds the tool in the [`registry`]'s snapshot, and prepares the arguments
 //!    with the tool's `schema`: coerced, defaults filled in, validated.
+//!    The [`policy`] decides whether it runs, is refused, or has to be confirmed first.
 //! 3. `engine::Engine::call` asks the toolbox for a plan, checks its graph (`engine::Plan`), takes the call's
 //!    subsystems (`engine::Reservations`) and runs wave after wave against `engine::Toolbox`.
 //! 4. `host::Hosted` is that toolbox: it sends the engine's orders to the toolbox's own process, where a server turns them
@@ -19,7 +20,10 @@
 
 pub mod api;
 pub mod cli;
+mod content;
 pub mod export;
 pub mod logs;
+pub mod policy;
 pub mod registry;
 pub mod service;
+mod unseen;

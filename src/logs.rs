@@ -9,7 +9,7 @@ mod rotate;
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tokio::sync::watch;
 use tracing::Subscriber;
@@ -51,7 +51,6 @@ pub enum LogError {
 pub struct Logs {
     filter: reload::Handle<Targets, Registry>,
     level: watch::Sender<LogLevel>,
-    file: Option<PathBuf>,
     trouble: Option<String>,
     _writer: WorkerGuard,
 }
@@ -84,20 +83,18 @@ pub fn prepare(config: &LogConfig, options: LogOptions) -> (impl Subscriber + Se
         .as_ref()
         .filter(|_| options.file)
         .map(|dir| dir.join(format!("{SERVICE_NAME}.log")));
-    let (file, trouble) = match path.as_deref().map(|path| open(path, config)) {
-        None => (None, None),
-        Some(Ok(file)) => (Some(file), None),
-        Some(Err(error)) => {
-            let path = path.as_deref().unwrap_or(Path::new("")).display();
-            (
-                None,
-                Some(format!(
-                    "write the log file {path}: {error}; set logging.logs.path to a folder that can be written"
-                )),
+    let open = |path: &Path| {
+        open(path, config).map_err(|error| {
+            format!(
+                "write the log file {}: {error}; set logging.logs.path to a folder that can be written",
+                path.display()
             )
-        }
+        })
     };
-    let file_path = path.filter(|_| file.is_some());
+    let (file, trouble) = match path.as_deref().map(open).transpose() {
+        Ok(file) => (file, None),
+        Err(trouble) => (None, Some(trouble)),
+    };
     let (writer, guard) = NonBlockingBuilder::default()
         .buffered_lines_limit(QUEUED_LINES)
         .lossy(true)
@@ -119,12 +116,11 @@ pub fn prepare(config: &LogConfig, options: LogOptions) -> (impl Subscriber + Se
             .with_span_list(true)
             .boxed()
     } else {
-        lines.event_format(OvosFormat::new(SERVICE_NAME)).boxed()
+        lines.event_format(OvosFormat).boxed()
     };
     let logs = Logs {
         filter,
         level: watch::Sender::new(config.level),
-        file: file_path,
         trouble,
         _writer: guard,
     };
@@ -146,12 +142,6 @@ impl Logs {
     #[must_use]
     pub fn level(&self) -> watch::Receiver<LogLevel> {
         self.level.subscribe()
-    }
-
-    /// The path of the log file, if one is written.
-    #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
     }
 
     /// Why no log file is written although the configuration names a folder.

@@ -218,19 +218,10 @@ impl Snapshot {
 }
 
 /// Holds the snapshot in force.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Registry {
     current: ArcSwap<Snapshot>,
     changed: watch::Sender<u64>,
-}
-
-impl Default for Registry {
-    fn default() -> Self {
-        Self {
-            current: ArcSwap::default(),
-            changed: watch::Sender::new(0),
-        }
-    }
 }
 
 impl Registry {

@@ -8,6 +8,8 @@ mod bus_outbox;
 mod call_lines;
 mod call_log;
 mod configuration;
+mod control;
+mod deliveries;
 mod doors;
 mod listing;
 mod own_bus;
@@ -21,8 +23,6 @@ mod state;
 mod state_writer;
 mod toolboxes;
 
-pub(crate) use settings::confinement;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,7 @@ use url::Url;
 
 use crate::api::{Api, BusStatus, Settings, StatusResponse};
 use crate::logs::Logs;
+use crate::policy::Policy;
 use crate::registry::Registry;
 use bus::{BindError, BusClient, ClientConfig};
 use config::{Config, ConfigErrors, OnBusLoss, Overrides};
@@ -41,6 +42,7 @@ use engine::{Engine, MotionWatch, StopTarget};
 use bus_outbox::BusOutbox;
 use call_log::CallLog;
 use configuration::Configuration;
+use control::Control;
 use own_bus::OwnBus;
 use router::Router;
 use state::StateFolder;
@@ -212,9 +214,12 @@ impl Running {
             tracker: tracker.clone(),
             end: end.clone(),
         })?;
+        let policy = Arc::new(Policy::new(config.service.policy.clone(), config.service.confirm));
         let settings = Settings {
             operator_tools: config.service.operator_tools,
+            policy: policy.clone(),
             max_answer_bytes: config.bus.max_message_bytes,
+            content_dir: config.service.content_dir(),
         };
         let api = Arc::new(Api::new(
             engine.clone(),
@@ -223,6 +228,18 @@ impl Running {
             outbox.clone(),
             settings,
         ));
+        let sweeping = api.clone();
+        let sweeping = async move { sweeping.sweep_content().await };
+        tracker.spawn(end.clone().run_until_cancelled_owned(sweeping));
+        let socket = config.control_socket();
+        let control = Control {
+            api: api.clone(),
+            policy,
+        };
+        if let Err(error) = control.start(&socket, &tracker, end.clone()) {
+            let socket = socket.display();
+            tracing::error!(%socket, %error, "no control socket: `ovos-tools approve` and `deny` do not reach this service");
+        }
         let router = Router::start(
             api.clone(),
             bridge.clone(),

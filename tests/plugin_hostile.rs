@@ -21,19 +21,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::{Ended, Toolbox};
-use fixture::{DEADLINE, Recorder, Workshop, all, opening, start, within};
+use fixture::{DEADLINE, FixtureFolder, Recorder, all, opening, start, within};
 use host::{Hosted, Library, Limits, Probe};
 
 #[tokio::test]
 async fn a_halt_that_is_not_confirmed_is_a_failure() {
-    let shop = Workshop::new();
-    let path = shop.build("halt_hangs", &[]);
+    let fixtures = FixtureFolder::new();
+    let path = fixtures.build("halt_hangs", &[]);
     let library = Arc::new(Library::load(&path, &path).unwrap());
     let mut open = opening("{}");
     open.limits.halt = Limits::default().halt;
     let toolbox = Hosted::in_process(library, open, Recorder::new()).await.unwrap();
     let asked = Instant::now();
-    let failure = within(toolbox.halt(all(true, 1))).await.unwrap_err();
+    let failure = within(toolbox.halt(all(true, 1)))
+        .await
+        .unwrap_err()
+        .into_failure();
     assert_eq!(failure.kind, "TimeoutError");
     assert!(asked.elapsed() >= Duration::from_millis(200), "it has 200 ms");
     drop(within(toolbox.halt(all(true, 2))).await);
@@ -41,8 +44,8 @@ async fn a_halt_that_is_not_confirmed_is_a_failure() {
 
 #[tokio::test]
 async fn an_open_that_does_not_return_is_given_up() {
-    let shop = Workshop::new();
-    let path = shop.build("open_hangs", &[]);
+    let fixtures = FixtureFolder::new();
+    let path = fixtures.build("open_hangs", &[]);
     let library = Arc::new(Library::load(&path, &path).unwrap());
     let mut open = opening("{}");
     open.limits.open = Duration::from_millis(50);
@@ -54,10 +57,12 @@ async fn an_open_that_does_not_return_is_given_up() {
 
 #[tokio::test]
 async fn a_thread_that_outlives_its_toolbox_calls_into_nothing() {
-    let shop = Workshop::new();
-    let done = shop.path().join("done");
+    let fixtures = FixtureFolder::new();
+    let done = fixtures.path().join("done");
     let define = format!("\"{}\"", done.display());
-    let (toolbox, seen) = shop.open_with("leaks_thread", &[("DONE", &define)], "{}").await;
+    let (toolbox, seen) = fixtures
+        .open_with("leaks_thread", &[("DONE", &define)], "{}")
+        .await;
     let lost = start(&toolbox, 1, "go");
     seen.wait_for("started", 1).await;
     within(toolbox.close()).await;
@@ -76,8 +81,8 @@ async fn a_thread_that_outlives_its_toolbox_calls_into_nothing() {
 
 #[tokio::test]
 async fn output_and_threads_of_a_file_after_its_probe_are_ignored() {
-    let shop = Workshop::new();
-    let path = shop.build("constructor_talks", &[]);
+    let fixtures = FixtureFolder::new();
+    let path = fixtures.build("constructor_talks", &[]);
     let probe = Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
     assert_eq!(within(probe.run(&path, &path)).await.unwrap().id, "hostile");
     let none = Probe::with_program("/no/such/program");
@@ -93,7 +98,7 @@ async fn output_and_threads_of_a_file_after_its_probe_are_ignored() {
 
 #[tokio::test]
 async fn an_author_is_told_everything_at_once() {
-    let shop = Workshop::new();
+    let fixtures = FixtureFolder::new();
     let program = Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
     for (fixture, errors, warnings) in [
         ("well_behaved", &[][..], &["no `description`", "no `licence`"][..]),
@@ -116,7 +121,7 @@ async fn an_author_is_told_everything_at_once() {
         ("no_entry", &["has no symbol"], &["something_else"]),
         ("constructor_crashes", &["SIGSEGV"], &[]),
     ] {
-        let path = shop.build(fixture, &[]);
+        let path = fixtures.build(fixture, &[]);
         let found = within(host::inspect(&path, &program)).await;
         for (found, expected) in [(&found.errors, errors), (&found.warnings, warnings)] {
             assert_eq!(found.len(), expected.len(), "{fixture}: {found:?}");
@@ -134,9 +139,9 @@ async fn an_author_is_told_everything_at_once() {
 
 #[test]
 fn a_check_uses_the_environment_of_the_section_with_the_files_name() {
-    let shop = Workshop::new();
-    let path = shop.build_as("needy", "needs_environment", &[("ID", "\"needy\"")]);
-    let config = shop.path().join("mycroft.conf");
+    let fixtures = FixtureFolder::new();
+    let path = fixtures.build_as("needy", "needs_environment", &[("ID", "\"needy\"")]);
+    let config = fixtures.path().join("mycroft.conf");
     for (env, code, said) in [
         (r#"{}"#, 1, "where is ROS"),
         (r#"{"AMENT_PREFIX_PATH": "/opt/ros/humble"}"#, 0, "needy"),

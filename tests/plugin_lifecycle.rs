@@ -5,17 +5,23 @@
     reason = "a test that cannot go on fails"
 )]
 
+#[path = "support/copies.rs"]
+mod copies;
 #[path = "support/fixture.rs"]
 mod fixture;
-#[path = "support/lifecycle.rs"]
-mod lifecycle;
+#[path = "support/halts.rs"]
+mod halts;
+#[path = "support/open_toolbox.rs"]
+mod open_toolbox;
+#[path = "support/reload.rs"]
+mod reload;
 #[path = "support/rig.rs"]
 mod rig;
 
 use std::sync::{Arc, Mutex};
 
 use host::{Manager, Probe, Settings};
-use lifecycle::check;
+use reload::check;
 use rig::Rig;
 use serde_json::json;
 
@@ -42,12 +48,12 @@ async fn generations_are_limited_and_the_limit_counts_libraries() {
 /// Publishing compiles schemas; the reader of the bus must not wait for that when it has a message for a toolbox.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bus_message_does_not_wait_for_a_snapshot_that_is_being_published() {
-    let shop = fixture::Workshop::new();
-    shop.build("well_behaved", &[]);
-    let stage = shop.path().join(".stage");
+    let fixtures = fixture::FixtureFolder::new();
+    fixtures.build("well_behaved", &[]);
+    let stage = fixtures.path().join(".stage");
     std::fs::create_dir(&stage).unwrap();
     let probe = Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools"));
-    let mut settings = Settings::new(vec![shop.path().to_owned()], probe);
+    let mut settings = Settings::new(vec![fixtures.path().to_owned()], probe);
     settings.stage_dirs = vec![stage];
     let (entered, is_inside) = std::sync::mpsc::channel();
     let (go_on, may_go) = std::sync::mpsc::channel::<()>();

@@ -28,7 +28,7 @@ mod peers;
 use std::time::{Duration, Instant};
 
 use feetech_sim::{Line, Servo, register};
-use peers::Peer;
+use peers::{Peer, domain};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use support::client::Client;
@@ -74,7 +74,7 @@ impl Robot {
                 _folder: folder,
             });
         }
-        let domain = fastrand::u16(10..230);
+        let domain = domain();
         let peer = Peer::start("dds_robot.py", &[kind, &domain.to_string()])?;
         peer.until("ready");
         Some(Self::Dds { peer, domain, kind })

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ovos_toolbox_wire::{
-    Action, Completion, Conclusion, Effect, Event, Manifest, Plan, Progress, Report, Start, ToolDefinition,
+    Action, Complete, Conclusion, Effect, Event, Manifest, Plan, Progress, Report, Start, ToolDefinition,
     ToolList,
 };
 use ovos_tools::export::{ExportTool, Format, export};
@@ -24,7 +24,7 @@ const FOLDERS: [&str; 3] = ["abi", "bus", "protocol"];
 fn abi() -> BTreeMap<&'static str, Schema> {
     BTreeMap::from([
         ("action", schema_for!(Action)),
-        ("complete", schema_for!(Completion)),
+        ("complete", schema_for!(Complete)),
         ("conclude", schema_for!(Conclusion)),
         ("event", schema_for!(Event)),
         ("manifest", schema_for!(Manifest)),

@@ -53,6 +53,18 @@ fn pending(client: &mut Client) -> Vec<String> {
 }
 
 #[test]
+fn changed_files_are_read_again_whatever_the_message_holds() {
+    let mut stage = Stage::new(&json!({}));
+    stage
+        .scene
+        .configure(&json!({ "max_calls": 7 }), &greets("good day"));
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let text = format!(r#"{{"type":"configuration.updated","data":{{"deep":{deep}}}}}"#);
+    stage.client.send_text(&text);
+    until_logged(&mut stage.service, "the configuration changed");
+}
+
+#[test]
 fn changed_files_are_read_again() {
     let mut stage = Stage::new(&json!({}));
     assert_eq!(greeting(&mut stage.client), "hello");

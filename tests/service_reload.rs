@@ -127,6 +127,16 @@ fn caller(number: usize, port: u16, over: &AtomicBool, made: &AtomicUsize) -> Se
 #[test]
 fn a_new_copy_has_not_reported_its_backend() {
     let scene = Scene::new(&json!({}));
+    let silent = |more: Value| {
+        let mut testbed = json!({"simulated": false});
+        testbed
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let testbed = json!({"PHAL": {"ovos-phal-plugin-tools": {"testbed": testbed}}});
+        scene.configure(&json!({}), &testbed);
+    };
+    silent(json!({}));
     let _bus = scene.bus(BusKind::Embedded);
     let mut client = Client::connect(scene.port);
     let _service = scene.service(&mut client);
@@ -142,8 +152,7 @@ fn a_new_copy_has_not_reported_its_backend() {
     );
     let before = testbed(&mut client);
     assert_eq!(before["backend"]["state"], "ready", "{before:#}");
-    let changed = json!({"testbed": {"limits": {"open_ms": 20_000}}});
-    scene.configure(&json!({}), &json!({"PHAL": {"ovos-phal-plugin-tools": changed}}));
+    silent(json!({"limits": {"open_ms": 20_000}}));
     client.send("configuration.updated", &json!({}));
     let reloaded = client.ask("ovos.tools.reload", &json!({}));
     let after = testbed(&mut client);

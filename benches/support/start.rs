@@ -1,6 +1,6 @@
 //! Start-up time and memory of the service.
 
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -11,13 +11,15 @@ use super::process::Sandbox;
 
 const STARTS: usize = 11;
 
-const MB_A_KIB: f64 = 1024.0 / 1e6;
+pub(crate) const MB_A_KIB: f64 = 1024.0 / 1e6;
 
 /// Costs of a start.
 pub(crate) struct Start {
     /// Milliseconds from before the process exists until it reports to systemd that it is ready.
     pub(crate) ready: f64,
-    /// Resident MB at that time.
+    /// Milliseconds until every toolbox is up.
+    pub(crate) all_loaded: f64,
+    /// Resident MB at that time, of the service alone.
     pub(crate) resident: f64,
     /// The part of it that is private to the process; the rest is file pages.
     pub(crate) anonymous: f64,
@@ -26,17 +28,20 @@ pub(crate) struct Start {
     pub(crate) threads: usize,
 }
 
-/// The service with hello, hello_c and math, as a client of a bus.
+/// The service with every toolbox that ships, each in a process of its own, as a client of a bus.
 pub(crate) fn measure() -> io::Result<Start> {
     let bus = Bus::start(BusKind::Embedded);
-    let (mut ready, mut resident, mut anonymous) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ready, mut all_loaded) = (Vec::new(), Vec::new());
+    let (mut resident, mut anonymous) = (Vec::new(), Vec::new());
     let (mut resident_later, mut threads) = (Vec::new(), 0);
     for round in 0..=STARTS {
-        let (service, took) = Service::start(&bus)?;
+        let (mut service, took) = Service::start(&bus)?;
+        let loaded = service.all_loaded()?;
         let status = service.status()?;
         // The first start warms the machine's caches.
         if round > 0 {
             ready.push(took.as_secs_f64() * 1e3);
+            all_loaded.push(loaded.as_secs_f64() * 1e3);
             resident.push(field(&status, "VmRSS") * MB_A_KIB);
             anonymous.push(field(&status, "RssAnon") * MB_A_KIB);
             threads = field(&status, "Threads") as usize;
@@ -51,6 +56,7 @@ pub(crate) fn measure() -> io::Result<Start> {
     }
     Ok(Start {
         ready: super::measure::median(ready),
+        all_loaded: super::measure::median(all_loaded),
         resident: super::measure::median(resident),
         anonymous: super::measure::median(anonymous),
         resident_later: super::measure::median(resident_later),
@@ -59,7 +65,7 @@ pub(crate) fn measure() -> io::Result<Start> {
 }
 
 /// A field of `/proc/<pid>/status`: kB, or a plain number.
-fn field(status: &str, name: &str) -> f64 {
+pub(crate) fn field(status: &str, name: &str) -> f64 {
     let line = status
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -68,6 +74,7 @@ fn field(status: &str, name: &str) -> f64 {
 }
 
 struct Service {
+    begun: Instant,
     child: Child,
     sandbox: Sandbox,
 }
@@ -84,10 +91,11 @@ impl Service {
             .arg("--plugins")
             .arg(plugins("bench-toolboxes"))
             .env("NOTIFY_SOCKET", &socket)
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(log);
         let begun = Instant::now();
         let service = Self {
+            begun,
             child: command.spawn()?,
             sandbox,
         };
@@ -97,6 +105,18 @@ impl Service {
             if text[..size].windows(7).any(|part| part == b"READY=1") {
                 return Ok((service, begun.elapsed()));
             }
+        }
+    }
+
+    /// Waits for the service's first line, which it prints when the last toolbox is up.
+    fn all_loaded(&mut self) -> io::Result<Duration> {
+        let stdout = self.child.stdout.take().map(BufReader::new);
+        let line = stdout.and_then(|stdout| stdout.lines().next());
+        let line = line.ok_or_else(|| io::Error::other("the service ended"))??;
+        if line.starts_with("ovos-tools") {
+            Ok(self.begun.elapsed())
+        } else {
+            Err(io::Error::other(format!("not the line of a start: {line}")))
         }
     }
 

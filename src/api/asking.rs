@@ -29,6 +29,8 @@ pub(super) struct Asking {
     pub(super) call: Option<CallFacts>,
     /// How that call ended.
     pub(super) outcome: Option<CallOutcome>,
+    /// The content that its toolbox returned, and the toolbox.
+    pub(super) content: Option<(String, Vec<Value>)>,
 }
 
 impl Asking {
@@ -60,6 +62,7 @@ impl Asking {
             room,
             call: None,
             outcome: None,
+            content: None,
         }
     }
 

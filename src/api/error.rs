@@ -5,9 +5,10 @@
 //! [`KINDS`].
 
 use ovos_toolbox_wire::{CallOutcome, Conclusion, Failure, Report};
+use serde::Serialize;
 use serde_json::Value;
 
-use client::payload::ErrorDetail;
+use client::payload::{Confirm, ErrorDetail};
 use engine::{PlanError, Refusal, Verdict};
 use schema::{Problem, python_type_name};
 
@@ -21,6 +22,11 @@ pub const KINDS: &[(&str, &str)] = &[
     (
         "CancelledError",
         "the call was cancelled, pre-empted or ended by the user's stop",
+    ),
+    (
+        "ConfirmationRequired",
+        "the call is to be confirmed: ask the user, and send it again with the token of the answer (`detail`), or after an \
+         operator's `ovos-tools approve`",
     ),
     (
         "EmergencyStop",
@@ -71,6 +77,8 @@ pub struct WireError {
     pub text: String,
     /// The text of the key `detail`; boxed, because it is rarely sent.
     pub detail: Box<ErrorDetail>,
+    /// How the call can be confirmed, where it waits for that.
+    pub confirm: Option<Box<Confirm>>,
 }
 
 impl WireError {
@@ -89,6 +97,15 @@ impl WireError {
         Self {
             text: text.into(),
             detail: Box::new(detail),
+            confirm: None,
+        }
+    }
+
+    /// The call waits to be confirmed.
+    pub(super) fn to_confirm(confirm: Confirm) -> Self {
+        Self {
+            confirm: Some(Box::new(confirm.clone())),
+            ..Self::new("ConfirmationRequired", confirm.text)
         }
     }
 
@@ -213,6 +230,23 @@ impl WireError {
             }
             Verdict::Toolbox(Conclusion::Error(failure)) => Err(Self::of(failure).with_report(report)),
             Verdict::Engine(Conclusion::Error(failure)) => Err(failed(failure).with_report(report)),
+        }
+    }
+}
+
+/// What a request asked for, or nothing but an error.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum OrError<T> {
+    Good(T),
+    Bad { error: String },
+}
+
+impl<T> From<Result<T, WireError>> for OrError<T> {
+    fn from(result: Result<T, WireError>) -> Self {
+        match result {
+            Ok(good) => Self::Good(good),
+            Err(error) => Self::Bad { error: error.text },
         }
     }
 }

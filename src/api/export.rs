@@ -1,29 +1,17 @@
 //! `ovos.tools.export`: the tools in a model's own format.
 
 use ovos_toolbox_wire::Effect;
-use serde::Serialize;
 
-use super::error::WireError;
+use super::error::{OrError, WireError};
 use super::request::{text, texts};
 use super::{Api, Request};
 use crate::export::{ExportTool, Format, export, exported_names};
 use crate::registry::{Found, Tool};
 use client::payload::ExportResponse;
 
-/// The tools, or an error.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum ExportAnswer {
-    Exported(ExportResponse),
-    Failed { error: String },
-}
-
 impl Api {
-    pub(super) fn export(&self, request: &Request) -> ExportAnswer {
-        match self.exported(request) {
-            Ok(response) => ExportAnswer::Exported(response),
-            Err(error) => ExportAnswer::Failed { error: error.text },
-        }
+    pub(super) fn export(&self, request: &Request) -> OrError<ExportResponse> {
+        self.exported(request).into()
     }
 
     fn exported(&self, request: &Request) -> Result<ExportResponse, WireError> {

@@ -11,43 +11,22 @@ use tokio::sync::watch;
 
 use super::asking::Asking;
 use super::error::WireError;
+use super::permit::Denied;
 use super::progress::Progress;
 use super::request::{call_id, call_options};
 use super::resolve::{Name, RELOAD_PATIENCE, python_text, unavailable};
 use super::{Api, Request};
+use crate::content::Gathered;
 use crate::registry::{Found, Tool};
-use client::payload::{CallOptions, CallResponse, ErrorDetail, InvokeResponse};
+use client::payload::{CallOptions, CallResponse, ContentMode, InvokeResponse};
 use engine::{CallEnd, CallFacts, Lease, Place, Refusal, Verdict};
 use schema::Unknown;
 
-/// The keys that the answers of both contracts share.
-struct Answered {
-    result: Option<Value>,
-    error: Option<String>,
-    call_id: Option<String>,
-    error_detail: Option<ErrorDetail>,
-}
-
 impl Api {
     pub(super) async fn invoke(self: &Arc<Self>, request: &Request) -> InvokeResponse {
-        let name = match Name::of(&request.data) {
-            Name::Given { echo, .. } => echo,
-            Name::Missing => Value::from(""),
-        };
+        let name = Name::echoed(&request.data);
         let found = self.resolve(request).map(|(_, tools)| tools);
-        let Answered {
-            result,
-            error,
-            call_id,
-            error_detail,
-        } = self.answered(request, found, "args").await;
-        InvokeResponse {
-            name,
-            result,
-            error,
-            call_id,
-            error_detail,
-        }
+        self.answered(request, name, found, "args").await
     }
 
     /// `None` if the toolbox is not in this service: the contract prescribes silence then.
@@ -67,18 +46,25 @@ impl Api {
             Found::One(tool) => Ok(vec![tool]),
             _ => Err(WireError::unknown_tool_of(&name, &toolbox_id)),
         };
-        let Answered {
+        let InvokeResponse {
+            name: _,
             result,
             error,
             call_id,
             error_detail,
-        } = self.answered(request, found, "kwargs").await;
+            confirm,
+            content,
+            content_refused,
+        } = self.answered(request, Value::from(name), found, "kwargs").await;
         Some(CallResponse {
             result,
             error,
             toolbox_id,
             call_id,
             error_detail,
+            confirm,
+            content,
+            content_refused,
         })
     }
 
@@ -86,10 +72,12 @@ impl Api {
     async fn answered(
         self: &Arc<Self>,
         request: &Request,
+        name: Value,
         found: Result<Vec<Arc<Tool>>, WireError>,
         args: &str,
-    ) -> Answered {
+    ) -> InvokeResponse {
         let options = call_options(&request.data);
+        let mode = options.as_ref().ok().and_then(|options| options.content);
         let mut asking = Asking::new(request);
         let outcome = match found {
             Ok(tools) => {
@@ -98,19 +86,43 @@ impl Api {
             }
             Err(error) => Err(error),
         };
-        asking.answered(self.engine.facts(), &outcome);
-        let detail = request.data.get("detail") == Some(&Value::Bool(true));
-        let (result, error, error_detail) = match outcome {
-            Ok(result) => (Some(result), None, None),
-            Err(error) => (None, Some(error.text), detail.then_some(*error.detail)),
+        let gathered = match (mode, asking.content.take(), &outcome) {
+            (Some(mode), Some((toolbox_id, content)), Ok(result)) => {
+                let room = match mode {
+                    ContentMode::Path => usize::MAX,
+                    ContentMode::Inline => self.room_beside(result),
+                };
+                self.content.gather(&toolbox_id, content, mode, room).await
+            }
+            _ => Gathered::default(),
         };
-        Answered {
+        asking.answered(self.engine.facts(), &outcome);
+        let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
+        // Echoed even if another key is wrong.
+        let call_id = call_id(&request.data).unwrap_or_default();
+        let (result, error) = match outcome {
+            Ok(result) => (Some(result), None),
+            Err(error) => (None, Some(error)),
+        };
+        let detailed = error.as_ref().filter(|_| with_detail);
+        InvokeResponse {
+            name,
             result,
-            error,
-            // Echoed even if another key is wrong.
-            call_id: call_id(&request.data).unwrap_or_default(),
-            error_detail,
+            error_detail: detailed.map(|error| (*error.detail).clone()),
+            confirm: detailed.and_then(|error| error.confirm.as_deref().cloned()),
+            error: error.map(|error| error.text),
+            call_id,
+            content: gathered.content,
+            content_refused: gathered.refused,
         }
+    }
+
+    /// How many bytes fit into an answer beside its result.
+    fn room_beside(&self, result: &Value) -> usize {
+        /// The rest of the frame: the context, the titles and what was left out.
+        const REST: usize = 256 << 10;
+        let result = result.to_string().len();
+        self.settings.max_answer_bytes.saturating_sub(result + REST)
     }
 
     async fn run(
@@ -129,7 +141,7 @@ impl Api {
                 tools.push(tool);
                 Ok(self.run_stop(&tools).await)
             }
-            Effect::Resume => self.run_resume(&tool, args).await,
+            Effect::Resume => self.run_resume(request, &tool, args).await,
             _ => self.run_actions(request, asking, tool, args, options).await,
         }
     }
@@ -156,8 +168,12 @@ impl Api {
             tool,
             report,
             verdict,
+            content,
         } = ran.await.inspect_err(|error| call.refused(&error.text))?;
         asking.outcome = Some(report.outcome);
+        if !content.is_empty() {
+            asking.content = Some((tool.toolbox_id.clone(), content));
+        }
         let output = WireError::concluded(tool.name(), &tool.toolbox_id, &verdict, &report)?;
         check_output(&tool, output)
     }
@@ -198,26 +214,40 @@ impl Api {
                     Some(call),
                 )
             };
-            let place_before = place.take();
+            // Registered before it is decided on: a cancel, its timeout and max_calls hold meanwhile.
+            let entered = match place.take() {
+                Some(place) => Ok(place),
+                None => self.engine.enter(&run),
+            };
+            let entered = entered.map_err(|refusal| WireError::refused(&refusal))?;
             let running = async {
-                match place_before {
-                    Some(place) => self.engine.call_at(place, &lease, run).await,
-                    None => self.engine.call(&lease, run).await,
-                }
+                let permitted = self.permit(request, &tool, &lease, &run, &options, call);
+                let judged = match entered.wait_for(permitted).await {
+                    Ok(Ok(judged)) => judged,
+                    Ok(Err(Denied::Answer(error))) => return Err(error),
+                    Ok(Err(Denied::Engine(refusal))) | Err(refusal) => return Ok(CallEnd::Refused(refusal)),
+                };
+                Ok(self.engine.call_at(entered, &lease, run, judged).await)
             };
             let end = match &mut progress {
-                Some(progress) => progress.during(running).await,
-                None => running.await,
+                Some(progress) => progress.during(running).await?,
+                None => running.await?,
             };
             match end {
                 // Its toolbox died before any action had started: the call waits for the next copy.
                 CallEnd::Refused(Refusal::NeverBegun(_)) => {}
                 CallEnd::Refused(refusal) => return Err(WireError::refused(&refusal)),
-                CallEnd::Ran { report, verdict, .. } => {
+                CallEnd::Ran {
+                    report,
+                    verdict,
+                    content,
+                    ..
+                } => {
                     return Ok(Ran {
                         tool,
                         report,
                         verdict,
+                        content,
                     });
                 }
             }
@@ -273,6 +303,7 @@ struct Ran {
     tool: Arc<Tool>,
     report: Report,
     verdict: Verdict,
+    content: Vec<Value>,
 }
 
 /// Turns the end of a wait into a result: what was waited for, or the error of a call that ended meanwhile.
@@ -324,6 +355,7 @@ pub(super) fn engine_request(
         lang: session.and_then(|session| text(session.get("lang"))),
         source: text(request.head.context.get("source")),
         operator: false,
+        content: options.content.is_some(),
         received: request.received,
         timeout: options.timeout(),
         facts: call.cloned(),

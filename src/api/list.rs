@@ -6,7 +6,7 @@ use ovos_toolbox_wire::{Effect, Object};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::error::WireError;
+use super::error::{OrError, WireError};
 use super::request::{effect, flag, text};
 use super::{Api, Request};
 use crate::registry::Tool;
@@ -59,28 +59,10 @@ impl Listed {
     }
 }
 
-/// The answer to `ovos.tools.list`: the tools, or an error.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum ListAnswer {
-    Tools(ListResponse<Listed>),
-    Error { error: String },
-}
-
-/// The answer to `ovos.tools.get`: the tool, or an error.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum GetAnswer {
-    Tool(Listed),
-    Error { error: String },
-}
-
 impl Api {
-    pub(super) fn list(&self, request: &Request) -> ListAnswer {
-        match self.listed(&request.data) {
-            Ok(tools) => ListAnswer::Tools(ListResponse { tools }),
-            Err(error) => ListAnswer::Error { error: error.text },
-        }
+    pub(super) fn list(&self, request: &Request) -> OrError<ListResponse<Listed>> {
+        let listed = self.listed(&request.data);
+        listed.map(|tools| ListResponse { tools }).into()
     }
 
     fn listed(&self, data: &Object) -> Result<Vec<Listed>, WireError> {
@@ -97,7 +79,7 @@ impl Api {
         Ok(tools.map(|tool| Listed::new(tool, detail)).collect())
     }
 
-    pub(super) fn get(&self, request: &Request) -> GetAnswer {
+    pub(super) fn get(&self, request: &Request) -> OrError<Listed> {
         let found = self.resolve(request).and_then(|(name, mut tools)| {
             let detail = flag(&request.data, "detail")?;
             match (tools.pop(), tools.is_empty()) {
@@ -109,9 +91,6 @@ impl Api {
                 )),
             }
         });
-        match found {
-            Ok(tool) => GetAnswer::Tool(tool),
-            Err(error) => GetAnswer::Error { error: error.text },
-        }
+        found.into()
     }
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::actions::{entries, label};
 use super::error::WireError;
 use super::invoke::{engine_request, prepare};
 use super::resolve::Name;
 use super::{Api, Request};
-use client::payload::{CallOptions, PlanErrorResponse, PlanResponse, PlannedActionEntry};
+use client::payload::{CallOptions, PlanErrorResponse, PlanResponse};
 use engine::{Plan, PlannedAction};
 
 /// How long a plan waits for a toolbox that is being replaced. Unlike a call it has no timeout of its own, and its
@@ -27,10 +28,7 @@ pub(super) enum PlanAnswer {
 
 impl Api {
     pub(super) async fn plan(&self, request: &Request) -> PlanAnswer {
-        let name = match Name::of(&request.data) {
-            Name::Given { echo, .. } => echo,
-            Name::Missing => Value::from(""),
-        };
+        let name = Name::echoed(&request.data);
         match self.planned(request, name.clone()).await {
             Ok(response) => PlanAnswer::Planned(Box::new(response)),
             Err(error) => PlanAnswer::Failed(PlanErrorResponse {
@@ -62,30 +60,6 @@ impl Api {
             mermaid: mermaid(&plan),
             dot: dot(&plan),
         })
-    }
-}
-
-fn entries(plan: &Plan, wave: &[usize]) -> Vec<PlannedActionEntry> {
-    let entry = |action: &PlannedAction| PlannedActionEntry {
-        id: action.id.clone(),
-        name: action.name.clone(),
-        subsystems: action.subsystems.clone(),
-        effect: action.effect,
-        timeout_ms: u64::try_from(action.timeout.as_millis()).unwrap_or(u64::MAX),
-        dependencies: action
-            .dependencies
-            .iter()
-            .map(|&index| plan.actions[index].id.clone())
-            .collect(),
-        params: action.params.clone(),
-    };
-    wave.iter().map(|&index| entry(&plan.actions[index])).collect()
-}
-
-fn label(action: &PlannedAction) -> String {
-    match action.subsystems.as_slice() {
-        [] => action.id.clone(),
-        names => format!("{} @ {}", action.id, names.join(", ")),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ovos_toolbox_wire::Object;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::WireError;
 use super::request::call_id;
@@ -60,10 +60,7 @@ impl Api {
         let mut answer = Object::new();
         match &topic {
             Topic::Invoke | Topic::Plan => {
-                let name = match Name::of(data) {
-                    Name::Given { echo, .. } => echo,
-                    Name::Missing => Value::from(""),
-                };
+                let name = Name::echoed(data);
                 answer.insert("name".to_owned(), name);
             }
             Topic::Call { toolbox_id } => {
@@ -132,6 +129,21 @@ pub(crate) fn instead(answer: &str, reason: &str) -> Option<String> {
     Some(message.to_text())
 }
 
+/// An answer that is too large for the bus, without its content; none where it has none.
+pub(super) fn without_content<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Option<Object> {
+    let Ok(Value::Object(mut answer)) = serde_json::to_value(answer) else {
+        return None;
+    };
+    answer.shift_remove("content")?;
+    let reason = format!(
+        "all content: with it the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size)"
+    );
+    tracing::warn!("content is left out: {reason}");
+    let refused = answer.entry("content_refused").or_insert_with(|| json!([]));
+    refused.as_array_mut()?.push(Value::from(reason));
+    Some(answer)
+}
+
 /// The data that replaces an answer which is too large for the bus.
 pub(super) fn too_large<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Object {
     let answer = match serde_json::to_value(answer) {
@@ -154,4 +166,37 @@ fn short(answer: Object, reason: &str) -> Object {
     let error = WireError::new("RuntimeError", reason);
     small.insert("error".to_owned(), Value::from(error.text));
     small
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_too_long_loses_its_content_and_not_its_result() {
+        let item = json!({"type": "text", "mime_type": "text/plain", "data": "hello"});
+        for (answer, refused) in [
+            (json!({"result": 1}), None),
+            (json!({"error": "e", "content_refused": ["a"]}), None),
+            (json!({"result": 1, "content": [item]}), Some(1)),
+            (
+                json!({"result": 1, "content": [item], "content_refused": ["a"]}),
+                Some(2),
+            ),
+        ] {
+            let without = without_content(&answer, 20, 10);
+            assert_eq!(without.is_some(), refused.is_some(), "{answer}");
+            let (Some(without), Some(refused)) = (without, refused) else {
+                continue;
+            };
+            let said = without["content_refused"].as_array().unwrap();
+            assert_eq!(said.len(), refused, "{said:?}");
+            assert!(
+                said[refused - 1].as_str().unwrap().contains("20 bytes"),
+                "{said:?}"
+            );
+            assert_eq!(without["result"], 1);
+            assert!(!without.contains_key("content"));
+        }
+    }
 }

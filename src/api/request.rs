@@ -7,7 +7,7 @@ use ovos_toolbox_wire::{Effect, Object};
 use serde_json::Value;
 
 use super::error::WireError;
-use client::payload::CallOptions;
+use client::payload::{CallOptions, ContentMode};
 use schema::shorten;
 
 /// Reads the optional keys of a call. The error names a key of the wrong type or range and what is accepted.
@@ -17,7 +17,19 @@ pub(super) fn call_options(data: &Object) -> Result<CallOptions, WireError> {
         timeout_ms: timeout_ms(data)?,
         progress: flag(data, "progress")?,
         detail: flag(data, "detail")?,
+        confirm: token(data, "confirm")?,
+        decline: token(data, "decline")?,
+        content: content_mode(data)?,
     })
+}
+
+fn content_mode(data: &Object) -> Result<Option<ContentMode>, WireError> {
+    match text(data, "content")?.as_deref() {
+        None => Ok(None),
+        Some("path") => Ok(Some(ContentMode::Path)),
+        Some("inline") => Ok(Some(ContentMode::Inline)),
+        Some(other) => Err(wrong("content", "\"path\" or \"inline\"", &Value::from(other))),
+    }
 }
 
 /// Reads an optional string.
@@ -87,6 +99,16 @@ pub(super) fn call_id(data: &Object) -> Result<Option<String>, WireError> {
             Ok(Some(id.clone()))
         }
         Some(other) => Err(wrong("call_id", "1 to 128 characters of [A-Za-z0-9._:-]", other)),
+    }
+}
+
+fn token(data: &Object, key: &str) -> Result<Option<String>, WireError> {
+    match text(data, key)? {
+        Some(token) if token.is_empty() || token.len() > 128 => {
+            let accepted = "the token of the answer that asks to confirm the call";
+            Err(wrong(key, accepted, &Value::from(token)))
+        }
+        token => Ok(token),
     }
 }
 

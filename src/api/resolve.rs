@@ -26,6 +26,14 @@ pub(super) enum Name {
 }
 
 impl Name {
+    /// The name as an answer repeats it; "" where it is missing.
+    pub(super) fn echoed(data: &Object) -> Value {
+        match Self::of(data) {
+            Self::Given { echo, .. } => echo,
+            Self::Missing => Value::from(""),
+        }
+    }
+
     pub(super) fn of(data: &Object) -> Self {
         match data.get("name") {
             None => Self::Missing,

@@ -12,29 +12,22 @@ impl Api {
     #[must_use]
     pub fn status(&self) -> StatusResponse {
         let latched = self.engine.latched();
-        let mut toolboxes = self.toolboxes.toolboxes();
-        for toolbox in &mut toolboxes {
+        let mut status = self.toolboxes.status();
+        for toolbox in &mut status.toolboxes {
             if let Some(stop) = latched.get(&toolbox.toolbox_id) {
                 toolbox.latched = true;
                 toolbox.stop_id = Some(stop.stop_id.clone());
                 toolbox.stop_reason = Some(stop.reason.clone());
             }
         }
-        let mut service = self.toolboxes.service();
-        service.ready = self.serves_all();
-        StatusResponse {
-            service,
-            bus: self.toolboxes.bus(),
-            toolboxes,
-            all_latched: self.engine.latch(EVERYTHING).map(|stop| AllLatched {
-                stop_id: stop.stop_id,
-                stop_reason: stop.reason,
-            }),
-            failed: self.toolboxes.failed_files(),
-            calls: self.call_statuses(),
-            counters: self.counted(),
-            pending_config: self.toolboxes.pending_config(),
-        }
+        status.service.ready = self.serves_all();
+        status.all_latched = self.engine.latch(EVERYTHING).map(|stop| AllLatched {
+            stop_id: stop.stop_id,
+            stop_reason: stop.reason,
+        });
+        status.calls = self.call_statuses();
+        status.counters = self.counted();
+        status
     }
 
     /// Whether it is ready and every toolbox is loaded or has failed.

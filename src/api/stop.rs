@@ -157,21 +157,30 @@ impl Api {
     }
 
     pub(super) async fn resume(&self, request: &Request) -> StopResponse {
-        let toolboxes = self.resumed(request).await.unwrap_or_else(|error| {
-            let toolbox_id = request.data.get("toolbox_id").and_then(Value::as_str);
-            vec![resume_entry(toolbox_id.unwrap_or_default(), Some(error.text))]
-        });
-        StopResponse { toolboxes }
+        let text = |key| required_text(&request.data, key);
+        match (text("toolbox_id"), text("stop_id")) {
+            (Ok(toolbox_id), Ok(stop_id)) => self.lift_stop(&toolbox_id, &stop_id).await,
+            (Err(error), _) | (_, Err(error)) => {
+                let toolbox_id = request.data.get("toolbox_id").and_then(Value::as_str);
+                let toolboxes = vec![resume_entry(toolbox_id.unwrap_or_default(), Some(error.text))];
+                StopResponse { toolboxes }
+            }
+        }
     }
 
-    async fn resumed(&self, request: &Request) -> Result<Vec<StoppedToolbox>, WireError> {
-        let toolbox_id = required_text(&request.data, "toolbox_id")?;
-        let stop_id = required_text(&request.data, "stop_id")?;
-        if toolbox_id == EVERYTHING {
-            return self.lift_all(&stop_id).await;
-        }
-        self.lift(&toolbox_id, &stop_id).await?;
-        Ok(vec![resume_entry(&toolbox_id, None)])
+    /// Lifts a stop, as an operator asks for it.
+    ///
+    /// # Cancel safety
+    /// The stop may be lifted without an answer.
+    pub async fn lift_stop(&self, toolbox_id: &str, stop_id: &str) -> StopResponse {
+        let lifted = if toolbox_id == EVERYTHING {
+            self.lift_all(stop_id).await
+        } else {
+            let lifted = self.lift(toolbox_id, stop_id).await;
+            lifted.map(|()| vec![resume_entry(toolbox_id, None)])
+        };
+        let toolboxes = lifted.unwrap_or_else(|error| vec![resume_entry(toolbox_id, Some(error.text))]);
+        StopResponse { toolboxes }
     }
 
     async fn lift(&self, toolbox_id: &str, stop_id: &str) -> Result<(), WireError> {
@@ -226,6 +235,7 @@ impl Api {
     /// Runs a tool of effect `resume`: for operators, and only if the configuration allows it.
     pub(super) async fn run_resume(
         &self,
+        request: &Request,
         tool: &Arc<Tool>,
         args: Option<&Value>,
     ) -> Result<Value, WireError> {
@@ -238,6 +248,7 @@ impl Api {
                 ),
             ));
         }
+        self.permit_resume(request, tool)?;
         let holder = self.engine.latch(toolbox_id);
         let given = args.and_then(|args| args.get("stop_id")?.as_str());
         let Some(stop_id) = given.map(str::to_owned).or(holder.map(|stop| stop.stop_id)) else {
@@ -279,7 +290,11 @@ impl Api {
             }
             Verdict::Toolbox(Conclusion::Error(failure)) | Verdict::Engine(Conclusion::Error(failure)) => {
                 let error = unavailable(&tool.toolbox_id, &failure.to_string());
-                tracing::warn!(toolbox = %tool.toolbox_id, error = error.text, "no conclusion for a stop");
+                tracing::warn!(
+                    toolbox = tool.toolbox_id,
+                    error = error.text,
+                    "no conclusion for a stop"
+                );
                 output
             }
         }

@@ -9,8 +9,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line, plain};
 use super::schema;
-use crate::service::confinement;
-use host::{Inspection, Probe, inspect, section_of};
+use host::{Inspection, Probe, inspect, section_of, why_unconfined};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -60,7 +59,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
 /// The `env` of the file's section, with which the service loads the file.
 fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String, String>, CliError> {
     match section_of(file) {
-        Some(id) => Ok(context.config()?.toolbox(id)?.env.clone()),
+        Some(id) => Ok(context.config()?.toolbox(id)?.toolbox.env.clone()),
         None => Ok(BTreeMap::new()),
     }
 }
@@ -68,7 +67,7 @@ fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String
 /// Tells why this machine cannot confine the toolbox as its section asks.
 fn unconfined(file: &Path, context: &Context<'_, '_>) -> Option<String> {
     let section = context.config().ok()?.toolbox(section_of(file)?).ok()?;
-    let missed = confinement(section.confine.as_ref()?).missed()?;
+    let missed = why_unconfined(section.toolbox.confine.as_ref()?)?;
     Some(format!("runs without its confinement: {missed}"))
 }
 

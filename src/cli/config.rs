@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, plain};
-use config::{Config, LayerKind, LayerState, Setting};
+use crate::policy::{Place, built_in};
+use config::{Backend, Config, Decide, LayerKind, LayerState, Rule, Setting};
 
 /// Shown in the place of a secret.
 const HIDDEN: &str = "(hidden)";
@@ -17,6 +18,7 @@ const HIDDEN: &str = "(hidden)";
 Examples:
   ovos-tools config
   ovos-tools config --all
+  ovos-tools config --json | jq .policy
   ovos-tools config --config ./mycroft.conf --json | jq '.settings[] | select(.origin != \"default\")'
 
 Reads the files as `serve` would; the service that runs may have read them earlier (`ovos-tools status` shows what \
@@ -50,6 +52,7 @@ pub(super) fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Resul
         .collect();
     let data = json!({
         "settings": settings,
+        "policy": {"configured": config.service.policy, "built_in": built_in()},
         "files": config.stack().layers().iter().map(|layer| json!({
             "path": layer.path,
             "kind": kind(layer.kind),
@@ -83,6 +86,8 @@ fn render(config: &Config, settings: &[Setting], all: bool, paint: Paint) -> Str
         ]
     });
     let mut text = paint.table(&["KEY", "VALUE", "FROM"], rows);
+    text.push('\n');
+    text += &rules(&config.service.policy, paint);
     let layers = config.stack().layers().iter();
     let rows = layers
         .filter(|layer| all || layer.state != LayerState::Absent)
@@ -113,6 +118,47 @@ fn render(config: &Config, settings: &[Setting], all: bool, paint: Paint) -> Str
         );
     }
     text
+}
+
+/// Who may call what: the configured rules, then the built-in ones.
+fn rules(configured: &[Rule], paint: Paint) -> String {
+    let built_in = built_in();
+    let configured = (1..).map(Place::Configured).zip(configured);
+    let built_in = (1..).map(Place::BuiltIn).zip(&built_in);
+    let rows = configured.chain(built_in).map(|(place, rule)| {
+        let list =
+            |words: Option<Vec<String>>| Cell::from(words.map_or("any".to_owned(), |words| words.join(", ")));
+        let who = rule.who.as_ref();
+        let effects = rule.effects.as_ref();
+        let backend = rule.backend.map(|backend| match backend {
+            Backend::Simulated => vec!["simulated".to_owned()],
+            Backend::Hardware => vec!["hardware".to_owned()],
+        });
+        let tone = match rule.decide {
+            Decide::Allow => Tone::Good,
+            Decide::Confirm => Tone::Warning,
+            Decide::Deny => Tone::Bad,
+        };
+        vec![
+            place.to_string().into(),
+            list(who.map(|who| who.iter().map(ToString::to_string).collect())),
+            list(rule.tools.clone()),
+            list(effects.map(|effects| effects.iter().map(|effect| effect.as_str().to_owned()).collect())),
+            list(backend),
+            Cell::toned(tone, rule.decide.as_str()),
+            rule.reason.as_deref().unwrap_or("").into(),
+        ]
+    });
+    let head = [
+        "POLICY (the first that matches decides)",
+        "WHO",
+        "TOOLS",
+        "EFFECTS",
+        "BACKEND",
+        "DECIDES",
+        "REASON",
+    ];
+    paint.table(&head, rows)
 }
 
 fn kind(kind: LayerKind) -> &'static str {

@@ -7,11 +7,11 @@ use super::Options;
 use super::error::CliError;
 use super::output::Output;
 use crate::logs::{self, LogOptions, Logs};
-use crate::service::Started;
 use client::{Address, Client, Received};
 use config::{Config, LogLevel, Overrides, ProcessEnvironment};
 
-/// How the requests of the command line name their sender.
+/// How the requests of the command line name their sender, and their session: what an operator approves for one run of the
+/// program is made by another.
 const SOURCE: &str = "ovos-tools-cli";
 
 /// How long most requests wait for an answer, and all of them for the bus, by default.
@@ -34,7 +34,7 @@ pub(super) fn address(config: &Config) -> Address {
 
 /// Connects to the bus.
 pub(super) async fn connect(address: Address, wait: Duration) -> Result<Client, CliError> {
-    Ok(Client::connect(address, SOURCE, wait).await?)
+    Ok(Client::connect_in(SOURCE.to_owned(), address, SOURCE, wait).await?)
 }
 
 impl<'a, 'o> Context<'a, 'o> {
@@ -85,14 +85,6 @@ impl<'a, 'o> Context<'a, 'o> {
             self.output.result(&answer.data, |_| String::new())?;
         }
         Ok(accepted?)
-    }
-
-    /// Prints what the service loaded and where it listens. A failure to print does not end the service.
-    pub(super) fn started(&mut self, started: &Started) {
-        let text = |paint| super::status::started(started, paint);
-        if let Err(error) = self.output.result(&started.status, text) {
-            tracing::warn!(%error, "the summary was not printed");
-        }
     }
 
     /// Starts the logs, at the level the options ask for.

@@ -6,15 +6,16 @@
 use std::time::Duration;
 
 use clap::Args;
-use ovos_toolbox_wire::Outcome;
+use ovos_toolbox_wire::{Content, Outcome};
 use serde_json::Value;
 
 use super::arguments;
+use super::confirm::{self, Next};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, milliseconds, plain};
 use super::progress::View;
-use client::payload::{CallOptions, CancelRequest, ErrorDetail, InvokeRequest, InvokeResponse};
+use client::payload::{CallOptions, CancelRequest, ContentMode, ErrorDetail, InvokeRequest, InvokeResponse};
 use client::{Client, ClientError, Patience, Received, Step, topic};
 
 /// How long to wait for the end of a call that was cancelled: motion has to come to rest first.
@@ -31,7 +32,8 @@ Examples:
 
 {}
 
-Ctrl-C cancels the call, and so does a --timeout that runs out.", arguments::HELP))]
+Ctrl-C cancels the call, and so does a --timeout that runs out. Where service.policy says `confirm`, a terminal is asked \
+whether the call may run.", arguments::HELP))]
 pub struct Arguments {
     /// Name of the tool, or the alias TOOLBOX__NAME
     name: String,
@@ -61,7 +63,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         Some(id) => id.clone(),
         None => format!("cli-{}", uuid::Uuid::new_v4()),
     };
-    let request = InvokeRequest {
+    let mut request = InvokeRequest {
         name: arguments.name.clone(),
         args,
         toolbox_id: arguments.toolbox.clone(),
@@ -70,19 +72,56 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             timeout_ms: arguments.timeout_ms,
             progress: arguments.progress,
             detail: arguments.detail,
+            confirm: None,
+            decline: None,
+            content: Some(ContentMode::Path),
         },
     };
+    let client = context.client().await?;
+    loop {
+        let answer = match answered(&client, &request, context).await {
+            Some(Ok(answer)) => answer,
+            Some(Err(error)) => return Err(give_up(&client, &call_id, error).await),
+            None => {
+                context
+                    .output
+                    .remark("cancelling the call; Ctrl-C again to leave it alone");
+                return Err(CliError::Refused(interrupt(&client, &call_id).await));
+            }
+        };
+        let advice = match confirm::next(&answer, &request.options, context.output).await? {
+            Next::Again(options) => {
+                request.options = options;
+                continue;
+            }
+            Next::Operator(advice) => Some(advice),
+            Next::End => None,
+        };
+        let shown = show(&answer, arguments.detail, context);
+        return shown.map_err(|error| match (error, advice) {
+            (CliError::Refused(text), Some(advice)) => CliError::Refused(format!("{text}; {advice}")),
+            (error, _) => error,
+        });
+    }
+}
+
+/// Makes a call and shows its progress until it is answered; `None` where Ctrl-C came first.
+async fn answered(
+    client: &Client,
+    request: &InvokeRequest,
+    context: &mut Context<'_, '_>,
+) -> Option<Result<Received<InvokeResponse>, ClientError>> {
     let given = context.options.timeout;
     let patience = given.map_or(Patience::WhileItRuns, Patience::AtMost);
-    let client = context.client().await?;
-    let mut view = arguments
+    let mut view = request
+        .options
         .progress
-        .then(|| View::new(context.output, &arguments.name));
+        .then(|| View::new(context.output, &request.name));
     let followed = async {
-        let mut call = client.invoke(request, patience)?;
+        let mut call = client.invoke(request.clone(), patience)?;
         loop {
             match call.next().await? {
-                Step::Answer(answer) => break Ok::<_, ClientError>(answer),
+                Step::Answer(answer) => break Ok(answer),
                 Step::Progress(progress) => {
                     if let Some(view) = &mut view {
                         view.show(&progress, context.output);
@@ -100,16 +139,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     if let Some(view) = &mut view {
         view.end();
     }
-    match answered {
-        Some(Ok(answer)) => show(&answer, context),
-        Some(Err(error)) => Err(give_up(&client, &call_id, error).await),
-        None => {
-            context
-                .output
-                .remark("cancelling the call; Ctrl-C again to leave it alone");
-            Err(CliError::Refused(interrupt(&client, &call_id).await))
-        }
-    }
+    answered
 }
 
 /// Cancels a call that got no answer in time, so that it does not continue without its client.
@@ -148,7 +178,12 @@ async fn interrupt(client: &Client, call_id: &str) -> String {
     }
 }
 
-fn show(answer: &Received<InvokeResponse>, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+/// Shows the end of a call, with `detail` also its report if it failed.
+fn show(
+    answer: &Received<InvokeResponse>,
+    detail: bool,
+    context: &mut Context<'_, '_>,
+) -> Result<(), CliError> {
     let accepted = answer.accepted();
     // From the raw data, because `null` is a result, too.
     let result = answer.data.get("result");
@@ -159,10 +194,18 @@ fn show(answer: &Received<InvokeResponse>, context: &mut Context<'_, '_>) -> Res
             (Err(ClientError::Refused(refusal)), _) => refusal
                 .detail
                 .as_ref()
+                .filter(|_| detail)
                 .map_or_else(String::new, |detail| report(detail, paint)),
             _ => String::new(),
         })?;
     accepted?;
+    if !context.output.json() {
+        // An answer of a newer service may hold other kinds.
+        let read = answer.read();
+        for line in read.iter().flat_map(content) {
+            context.output.remark(&line);
+        }
+    }
     let Some(result) = result else {
         return Err(CliError::Refused(
             "the answer holds neither a result nor an error".to_owned(),
@@ -173,6 +216,21 @@ fn show(answer: &Received<InvokeResponse>, context: &mut Context<'_, '_>) -> Res
         Some(key) => Err(CliError::Refused(format!("the result says {key}: false"))),
         None => Ok(()),
     }
+}
+
+/// Where the content beside a result lies, and what was left out of it.
+fn content(answer: &InvokeResponse) -> Vec<String> {
+    let item = |item: &Content| {
+        let place = item.path.as_ref().or(item.uri.as_ref());
+        let title = item
+            .title
+            .as_ref()
+            .map_or_else(String::new, |title| format!(" ({title})"));
+        format!("{}: {}{title}", item.mime_type, place.map_or("", String::as_str))
+    };
+    let left_out = |why: &String| format!("content is left out: {why}");
+    let refused = answer.content_refused.iter().map(left_out);
+    answer.content.iter().map(item).chain(refused).collect()
 }
 
 /// The report of a call that failed, a line for each action.

@@ -21,6 +21,7 @@ pub struct Output<'a> {
     json: bool,
     quiet: bool,
     live: bool,
+    asks: bool,
 }
 
 impl Output<'static> {
@@ -46,12 +47,13 @@ impl Output<'static> {
             json: options.json,
             quiet: options.quiet,
             live: err && !plain_wanted,
+            asks: err && io::stdin().is_terminal(),
         }
     }
 }
 
 impl<'a> Output<'a> {
-    /// Creates the output on any two streams, without colour and without a live view.
+    /// Creates the output on any two streams, without colour, without a live view and without a person to ask.
     pub fn new(options: &Options, results: impl Write + 'a, remarks: impl Write + 'a) -> Self {
         Self {
             results: Box::new(results),
@@ -61,6 +63,7 @@ impl<'a> Output<'a> {
             json: options.json,
             quiet: options.quiet,
             live: false,
+            asks: false,
         }
     }
 
@@ -80,6 +83,12 @@ impl<'a> Output<'a> {
     #[must_use]
     pub fn live(&self) -> bool {
         self.live
+    }
+
+    /// Whether a person reads the remarks and can answer.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.asks
     }
 
     /// Writes a result: the data with `--json`, else the text.
@@ -124,6 +133,11 @@ impl<'a> Output<'a> {
         if !self.quiet {
             let _ = writeln!(self.remarks, "{}", plain(text));
         }
+    }
+
+    /// Writes a question beside the results, whatever the options; the answer comes in its last line. A failed write is ignored.
+    pub fn question(&mut self, text: &str) {
+        let _ = write!(self.remarks, "{}", plain(text)).and_then(|()| self.remarks.flush());
     }
 
     /// Writes a progress message as a JSON line beside the results.

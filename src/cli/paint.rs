@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use comfy_table::{Attribute, Color, ContentArrangement, Table, presets};
 use serde_json::Value;
 
+use crate::unseen::is_unseen;
+
 /// Whether there is colour, and how wide a table may be.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Paint {
@@ -101,13 +103,10 @@ fn styled(cell: &Cell) -> comfy_table::Cell {
     }
 }
 
-/// The text without characters that move a cursor or change the reading direction: names and descriptions come from
-/// plugins and from the bus, and a terminal obeys such characters.
+/// The text with characters that show nothing written out, but line ends and tabs: names and descriptions come from plugins
+/// and from the bus, and a terminal obeys such characters.
 pub(super) fn plain(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let harmful = |c: char| is_unseen(c) && c != '\n' && c != '\t';
     if !text.contains(harmful) {
         return Cow::Borrowed(text);
     }
@@ -196,6 +195,7 @@ mod tests {
             ("\u{1b}[2J", "\\u{1b}[2J"),
             ("a\rb\u{7}", "a\\u{d}b\\u{7}"),
             ("\u{202e}txt.so", "\\u{202e}txt.so"),
+            ("wa\u{200b}ve", "wa\\u{200b}ve"),
             ("\u{9b}31m", "\\u{9b}31m"),
         ] {
             assert_eq!(plain(text), shown);

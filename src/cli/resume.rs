@@ -5,9 +5,10 @@ use std::time::Duration;
 use clap::Args;
 
 use super::context::Context;
+use super::control;
 use super::error::CliError;
 use super::stop;
-use client::payload::{EmptyRequest, ResumeRequest};
+use client::payload::{ControlRequest, EmptyRequest, ResumeRequest};
 use client::{Client, topic};
 
 /// Arguments of `resume`.
@@ -20,6 +21,8 @@ Examples:
 
 `all` lifts the stop wherever it holds, also from toolboxes that are not installed any more.
 
+Where the bus is away, the service on this machine is asked through its control socket.
+
 Look at the machine first. The id makes sure that you lift the stop you know of, and not a newer one.")]
 pub struct Arguments {
     /// The toolbox, or `all`
@@ -30,7 +33,10 @@ pub struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let wait = context.wait();
-    let client = context.client().await?;
+    let client = match context.client().await {
+        Ok(client) => client,
+        Err(error) => return past_the_bus(arguments, error, context),
+    };
     let Some(stop_id) = &arguments.stop_id else {
         return Err(refuse(&arguments.toolbox, &client, wait).await);
     };
@@ -51,6 +57,35 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         )));
     }
     stop::verdict(&toolboxes, "resumed")
+}
+
+/// Where the bus is away, the service on this machine is asked through its control socket. `--bus` may mean another machine.
+fn past_the_bus(
+    arguments: &Arguments,
+    error: CliError,
+    context: &mut Context<'_, '_>,
+) -> Result<(), CliError> {
+    let (Some(stop_id), None) = (&arguments.stop_id, &context.options.bus) else {
+        return Err(error);
+    };
+    let request = ControlRequest::Resume {
+        toolbox_id: arguments.toolbox.clone(),
+        stop_id: stop_id.clone(),
+    };
+    let Ok((answer, data)) = control::ask(&request, context) else {
+        return Err(error);
+    };
+    context.output.remark(&format!(
+        "{error}; the service on this machine was asked past the bus"
+    ));
+    let toolboxes = data.toolboxes.unwrap_or_default();
+    context
+        .output
+        .result(&answer, |paint| stop::table(&toolboxes, "resumed", paint))?;
+    match data.error {
+        Some(error) => Err(CliError::Refused(error)),
+        None => stop::verdict(&toolboxes, "resumed"),
+    }
 }
 
 /// The error for a resume without a stop id. It shows the whole command and the reason of the stop, so that a person

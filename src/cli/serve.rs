@@ -8,9 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
 use super::error::CliError;
+use super::paint::{Paint, Tone, count, plain};
 use super::pid_file::PidFile;
 use crate::logs::LogOptions;
-use crate::service::Start;
+use crate::service::{Start, Started};
 use config::{Config, EmbeddedBus, Overrides, ProcessEnvironment};
 
 /// Arguments of `serve`.
@@ -85,8 +86,57 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
 
 /// Runs the service and prints what it loaded.
 async fn service(start: Start, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let running = crate::service::run(start, |started| context.started(started));
-    running.await.map_err(CliError::from)
+    // A failure to print does not end the service.
+    let print = |started: &Started| {
+        let text = |paint| summary(started, paint);
+        if let Err(error) = context.output.result(&started.status, text) {
+            tracing::warn!(%error, "the summary was not printed");
+        }
+    };
+    crate::service::run(start, print).await.map_err(CliError::from)
+}
+
+/// What was loaded, what could not be loaded and why, the address of the bus, and a call to try.
+fn summary(started: &Started, paint: Paint) -> String {
+    let status = &started.status;
+    let mut text = format!(
+        "ovos-tools {} on {}, ready after {} ms\n",
+        status.service.version,
+        started.bus,
+        started.took.as_millis()
+    );
+    match &started.embedded_bus {
+        Some(url) => text += &format!("  messagebus: our own, listening on {url}\n"),
+        None if status.bus.connected => {}
+        None => {
+            text += "  messagebus: connecting; when nothing listens there, start ovos-messagebus, or run with \
+                     `--embedded-bus auto`\n";
+        }
+    }
+    for it in &status.toolboxes {
+        text += &format!(
+            "  {} {}: {}{}\n",
+            paint.tone(Tone::Strong, &it.toolbox_id),
+            plain(&it.version),
+            count(it.tools, "tool", "tools"),
+            if it.latched {
+                format!(
+                    ", in emergency stop: `ovos-tools resume {}`",
+                    plain(&it.toolbox_id)
+                )
+            } else {
+                String::new()
+            }
+        );
+    }
+    for it in &status.failed {
+        let label = paint.tone(Tone::Bad, "not loaded");
+        text += &format!("  {label} {}: {}\n", plain(&it.path), plain(&it.reason));
+    }
+    if status.toolboxes.is_empty() && status.failed.is_empty() {
+        text += "  no plugins found: `ovos-tools config` shows where they are looked for (plugins_dir)\n";
+    }
+    text + &format!("Try: ovos-tools list --bus {}\n", started.bus)
 }
 
 /// Cancelled by the first SIGTERM or SIGINT.

@@ -5,9 +5,8 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::error::CliError;
-use super::paint::{Cell, Paint, Tone, count, joined, milliseconds, plain, value};
+use super::paint::{Cell, Paint, Tone, joined, milliseconds, plain, value};
 use super::reload::failures;
-use crate::service::Started;
 use client::payload::{EmptyRequest, StatusResponse, ToolboxStatus};
 use client::topic;
 
@@ -193,49 +192,4 @@ fn backend(toolbox_id: &str, backend: Option<&Value>) -> String {
         return all.collect::<Vec<_>>().join(": ");
     }
     words.join(": ")
-}
-
-/// The output of `serve` when it is ready: what was loaded, what could not be loaded and why, the address of the bus,
-/// and a call to try.
-#[must_use]
-pub(super) fn started(started: &Started, paint: Paint) -> String {
-    let status = &started.status;
-    let mut text = format!(
-        "ovos-tools {} on {}, ready after {} ms\n",
-        status.service.version,
-        started.bus,
-        started.took.as_millis()
-    );
-    match &started.embedded_bus {
-        Some(url) => text += &format!("  messagebus: our own, listening on {url}\n"),
-        None if status.bus.connected => {}
-        None => {
-            text += "  messagebus: connecting; when nothing listens there, start ovos-messagebus, or run with \
-                     `--embedded-bus auto`\n";
-        }
-    }
-    for it in &status.toolboxes {
-        text += &format!(
-            "  {} {}: {}{}\n",
-            paint.tone(Tone::Strong, &it.toolbox_id),
-            plain(&it.version),
-            count(it.tools, "tool", "tools"),
-            if it.latched {
-                format!(
-                    ", in emergency stop: `ovos-tools resume {}`",
-                    plain(&it.toolbox_id)
-                )
-            } else {
-                String::new()
-            }
-        );
-    }
-    for it in &status.failed {
-        let label = paint.tone(Tone::Bad, "not loaded");
-        text += &format!("  {label} {}: {}\n", plain(&it.path), plain(&it.reason));
-    }
-    if status.toolboxes.is_empty() && status.failed.is_empty() {
-        text += "  no plugins found: `ovos-tools config` shows where they are looked for (plugins_dir)\n";
-    }
-    text + &format!("Try: ovos-tools list --bus {}\n", started.bus)
 }

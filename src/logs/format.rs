@@ -8,19 +8,11 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use config::SERVICE_NAME;
+
 /// Formats events as OVOS does.
 #[derive(Debug, Clone, Copy)]
-pub struct OvosFormat {
-    name: &'static str,
-}
-
-impl OvosFormat {
-    /// Creates a format for lines of the service `name`.
-    #[must_use]
-    pub fn new(name: &'static str) -> Self {
-        Self { name }
-    }
-}
+pub struct OvosFormat;
 
 impl<S, N> FormatEvent<S, N> for OvosFormat
 where
@@ -37,9 +29,8 @@ where
         let time = jiff::Zoned::now();
         write!(
             out,
-            "{} - {} - ",
-            time.strftime("%Y-%m-%d %H:%M:%S.%3f"),
-            self.name
+            "{} - {SERVICE_NAME} - ",
+            time.strftime("%Y-%m-%d %H:%M:%S.%3f")
         )?;
         let span = context.lookup_current();
         let place = span.as_ref().map_or("-", |span| span.name());

@@ -27,7 +27,7 @@ impl Outbox for BusOutbox {
     fn answer(&self, frame: String) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let Some(client) = self.0.get() else { return };
-            if let Err(error) = client.answer_text(frame).await {
+            if let Err(error) = client.answer(frame).await {
                 tracing::error!(%error, "an answer was not sent");
             }
         })
@@ -35,7 +35,7 @@ impl Outbox for BusOutbox {
 
     fn notify(&self, frame: String) {
         if let Some(client) = self.0.get() {
-            client.notify_text(frame);
+            client.notify(frame);
         }
     }
 }

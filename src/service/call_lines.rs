@@ -47,6 +47,13 @@ macro_rules! log_step {
 fn write(fact: &Fact) {
     match fact {
         Fact::Received { call, .. } => log_step!(debug, call, "call received"),
+        Fact::Policy {
+            call,
+            principal,
+            decision,
+            rule,
+        } => log_step!(debug, call, principal, decision, rule, "policy decided"),
+        Fact::Confirmed { call, principal, by } => log_step!(info, call, principal, by, "call confirmed"),
         Fact::Refused { call, error } => log_step!(debug, call, %error, "call refused"),
         Fact::Planned {
             call,
@@ -118,7 +125,7 @@ mod tests {
             file: true,
         };
         let (subscriber, logs) = prepare(&config, options);
-        let file = logs.file().unwrap().to_owned();
+        let file = dir.path().join("ovos_tools.log");
         let guard = tracing::subscriber::set_default(subscriber);
         let facts = Facts::default();
         let follower = tokio::spawn(follow(facts.clone(), logs.level()));

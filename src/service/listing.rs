@@ -52,7 +52,7 @@ pub(super) fn entry(
 }
 
 /// Returns all tools of a toolbox, hidden ones included: a plan may name them as steps.
-pub(super) fn step_tools(toolbox: &LiveToolbox, section: &config::ToolboxConfig) -> StepTools {
+pub(super) fn step_tools(toolbox: &LiveToolbox, section: &config::Section) -> StepTools {
     let key = |key| format!("PHAL.{}.{}.{key}", config::OURS, toolbox.id);
     let rule = |tool: &Arc<CompiledTool>| {
         let name = &tool.definition.name;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::router::Deliveries;
+use super::deliveries::Deliveries;
 use crate::api::{Api, Request, Topic};
 use bus::{Envelope, Message, Utf8Bytes};
 
@@ -49,7 +49,7 @@ impl RequestServer {
             return;
         }
         tracing::error!("bug in the service: a request was not served");
-        if let Parsed::Whole { head, data } | Parsed::HeadOnly { head, data, .. } = parse(&text)
+        if let Some(Parsed { head, data, .. }) = parse(&text)
             && let Some(topic) = Topic::of(&head.kind, self.answer_as_phal)
         {
             let request = Request::new(head, data, received);
@@ -58,34 +58,28 @@ impl RequestServer {
     }
 
     async fn serve(&self, text: Utf8Bytes, received: Instant) {
-        let parsed = if text.len() > LARGE {
-            tokio::task::spawn_blocking(move || parse(&text))
-                .await
-                .unwrap_or(Parsed::Unusable)
-        } else {
-            parse(&text)
+        let Some(Parsed {
+            head,
+            data,
+            unreadable,
+        }) = parse_apart(text).await
+        else {
+            return;
         };
         // If the key `type` occurs twice, the last one counts here; the router read only the first.
-        let topic = match &parsed {
-            Parsed::Whole { head, .. } | Parsed::HeadOnly { head, .. } => {
-                Topic::of(&head.kind, self.answer_as_phal)
-            }
-            Parsed::Unusable => None,
+        let Some(topic) = Topic::of(&head.kind, self.answer_as_phal) else {
+            return;
         };
-        let Some(topic) = topic else { return };
-        match parsed {
-            Parsed::Whole { head, data } => match topic {
-                Topic::ConfigurationUpdated => self.deliveries.configuration_updated(),
-                Topic::ConfigurationPatch => self.deliveries.configuration_patched(&head, &data),
-                Topic::ConfigurationPatchClear => self.deliveries.configuration_patches_cleared(),
-                topic => self.api.handle(topic, Request::new(head, data, received)).await,
-            },
-            Parsed::HeadOnly { head, data, reason } => {
-                self.api
-                    .answer_unreadable(topic, Request::new(head, data, received), &reason)
-                    .await;
+        match (topic, unreadable) {
+            // Neither needs its data.
+            (Topic::ConfigurationUpdated, _) => self.deliveries.configuration_updated(),
+            (Topic::ConfigurationPatchClear, _) => self.deliveries.configuration_patches_cleared(),
+            (Topic::ConfigurationPatch, None) => self.deliveries.configuration_patched(&head, &data),
+            (topic, Some(reason)) => {
+                let request = Request::new(head, data, received);
+                self.api.answer_unreadable(topic, request, &reason).await;
             }
-            Parsed::Unusable => {}
+            (topic, None) => self.api.handle(topic, Request::new(head, data, received)).await,
         }
     }
 }
@@ -144,16 +138,8 @@ pub(super) async fn refuse_surplus(server: Arc<RequestServer>, mut queue: mpsc::
         else {
             return;
         };
-        let parsed = if text.len() > LARGE {
-            let parsed = tokio::task::spawn_blocking(move || parse(&text));
-            parsed.await.unwrap_or(Parsed::Unusable)
-        } else {
-            parse(&text)
-        };
-        let (head, data) = match parsed {
-            Parsed::Whole { head, data } => (head, data),
-            Parsed::HeadOnly { head, data, .. } => (head, data),
-            Parsed::Unusable => continue,
+        let Some(Parsed { head, data, .. }) = parse_apart(text).await else {
+            continue;
         };
         if let Some(topic) = Topic::of(&head.kind, server.answer_as_phal) {
             let request = Request::new(head, data, received);
@@ -171,41 +157,38 @@ pub(super) async fn refuse_surplus(server: Arc<RequestServer>, mut queue: mpsc::
 }
 
 /// A parsed request.
-pub(super) enum Parsed {
-    Whole {
-        head: Message,
-        data: Object,
-    },
-    /// The data cannot be parsed as a whole; `data` has the entries whose values are neither objects nor lists.
-    HeadOnly {
-        head: Message,
-        data: Object,
-        reason: String,
-    },
-    Unusable,
+pub(super) struct Parsed {
+    pub(super) head: Message,
+    pub(super) data: Object,
+    /// Why the data cannot be parsed as a whole; then `data` has the entries whose values are neither objects nor lists.
+    unreadable: Option<String>,
 }
 
-pub(super) fn parse(text: &str) -> Parsed {
-    let envelope = match Envelope::parse(text) {
-        Ok(envelope) => envelope,
-        Err(error) => {
-            tracing::warn!(%error, "dropped a malformed request");
-            return Parsed::Unusable;
-        }
-    };
-    let head = match envelope.head() {
-        Ok(head) => head,
-        Err(error) => {
-            tracing::warn!(kind = %envelope.kind, %error, "dropped a request with a malformed context");
-            return Parsed::Unusable;
-        }
-    };
-    match envelope.data_map() {
-        Ok(data) => Parsed::Whole { head, data },
-        Err(error) => Parsed::HeadOnly {
-            head,
-            data: envelope.plain_data(),
-            reason: error.to_string(),
-        },
+/// Parses a large request on a blocking thread.
+async fn parse_apart(text: Utf8Bytes) -> Option<Parsed> {
+    if text.len() <= LARGE {
+        return parse(&text);
     }
+    tokio::task::spawn_blocking(move || parse(&text)).await.ok()?
+}
+
+/// Parses a request; none where it cannot be answered.
+pub(super) fn parse(text: &str) -> Option<Parsed> {
+    let envelope = Envelope::parse(text)
+        .inspect_err(|error| tracing::warn!(%error, "dropped a malformed request"))
+        .ok()?;
+    let kind = &envelope.kind;
+    let head = envelope
+        .head()
+        .inspect_err(|error| tracing::warn!(%kind, %error, "dropped a request with a malformed context"))
+        .ok()?;
+    let (data, unreadable) = match envelope.data_map() {
+        Ok(data) => (data, None),
+        Err(error) => (envelope.plain_data(), Some(error.to_string())),
+    };
+    Some(Parsed {
+        head,
+        data,
+        unreadable,
+    })
 }

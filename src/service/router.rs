@@ -12,32 +12,20 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use bus::Utf8Bytes;
 use futures_util::FutureExt;
-use ovos_toolbox_wire::Object;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::deliveries::{Deliveries, deliver};
 use super::doors::Doors;
 use super::requests::{Arrived, LARGE, Parsed, RequestServer, parse, refuse_surplus, serve_requests};
 use crate::api::{self, Api, Request, Topic, Urgent};
-use bus::{BusHandler, Envelope, Message};
+use bus::{BusHandler, Envelope};
 use engine::StopTarget;
 
 /// How many stops may be queued. Each takes microseconds to serve; if a flood exceeds that, one stop of everything
 /// replaces all that did not fit.
 const STOPS: usize = 1024;
-
-/// Receives what the router passes on, other than requests.
-pub(super) trait Deliveries: Send + Sync + 'static {
-    /// Delivers a message of a topic that a toolbox subscribed to, or an answer that a toolbox waits for.
-    fn deliver(&self, message: &Message);
-    /// Reports `configuration.updated`: the files may have changed.
-    fn configuration_updated(&self);
-    /// Reports `configuration.patch`: a change that is in no file.
-    fn configuration_patched(&self, head: &Message, data: &Object);
-    /// Reports `configuration.patch.clear`: the files apply again.
-    fn configuration_patches_cleared(&self);
-}
 
 /// Routes frames.
 pub(super) struct Router {
@@ -260,13 +248,6 @@ impl BusHandler for Router {
     }
 }
 
-fn deliver(deliveries: &dyn Deliveries, text: &str) {
-    match Message::parse(text) {
-        Ok(message) => deliveries.deliver(&message),
-        Err(error) => tracing::debug!(%error, "dropped a malformed message for a toolbox"),
-    }
-}
-
 async fn serve_stops(
     api: Arc<Api>,
     mut queue: mpsc::Receiver<Stop>,
@@ -292,9 +273,7 @@ async fn serve_stops(
                             What::Urgent(urgent) => api.urgent(urgent, &text, received).await,
                             What::Tool(topic) => {
                                 // Unusable arguments do not keep a stop from being served.
-                                if let Parsed::Whole { head, data } | Parsed::HeadOnly { head, data, .. } =
-                                    parse(&text)
-                                {
+                                if let Some(Parsed { head, data, .. }) = parse(&text) {
                                     api.handle(topic, Request::new(head, data, received)).await;
                                 }
                             }

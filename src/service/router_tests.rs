@@ -9,28 +9,27 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
-use ovos_toolbox_wire::{
-    Action, Completion, Conclusion, Effect, Failure, Object, Progress, Report, Start, ToolDefinition,
-};
+use futures_util::future::{BoxFuture, pending, ready};
+use ovos_toolbox_wire::{Action, Completion, Effect, Failure, Object, Progress, Start, ToolDefinition};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::router::{Deliveries, Router};
-use crate::api::{
-    Api, BusStatus, FailedFile, Outbox, ReloadOutcome, ServiceStatus, Settings, ToolboxStatus, Toolboxes,
-};
+use super::deliveries::Deliveries;
+use super::router::Router;
+use crate::api::{Api, Outbox, ReloadOutcome, Settings, StatusResponse, Toolboxes};
+use crate::policy::{Backends, Policy};
 use crate::registry::{Registry, Snapshot, Tool, ToolboxEntry, ToolboxState};
 use bus::{BusHandler, Message};
 use engine::{Counts, Ended, Engine, Fact, Followed, Halt, Limits, ProgressSink, RunId, Toolbox, Unanswered};
 use schema::CompiledTool;
 
-/// A plugin side that panics in every query except that for the latches, and in `configuration_updated`.
+/// A plugin side that panics in every query except those for the latches and the backends, and in `configuration_updated`.
 struct Broken {
     latches: Result<(), String>,
 }
@@ -39,20 +38,11 @@ impl Toolboxes for Broken {
     fn reload(&self) -> BoxFuture<'_, ReloadOutcome> {
         unimplemented!()
     }
-    fn toolboxes(&self) -> Vec<ToolboxStatus> {
+    fn status(&self) -> StatusResponse {
         unimplemented!()
     }
-    fn failed_files(&self) -> Vec<FailedFile> {
-        unimplemented!()
-    }
-    fn service(&self) -> ServiceStatus {
-        unimplemented!()
-    }
-    fn bus(&self) -> BusStatus {
-        unimplemented!()
-    }
-    fn pending_config(&self) -> Vec<String> {
-        unimplemented!()
+    fn backends(&self, _: &str, _: u64) -> Backends {
+        Backends::default()
     }
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>> {
         ready(self.latches.clone()).boxed()
@@ -94,7 +84,9 @@ impl Counter {
         let (sent, answers) = mpsc::unbounded_channel();
         let settings = Settings {
             operator_tools: false,
+            policy: Arc::new(Policy::new(Vec::new(), Duration::from_secs(1))),
             max_answer_bytes: 1 << 20,
+            content_dir: std::env::temp_dir(),
         };
         let engine = Arc::new(Engine::new(8, HashMap::new()));
         let registry = Arc::new(Registry::default());
@@ -177,6 +169,8 @@ impl Counter {
 /// A toolbox that answers at once, or dies.
 #[derive(Default)]
 struct Arm {
+    /// It plans for ever.
+    plans: bool,
     unplanned: Option<Unanswered>,
     dies: Option<Ended>,
     /// Includes calls that got no further than the plan.
@@ -193,6 +187,9 @@ impl Toolbox for Arm {
         _: &'a str,
         _: &'a Object,
     ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
+        if self.plans {
+            return pending().boxed();
+        }
         let planned = match &self.unplanned {
             None => Ok(None),
             Some(unplanned) => {
@@ -218,21 +215,12 @@ impl Toolbox for Arm {
 
     fn cancel(&self, _: RunId) {}
 
-    fn conclude<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a Object,
-        _: &'a Report,
-    ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
-        ready(Ok(None)).boxed()
-    }
-
-    fn halt(&self, _: Halt) -> BoxFuture<'static, Result<(), Failure>> {
+    fn halt(&self, _: Halt) -> BoxFuture<'static, Result<(), Unanswered>> {
         self.halts.fetch_add(1, Ordering::SeqCst);
         ready(Ok(())).boxed()
     }
 
-    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
+    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
         ready(Ok(())).boxed()
     }
 }
@@ -381,10 +369,38 @@ async fn a_call_whose_toolbox_died_before_it_began_goes_to_the_next_copy() {
     }
 }
 
+#[tokio::test]
+async fn a_call_can_be_cancelled_while_it_is_planned_for_the_one_who_confirms_it() {
+    let mut counter = Counter::new(Ok(()));
+    let arm = Arm {
+        plans: true,
+        ..Arm::default()
+    };
+    counter.attach(1, Arc::new(arm), &[Effect::Motion]);
+    let data = json!({"name": "motion_arm", "call_id": "c"});
+    let call = json!({"type": "ovos.tools.invoke", "data": data, "context": {"source": "ovos-tools-mcp"}});
+    counter.router.frame(call.to_string().into());
+    let entered = async {
+        while counter.engine.calls_in_flight() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), entered)
+        .await
+        .unwrap();
+    counter.send("ovos.tools.cancel", &json!({"call_id": "c"}));
+    let mut answers = [counter.answer().await, counter.answer().await];
+    answers.sort_by_key(|answer| answer["type"].to_string());
+    let [cancelled, called] = answers;
+    assert_eq!(cancelled["data"]["cancelled"], true, "{cancelled}");
+    let error = called["data"]["error"].as_str().unwrap();
+    assert!(error.starts_with("CancelledError: "), "{error}");
+}
+
 /// Each row: a request, the facts that it makes, the call's id in them, and whether there is a result.
 #[tokio::test]
 async fn facts_follow_a_request_from_its_receipt_to_its_answer() {
-    let ran = "received planned wave action_started action_ended answered";
+    let ran = "received policy planned wave action_started action_ended answered";
     let rows = [
         (json!({"name": "read_arm"}), ran, Some("call-1"), true),
         (

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use config::{CallLimits, Config};
 use engine::Limits;
-use host::{Probe, Settings};
+use host::{Configured, Probe, Settings};
 
 /// The settings of the plugin manager. `newest` returns the configuration for the next toolbox to load, and its number.
 ///
@@ -21,59 +21,28 @@ pub(super) fn manager_settings(
     let section = move |id: &str| {
         let (config, reading) = newest().unwrap_or_else(|| (fallback.clone(), 0));
         let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
-        Ok(host::ToolboxConfig {
-            enabled: section.enabled,
-            section: section.own.clone(),
-            allow_sha256: section.allow_sha256.clone(),
+        Ok(Configured {
+            toolbox: section.toolbox.clone(),
             limits: host::Limits {
                 max_result_bytes,
                 open: section.limits.open,
                 close: section.limits.close,
                 ..host::Limits::default()
             },
-            isolation: match section.isolation {
-                config::Isolation::Process => host::Isolation::Process,
-                config::Isolation::InProcess => host::Isolation::InProcess,
-            },
             memory_mb: section.limits.memory_mb,
-            confine: section
-                .confine
-                .as_ref()
-                .map(|confine| confinement(confine).noted()),
-            env: section.env.clone(),
             reading,
+            ..Configured::default()
         })
     };
     Ok(Settings {
         stage_dirs: service.stage_dirs.clone(),
+        content_dir: Some(service.content_dir()),
         max_generations: service.max_generations,
         max_failures: service.max_failures,
         drain: service.drain,
         config: Arc::new(section),
         ..Settings::new(service.plugins_dir.clone(), probe)
     })
-}
-
-/// The confinement of a section, in the types of the host.
-pub(crate) fn confinement(confine: &config::Confine) -> host::Confine {
-    let config::Confine {
-        paths_rw,
-        paths_ro,
-        network,
-        devices,
-        usual,
-    } = confine.clone();
-    host::Confine {
-        paths_rw,
-        paths_ro,
-        network,
-        devices,
-        usual: usual.map(|usual| host::Usual {
-            make: usual.make,
-            temp: usual.temp,
-            seen: Vec::new(),
-        }),
-    }
 }
 
 /// The engine's limits for the calls of a toolbox.

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
@@ -111,7 +112,7 @@ impl StateWriter {
         let number = *engine.watch_latches().borrow() + 1;
         let latched = engine.latched();
         {
-            let mut wanted = lock(&self.wanted);
+            let mut wanted = self.wanted.lock();
             if wanted.latches_number < number {
                 wanted.latches_number = number;
                 wanted.latches = latched;
@@ -130,7 +131,7 @@ impl StateWriter {
     /// Waits up to `limit` until everything handed over is written.
     pub(super) async fn flush(&self, limit: Duration) -> Result<(), String> {
         let (latches, moving) = {
-            let wanted = lock(&self.wanted);
+            let wanted = self.wanted.lock();
             (wanted.latches_number, wanted.moving_number)
         };
         let all = async {
@@ -166,7 +167,7 @@ impl StateWriter {
 impl MotionWatch for StateWriter {
     fn changed(&self, moving: &[&str]) {
         {
-            let mut wanted = lock(&self.wanted);
+            let mut wanted = self.wanted.lock();
             wanted.moving_number += 1;
             wanted.moving = moving.iter().map(ToString::to_string).collect();
         }
@@ -174,7 +175,7 @@ impl MotionWatch for StateWriter {
     }
 
     fn recorded(&self) -> BoxFuture<'static, Result<(), String>> {
-        let number = lock(&self.wanted).moving_number;
+        let number = self.wanted.lock().moving_number;
         self.outcome(|written| &written.moving, number).boxed()
     }
 }
@@ -193,7 +194,7 @@ impl Work {
     fn run(mut self, mut store: impl Store) {
         let mut written = Written::default();
         while self.woken.blocking_recv().is_some() {
-            let now = lock(&self.wanted).clone();
+            let now = self.wanted.lock().clone();
             if written.latches.is_due(now.latches_number) {
                 let wrote = store.latches(&now.latches);
                 written.latches = outcome(now.latches_number, wrote, "which toolboxes are in emergency stop");
@@ -222,10 +223,6 @@ fn outcome(number: u64, wrote: io::Result<()>, what: &str) -> Outcome {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -244,7 +241,7 @@ mod tests {
         fn pass(&self, what: String) -> io::Result<()> {
             let said = self.may.recv().unwrap_or(Ok(()));
             if said.is_ok() {
-                lock(&self.kept).push(what);
+                self.kept.lock().push(what);
             }
             said
         }
@@ -297,7 +294,7 @@ mod tests {
         assert_eq!(recorded.await, Ok(()));
         assert_eq!(writer.flush(Duration::from_secs(10)).await, Ok(()));
         assert_eq!(
-            *lock(&kept),
+            *kept.lock(),
             ["latched arm leg", "moving leg"],
             "what was overtaken is left out"
         );
@@ -317,7 +314,7 @@ mod tests {
         drop(let_it);
         writer.changed(&["leg"]);
         assert_eq!(writer.recorded().await, Ok(()));
-        assert_eq!(*lock(&kept), ["latched arm leg", "moving leg"]);
+        assert_eq!(*kept.lock(), ["latched arm leg", "moving leg"]);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -337,7 +334,7 @@ mod tests {
             stop.await.unwrap();
         }
         assert_eq!(
-            lock(&kept).last().unwrap(),
+            kept.lock().last().unwrap(),
             &format!("latched {}", names.join(" "))
         );
         drop(engine.stop(&StopTarget::All, "nothing is installed"));

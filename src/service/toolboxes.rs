@@ -16,15 +16,17 @@ use tokio_util::task::TaskTracker;
 
 use super::bus_outbox::BusOutbox;
 use super::configuration::Configuration;
+use super::deliveries::Deliveries;
 use super::listing::{entry, failed_file, step_tools, topics};
 use super::questions::{Question, Questions};
-use super::router::{Deliveries, Router};
-use super::settings::{confinement, engine_limits, manager_settings};
+use super::router::Router;
+use super::settings::{engine_limits, manager_settings};
 use super::state_writer::{ANSWER, StateWriter};
 use super::{ServiceError, bus_status};
 use crate::api::{
-    BusStatus, EventMessage, FailedFile, Outbox, ReloadOutcome, ServiceStatus, ToolboxStatus, Toolboxes,
+    EventMessage, Outbox, ReloadOutcome, ServiceStatus, StatusResponse, ToolboxStatus, Toolboxes,
 };
+use crate::policy::Backends;
 use crate::registry::{Registry, Snapshot};
 use bus::Message;
 use config::Config;
@@ -50,9 +52,18 @@ pub(super) struct Bridge {
     router: OnceLock<Weak<Router>>,
     manager: OnceLock<Manager>,
     questions: Questions,
-    /// The last `backend` event of each toolbox, and the generation that sent it.
-    backends: Mutex<BTreeMap<String, (u64, Value)>>,
+    /// What each toolbox said about what it drives.
+    backends: Mutex<BTreeMap<String, Said>>,
     readings: Mutex<Readings>,
+}
+
+/// The `backend` events of one generation of a toolbox.
+#[derive(Clone, Default)]
+struct Said {
+    generation: u64,
+    /// The last one.
+    last: Value,
+    drives: Backends,
 }
 
 /// The numbered configurations that toolboxes were loaded with: a copy that a reload could not replace keeps its own.
@@ -247,7 +258,10 @@ impl Drain for Services {
         if let Some(bridge) = self.0.upgrade() {
             bridge.parts.engine.detach(toolbox_id, generation);
             let mut backends = bridge.backends.lock();
-            if backends.get(toolbox_id).is_some_and(|(of, _)| *of == generation) {
+            if backends
+                .get(toolbox_id)
+                .is_some_and(|said| said.generation == generation)
+            {
                 backends.remove(toolbox_id);
             }
         }
@@ -259,11 +273,17 @@ impl HostServices for Services {
         let Some(bridge) = self.0.upgrade() else { return };
         match event.kind.as_str() {
             "backend" => {
-                let state = event.data.clone().unwrap_or_default();
-                bridge
-                    .backends
-                    .lock()
-                    .insert(origin.toolbox_id.to_string(), (origin.generation, state));
+                let mut backends = bridge.backends.lock();
+                let said = backends.entry(origin.toolbox_id.to_string()).or_default();
+                // A copy that is being drained says nothing of its successor.
+                if said.generation <= origin.generation {
+                    if said.generation < origin.generation {
+                        *said = Said::default();
+                    }
+                    said.generation = origin.generation;
+                    said.last = event.data.clone().unwrap_or_default();
+                    said.drives.hear(&said.last);
+                }
             }
             "latched" => bridge.latched(origin, &event, &self.1),
             _ => {}
@@ -345,42 +365,28 @@ impl Deliveries for Bridge {
     }
 }
 
-impl Toolboxes for Bridge {
-    fn reload(&self) -> BoxFuture<'_, ReloadOutcome> {
-        Box::pin(self.load())
-    }
-
-    fn toolboxes(&self) -> Vec<ToolboxStatus> {
+impl Bridge {
+    /// What is known of the live toolboxes.
+    fn toolboxes(&self, live: &Live) -> Vec<ToolboxStatus> {
         let backends = self.backends.lock().clone();
         let registry = self.parts.registry.snapshot();
-        let Some(manager) = self.manager.get() else {
-            return Vec::new();
+        let said = |toolbox: &LiveToolbox| {
+            let said = backends.get(&*toolbox.id);
+            said.filter(|said| said.generation == toolbox.generation)
         };
-        let backend = |toolbox: &LiveToolbox| {
-            let (generation, state) = backends.get(&*toolbox.id)?;
-            (*generation == toolbox.generation).then(|| state.clone())
-        };
-        let unconfined = |toolbox: &LiveToolbox| {
-            let section = self
-                .readings
-                .lock()
-                .get(toolbox.reading)
-                .toolbox(&toolbox.id)
-                .ok()?;
-            let confine = confinement(section.confine.as_ref()?);
-            Some(format!("runs without its confinement: {}", confine.missed()?))
-        };
+        let unconfined = |why| format!("runs without its confinement: {why}");
         let status = |toolbox: &Arc<LiveToolbox>| {
             let (state, reason) = match &toolbox.state {
-                State::Ready => ("ready", unconfined(toolbox)),
+                State::Ready => ("ready", toolbox.unconfined.map(unconfined)),
                 State::Reloading => ("reloading", None),
                 State::Failed(reason) => ("failed", Some(reason.clone())),
             };
+            let said = said(toolbox);
             ToolboxStatus {
                 toolbox_id: toolbox.id.to_string(),
                 state: state.to_owned(),
                 isolation: toolbox.isolation.as_str().to_owned(),
-                pid: toolbox.pid(),
+                pid: toolbox.toolbox.pid(),
                 restarts: toolbox.restarts,
                 last_death: toolbox.last_death.clone(),
                 generation: toolbox.generation,
@@ -390,41 +396,18 @@ impl Toolboxes for Bridge {
                 tools: registry.toolbox(&toolbox.id).map_or(0, |entry| entry.tools.len()),
                 dropped_tools: toolbox.tools.dropped.iter().map(ToString::to_string).collect(),
                 reason,
-                backend: backend(toolbox),
+                backend: said.map(|said| said.last.clone()),
+                simulated: said
+                    .map_or_else(Backends::default, |said| said.drives.clone())
+                    .of_every_call(),
                 ..ToolboxStatus::default()
             }
         };
-        manager.live().toolboxes.iter().map(status).collect()
+        live.toolboxes.iter().map(status).collect()
     }
 
-    fn failed_files(&self) -> Vec<FailedFile> {
-        self.manager
-            .get()
-            .map(|manager| manager.live().failed.iter().map(failed_file).collect())
-            .unwrap_or_default()
-    }
-
-    fn service(&self) -> ServiceStatus {
-        ServiceStatus {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            uptime_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            ready: false,
-        }
-    }
-
-    fn bus(&self) -> BusStatus {
-        let router = self.router.get().and_then(Weak::upgrade);
-        let turned = router.map_or((0, 0), |router| (router.turned_away(), router.dropped()));
-        bus_status(
-            self.parts.outbox.client(),
-            &self.parts.configuration.applied().bus.url,
-            turned,
-        )
-    }
-
-    fn pending_config(&self) -> Vec<String> {
-        let live = self.manager.get().map(Manager::live).unwrap_or_default();
+    /// The configuration keys that are not in force yet.
+    fn pending_config(&self, live: &Live) -> Vec<String> {
         let newest = self.parts.configuration.newest();
         let readings = self.readings.lock();
         let loaded = live
@@ -441,6 +424,40 @@ impl Toolboxes for Bridge {
         let mut pending = self.parts.configuration.pending();
         pending.extend(loaded.chain(others));
         pending
+    }
+}
+
+impl Toolboxes for Bridge {
+    fn reload(&self) -> BoxFuture<'_, ReloadOutcome> {
+        Box::pin(self.load())
+    }
+
+    fn status(&self) -> StatusResponse {
+        let live = self.manager.get().map(Manager::live).unwrap_or_default();
+        let router = self.router.get().and_then(Weak::upgrade);
+        let turned = router.map_or((0, 0), |router| (router.turned_away(), router.dropped()));
+        let url = &self.parts.configuration.applied().bus.url;
+        StatusResponse {
+            service: ServiceStatus {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                pid: std::process::id(),
+                uptime_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+                ready: false,
+            },
+            bus: bus_status(self.parts.outbox.client(), url, turned),
+            toolboxes: self.toolboxes(&live),
+            failed: live.failed.iter().map(failed_file).collect(),
+            pending_config: self.pending_config(&live),
+            ..StatusResponse::default()
+        }
+    }
+
+    fn backends(&self, toolbox_id: &str, generation: u64) -> Backends {
+        let backends = self.backends.lock();
+        let said = backends
+            .get(toolbox_id)
+            .filter(|said| said.generation == generation);
+        said.map(|said| said.drives.clone()).unwrap_or_default()
     }
 
     fn latches_changed(&self) -> BoxFuture<'_, Result<(), String>> {

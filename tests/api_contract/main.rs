@@ -11,6 +11,7 @@
 )]
 
 mod calls;
+mod content;
 mod frames;
 mod lists;
 mod stops;
@@ -18,6 +19,7 @@ mod stops;
 #[path = "../support"]
 mod support {
     pub(crate) mod contract;
+    pub(crate) mod kernel;
     pub(crate) mod process;
 }
 

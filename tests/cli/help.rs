@@ -14,6 +14,8 @@ const SUBCOMMANDS: &[&str] = &[
     "reload",
     "stop",
     "resume",
+    "approve",
+    "deny",
     "cancel",
     "status",
     "check",

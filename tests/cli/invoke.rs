@@ -19,21 +19,23 @@ async fn call(arguments: &[&str], answer: Value) -> (Ran, Value) {
 #[tokio::test]
 async fn the_request_has_the_keys_of_the_arguments() {
     for (arguments, expected) in [
-        (&["--call-id", "c"][..], json!({"name": "add", "args": {}, "call_id": "c"})),
+        (&["--call-id", "c"][..], json!({"name": "add", "args": {}, "call_id": "c", "content": "path"})),
         (
             &["a=1", "b=x y", "--call-id", "c"],
-            json!({"name": "add", "args": {"a": 1, "b": "x y"}, "call_id": "c"}),
+            json!({"name": "add", "args": {"a": 1, "b": "x y"}, "call_id": "c", "content": "path"}),
         ),
         (
             &[r#"{"a": 123456789012345678901234567890}"#, "--call-id", "c", "--toolbox", "math"],
             serde_json::from_str(
-                r#"{"name": "add", "args": {"a": 123456789012345678901234567890}, "call_id": "c", "toolbox_id": "math"}"#,
+                r#"{"name": "add", "args": {"a": 123456789012345678901234567890}, "call_id": "c", "content": "path",
+                    "toolbox_id": "math"}"#,
             )
             .unwrap(),
         ),
         (
             &["--call-id", "c", "--timeout-ms", "500", "--detail", "--progress"],
-            json!({"name": "add", "args": {}, "call_id": "c", "timeout_ms": 500, "detail": true, "progress": true}),
+            json!({"name": "add", "args": {}, "call_id": "c", "timeout_ms": 500, "detail": true, "progress": true,
+                "content": "path"}),
         ),
     ] {
         let (ran, asked) = call(arguments, json!({"name": "add", "result": {}})).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::Service;
-use crate::fixture::Workshop;
+use crate::fixture::FixtureFolder;
 use crate::kernel::can_confine;
 
 /// How the pipelines of a row end: in a section without confinement, in a confined one, and in a confined one without
@@ -97,7 +97,7 @@ impl Service {
             Some("playing" | "ended") => Runs,
             None if said.contains("reached for it") => Fails,
             None if said.starts_with("PermissionError") || said.contains("is not allowed:") => Refused,
-            _ => panic!("{pipeline}: {answer:#}\n{}", self.process.log()),
+            _ => panic!("{pipeline}: {answer:#}\n{}", self.0.process.log()),
         };
         (end, answer)
     }
@@ -129,8 +129,8 @@ fn pipelines_reach_only_what_the_section_allows() {
     .into_iter()
     .enumerate()
     {
-        let (shop, yard) = (Workshop::new(), yard());
-        let Some(service) = Service::start(&shop, &section(yard.path(), &keys)) else {
+        let (fixtures, yard) = (FixtureFolder::new(), yard());
+        let Some(service) = Service::start(&fixtures, &section(yard.path(), &keys)) else {
             return;
         };
         assert_eq!(service.status()["reason"], Value::Null, "{keys}");
@@ -157,14 +157,14 @@ fn pipelines_reach_only_what_the_section_allows() {
 /// The toolbox works and judges by its lists alone, and the service reports that.
 #[test]
 fn without_landlock_the_toolbox_runs_and_the_status_says_so() {
-    let shop = Workshop::new();
-    let program = shop.program(
+    let fixtures = FixtureFolder::new();
+    let program = fixtures.program(
         "without_landlock",
         &[("PROGRAM", concat!("\"", env!("CARGO_BIN_EXE_ovos-tools"), "\""))],
     );
     let yard = yard();
     let keys = section(yard.path(), &json!({"network_targets": []}));
-    let Some(service) = Service::start_as(&program, &shop, &keys) else {
+    let Some(service) = Service::start_as(&program, &fixtures, &keys) else {
         return;
     };
     let told = "runs without its confinement: this kernel cannot confine a process";
@@ -173,10 +173,10 @@ fn without_landlock_the_toolbox_runs_and_the_status_says_so() {
         reason.starts_with(told) && reason.contains("Linux 6.2"),
         "{reason}"
     );
-    let log = service.process.output();
+    let log = service.0.process.output();
     assert!(log.contains("the toolbox runs without its confinement"), "{log}");
-    let mut check = service.sandbox.command(&program);
-    let file = shop.path().join("plugins/gstreamer.so");
+    let mut check = service.0.sandbox.command(&program);
+    let file = fixtures.path().join("plugins/gstreamer.so");
     let checked = check.args(["--json", "check"]).arg(file).output().unwrap();
     let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(checked.contains(told), "{checked}");

@@ -20,6 +20,8 @@ mod kernel;
 #[path = "../support/process.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod process;
+#[path = "../support/service_with_bus.rs"]
+mod service_with_bus;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,8 +33,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use client::Client;
-use fixture::Workshop;
-use process::{DEADLINE, Process, Sandbox, free_port};
+use fixture::FixtureFolder;
+use process::DEADLINE;
+use service_with_bus::ServiceWithBus;
 
 const ISOLATION: host::Isolation = host::Isolation::Process;
 
@@ -40,8 +43,8 @@ const LIVE: &str = "videotestsrc is-live=true ! fakesink";
 
 #[test]
 fn a_failing_pipeline_costs_no_other_toolbox_a_call() {
-    let shop = Workshop::new();
-    let Some(service) = Service::start(&shop, &json!({})) else {
+    let fixtures = FixtureFolder::new();
+    let Some(service) = Service::start(&fixtures, &json!({})) else {
         return;
     };
 
@@ -63,7 +66,7 @@ fn a_failing_pipeline_costs_no_other_toolbox_a_call() {
         over.store(true, Ordering::SeqCst);
         let calls = neighbour.join().unwrap();
         if let Err(panic) = finished {
-            println!("{}", service.process.log());
+            println!("{}", service.0.process.log());
             std::panic::resume_unwind(panic);
         }
         println!("{calls} calls of the neighbour were answered meanwhile");
@@ -74,11 +77,11 @@ fn a_failing_pipeline_costs_no_other_toolbox_a_call() {
 /// The call that started a pipeline has ended when the user says "stop": the toolbox gets the message from the bus.
 #[test]
 fn the_users_stop_reaches_pipelines_that_run() {
-    let shop = Workshop::new();
-    let Some(service) = Service::start(&shop, &json!({"stop_ends_pipelines": true})) else {
+    let fixtures = FixtureFolder::new();
+    let Some(service) = Service::start(&fixtures, &json!({"stop_ends_pipelines": true})) else {
         return;
     };
-    let mut user = Client::connect(service.port);
+    let mut user = Client::connect(service.0.port);
     for stop in ["ovos.stop", "mycroft.stop"] {
         let started = service.invoke("start_pipeline", &json!({"pipeline": LIVE}));
         assert_eq!(started["result"]["state"], "playing", "{started}");
@@ -153,19 +156,15 @@ fn misbehave(service: &Service) {
     }
 }
 
-struct Service {
-    process: Process,
-    sandbox: Sandbox,
-    port: u16,
-}
+struct Service(ServiceWithBus);
 
 impl Service {
     /// With additional keys in the toolbox's section; `None` if something is missing, which it reports.
-    fn start(shop: &Workshop, keys: &Value) -> Option<Self> {
-        Self::start_as(Path::new(env!("CARGO_BIN_EXE_ovos-tools")), shop, keys)
+    fn start(fixtures: &FixtureFolder, keys: &Value) -> Option<Self> {
+        Self::start_as(Path::new(env!("CARGO_BIN_EXE_ovos-tools")), fixtures, keys)
     }
 
-    fn start_as(program: &Path, shop: &Workshop, keys: &Value) -> Option<Self> {
+    fn start_as(program: &Path, fixtures: &FixtureFolder, keys: &Value) -> Option<Self> {
         let Some(library) = built() else {
             skip::skip(
                 "gstreamer",
@@ -173,66 +172,34 @@ impl Service {
             );
             return None;
         };
-        let Some(elements) = faulty(shop.path()) else {
+        let Some(elements) = faulty(fixtures.path()) else {
             skip::skip("gstreamer", "its development files or tools are not installed");
             return None;
         };
-        let plugins = shop.path().join("plugins");
+        let plugins = fixtures.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
-        fs::rename(shop.build("well_behaved", &[]), plugins.join("good.so")).unwrap();
+        fs::rename(fixtures.build("well_behaved", &[]), plugins.join("good.so")).unwrap();
         fs::copy(&library, plugins.join("gstreamer.so")).unwrap();
-        let port = free_port();
-        let sandbox = Sandbox::with_bus(port);
-        let mut section = json!({
-            "isolation": "process",
-            "state_dir": sandbox.path("state/gstreamer"),
-            "env": {"GST_PLUGIN_PATH": elements, "GST_REGISTRY": elements.join("registry")},
+        let mut service = ServiceWithBus::start(program, &plugins, |sandbox| {
+            let mut section = json!({
+                "isolation": "process",
+                "state_dir": sandbox.path("state/gstreamer"),
+                "env": {"GST_PLUGIN_PATH": elements, "GST_REGISTRY": elements.join("registry")},
+            });
+            for (key, value) in keys.as_object().unwrap() {
+                section[key] = value.clone();
+            }
+            json!({ "gstreamer": section })
         });
-        for (key, value) in keys.as_object().unwrap() {
-            section[key] = value.clone();
-        }
-        let conf = json!({
-            "websocket": { "host": "127.0.0.1", "port": port },
-            "PHAL": { "ovos-phal-plugin-tools": { "gstreamer": section } },
+        service.toolboxes_until("two toolboxes", |toolboxes| {
+            let ready = toolboxes.iter().filter(|toolbox| toolbox["state"] == "ready");
+            (ready.count() == 2).then_some(())
         });
-        fs::write(sandbox.path("config/mycroft/mycroft.conf"), conf.to_string()).unwrap();
-        let mut command = sandbox.command(program);
-        command
-            .args(["serve", "--embedded-bus", "always", "--plugins"])
-            .arg(plugins);
-        let process = Process::start("ovos-tools", &sandbox, command);
-        let mut service = Self {
-            process,
-            sandbox,
-            port,
-        };
-        let mut command = service.command(&["--timeout", "2", "status"]);
-        service.process.until("two toolboxes", |_| {
-            let answer = command.output().ok()?;
-            let status: Value = serde_json::from_slice(&answer.stdout).ok()?;
-            let ready = |toolbox: &Value| toolbox["state"] == "ready";
-            let ready = status["toolboxes"]
-                .as_array()?
-                .iter()
-                .filter(|toolbox| ready(toolbox))
-                .count();
-            (ready == 2).then_some(())
-        });
-        Some(service)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_ovos-tools"));
-        command
-            .args(["--bus", &format!("ws://127.0.0.1:{}/core", self.port), "--json"])
-            .args(arguments);
-        command
+        Some(Self(service))
     }
 
     fn ask(&self, arguments: &[&str]) -> Value {
-        let answer = self.command(arguments).output().unwrap();
-        serde_json::from_slice(&answer.stdout)
-            .unwrap_or_else(|_| panic!("{arguments:?}: {}", String::from_utf8_lossy(&answer.stderr)))
+        self.0.ask(arguments)
     }
 
     fn invoke(&self, tool: &str, args: &Value) -> Value {

@@ -1,4 +1,5 @@
-/* Has one tool until its first action, and two from then on. SECOND is the effect of the other one. */
+/* Has one tool until its first action, and two from then on. SECOND is the effect of the other one. EARLY: has two from the
+ * second list on, as it says in the first. HANGS: does not list them when there are two. */
 #ifndef SECOND
 #define SECOND "read"
 #endif
@@ -11,7 +12,14 @@ static tb_status start(void *, uint64_t, tb_str, tb_bytes *);
 
 static tb_status tools(void *instance, tb_bytes *out) {
     state *s = instance;
-    *out = owned(s, s->messages ? "{\"tools\":[" TOOL("one", "read") "," TOOL("two", SECOND) "]}"
+    int two = s->messages;
+#ifdef HANGS
+    while (two) pause();
+#endif
+#ifdef EARLY
+    if (!two) s->messages = 1, event(s, "tools_changed");
+#endif
+    *out = owned(s, two ? "{\"tools\":[" TOOL("one", "read") "," TOOL("two", SECOND) "]}"
                                 : "{\"tools\":[" TOOL("one", "read") "]}");
     return TB_OK;
 }

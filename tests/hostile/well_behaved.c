@@ -6,6 +6,10 @@
 #ifndef EXTRA
 #define EXTRA ",\"subscribes\":[\"speak\"],\"requests\":[\"time.ask\"]"
 #endif
+/* The kind of its refusal to close. */
+#ifndef REFUSAL
+#define REFUSAL "BusyError"
+#endif
 static tb_status plan(void *, tb_str, tb_str, tb_bytes *);
 static tb_status conclude(void *, tb_str, tb_str, tb_str, tb_bytes *);
 static void message(void *, tb_str, tb_str);
@@ -57,6 +61,6 @@ static void on_response(void *instance, uint64_t request, tb_status status, tb_s
 static tb_status may_close(void *instance, tb_bytes *error) {
     state *s = instance;
     if (!strstr(s->config, "recording")) return TB_OK;
-    *error = owned(s, "{\"kind\":\"BusyError\",\"message\":\"recording\"}");
+    *error = owned(s, "{\"kind\":\"" REFUSAL "\",\"message\":\"recording\"}");
     return TB_BUSY;
 }

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::fixture::Workshop;
+use crate::fixture::FixtureFolder;
 use crate::process::{DEADLINE, Process};
 use crate::scene::{Scene, ready};
 use crate::service::{BusKind, testbed_plugins};
@@ -64,19 +64,19 @@ struct Stage {
     scene: Scene,
     _bus: Process,
     service: Process,
-    _shop: Workshop,
+    _fixtures: FixtureFolder,
 }
 
 impl Stage {
     fn new() -> Self {
-        let shop = Workshop::new();
+        let fixtures = FixtureFolder::new();
         for (id, fixture, ..) in WAYS {
             let id_text = format!("\"{id}\"");
-            shop.build_as(id, fixture, &[("ID", &id_text)]);
+            fixtures.build_as(id, fixture, &[("ID", &id_text)]);
         }
         fs::copy(
             testbed_plugins().join("testbed.so"),
-            shop.path().join("testbed.so"),
+            fixtures.path().join("testbed.so"),
         )
         .unwrap();
         let scene = Scene::new(&json!({}));
@@ -91,13 +91,16 @@ impl Stage {
         );
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
-        let mut service = scene.ours("service", &["serve", "--plugins", shop.path().to_str().unwrap()]);
+        let mut service = scene.ours(
+            "service",
+            &["serve", "--plugins", fixtures.path().to_str().unwrap()],
+        );
         ready(&mut service, &mut client);
         Self {
             scene,
             _bus: bus,
             service,
-            _shop: shop,
+            _fixtures: fixtures,
         }
     }
 }

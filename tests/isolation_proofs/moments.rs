@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::fixture::Workshop;
+use crate::fixture::FixtureFolder;
 use crate::process::Process;
 use crate::scene::{Motor, Scene, monotonic_ns, ready};
 use crate::service::{BusKind, testbed_plugins};
@@ -28,28 +28,28 @@ struct Stage {
     client: Client,
     service: Process,
     _bus: Process,
-    shop: Workshop,
+    fixtures: FixtureFolder,
 }
 
 impl Stage {
     fn new() -> Self {
         // testbed alone: other toolboxes do not matter here, and a restart is quicker without them.
-        let shop = Workshop::new();
+        let fixtures = FixtureFolder::new();
         fs::copy(
             testbed_plugins().join("testbed.so"),
-            shop.path().join("testbed.so"),
+            fixtures.path().join("testbed.so"),
         )
         .unwrap();
         let scene = Scene::new(&json!({ "max_failures": 0 }));
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
-        let service = serve(&scene, &shop, &mut client);
+        let service = serve(&scene, &fixtures, &mut client);
         Self {
             scene,
             client,
             service,
             _bus: bus,
-            shop,
+            fixtures,
         }
     }
 
@@ -132,8 +132,11 @@ fn kept_from_us(over: &AtomicBool) -> Duration {
     kept
 }
 
-fn serve(scene: &Scene, shop: &Workshop, client: &mut Client) -> Process {
-    let mut service = scene.ours("service", &["serve", "--plugins", shop.path().to_str().unwrap()]);
+fn serve(scene: &Scene, fixtures: &FixtureFolder, client: &mut Client) -> Process {
+    let mut service = scene.ours(
+        "service",
+        &["serve", "--plugins", fixtures.path().to_str().unwrap()],
+    );
     ready(&mut service, client);
     service
 }
@@ -223,7 +226,7 @@ fn a_service_that_is_killed_leaves_its_machine_at_rest_and_latched() {
         let since = monotonic_ns();
         stage.service.kill();
         took.push(stage.rests(since, &what));
-        stage.service = serve(&stage.scene, &stage.shop, &mut stage.client);
+        stage.service = serve(&stage.scene, &stage.fixtures, &mut stage.client);
         stage.moves_only_after_a_resume(&what);
     }
     took.sort_unstable();

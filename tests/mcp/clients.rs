@@ -3,16 +3,14 @@
 use serde_json::json;
 
 use crate::door::{Listening, Stage, binary, service_binary};
+use crate::support::process::Process;
 use crate::support::python::mcp_python;
 use crate::support::scene::ready;
+use crate::support::service::plugins_with;
 
-/// Everything that a client does, in one session of it.
-fn driven(peer: &str, era: &str, transport: &str) {
-    if mcp_python().is_none() {
-        return;
-    }
-    let mut stage = Stage::new(&json!({}));
-    let listening = (transport == "http").then(|| Listening::start(&stage));
+/// A script that drives a published client in an era over a transport, and the door over HTTP where that is meant.
+fn script(stage: &Stage, name: &str, [peer, era, transport]: [&str; 3]) -> (Process, Option<Listening>) {
+    let listening = (transport == "http").then(|| Listening::start(stage));
     let (url, token) = match &listening {
         Some(door) => (door.url.as_str(), door.token.as_str()),
         None => ("", ""),
@@ -29,7 +27,16 @@ fn driven(peer: &str, era: &str, transport: &str) {
         url,
         token,
     ];
-    let mut script = stage.script("mcp_clients.py", &arguments);
+    (stage.script(name, &arguments), listening)
+}
+
+/// Everything that a client does, in one session of it.
+fn driven(peer: &str, era: &str, transport: &str) {
+    if mcp_python().is_none() {
+        return;
+    }
+    let mut stage = Stage::new(&json!({}));
+    let (mut script, _listening) = script(&stage, "mcp_clients.py", [peer, era, transport]);
     // One after the other, because each of them may take its time.
     for sign in [": progresses", ": stops_of_both_kinds", "RESTART THE SERVICE"] {
         script.until(sign, |script| script.output().contains(sign).then_some(()));
@@ -49,18 +56,28 @@ fn mcp_in_the_legacy_era_over_stdio() {
 }
 
 #[test]
-fn mcp_in_the_modern_era_over_stdio() {
-    driven("mcp", "modern", "stdio");
-}
-
-#[test]
 fn mcp_in_the_legacy_era_over_http() {
     driven("mcp", "legacy", "http");
 }
 
 #[test]
-fn fastmcp_in_the_modern_era_over_http() {
-    driven("fastmcp", "modern", "http");
+fn mcp_in_the_modern_era_over_stdio() {
+    driven("mcp", "modern", "stdio");
+}
+
+#[test]
+fn mcp_in_the_modern_era_over_http() {
+    driven("mcp", "modern", "http");
+}
+
+#[test]
+fn fastmcp_in_the_legacy_era_over_stdio() {
+    driven("fastmcp", "legacy", "stdio");
+}
+
+#[test]
+fn fastmcp_in_the_legacy_era_over_http() {
+    driven("fastmcp", "legacy", "http");
 }
 
 #[test]
@@ -68,13 +85,56 @@ fn fastmcp_in_the_modern_era_over_stdio() {
     driven("fastmcp", "modern", "stdio");
 }
 
-/// A client that closes its connection, resets it or gives no sign of life while something moves for it.
+#[test]
+fn fastmcp_in_the_modern_era_over_http() {
+    driven("fastmcp", "modern", "http");
+}
+
+/// A person has to confirm what moves a machine that does not say that it is simulated.
+fn confirmed(peer: &str, era: &str, transport: &str) {
+    if mcp_python().is_none() {
+        return;
+    }
+    let stage = Stage::on_hardware();
+    let (script, _listening) = script(&stage, "mcp_confirms.py", [peer, era, transport]);
+    let said = script.finish();
+    println!("{said}");
+    assert!(said.contains("everything is confirmed"), "{said}");
+}
+
+#[test]
+fn a_user_confirms_in_the_legacy_era_over_stdio() {
+    confirmed("mcp", "legacy", "stdio");
+}
+
+#[test]
+fn a_user_confirms_in_the_legacy_era_over_http() {
+    confirmed("mcp", "legacy", "http");
+}
+
+#[test]
+fn a_user_confirms_in_the_modern_era_over_stdio() {
+    confirmed("mcp", "modern", "stdio");
+}
+
+#[test]
+fn a_user_of_fastmcp_confirms_in_the_modern_era_over_http() {
+    confirmed("fastmcp", "modern", "http");
+}
+
+#[test]
+fn a_user_of_fastmcp_confirms_in_the_legacy_era_over_stdio() {
+    confirmed("fastmcp", "legacy", "stdio");
+}
+
+/// A client that closes its connection, resets it, does not read or gives no sign of life while something moves for it.
+/// Another one, beside them, is answered as ever.
 #[test]
 fn what_moves_for_a_client_that_vanishes_comes_to_rest() {
     if mcp_python().is_none() {
         return;
     }
-    let stage = Stage::new(&json!({}));
+    let mut stage = Stage::new(&json!({}));
     let listening = Listening::start(&stage);
     let (door, motor_log, bus) = (binary(), stage.motor_log(), stage.scene.url());
     let arguments = [
@@ -87,4 +147,20 @@ fn what_moves_for_a_client_that_vanishes_comes_to_rest() {
     let said = stage.script("mcp_vanishes.py", &arguments).finish();
     println!("{said}");
     assert!(said.contains("everything comes to rest"), "{said}");
+    let calls = stage.client.ask("ovos.tools.status", &json!({}))["calls"].clone();
+    assert_eq!(calls, json!([]), "calls that outlive their clients");
+}
+
+#[test]
+fn a_robots_joints_stop_within_a_fifth_of_a_radian_of_a_cancel() {
+    if mcp_python().is_none() {
+        return;
+    }
+    let stage = Stage::with(&json!({}), &[plugins_with("robot")]);
+    let listening = Listening::start(&stage);
+    let (door, bus) = (binary(), stage.scene.url());
+    let arguments = [door.to_str().unwrap(), &bus, &listening.url, &listening.token];
+    let said = stage.script("mcp_robot.py", &arguments).finish();
+    println!("{said}");
+    assert!(said.contains("the joints stop"), "{said}");
 }

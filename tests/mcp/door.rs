@@ -1,13 +1,14 @@
 //! A door in a scene, and Python clients of it.
 
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::process::Process;
 use crate::support::python::mcp_python;
-use crate::support::scene::Scene;
+use crate::support::scene::{Scene, ready};
 use crate::support::service::BusKind;
 
 /// A bus, a service with testbed, and what a door over HTTP said.
@@ -21,10 +22,32 @@ pub(crate) struct Stage {
 impl Stage {
     /// With these keys of the door.
     pub(crate) fn new(keys: &Value) -> Self {
-        let scene = Scene::new(&json!({ "doors": { "mcp": keys } }));
+        Self::of(Scene::new(&json!({ "doors": { "mcp": keys } })), &[])
+    }
+
+    /// The same, with the toolboxes of these folders, too.
+    pub(crate) fn with(keys: &Value, folders: &[PathBuf]) -> Self {
+        Self::of(Scene::new(&json!({ "doors": { "mcp": keys } })), folders)
+    }
+
+    /// With a testbed that does not say that it is simulated.
+    pub(crate) fn on_hardware() -> Self {
+        let scene = Scene::new(&json!({}));
+        let testbed = json!({ "testbed": { "simulated": false } });
+        scene.configure(
+            &json!({}),
+            &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
+        );
+        Self::of(scene, &[])
+    }
+
+    fn of(scene: Scene, folders: &[PathBuf]) -> Self {
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port);
-        let service = scene.service(&mut client);
+        let plugins = folders.iter().map(|folder| folder.to_str().unwrap());
+        let arguments: Vec<&str> = plugins.flat_map(|folder| ["--plugins", folder]).collect();
+        let mut service = scene.service_started(&arguments);
+        ready(&mut service, &mut client);
         Self {
             scene,
             client,
@@ -35,9 +58,23 @@ impl Stage {
 
     /// Starts a door; the arguments come after `--bus URL`.
     pub(crate) fn door(&self, name: &str, arguments: &[&str]) -> Process {
+        Process::start(name, &self.scene.sandbox, self.command(arguments))
+    }
+
+    /// Starts a door whose client is the test itself, at its stdin and stdout.
+    pub(crate) fn at_stdio(&self, arguments: &[&str]) -> Child {
+        self.command(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.scene.sandbox.command(binary());
         command.args(["--bus", &self.scene.url()]).args(arguments);
-        Process::start(name, &self.scene.sandbox, command)
+        command
     }
 
     /// A script of tests/python that drives the door; gets the paths that all of them need, then `arguments`.

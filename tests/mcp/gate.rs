@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -53,7 +52,7 @@ fn post(door: &Listening, path: &str, headers: &[(&str, &str)], body: &str) -> S
 }
 
 #[test]
-fn only_who_shows_the_token_and_comes_from_an_allowed_place_is_let_in() {
+fn only_a_client_with_the_token_from_an_allowed_place_is_let_in() {
     let stage =
         Stage::new(&json!({ "http_origins": ["http://localhost:3000"], "http_hosts": ["robot.test"] }));
     let door = Listening::start(&stage);
@@ -204,13 +203,7 @@ fn the_command_line_finds_its_doors() {
 #[test]
 fn stdout_carries_the_protocol_only() {
     let stage = Stage::new(&json!({}));
-    let mut command = stage.scene.sandbox.command(crate::door::binary());
-    command.args(["-vv", "--bus", &stage.scene.url()]);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut door = command.spawn().unwrap();
+    let mut door = stage.at_stdio(&["-vv"]);
     let mut stdin = door.stdin.take().unwrap();
     for line in [
         LIST,

@@ -19,5 +19,10 @@ mod support {
 }
 
 mod clients;
+mod conformance;
 mod door;
+#[path = "../soak/figures.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod figures;
 mod gate;
+mod sessions;

@@ -10,7 +10,7 @@ use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
 use ovos_toolbox_wire::Completion;
 use serde_json::json;
 
-use crate::fixture::{Recorder, Workshop, opening, process_of, run, within};
+use crate::fixture::{FixtureFolder, Recorder, opening, process_of, run, within};
 use crate::kernel::can_confine;
 use crate::motion::Motor;
 
@@ -27,21 +27,21 @@ fn can_scope() -> bool {
 
 /// A folder that it may write, one that it may read, and one that is not named.
 struct Yard {
-    shop: Workshop,
+    fixtures: FixtureFolder,
 }
 
 impl Yard {
     fn new() -> Self {
-        let shop = Workshop::new();
+        let fixtures = FixtureFolder::new();
         for folder in ["rw", "ro", "secret"] {
-            std::fs::create_dir(shop.path().join(folder)).unwrap();
-            std::fs::write(shop.path().join(folder).join("file"), "held").unwrap();
+            std::fs::create_dir(fixtures.path().join(folder)).unwrap();
+            std::fs::write(fixtures.path().join(folder).join("file"), "held").unwrap();
         }
-        Self { shop }
+        Self { fixtures }
     }
 
     fn path(&self, below: &str) -> PathBuf {
-        self.shop.path().join(below)
+        self.fixtures.path().join(below)
     }
 
     fn confine(&self) -> Confine {
@@ -53,7 +53,7 @@ impl Yard {
     }
 
     async fn open(&self, confine: Option<Confine>, config: &str) -> Hosted {
-        let (mut process, manifest) = process_of(&self.shop.build("reaches_out", &[])).await;
+        let (mut process, manifest) = process_of(&self.fixtures.build("reaches_out", &[])).await;
         process.confine = confine;
         Hosted::in_child(process, manifest, opening(config), Recorder::new())
             .await
@@ -243,7 +243,7 @@ async fn a_file_that_is_tried_out_changes_nothing() {
     let yard = Yard::new();
     let mark = yard.path("constructed");
     let define = format!("\"{}\"", mark.display());
-    let file = yard.shop.build("reaches_out", &[("CONSTRUCTED", &define)]);
+    let file = yard.fixtures.build("reaches_out", &[("CONSTRUCTED", &define)]);
     let (process, manifest) = process_of(&file).await;
     assert!(!mark.exists(), "the probe wrote a file");
     let toolbox = Hosted::in_child(process, manifest, opening("{}"), Recorder::new())
@@ -259,10 +259,10 @@ async fn a_toolbox_whose_confinement_cannot_be_enforced_is_not_loaded() {
     let yard = Yard::new();
     let mark = yard.path("constructed");
     let define = format!("\"{}\"", mark.display());
-    let file = yard.shop.build("reaches_out", &[("CONSTRUCTED", &define)]);
+    let file = yard.fixtures.build("reaches_out", &[("CONSTRUCTED", &define)]);
     let (mut process, manifest) = process_of(&file).await;
     // Imitates a kernel without Landlock: it forbids the calls by which the process confines itself.
-    process.program = yard.shop.program(
+    process.program = yard.fixtures.program(
         "without_landlock",
         &[("PROGRAM", concat!("\"", env!("CARGO_BIN_EXE_ovos-tools"), "\""))],
     );

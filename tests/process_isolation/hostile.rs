@@ -10,7 +10,7 @@ use engine::{Ended, RunId, Toolbox};
 use host::{Hosted, Limits};
 use ovos_toolbox_wire::Completion;
 
-use crate::fixture::{Recorder, Workshop, all, opening, output, process_of, run, start, within};
+use crate::fixture::{FixtureFolder, Recorder, all, opening, output, process_of, run, start, within};
 use crate::motion::motion;
 
 /// The limits of a service, for tests of these limits.
@@ -21,8 +21,8 @@ fn real_limits() -> Limits {
     }
 }
 
-async fn open(shop: &Workshop, fixture: &str, limits: Limits) -> (Hosted, Arc<Recorder>) {
-    let (process, manifest) = process_of(&shop.build(fixture, &[])).await;
+async fn open(fixtures: &FixtureFolder, fixture: &str, limits: Limits) -> (Hosted, Arc<Recorder>) {
+    let (process, manifest) = process_of(&fixtures.build(fixture, &[])).await;
     let mut opening = opening("{}");
     opening.limits = limits;
     let seen = Recorder::new();
@@ -49,10 +49,10 @@ fn check(ended: &Ended, expected: &[&str]) {
 /// Its destructors would run at the same time as the function that has not returned.
 #[tokio::test]
 async fn a_process_whose_toolbox_does_not_close_runs_no_destructors() {
-    let shop = Workshop::new();
-    let done = shop.path().join("done");
+    let fixtures = FixtureFolder::new();
+    let done = fixtures.path().join("done");
     let define = format!("\"{}\"", done.display());
-    let (process, manifest) = process_of(&shop.build("close_hangs", &[("DONE", &define)])).await;
+    let (process, manifest) = process_of(&fixtures.build("close_hangs", &[("DONE", &define)])).await;
     let mut opening = opening("{}");
     opening.limits = real_limits();
     let toolbox = Hosted::in_child(process, manifest, opening, Recorder::new())
@@ -66,8 +66,8 @@ async fn a_process_whose_toolbox_does_not_close_runs_no_destructors() {
 
 #[tokio::test]
 async fn a_process_that_dies_reports_how_and_affects_no_other() {
-    let shop = Workshop::new();
-    let (neighbour, _) = shop.open("well_behaved").await;
+    let fixtures = FixtureFolder::new();
+    let (neighbour, _) = fixtures.open("well_behaved").await;
     for (fixture, expected) in [
         ("aborts", &["signal 6 (SIGABRT)", "giving up"][..]),
         ("segfaults", &["signal 11 (SIGSEGV)"]),
@@ -76,7 +76,7 @@ async fn a_process_that_dies_reports_how_and_affects_no_other() {
         // Either the runtime notices first and aborts, or the service, whose connections end.
         ("closes_fds", &["its process was"]),
     ] {
-        let (toolbox, _) = shop.open(fixture).await;
+        let (toolbox, _) = fixtures.open(fixture).await;
         let died = toolbox.died();
         check(&run(&toolbox, 1, "go").await, expected);
         let death = within(died).await.expect("it was not asked to end");
@@ -84,7 +84,10 @@ async fn a_process_that_dies_reports_how_and_affects_no_other() {
         let later = run(&toolbox, 2, "go").await;
         check(&later, expected);
         assert!(matches!(later, Ended::NeverBegun(_)), "{fixture}: {later:?}");
-        let halted = within(toolbox.halt(all(true, 1))).await.unwrap_err();
+        let halted = within(toolbox.halt(all(true, 1)))
+            .await
+            .unwrap_err()
+            .into_failure();
         assert_eq!(halted.kind, "ToolboxCrashed", "{fixture}");
         assert!(
             within(toolbox.close()).await,
@@ -96,8 +99,8 @@ async fn a_process_that_dies_reports_how_and_affects_no_other() {
 
 #[tokio::test]
 async fn a_busy_loop_is_ended_with_the_close_and_can_be_halted_before() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = open(&shop, "spins", real_limits()).await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = open(&fixtures, "spins", real_limits()).await;
     let spinning = start(&toolbox, 1, "go");
     seen.wait_for("started", 1).await;
     within(toolbox.halt(all(true, 1))).await.unwrap();
@@ -107,11 +110,14 @@ async fn a_busy_loop_is_ended_with_the_close_and_can_be_halted_before() {
 
 #[tokio::test]
 async fn a_halt_without_an_answer_ends_the_process() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = open(&shop, "sleeps_in_halt", real_limits()).await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = open(&fixtures, "sleeps_in_halt", real_limits()).await;
     let moving = start(&toolbox, 1, "go");
     seen.wait_for("moving", 1).await;
-    let failure = within(toolbox.halt(all(true, 1))).await.unwrap_err();
+    let failure = within(toolbox.halt(all(true, 1)))
+        .await
+        .unwrap_err()
+        .into_failure();
     assert!(
         failure.message.contains("did not answer a halt within 200 ms"),
         "{failure}"
@@ -121,8 +127,8 @@ async fn a_halt_without_an_answer_ends_the_process() {
 
 #[tokio::test]
 async fn an_open_that_hangs_is_ended_and_nothing_of_it_is_left() {
-    let shop = Workshop::new();
-    let (process, manifest) = process_of(&shop.build("open_hangs", &[])).await;
+    let fixtures = FixtureFolder::new();
+    let (process, manifest) = process_of(&fixtures.build("open_hangs", &[])).await;
     let mut opening = opening("{}");
     opening.limits.open = Duration::from_millis(200);
     let failure = within(Hosted::in_child(process, manifest, opening, Recorder::new()))
@@ -133,8 +139,8 @@ async fn an_open_that_hangs_is_ended_and_nothing_of_it_is_left() {
 
 #[tokio::test]
 async fn memory_beyond_the_limit_ends_the_process() {
-    let shop = Workshop::new();
-    let (mut process, manifest) = process_of(&shop.build("eats_memory", &[])).await;
+    let fixtures = FixtureFolder::new();
+    let (mut process, manifest) = process_of(&fixtures.build("eats_memory", &[])).await;
     process.memory_mb = Some(128);
     let toolbox = Hosted::in_child(process, manifest, opening("{}"), Recorder::new())
         .await
@@ -144,9 +150,9 @@ async fn memory_beyond_the_limit_ends_the_process() {
 
 #[tokio::test]
 async fn floods_are_cut_and_the_work_goes_on() {
-    let shop = Workshop::new();
+    let fixtures = FixtureFolder::new();
     for fixture in ["floods_log", "floods_progress"] {
-        let (toolbox, _) = shop.open(fixture).await;
+        let (toolbox, _) = fixtures.open(fixture).await;
         for number in 1..=3 {
             assert_eq!(
                 run(&toolbox, number, "go").await,
@@ -165,8 +171,8 @@ async fn floods_are_cut_and_the_work_goes_on() {
 
 #[tokio::test]
 async fn a_silent_process_is_ended_while_an_answer_is_due() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = open(&shop, "well_behaved", real_limits()).await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = open(&fixtures, "well_behaved", real_limits()).await;
     let waiting = start(&toolbox, 1, "wait");
     seen.wait_for("started", 1).await;
     crate::motion::signal(&toolbox, rustix::process::Signal::STOP);
@@ -175,10 +181,10 @@ async fn a_silent_process_is_ended_while_an_answer_is_due() {
 
 #[tokio::test]
 async fn the_process_gets_only_the_environment_that_it_needs() {
-    let shop = Workshop::new();
+    let fixtures = FixtureFolder::new();
     // Its constructor would end the probe already.
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some());
-    let (mut process, manifest) = process_of(&shop.build("constructor_looks", &[])).await;
+    let (mut process, manifest) = process_of(&fixtures.build("constructor_looks", &[])).await;
     process.env = BTreeMap::from([("ROBOT".to_owned(), "1".to_owned())]);
     let toolbox = Hosted::in_child(process, manifest, opening("{}"), Recorder::new())
         .await
@@ -238,10 +244,10 @@ async fn the_process_gets_only_the_environment_that_it_needs() {
 
 #[tokio::test]
 async fn a_toolbox_that_never_comes_back_is_replaced() {
-    let shop = Workshop::new();
+    let fixtures = FixtureFolder::new();
     let mut limits = real_limits();
     limits.open = Duration::from_millis(300);
-    let (toolbox, seen) = open(&shop, "hangs_for_ever", limits).await;
+    let (toolbox, seen) = open(&fixtures, "hangs_for_ever", limits).await;
     let hanging = start(&toolbox, 1, "go");
     seen.wait_for("hanging", 1).await;
     check(
@@ -251,7 +257,7 @@ async fn a_toolbox_that_never_comes_back_is_replaced() {
     // Also if no caller waits for it any more.
     let mut limits = real_limits();
     limits.open = Duration::from_millis(300);
-    let (toolbox, seen) = open(&shop, "spins", limits).await;
+    let (toolbox, seen) = open(&fixtures, "spins", limits).await;
     let died = toolbox.died();
     let spinning = start(&toolbox, 1, "go");
     seen.wait_for("started", 1).await;
@@ -261,8 +267,8 @@ async fn a_toolbox_that_never_comes_back_is_replaced() {
 
 #[tokio::test]
 async fn what_is_too_much_for_its_socket_costs_only_its_own_call() {
-    let shop = Workshop::new();
-    let (toolbox, _) = shop.open("well_behaved").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, _) = fixtures.open("well_behaved").await;
     let mut huge = motion("go", 0);
     let params = &mut huge.action.params;
     params.insert("text".to_owned(), "x".repeat(64 << 20).into());
@@ -276,8 +282,8 @@ async fn what_is_too_much_for_its_socket_costs_only_its_own_call() {
 
 #[test]
 fn a_safe_stop_that_never_returns_ends_by_itself() {
-    let shop = Workshop::new();
-    let file = shop.build("safe_stop_hangs", &[]);
+    let fixtures = FixtureFolder::new();
+    let file = fixtures.build("safe_stop_hangs", &[]);
     let output = Command::new(env!("CARGO_BIN_EXE_ovos-tools"))
         .args(["toolbox-host", "--safe-stop"])
         .arg(file)

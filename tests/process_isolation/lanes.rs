@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use host::Hosted;
 use ovos_toolbox_wire::Completion;
 
-use crate::fixture::{Recorder, Workshop, action, all, opening, process_of, within};
+use crate::fixture::{FixtureFolder, Recorder, action, all, opening, process_of, within};
 
 /// A program that reads nothing of its data lane once it is open, and serves its control lane.
 const DEAF: &str = r#"#!/usr/bin/env python3
@@ -43,9 +43,9 @@ while True:
 
 #[tokio::test]
 async fn a_full_data_lane_refuses_calls_and_delays_no_halt() {
-    let shop = Workshop::new();
-    let (mut process, manifest) = process_of(&shop.build("well_behaved", &[])).await;
-    process.program = shop.path().join("deaf");
+    let fixtures = FixtureFolder::new();
+    let (mut process, manifest) = process_of(&fixtures.build("well_behaved", &[])).await;
+    process.program = fixtures.path().join("deaf");
     std::fs::write(&process.program, DEAF).unwrap();
     std::fs::set_permissions(&process.program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let toolbox = Hosted::in_child(process, manifest, opening("{}"), Recorder::new())

@@ -6,24 +6,32 @@
 )]
 
 mod confine;
+#[path = "../support/copies.rs"]
+mod copies;
 #[path = "../support/fixture.rs"]
 mod fixture;
+#[path = "../support/halts.rs"]
+mod halts;
 mod hostile;
 #[path = "../support/kernel.rs"]
 mod kernel;
 mod lanes;
-#[path = "../support/lifecycle.rs"]
-mod lifecycle;
 #[path = "../support/misbehaviour.rs"]
 mod misbehaviour;
 mod motion;
+#[path = "../support/open_toolbox.rs"]
+mod open_toolbox;
 #[path = "../support/process.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]
 mod process;
+#[path = "../support/reload.rs"]
+mod reload;
 mod restarts;
 #[path = "../support/rig.rs"]
 mod rig;
 mod service;
+#[path = "../support/service_with_bus.rs"]
+mod service_with_bus;
 
 const ISOLATION: host::Isolation = host::Isolation::Process;
 

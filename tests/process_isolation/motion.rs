@@ -10,7 +10,7 @@ use ovos_toolbox_wire::{Effect, Start};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::fixture::{Recorder, Workshop, action, all, opening, process_of, within};
+use crate::fixture::{FixtureFolder, Recorder, action, all, opening, process_of, within};
 
 /// From the moment something breaks until the machine is told to stop.
 const AT_REST: Duration = Duration::from_secs(1);
@@ -19,8 +19,8 @@ const AT_REST: Duration = Duration::from_secs(1);
 pub(crate) struct Motor(pub(crate) PathBuf);
 
 impl Motor {
-    fn new(shop: &Workshop, name: &str) -> Self {
-        Self(shop.path().join(name))
+    fn new(fixtures: &FixtureFolder, name: &str) -> Self {
+        Self(fixtures.path().join(name))
     }
 
     pub(crate) fn config(&self) -> String {
@@ -72,8 +72,8 @@ async fn open(file: &Path, motor: &Motor) -> (Hosted, Arc<Recorder>) {
 
 #[tokio::test]
 async fn however_a_process_dies_in_motion_its_machine_is_stopped() {
-    let shop = Workshop::new();
-    let file = shop.build("moves", &[]);
+    let fixtures = FixtureFolder::new();
+    let file = fixtures.build("moves", &[]);
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..crate::repeated("MOMENTS", 10) {
         let what = if round % 2 == 0 {
@@ -81,7 +81,7 @@ async fn however_a_process_dies_in_motion_its_machine_is_stopped() {
         } else {
             Signal::STOP
         };
-        let motor = Motor::new(&shop, &format!("motor-{round}"));
+        let motor = Motor::new(&fixtures, &format!("motor-{round}"));
         let (toolbox, seen) = open(&file, &motor).await;
         let died = toolbox.died();
         let moving = toolbox.start(RunId(1), motion("wait", 0), None);
@@ -108,9 +108,9 @@ async fn however_a_process_dies_in_motion_its_machine_is_stopped() {
 
 #[tokio::test]
 async fn a_busy_loop_in_motion_is_halted() {
-    let shop = Workshop::new();
-    let motor = Motor::new(&shop, "motor");
-    let (toolbox, seen) = open(&shop.build("moves", &[]), &motor).await;
+    let fixtures = FixtureFolder::new();
+    let motor = Motor::new(&fixtures, "motor");
+    let (toolbox, seen) = open(&fixtures.build("moves", &[]), &motor).await;
     let spinning = toolbox.start(RunId(1), spin(), None);
     seen.wait_for("moving", 1).await;
     let since = Instant::now();
@@ -121,9 +121,9 @@ async fn a_busy_loop_in_motion_is_halted() {
 
 #[tokio::test]
 async fn a_halt_that_hangs_is_replaced_by_a_safe_stop() {
-    let shop = Workshop::new();
-    let motor = Motor::new(&shop, "motor");
-    let (toolbox, seen) = open(&shop.build("sleeps_in_halt", &[]), &motor).await;
+    let fixtures = FixtureFolder::new();
+    let motor = Motor::new(&fixtures, "motor");
+    let (toolbox, seen) = open(&fixtures.build("sleeps_in_halt", &[]), &motor).await;
     let moving = toolbox.start(RunId(1), motion("go", 0), None);
     seen.wait_for("moving", 1).await;
     let since = Instant::now();
@@ -134,9 +134,9 @@ async fn a_halt_that_hangs_is_replaced_by_a_safe_stop() {
 
 #[tokio::test]
 async fn a_start_that_moves_after_it_was_halted_is_halted_again() {
-    let shop = Workshop::new();
-    let motor = Motor::new(&shop, "motor");
-    let (toolbox, seen) = open(&shop.build("starts_after_halt", &[]), &motor).await;
+    let fixtures = FixtureFolder::new();
+    let motor = Motor::new(&fixtures, "motor");
+    let (toolbox, seen) = open(&fixtures.build("starts_after_halt", &[]), &motor).await;
     let moving = toolbox.start(RunId(1), motion("go", 0), None);
     seen.wait_for("moving", 1).await;
     let since = Instant::now();
@@ -151,9 +151,9 @@ async fn a_start_that_moves_after_it_was_halted_is_halted_again() {
 
 #[tokio::test]
 async fn a_cancel_that_overtakes_its_start_is_not_forgotten() {
-    let shop = Workshop::new();
-    let motor = Motor::new(&shop, "motor");
-    let (toolbox, seen) = open(&shop.build("moves", &[]), &motor).await;
+    let fixtures = FixtureFolder::new();
+    let motor = Motor::new(&fixtures, "motor");
+    let (toolbox, seen) = open(&fixtures.build("moves", &[]), &motor).await;
     for run in 1..=200 {
         let moving = toolbox.start(RunId(run), motion("wait", 0), None);
         toolbox.cancel(RunId(run));
@@ -173,7 +173,6 @@ fn spin() -> Start {
 }
 
 /// Sends a signal to the process of a manager's toolbox.
-pub(crate) fn signal_live(toolbox: &LiveToolbox, signal: Signal) {
-    let pid = toolbox.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-    kill_process(pid.unwrap(), signal).unwrap();
+pub(crate) fn signal_live(live: &LiveToolbox, sent: Signal) {
+    signal(&live.toolbox, sent);
 }

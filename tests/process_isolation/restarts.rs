@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use engine::{Ended, RunId};
-use host::{Limits, State, ToolboxConfig};
+use engine::{Ended, RunId, Toolbox};
+use host::{Configured, Limits, State, ToolboxConfig};
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::fixture::{run, within};
-use crate::lifecycle::check;
 use crate::motion::{Motor, motion, signal_live};
+use crate::reload::check;
 use crate::rig::Rig;
 
 #[tokio::test]
@@ -34,13 +34,14 @@ async fn a_toolbox_that_died_comes_back_as_a_new_generation() {
         "{:?}",
         arm.last_death
     );
-    assert_ne!(arm.pid(), before.pid());
+    assert_ne!(arm.toolbox.pid(), before.toolbox.pid());
     assert!(rig.drains.engine.lease("arm", 1).is_none());
     assert!(matches!(
         run(&*before.toolbox, 900, "go").await,
         Ended::NeverBegun(_)
     ));
-    assert_eq!((rig.get("leg").generation, rig.get("leg").pid()), (1, leg.pid()));
+    let same = rig.get("leg");
+    assert_eq!((same.generation, same.toolbox.pid()), (1, leg.toolbox.pid()));
     rig.seen.wait_for("toolbox_restarted", 1).await;
     assert_eq!(rig.seen.count("toolbox_crashed"), 1);
     assert_eq!(rig.seen.count("latched"), 0, "nothing moved");
@@ -52,7 +53,7 @@ async fn a_toolbox_that_died_comes_back_as_a_new_generation() {
 async fn the_environment_of_a_section_reaches_every_process_that_loads_the_file() {
     let rig = Rig::with(|settings| settings.first_restart = Duration::from_millis(10));
     let id = [("ID", "\"needy\"")];
-    rig.shop.build_as("needy", "needs_environment", &id);
+    rig.fixtures.build_as("needy", "needs_environment", &id);
     let refused = rig.reload().await;
     let reason = &refused.broken[0].reason;
     assert!(
@@ -63,7 +64,7 @@ async fn the_environment_of_a_section_reaches_every_process_that_loads_the_file(
         env: [("AMENT_PREFIX_PATH".to_owned(), "/opt/ros/humble".to_owned())].into(),
         ..ToolboxConfig::default()
     };
-    rig.configs.lock().unwrap().insert("needy".to_owned(), config);
+    rig.obey("needy", config);
     rig.reload().await;
     let needy = rig.get("needy");
     assert_eq!(needy.state, State::Ready);
@@ -162,15 +163,20 @@ async fn crashes_of_one_lose_nothing_of_another() {
 async fn a_toolbox_that_hangs_in_motion_is_brought_to_rest_also_when_its_file_is_gone() {
     for replaced in [false, true] {
         let rig = Rig::new();
-        let file = rig.shop.build_as("arm", "sleeps_in_halt", &[("ID", "\"arm\"")]);
-        let motor = Motor(rig.shop.path().join("motor"));
-        let config = ToolboxConfig {
-            section: json!({ "motor": motor.0 }).as_object().unwrap().clone(),
+        let file = rig
+            .fixtures
+            .build_as("arm", "sleeps_in_halt", &[("ID", "\"arm\"")]);
+        let motor = Motor(rig.fixtures.path().join("motor"));
+        let config = Configured {
+            toolbox: ToolboxConfig {
+                own: json!({ "motor": motor.0 }).as_object().unwrap().clone(),
+                ..ToolboxConfig::default()
+            },
             limits: Limits {
                 close: Duration::from_millis(300),
                 ..Limits::default()
             },
-            ..ToolboxConfig::default()
+            ..Configured::default()
         };
         rig.configs.lock().unwrap().insert("arm".to_owned(), config);
         rig.reload().await;

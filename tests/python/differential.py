@@ -18,7 +18,7 @@ from wire import Wire, context_key
 BATCH = 50
 ABSENT = "<absent>"
 # Tools that only tests/toolboxes/testbed has; they are left out of what the two sides list.
-ONLY_OURS = {"ask", "assemble", "brake", "configure", "count_marks", "delegate", "emit_event", "grow", "last_message", "reset_stop",
+ONLY_OURS = {"ask", "assemble", "brake", "configure", "count_marks", "delegate", "emit_event", "grow", "last_message", "reset_stop", "show",
              "set_mark", "stop", "version"}
 # Texts for people and annotations: schemas agree when they accept the same values.
 ANNOTATIONS = {"title", "description", "$schema", "format"}

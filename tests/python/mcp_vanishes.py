@@ -1,20 +1,26 @@
 """MCP clients that vanish while something moves: mcp_vanishes.py DOOR BUS MOTOR_LOG URL TOKEN. By hand, without a client library.
 
-Each way to vanish is tried in both eras of the protocol where both have it. The motor commands of testbed are lines of
-MOTOR_LOG with the monotonic clock.
+Each way to vanish is tried in both eras of the protocol where both have it, by four clients at a time, each of which moves
+a part of its own. The motor commands of testbed are lines of MOTOR_LOG with the monotonic clock.
 """
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlparse
 
-from motor_log import motors, moves, steps_since
+from motor_log import moves, steps_since
 
 DOOR, BUS, MOTOR_LOG, URL, TOKEN = sys.argv[1:6]
 DEADLINE = 60
+# Hundreds of steps.
+STILL = 0.5
+# How long a call may take beside clients that do not read; a door that waits for one of them takes seconds longer.
+PROMPT = 1.5
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "vanishes", "version": "1"},
@@ -27,30 +33,33 @@ INITIALIZE = {
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
 
-def call(era, **more):
-    """A call that moves an arm for minutes."""
+def call(era, part, **more):
+    """A call that moves a part for minutes."""
     params = {
         "name": "assemble",
-        "arguments": {"subsystems": ["left_arm"], "step_ms": 2, "steps": 100_000, "timeout_ms": 300_000},
+        "arguments": {"subsystems": [part], "step_ms": 2, "steps": 100_000, "timeout_ms": 300_000},
         "_meta": dict(META if era == "modern" else {}, **more),
     }
     return {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
 
 
-def moving():
+def listing(era, number):
+    params = {"_meta": META} if era == "modern" else {}
+    return {"jsonrpc": "2.0", "id": 100 + number, "method": "tools/list", "params": params}
+
+
+def moving(part):
     begun = time.monotonic()
-    while not steps_since(MOTOR_LOG, begun):
-        assert time.monotonic() < begun + DEADLINE, "nothing moves"
+    while not steps_since(MOTOR_LOG, begun, part):
+        assert time.monotonic() < begun + DEADLINE, f"{part} does not move"
         time.sleep(0.01)
 
 
-def at_rest(since, bound, what):
+def at_rest(since, bound, what, part):
     """It comes to rest, and not later than `bound` seconds after `since`."""
-    while time.monotonic() < since + bound or motors(MOTOR_LOG)[-1][0] > time.monotonic() - 1:
-        assert time.monotonic() < since + bound + DEADLINE, f"{what}: it still moves"
+    while (last := max(moves(MOTOR_LOG, part))) > time.monotonic() - STILL:
+        assert time.monotonic() < since + bound + STILL, f"{what}: it still moves"
         time.sleep(0.05)
-    last = max(moves(MOTOR_LOG))
-    assert last - since < bound, f"{what}: it moved until {last - since:.3f} s after"
     print(f"{what}: at rest after {max(last - since, 0) * 1000:.0f} ms", flush=True)
     return last - since
 
@@ -78,11 +87,11 @@ class Stdio:
         self.process.kill()
 
     def ended(self, code=0):
+        # Read first: the door may wait until what it has written is read.
+        lines = self.process.stdout.read().splitlines()
         assert self.process.wait(DEADLINE) == code, self.process.returncode
-        if code:
-            # Its last line may be half written.
-            return
-        for line in self.process.stdout:
+        # The last line may be half written where the door was killed, or did not wait for a client that does not read.
+        for line in lines[:-1]:
             assert json.loads(line)["jsonrpc"] == "2.0", line
 
 
@@ -110,7 +119,8 @@ class Http:
         if self.session:
             headers |= {"Mcp-Session-Id": self.session, "MCP-Protocol-Version": "2025-11-25"}
         if message["method"] == "tools/call" and not self.session:
-            headers |= {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "assemble"}
+            name = message["params"]["name"]
+            headers |= {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": name}
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self.socket = socket.create_connection((url.hostname, url.port))
         self.socket.sendall(f"POST {url.path} HTTP/1.1\r\n{head}\r\n".encode() + body)
@@ -138,28 +148,78 @@ class Http:
         pass
 
 
-def tried(kind, era, way, bound, least=None):
+def tried(part, kind, era, way, bound, least=None):
     client = kind(era)
+    # Over HTTP a client that does not read is sent nothing but progress: each step of it carries the token, far more of which
+    # do not fit into a connection.
+    token = "p" * (1 << 19) if (kind, way) == (Http, "does not read") else "p"
     # With progress, so that there is something to write to a client that is gone.
-    client.send(call(era, progressToken="p"))
-    moving()
+    client.send(call(era, part, progressToken=token))
+    moving(part)
     since = time.monotonic()
-    if way != "is silent":
+    if (kind, way) == (Stdio, "does not read"):
+        # Answers for far more than a pipe holds.
+        for number in range(40):
+            client.send(listing(era, number))
+    elif way not in ("is silent", "does not read"):
         getattr(client, way)()
-    took = at_rest(since, bound, f"{kind.__name__} {era} {way}")
+    took = at_rest(since, bound, f"{kind.__name__} {era} {way}", part)
     # It moves on for a client that may still be there.
     assert least is None or took >= least, f"{way}: it moved for only {took:.3f} s"
-    if way == "is silent":
+    if way in ("is silent", "does not read"):
         client.closes()
     client.ended(-9 if way == "is_killed" else 0)
 
 
-for era in ("legacy", "modern"):
-    tried(Stdio, era, "closes", 1.5)
-    tried(Http, era, "closes", 1.5)
-    tried(Http, era, "resets", 1.5)
-# It has a ping only in the legacy era.
-tried(Stdio, "legacy", "is silent", 6, least=1.5)
-tried(Http, "legacy", "is silent", 6, least=1.5)
-tried(Stdio, "legacy", "is_killed", 2)
+class Beside:
+    """A client that calls all the time, through the same door."""
+
+    def __init__(self):
+        self.longest, self.calls, self.failure, self.over = 0, 0, None, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ping", "_meta": META}}
+        while not self.over.wait(0.02):
+            client, begun = Http("modern"), time.monotonic()
+            client.post(request)
+            try:
+                client.until(b'"pong":true')
+            except Exception as failure:
+                self.failure = failure
+                return
+            finally:
+                client.socket.close()
+            self.longest, self.calls = max(self.longest, time.monotonic() - begun), self.calls + 1
+
+    def ends(self):
+        self.over.set()
+        self.thread.join()
+        assert self.failure is None, self.failure
+        assert self.calls > 10 and self.longest < PROMPT, f"{self.calls} calls, the longest took {self.longest:.3f} s"
+        print(f"beside them: {self.calls} calls, the longest took {self.longest * 1000:.0f} ms")
+
+
+LANES = {
+    "left_arm": [(kind, "legacy", way, 1.5) for kind, way in ((Stdio, "closes"), (Http, "closes"), (Http, "resets"))]
+    + [(Stdio, "legacy", "is_killed", 2)],
+    "right_arm": [(kind, "modern", way, 1.5) for kind, way in ((Stdio, "closes"), (Http, "closes"), (Http, "resets"))],
+    # It has a ping only in the legacy era.
+    "gantry": [(Stdio, "legacy", "is silent", 6, 1.5), (Stdio, "modern", "does not read", 6)],
+    "base": [(Http, "legacy", "is silent", 6, 1.5), (Http, "modern", "does not read", 6, 1.5)],
+}
+
+
+def lane(part):
+    for way in LANES[part]:
+        tried(part, *way)
+
+
+beside = Beside()
+try:
+    with ThreadPoolExecutor() as lanes:
+        list(lanes.map(lane, LANES))
+finally:
+    beside.ends()
 print("everything comes to rest")

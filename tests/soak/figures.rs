@@ -45,7 +45,7 @@ impl Figures {
 }
 
 impl Held {
-    fn by(pid: u32) -> Self {
+    pub(crate) fn by(pid: u32) -> Self {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let field = |name: &str| {
             let line = status.lines().find(|line| line.starts_with(name));

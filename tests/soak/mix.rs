@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::callers::Pace;
 use crate::client::Client;
 use crate::figures::{Figures, Held};
-use crate::fixture::Workshop;
+use crate::fixture::FixtureFolder;
 use crate::process::{DEADLINE, Process};
 use crate::scene::{Scene, ready};
 use crate::service::BusKind;
@@ -42,7 +42,7 @@ pub(crate) struct Stage {
     bus: Process,
     service: Process,
     client: Client,
-    shop: Workshop,
+    fixtures: FixtureFolder,
     builds: Vec<Vec<u8>>,
     insides: [Vec<u8>; 2],
     random: fastrand::Rng,
@@ -52,14 +52,14 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(seed: u64) -> Self {
-        let shop = Workshop::new();
+        let fixtures = FixtureFolder::new();
         for fixture in CRASHING {
             let id = format!("\"{fixture}\"");
-            shop.build_as(fixture, fixture, &[("ID", &id)]);
+            fixtures.build_as(fixture, fixture, &[("ID", &id)]);
         }
         let id = format!("\"{INSIDE}\"");
         let insides = ["\"1\"", "\"2\""].map(|version| {
-            let path = shop.build_as(INSIDE, "well_behaved", &[("ID", &id), ("VERSION", version)]);
+            let path = fixtures.build_as(INSIDE, "well_behaved", &[("ID", &id), ("VERSION", version)]);
             fs::read(path).unwrap()
         });
         let builds: Vec<Vec<u8>> = builds().into_iter().map(|(_, content)| content).collect();
@@ -71,8 +71,8 @@ impl Stage {
         let bus = scene.bus(BusKind::Embedded);
         let mut client = Client::connect(scene.port).in_session("mix");
         let mut stage = {
-            put(&shop, "testbed", &builds[0]);
-            let plugins = shop.path().to_str().unwrap();
+            put(&fixtures, "testbed", &builds[0]);
+            let plugins = fixtures.path().to_str().unwrap();
             let mut service = scene.ours("service", &["serve", "--plugins", plugins]);
             ready(&mut service, &mut client);
             Self {
@@ -80,7 +80,7 @@ impl Stage {
                 bus,
                 service,
                 client,
-                shop,
+                fixtures,
                 builds,
                 insides,
                 random: fastrand::Rng::with_seed(seed),
@@ -189,14 +189,14 @@ impl Stage {
 
     fn replace_testbed(&mut self) -> &'static str {
         let next = self.random.usize(..self.builds.len());
-        put(&self.shop, "testbed", &self.builds[next]);
+        put(&self.fixtures, "testbed", &self.builds[next]);
         self.all_ready();
         "replacements of testbed"
     }
 
     fn replace_inside(&mut self) -> &'static str {
         let copies = self.steps.get("copies inside the service").copied().unwrap_or(0);
-        put(&self.shop, INSIDE, &self.insides[copies % 2]);
+        put(&self.fixtures, INSIDE, &self.insides[copies % 2]);
         self.all_ready();
         let call_id = self.call(INSIDE, "work", &json!({}));
         let version = self.answer(&call_id)["result"]["version"].clone();
@@ -366,10 +366,10 @@ impl Stage {
 }
 
 /// Written beside and renamed, as an installer does.
-fn put(shop: &Workshop, name: &str, content: &[u8]) {
-    let fresh = shop.path().join(".fresh");
+fn put(fixtures: &FixtureFolder, name: &str, content: &[u8]) {
+    let fresh = fixtures.path().join(".fresh");
     fs::write(&fresh, content).unwrap();
-    fs::rename(fresh, shop.path().join(format!("{name}.so"))).unwrap();
+    fs::rename(fresh, fixtures.path().join(format!("{name}.so"))).unwrap();
 }
 
 /// The number of steps of each kind.

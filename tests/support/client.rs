@@ -21,6 +21,8 @@ pub(crate) struct Client {
     port: u16,
     /// Sent as `context.session.session_id`, when there is one.
     session: Option<String>,
+    /// Sent as `context.source`.
+    source: String,
     asked: u64,
     answers: HashMap<String, Vec<Value>>,
 }
@@ -41,6 +43,7 @@ impl Client {
             socket,
             port,
             session: None,
+            source: "test".to_owned(),
             asked: 0,
             answers: HashMap::new(),
         }
@@ -49,6 +52,12 @@ impl Client {
     /// Sends in this session from now on.
     pub(crate) fn in_session(mut self, session: &str) -> Self {
         self.session = Some(session.to_owned());
+        self
+    }
+
+    /// Names this program as the source of its messages.
+    pub(crate) fn with_source(mut self, source: &str) -> Self {
+        self.source = source.to_owned();
         self
     }
 
@@ -62,7 +71,7 @@ impl Client {
         self.asked += 1;
         let local = self.socket.get_ref().local_addr().unwrap();
         let ident = format!("{local}-{}", self.asked);
-        let mut context = json!({ "source": "test", "ident": ident });
+        let mut context = json!({ "source": self.source, "ident": ident });
         if let Some(session) = &self.session {
             context["session"] = json!({ "session_id": session });
         }

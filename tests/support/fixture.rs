@@ -18,20 +18,22 @@ use host::{
     HostServices, Hosted, Isolation, Library, Limits, Open, Origin, PluginFile, Probe, ProcessSettings,
     Request,
 };
-use ovos_toolbox_wire::{ActionIdentity, CallIdentity, Completion, Effect, Event, Manifest, Object, Start};
+use ovos_toolbox_wire::{
+    ActionIdentity, CallIdentity, CallOutcome, Completion, Effect, Event, Manifest, Object, Report, Start,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
-/// Nothing here takes this long; past it a test fails instead of hanging.
+/// The longest wait of a test, which fails then.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A private directory in which fixtures are built.
-pub struct Workshop {
+pub struct FixtureFolder {
     pub dir: TempDir,
 }
 
-impl Workshop {
+impl FixtureFolder {
     pub fn new() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),
@@ -66,7 +68,7 @@ impl Workshop {
     fn compile(&self, made: &Path, fixture: &str, defines: &[(&str, &str)], more: &[&str]) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let source = root.join(format!("tests/hostile/{fixture}.c"));
-        // A fixture that needs C++ has the part that does in a file of its own, of the same name.
+        // The C++ part of a fixture is in a file of the same name.
         let cpp = Some(source.with_extension("cpp")).filter(|cpp| cpp.exists());
         let libraries = cpp.is_some().then_some("-lstdc++");
         let out = Command::new("cc")
@@ -110,7 +112,7 @@ impl Workshop {
         Self::open_file(&path, opening(config)).await
     }
 
-    /// As [`Workshop::open`], with other limits.
+    /// As [`FixtureFolder::open`], with other limits.
     pub async fn open_within(
         &self,
         fixture: &str,
@@ -137,7 +139,7 @@ impl Workshop {
     }
 }
 
-/// How a file is hosted in a process of its own, and what it says about itself.
+/// The settings of a process that hosts a file, and the file's manifest.
 pub async fn process_of(path: &Path) -> (ProcessSettings, Arc<Manifest>) {
     let program = env!("CARGO_BIN_EXE_ovos-tools");
     let mut probe = Probe::with_program(program);
@@ -159,7 +161,7 @@ pub fn opening(config: &str) -> Open {
         generation: 1,
         config: config.to_owned(),
         stop_epoch: 0,
-        // A loaded machine may take longer than 200 ms to wake a thread; the test of that limit sets it itself.
+        // A loaded machine may take longer than the default of 200 ms to wake a thread.
         limits: Limits {
             halt: DEADLINE,
             silence: DEADLINE,
@@ -168,7 +170,7 @@ pub fn opening(config: &str) -> Open {
     }
 }
 
-/// Keeps what toolboxes say.
+/// Keeps the events and requests of toolboxes.
 #[derive(Default)]
 pub struct Recorder {
     events: Mutex<Vec<(Origin, Event)>>,
@@ -233,12 +235,13 @@ impl HostServices for Recorder {
     }
 }
 
-/// An action with one parameter, which the fixtures act on.
+/// An action with one parameter, which tells a fixture what to do.
 pub fn action(word: &str, stop_epoch: u64) -> Start {
     Start {
         call: CallIdentity {
             call_id: "c".into(),
             stop_epoch,
+            content_dir: Some(String::new()),
             ..CallIdentity::default()
         },
         action: ActionIdentity {
@@ -272,7 +275,7 @@ pub async fn output(toolbox: &dyn Toolbox, id: u64) -> Value {
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future)
         .await
-        .expect("this should be over by now")
+        .expect("the end within the deadline")
 }
 
 pub fn all(emergency: bool, stop_epoch: u64) -> Halt {
@@ -283,11 +286,20 @@ pub fn all(emergency: bool, stop_epoch: u64) -> Halt {
     }
 }
 
-/// What went wrong, as `Kind: message`.
+/// The failure of a run, as `Kind: message`.
 #[track_caller]
 pub fn error(ended: Ended) -> String {
     match ended {
         Ended::Reported(Completion::Error(failure)) => failure.to_string(),
         other => panic!("expected an error, got {other:?}"),
+    }
+}
+
+/// The report of a call without actions that completed.
+pub fn completed() -> Report {
+    Report {
+        outcome: CallOutcome::Completed,
+        duration_ms: 1,
+        actions: Vec::new(),
     }
 }

@@ -1,5 +1,4 @@
-//! Toolboxes that misbehave, wherever they run: they harm only themselves, and none of their output is used
-//! unchecked.
+//! Toolboxes that misbehave, in both isolations: they harm only themselves, and all of their output is checked.
 //!
 //! Included by `plugin_hostile.rs` and `process_isolation`, which add what only one of them can show.
 
@@ -8,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::{Ended, RunId, Toolbox};
-use host::{Isolation, Limits};
+use host::{Isolation, Limits, ToolboxConfig};
 use ovos_toolbox_wire::{Completion, Object};
 use serde_json::{Value, json};
 
 use crate::ISOLATION;
-use crate::fixture::{Workshop, action, all, error, output, run, start, within};
+use crate::fixture::{FixtureFolder, action, all, error, output, run, start, within};
 use crate::rig::Rig;
 
 fn reported(output: impl Into<Value>) -> Ended {
@@ -21,9 +20,48 @@ fn reported(output: impl Into<Value>) -> Ended {
 }
 
 #[tokio::test]
+async fn content_arrives_beside_the_output_and_what_is_none_does_no_harm() {
+    let fixtures = FixtureFolder::new();
+    let folder = fixtures.path().join("content");
+    std::fs::create_dir(&folder).unwrap();
+    let (toolbox, _) = fixtures.open("shows").await;
+    assert_eq!(
+        run(&toolbox, 1, "go").await,
+        reported(json!({"shown": true})),
+        "there is no folder"
+    );
+    let toolbox = toolbox.with_content_dir(folder.to_str().map(str::to_owned));
+    let shown = |output: Value, content: Value| Ended::Shown {
+        output,
+        content: content.as_array().unwrap().clone(),
+    };
+    for number in [2, 3] {
+        let Ended::Shown { output, content } = run(&toolbox, number, "go").await else {
+            panic!("no content");
+        };
+        let path = content[0]["path"].as_str().unwrap();
+        assert!(path.ends_with("-a.txt"), "{path}");
+        assert_eq!(output, json!({"shown": true}));
+        assert_eq!(
+            content,
+            [json!({"type": "text", "mime_type": "text/plain", "path": path})]
+        );
+        assert_eq!(std::fs::read(folder.join(path)).unwrap(), b"from C");
+    }
+    let files = std::fs::read_dir(&folder).unwrap().count();
+    assert_eq!(files, 2, "each run has a file of its own");
+    assert_eq!(run(&toolbox, 4, "nothing").await, shown(json!(1), json!([])));
+    assert_eq!(
+        run(&toolbox, 5, "no_list").await,
+        shown(json!(1), json!([{"path": "a"}]))
+    );
+    assert_eq!(error(run(&toolbox, 6, "beside_error").await), "E: m");
+}
+
+#[tokio::test]
 async fn a_halt_during_a_start_is_repeated_after_it() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = shop.open("hangs_in_start").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = fixtures.open("hangs_in_start").await;
     let hanging = start(&toolbox, 1, "wait");
     seen.wait_for("hanging", 1).await;
     let queued = start(&toolbox, 2, "go");
@@ -40,8 +78,8 @@ async fn a_halt_during_a_start_is_repeated_after_it() {
 
 #[tokio::test]
 async fn a_cancel_during_a_start_is_repeated_after_it() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = shop.open("hangs_in_start").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = fixtures.open("hangs_in_start").await;
     let hanging = start(&toolbox, 1, "wait");
     seen.wait_for("hanging", 1).await;
     drop(start(&toolbox, 9, "go"));
@@ -58,9 +96,9 @@ async fn a_cancel_during_a_start_is_repeated_after_it() {
 
 #[tokio::test]
 async fn a_start_that_never_returns_costs_only_its_own_toolbox() {
-    let shop = Workshop::new();
+    let fixtures = FixtureFolder::new();
     let short = |limits: &mut Limits| limits.close = Duration::from_millis(50);
-    let (toolbox, seen) = shop.open_within("hangs_for_ever", short).await;
+    let (toolbox, seen) = fixtures.open_within("hangs_for_ever", short).await;
     let hanging = start(&toolbox, 1, "go");
     let queued = start(&toolbox, 2, "go");
     seen.wait_for("hanging", 1).await;
@@ -80,8 +118,8 @@ async fn a_start_that_never_returns_costs_only_its_own_toolbox() {
 
 #[tokio::test]
 async fn a_run_that_ignores_its_cancel_can_be_given_up() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = shop.open("ignores_cancel").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = fixtures.open("ignores_cancel").await;
     let ignored = start(&toolbox, 1, "wait");
     seen.wait_for("started", 1).await;
     toolbox.cancel(RunId(1));
@@ -100,13 +138,13 @@ async fn a_run_that_ignores_its_cancel_can_be_given_up() {
 
 #[tokio::test]
 async fn completions_count_once_whenever_they_come() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = shop.open("completes_twice").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = fixtures.open("completes_twice").await;
     assert_eq!(run(&toolbox, 1, "go").await, reported("first"));
     seen.wait_for("released_both", 1).await;
     assert_eq!(toolbox.counts().late_completions, 1);
 
-    let (toolbox, _) = shop.open("completes_before_start_returns").await;
+    let (toolbox, _) = fixtures.open("completes_before_start_returns").await;
     assert_eq!(run(&toolbox, 1, "go").await, reported("early"));
     assert_eq!(
         run(&toolbox, 2, "refuse").await,
@@ -115,7 +153,7 @@ async fn completions_count_once_whenever_they_come() {
     );
     assert_eq!(toolbox.open_runs(), 0);
 
-    let (toolbox, seen) = shop.open("completes_late").await;
+    let (toolbox, seen) = fixtures.open("completes_late").await;
     let given_up = start(&toolbox, 2, "go");
     seen.wait_for("started", 1).await;
     drop(given_up);
@@ -123,15 +161,15 @@ async fn completions_count_once_whenever_they_come() {
     seen.wait_for("completed", 1).await;
     assert_eq!(toolbox.counts().late_completions, 1);
 
-    let (toolbox, _) = shop.open("completes_unknown_run").await;
+    let (toolbox, _) = fixtures.open("completes_unknown_run").await;
     assert_eq!(run(&toolbox, 1, "go").await, reported("mine"));
     assert_eq!(toolbox.counts().unknown_completions, 3);
 }
 
 #[tokio::test]
 async fn text_that_is_none_becomes_an_error() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = shop.open("bad_text").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = fixtures.open("bad_text").await;
     for (id, word, expected) in [
         (1, "go", "ToolboxError: the result is not UTF-8 (byte 11)"),
         (
@@ -180,8 +218,8 @@ async fn text_that_is_none_becomes_an_error() {
 
 #[tokio::test]
 async fn a_result_is_bounded_in_size_and_depth() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = shop.open("huge_result").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = fixtures.open("huge_result").await;
     let found = error(run(&toolbox, 1, "go").await);
     assert!(
         found.contains("has 9437184 bytes, more than the 8388608"),
@@ -194,8 +232,8 @@ async fn a_result_is_bounded_in_size_and_depth() {
 
 #[tokio::test]
 async fn floods_are_cut_and_hide_nothing_urgent() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = shop.open("floods").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = fixtures.open("floods").await;
     let heard = Arc::new(AtomicUsize::new(0));
     let sink = Arc::clone(&heard);
     let progress = Arc::new(move |_| {
@@ -219,14 +257,14 @@ async fn floods_are_cut_and_hide_nothing_urgent() {
 
 #[tokio::test]
 async fn a_halt_is_never_behind_another_call() {
-    let shop = Workshop::new();
-    let (toolbox, _) = shop.open("halt_hangs").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, _) = fixtures.open("halt_hangs").await;
     let first = tokio::spawn(toolbox.halt(all(true, 1)));
     // The second halt releases the first; if it waited for the first, both would time out.
     within(toolbox.halt(all(true, 2))).await.unwrap();
     within(first).await.unwrap().unwrap();
 
-    let (toolbox, seen) = shop.open("cancel_hangs").await;
+    let (toolbox, seen) = fixtures.open("cancel_hangs").await;
     let waiting = start(&toolbox, 1, "wait");
     seen.wait_for("started", 1).await;
     toolbox.cancel(RunId(1));
@@ -237,29 +275,35 @@ async fn a_halt_is_never_behind_another_call() {
 
 #[tokio::test]
 async fn a_resume_never_lifts_a_newer_stop() {
-    let shop = Workshop::new();
-    let (toolbox, seen) = shop.open("resume_waits_for_stop").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, seen) = fixtures.open("resume_waits_for_stop").await;
     let resume = tokio::spawn(toolbox.resume());
     seen.wait_for("resuming", 1).await;
     let queued = tokio::spawn(toolbox.resume());
     tokio::task::yield_now().await;
     within(toolbox.halt(all(true, 1))).await.unwrap();
-    assert_eq!(within(resume).await.unwrap().unwrap_err().kind, "EmergencyStop");
-    assert_eq!(within(queued).await.unwrap().unwrap_err().kind, "EmergencyStop");
+    assert_eq!(
+        within(resume).await.unwrap().unwrap_err().into_failure().kind,
+        "EmergencyStop"
+    );
+    assert_eq!(
+        within(queued).await.unwrap().unwrap_err().into_failure().kind,
+        "EmergencyStop"
+    );
     seen.wait_for("halted_emergency", 2).await;
 }
 
 #[tokio::test]
 async fn a_table_of_a_newer_minor_version_works() {
-    let shop = Workshop::new();
-    let (toolbox, _) = shop.open("newer_minor").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, _) = fixtures.open("newer_minor").await;
     assert_eq!(output(&toolbox, 1).await["version"], "1");
 }
 
 #[tokio::test]
 async fn tools_that_cannot_be_used_are_left_out_and_named() {
-    let shop = Workshop::new();
-    let (toolbox, _) = shop.open("bad_tools").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, _) = fixtures.open("bad_tools").await;
     let set = within(toolbox.tools()).await.unwrap();
     assert_eq!(
         set.tools
@@ -280,8 +324,10 @@ async fn tools_that_cannot_be_used_are_left_out_and_named() {
 
 #[tokio::test]
 async fn tools_that_move_are_left_out_of_a_toolbox_without_a_halt() {
-    let shop = Workshop::new();
-    let (toolbox, _) = shop.open_with("well_behaved", &[("HALT", "NULL")], "{}").await;
+    let fixtures = FixtureFolder::new();
+    let (toolbox, _) = fixtures
+        .open_with("well_behaved", &[("HALT", "NULL")], "{}")
+        .await;
     let set = within(toolbox.tools()).await.unwrap();
     assert_eq!(
         set.tools
@@ -309,7 +355,7 @@ async fn check(rig: &Rig, files: &[(&str, &[&str])]) {
     );
     assert_eq!(report.broken.len(), files.len(), "{report:?}");
     for (name, expected) in files {
-        let file = rig.shop.path().join(format!("{name}.so"));
+        let file = rig.fixtures.path().join(format!("{name}.so"));
         let failed = report.broken.iter().find(|failed| failed.path == file);
         let reason = &failed
             .unwrap_or_else(|| panic!("{name} should be broken: {report:?}"))
@@ -342,14 +388,14 @@ async fn files_that_are_no_toolbox_are_refused_with_the_reason() {
         ("dangling", &["No such file"]),
     ];
     for (name, _) in &files[..5] {
-        rig.shop.build(name, &[]);
+        rig.fixtures.build(name, &[]);
     }
-    let write = |name: &str, bytes: &[u8]| std::fs::write(rig.shop.path().join(name), bytes).unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(rig.fixtures.path().join(name), bytes).unwrap();
     write("garbage.so", &[b'x'; 4096]);
     write("empty.so", b"");
-    let whole = std::fs::read(rig.shop.path().join("no_entry.so")).unwrap();
+    let whole = std::fs::read(rig.fixtures.path().join("no_entry.so")).unwrap();
     write("half.so", &whole[..whole.len() / 2]);
-    std::os::unix::fs::symlink("/no/such/file", rig.shop.path().join("dangling.so")).unwrap();
+    std::os::unix::fs::symlink("/no/such/file", rig.fixtures.path().join("dangling.so")).unwrap();
     check(&rig, &files).await;
 }
 
@@ -366,7 +412,7 @@ async fn files_that_kill_or_hang_their_loader_affect_only_the_probe() {
         ),
     ];
     for (name, _) in files {
-        rig.shop.build(name, &[]);
+        rig.fixtures.build(name, &[]);
     }
     check(&rig, &files).await;
 }
@@ -382,11 +428,19 @@ async fn a_file_that_others_can_write_is_not_loaded() {
 
 #[tokio::test]
 async fn a_list_of_hashes_pins_the_files() {
-    let shop = Workshop::new();
-    let pinned = shop.build("well_behaved", &[]);
+    let fixtures = FixtureFolder::new();
+    let pinned = fixtures.build("well_behaved", &[]);
     let bytes = std::fs::read(&pinned).unwrap();
-    let mut rig = Rig::with(|settings| settings.allow_sha256 = vec!["0".repeat(64)]);
-    std::fs::write(rig.shop.path().join("good.so"), &bytes).unwrap();
+    let rig = Rig::new();
+    let pin = |hash: String| {
+        let config = ToolboxConfig {
+            allow_sha256: vec![hash],
+            ..ToolboxConfig::default()
+        };
+        rig.obey("good", config);
+    };
+    pin("0".repeat(64));
+    std::fs::write(rig.fixtures.path().join("good.so"), &bytes).unwrap();
     let report = rig.reload().await;
     assert!(
         report.added.is_empty() && report.broken[0].reason.contains("allow_sha256"),
@@ -397,8 +451,6 @@ async fn a_list_of_hashes_pins_the_files() {
         .split_whitespace()
         .find(|word| word.trim_end_matches(',').len() == 64)
         .unwrap();
-    let hash = hash.trim_end_matches(',').to_owned();
-    rig = Rig::with(|settings| settings.allow_sha256 = vec![hash]);
-    std::fs::write(rig.shop.path().join("good.so"), &bytes).unwrap();
+    pin(hash.trim_end_matches(',').to_owned());
     assert_eq!(rig.reload().await.added, ["good"]);
 }

@@ -1,7 +1,7 @@
 //! The published Python packages: the bus, the reference service, and scripts that use the bus client.
 //!
-//! They live in `.venv`, and the MCP clients in `.venv-mcp`; `scripts/venv.sh` fills both, and versions are pinned in
-//! `tests/python`.
+//! They live in `.venv`, the MCP clients in `.venv-mcp`, ovos-workshop in `.venv-skills`, and the programs that need Node in
+//! `.venv-node`; `scripts/venv.sh` fills all of them, and versions are pinned in `tests/python` and `tests/node`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +21,28 @@ pub(crate) fn python() -> Option<&'static Path> {
 pub(crate) fn mcp_python() -> Option<&'static Path> {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-mcp", &["mcp"])).as_path())
+}
+
+/// A command that runs a program of `tests/node/package.json`, which names its file below `node_modules`.
+pub(crate) fn node(program: &str, sandbox: &Sandbox) -> Option<Command> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    let python = is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-node", &["node"])))?;
+    let mut command = sandbox.command(python.with_file_name("node"));
+    command.arg(
+        python
+            .ancestors()
+            .nth(2)
+            .unwrap()
+            .join("node_modules")
+            .join(program),
+    );
+    Some(command)
+}
+
+/// The same for the interpreter with ovos-workshop.
+pub(crate) fn skills_python() -> Option<&'static Path> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-skills", &["skills"])).as_path())
 }
 
 fn is_wanted() -> bool {

@@ -14,19 +14,22 @@ use std::time::Duration;
 use engine::{self, Engine};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use host::{Drain, Limits, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, State, ToolboxConfig};
+use host::{
+    Configured, Drain, Limits, Live, LiveToolbox, Manager, Probe, ReloadReport, Settings, State,
+    ToolboxConfig,
+};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::fixture::{self, Recorder, Workshop, within};
+use crate::fixture::{self, FixtureFolder, Recorder, within};
 
 pub struct Rig {
-    pub shop: Workshop,
+    pub fixtures: FixtureFolder,
     pub manager: Manager,
     pub seen: Arc<Recorder>,
     pub drains: Arc<Drains>,
     pub published: Arc<Mutex<Vec<Arc<Live>>>>,
-    pub configs: Arc<Mutex<HashMap<String, ToolboxConfig>>>,
+    pub configs: Arc<Mutex<HashMap<String, Configured>>>,
     changed: Arc<Notify>,
     runs: std::sync::atomic::AtomicU64,
 }
@@ -101,19 +104,18 @@ impl Rig {
     }
 
     pub fn with(change: impl FnOnce(&mut Settings)) -> Self {
-        let shop = Workshop::new();
-        let configs: Arc<Mutex<HashMap<String, ToolboxConfig>>> = Arc::default();
+        let fixtures = FixtureFolder::new();
+        let configs: Arc<Mutex<HashMap<String, Configured>>> = Arc::default();
         let mut settings = Settings::new(
-            vec![shop.path().to_owned()],
+            vec![fixtures.path().to_owned()],
             Probe::with_program(env!("CARGO_BIN_EXE_ovos-tools")),
         );
-        let stage = shop.path().join(".stage");
+        let stage = fixtures.path().join(".stage");
         std::fs::create_dir(&stage).unwrap();
         settings.stage_dirs = vec![stage];
         let known = Arc::clone(&configs);
         settings.config = Arc::new(move |id| {
             let config = known.lock().unwrap().get(id).cloned().unwrap_or_default();
-            let isolation = crate::ISOLATION;
             let limits = fixture::opening("{}").limits;
             // The rig decides where toolboxes run; limits that a test does not set are generous.
             let limits = if config.limits == Limits::default() {
@@ -121,8 +123,12 @@ impl Rig {
             } else {
                 config.limits
             };
-            Ok(ToolboxConfig {
-                isolation,
+            let toolbox = ToolboxConfig {
+                isolation: crate::ISOLATION,
+                ..config.toolbox
+            };
+            Ok(Configured {
+                toolbox,
                 limits,
                 ..config
             })
@@ -142,7 +148,7 @@ impl Rig {
         });
         let manager = Manager::new(settings, seen.clone(), drains.clone(), publish).unwrap();
         Self {
-            shop,
+            fixtures,
             manager,
             seen,
             drains,
@@ -161,13 +167,23 @@ impl Rig {
             more,
         ]
         .concat();
-        self.shop.build_as(id, "well_behaved", &defines)
+        self.fixtures.build_as(id, "well_behaved", &defines)
     }
 
     pub fn configure(&self, id: &str, section: &Value) {
-        let config = ToolboxConfig {
-            section: section.as_object().unwrap().clone(),
-            ..ToolboxConfig::default()
+        self.obey(
+            id,
+            ToolboxConfig {
+                own: section.as_object().unwrap().clone(),
+                ..ToolboxConfig::default()
+            },
+        );
+    }
+
+    pub fn obey(&self, id: &str, toolbox: ToolboxConfig) {
+        let config = Configured {
+            toolbox,
+            ..Configured::default()
         };
         self.configs.lock().unwrap().insert(id.to_owned(), config);
     }

@@ -66,8 +66,9 @@ typedef struct tb_host {
     void *ctx;     /* first argument of every function below */
     /* target: origin of the message ("my_toolbox::arm"); message: one line. */
     void (*log)(void *ctx, uint32_t level, tb_str target, tb_str message);
-    /* Completes a run: exactly once for every accepted start. json: {"output": ...} or {"error": {"kind","message","data"?}}.
-     * May be called before start has returned. A second call, or one for an unknown run, is counted and dropped. */
+    /* Completes a run: exactly once for every accepted start. json: {"output": ..., "content"?: [...]} or
+     * {"error": {"kind","message","data"?}}. content: at most 8 of {"type","mime_type","path"|"data"|"uri","title"?}, where a
+     * path is relative to call.content_dir of start. May be called before start has returned. A second call, or one for an unknown run, is counted and dropped. */
     void (*complete)(void *ctx, uint64_t run, tb_status status, tb_bytes json);
     /* json: {"fraction"?,"message"?,"data"?} */
     void (*progress)(void *ctx, uint64_t run, tb_str json);

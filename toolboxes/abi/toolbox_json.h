@@ -8,10 +8,12 @@
 
 #include "toolbox.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Whether a value has exactly this text: tb_is(name, "\"hello\""). */
 static inline int tb_is(tb_str value, const char *json) {
@@ -93,6 +95,35 @@ static inline tb_bytes tb_print(const char *format, ...) {
     bytes.owner = text;
     bytes.release = tb_free;
     return bytes;
+}
+
+/* Returns a file beside an output: writes `data` into a new file of the folder that `start` names for content, and makes the
+ * payload of complete: {"output": output, "content": [{"type", "mime_type", "path"}]}. The path is `name` behind a number of
+ * its own. `type` is image, audio, text or resource; none of the texts needs an escape. Where there is no folder, or the file
+ * cannot be written, the output is returned alone.
+ * `start` is the JSON that start() got, and is valid until start() returns. */
+static inline tb_bytes tb_show(tb_str start, const char *output, const char *type, const char *mime_type,
+                               const char *name, const void *data, size_t len) {
+    tb_str folder = tb_string(tb_get(tb_get(start, "call"), "content_dir"));
+    char path[4096];
+    FILE *file = NULL;
+    int length, number, written = 0;
+    if (folder.ptr != NULL && memchr(folder.ptr, '\\', folder.len) == NULL) {
+        for (number = 0; file == NULL && number < 1000; number++) {
+            length = snprintf(path, sizeof path, "%.*s/%ld-%d-%s", (int)folder.len, folder.ptr, (long)time(NULL), number,
+                              name);
+            if (length < 0 || (size_t)length >= sizeof path) break;
+            file = fopen(path, "wbx"); /* x: no file of another run */
+            if (file == NULL && errno != EEXIST) break;
+        }
+    }
+    if (file != NULL) {
+        written = fwrite(data, 1, len, file) == len;
+        if (fclose(file) != 0) written = 0;
+    }
+    if (!written) return tb_print("{\"output\":%s}", output);
+    return tb_print("{\"output\":%s,\"content\":[{\"type\":\"%s\",\"mime_type\":\"%s\",\"path\":\"%s\"}]}", output,
+                    type, mime_type, path + folder.len + 1);
 }
 
 /* Sets the error and returns the status: `return tb_refuse(error, TB_BAD_ARGS, "{\"kind\":..., \"message\":...}")`. */

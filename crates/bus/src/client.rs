@@ -16,7 +16,7 @@ mod resend;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -32,7 +32,6 @@ pub use self::dial::DialError;
 use self::backoff::Backoff;
 use self::delivery::{Delivery, Limits, Unproven};
 use self::dial::{Dial, Dialer, Line};
-use super::message::Message;
 
 /// Total size in bytes of the messages that wait to be written; also the bound of the answers that are written and
 /// not yet echoed.
@@ -163,11 +162,7 @@ struct Shared {
     /// Number of answers accepted and not yet written to the socket.
     unwritten: AtomicUsize,
     all_written: Notify,
-    connections: AtomicU64,
-    notices_dropped: AtomicU64,
-    answers_resent: AtomicU64,
-    answers_given_up: AtomicU64,
-    frames_dropped: AtomicU64,
+    counters: Mutex<ClientCounters>,
     /// Tells the writer to send a ping.
     ping: Notify,
     /// When data was last read from the bus.
@@ -248,11 +243,7 @@ impl BusClient {
             room: Arc::new(Semaphore::new(ANSWER_BYTES >> 10)),
             unwritten: AtomicUsize::new(0),
             all_written: Notify::new(),
-            connections: AtomicU64::new(0),
-            notices_dropped: AtomicU64::new(0),
-            answers_resent: AtomicU64::new(0),
-            answers_given_up: AtomicU64::new(0),
-            frames_dropped: AtomicU64::new(0),
+            counters: Mutex::default(),
             ping: Notify::new(),
             heard: Mutex::new(Instant::now()),
             config,
@@ -281,18 +272,7 @@ impl BusClient {
     ///
     /// # Cancel safety
     /// If dropped before it is ready, the message is not sent.
-    pub async fn answer(&self, message: &Message) -> Result<(), AnswerError> {
-        self.answer_text(message.to_text()).await
-    }
-
-    /// As [`answer`](Self::answer), for an already serialized message.
-    ///
-    /// # Errors
-    /// As [`answer`](Self::answer).
-    ///
-    /// # Cancel safety
-    /// If dropped before it is ready, the message is not sent.
-    pub async fn answer_text(&self, text: String) -> Result<(), AnswerError> {
+    pub async fn answer(&self, text: String) -> Result<(), AnswerError> {
         let (text, size) = self.measure(text)?;
         let unqueued = Unqueued::new(&self.shared);
         let room = Arc::clone(&self.shared.room).acquire_many_owned(size).await;
@@ -310,33 +290,28 @@ impl BusClient {
     /// Sends a message that may be lost: progress, an event. Never waits. Returns false if the message was dropped,
     /// because it is too long, the bus is away, the space for bytes is used up, or the queue is half full (the other
     /// half is kept for answers).
-    pub fn notify(&self, message: &Message) -> bool {
-        self.notify_text(message.to_text())
-    }
-
-    /// As [`notify`](Self::notify), for an already serialized message.
-    pub fn notify_text(&self, text: String) -> bool {
-        let sent = self.connection_now().is_up()
-            && self.queue.capacity() > self.queue.max_capacity() / 2
-            && self.measure(text).is_ok_and(|(text, size)| {
-                Arc::clone(&self.shared.room)
-                    .try_acquire_many_owned(size)
-                    .is_ok_and(|room| {
-                        let connection = self.shared.connections.load(Ordering::Acquire);
-                        let kind = OutgoingKind::Notice { connection };
-                        self.queue
-                            .try_send(Outgoing {
-                                text,
-                                kind,
-                                _room: room,
-                            })
-                            .is_ok()
-                    })
-            });
+    pub fn notify(&self, text: String) -> bool {
+        let sent = self.try_notify(text).is_some();
         if !sent {
-            self.shared.notices_dropped.fetch_add(1, Ordering::Relaxed);
+            self.shared.counters.lock().notices_dropped += 1;
         }
         sent
+    }
+
+    fn try_notify(&self, text: String) -> Option<()> {
+        let half = self.queue.max_capacity() / 2;
+        if !self.connection_now().is_up() || self.queue.capacity() <= half {
+            return None;
+        }
+        let (text, size) = self.measure(text).ok()?;
+        let room = Arc::clone(&self.shared.room).try_acquire_many_owned(size);
+        let connection = self.shared.counters.lock().connections;
+        let message = Outgoing {
+            text,
+            kind: OutgoingKind::Notice { connection },
+            _room: room.ok()?,
+        };
+        self.queue.try_send(message).ok()
     }
 
     /// Watches the state of the connection.
@@ -384,14 +359,7 @@ impl BusClient {
 
     /// Counters since the start of the client.
     pub fn counters(&self) -> ClientCounters {
-        let shared = &self.shared;
-        ClientCounters {
-            connections: shared.connections.load(Ordering::Relaxed),
-            notices_dropped: shared.notices_dropped.load(Ordering::Relaxed),
-            answers_resent: shared.answers_resent.load(Ordering::Relaxed),
-            answers_given_up: shared.answers_given_up.load(Ordering::Relaxed),
-            frames_dropped: shared.frames_dropped.load(Ordering::Relaxed),
-        }
+        *self.shared.counters.lock()
     }
 
     /// Returns the frame and the space it takes, in KiB.
@@ -476,7 +444,7 @@ async fn run(
         let reason = match dialled {
             Ok(line) => {
                 let since = Instant::now();
-                shared.connections.fetch_add(1, Ordering::AcqRel);
+                shared.counters.lock().connections += 1;
                 shared.connection.send_replace(Connection::Up { since });
                 tracing::info!(%url, "connected to the bus");
                 handler.connected();

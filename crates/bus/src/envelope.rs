@@ -105,11 +105,7 @@ impl<'a> Envelope<'a> {
                 Err(error) => MessageError::NotJson(error),
             });
         }
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let parts = reader
-            .deserialize_map(PartsVisitor)
-            .map_err(MessageError::NotJson)?;
-        reader.end().map_err(MessageError::NotJson)?;
+        let parts = Parts::find(text).map_err(MessageError::NotJson)?;
         Ok(Self {
             kind: type_of(parts.kind.ok_or(MessageError::NoType)?.get())?,
             data: object(parts.data, Part::Data)?,
@@ -182,6 +178,16 @@ impl<'a> Envelope<'a> {
             None | Some(Value::Null | Value::Object(_)) => Ok(context),
             Some(_) => Err(MessageError::SessionNotAnObject),
         }
+    }
+}
+
+impl Message {
+    /// Parses a frame into a message: the shortcut for callers that want the whole tree at once.
+    ///
+    /// # Errors
+    /// Those of [`Envelope::parse`] and [`Envelope::message`].
+    pub fn parse(text: &str) -> Result<Self, MessageError> {
+        Envelope::parse(text)?.message()
     }
 }
 

@@ -1,13 +1,10 @@
 //! A bus message, and the replies derived from it.
 //!
 //! Owns the routing and session rules of OVOS-MSG-1 section 5, as the published Python packages apply them. Pure: no
-//! IO, no clock. [`Envelope`](super::Envelope) reads frames; [`Message::parse`] is the shortcut for callers that want
-//! the whole tree at once. Read [`Message`] first.
+//! IO, no clock. [`Envelope`](super::Envelope) reads frames. Read [`Message`] first.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-
-use super::envelope::{Envelope, MessageError};
 
 /// The session id of the device itself.
 pub const DEFAULT_SESSION_ID: &str = "default";
@@ -35,14 +32,6 @@ impl Message {
             data,
             context: Map::new(),
         }
-    }
-
-    /// Parses a frame into a message.
-    ///
-    /// # Errors
-    /// Those of [`Envelope::parse`] and [`Envelope::message`].
-    pub fn parse(text: &str) -> Result<Self, MessageError> {
-        Envelope::parse(text)?.message()
     }
 
     /// Serializes the message as one JSON object in UTF-8, without ASCII escapes.

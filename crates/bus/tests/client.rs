@@ -89,10 +89,14 @@ async fn messages_go_out_and_come_back_unchanged() {
     assert_eq!(under.hearing.next().await, Heard::Connected);
     assert_eq!(under.hearing.next().await, Heard::Frame(GREETING.to_owned()));
     let text = r#"{"type":"t","data":{"n":123456789012345678901234567890,"s":"zażółć 🤖"},"context":{}}"#;
-    under.client.answer(&Message::parse(text).unwrap()).await.unwrap();
+    under
+        .client
+        .answer(Message::parse(text).unwrap().to_text())
+        .await
+        .unwrap();
     assert_eq!(peer.text().await, text);
     assert_eq!(under.hearing.frame().await, text, "the sender hears itself");
-    assert!(under.client.notify(&message("progress")));
+    assert!(under.client.notify(message("progress").to_text()));
     assert_eq!(Message::parse(&peer.text().await).unwrap().kind, "progress");
     under.stop().await;
     peer.send(Frame::text("after")).await;
@@ -109,13 +113,13 @@ async fn answers_wait_for_the_bus_and_keep_their_order() {
     under.hearing.until(Heard::Disconnected).await;
     assert!(!under.client.connection_now().is_up());
     assert!(
-        !under.client.notify(&message("progress")),
+        !under.client.notify(message("progress").to_text()),
         "progress does not wait"
     );
     for i in 0..100 {
         under
             .client
-            .answer(&message(&format!("answer{i}")))
+            .answer(message(&format!("answer{i}")).to_text())
             .await
             .unwrap();
     }
@@ -144,7 +148,7 @@ async fn an_answer_without_an_echo_is_sent_again() {
     let mut first = script.accept().await;
     under.hearing.until(Heard::Connected).await;
     for name in ["echoed", "swallowed", "swallowed_too"] {
-        under.client.answer(&message(name)).await.unwrap();
+        under.client.answer(message(name).to_text()).await.unwrap();
     }
     assert!(under.client.flush(Instant::now() + DEADLINE).await);
     let (name, frame) = kind(&mut first).await;
@@ -156,7 +160,7 @@ async fn an_answer_without_an_echo_is_sent_again() {
     );
     drop(first);
     under.hearing.until(Heard::Disconnected).await;
-    under.client.answer(&message("later")).await.unwrap();
+    under.client.answer(message("later").to_text()).await.unwrap();
 
     let mut second = script.accept().await;
     for (name, mark) in [
@@ -176,7 +180,7 @@ async fn an_answer_without_an_echo_is_sent_again() {
     }
     drop(second);
     let mut third = script.accept().await;
-    under.client.answer(&message("only")).await.unwrap();
+    under.client.answer(message("only").to_text()).await.unwrap();
     assert_eq!(
         kind(&mut third).await.0,
         "only",
@@ -254,12 +258,12 @@ async fn a_frame_past_the_limit_costs_the_connection_and_no_more() {
 
     let mut big = message("t");
     big.data.insert("x".into(), Value::from("x".repeat(1000)));
-    let refused = under.client.answer(&big).await;
+    let refused = under.client.answer(big.to_text()).await;
     assert!(
         matches!(refused, Err(AnswerError::TooBig { limit: 1000, .. })),
         "{refused:?}"
     );
-    assert!(!under.client.notify(&big));
+    assert!(!under.client.notify(big.to_text()));
     under.stop().await;
 }
 
@@ -273,10 +277,14 @@ async fn the_queue_of_answers_is_bounded() {
     under.hearing.until(Heard::Disconnected).await;
     drop(script);
     for i in 0..4 {
-        under.client.answer(&message(&format!("a{i}"))).await.unwrap();
+        under
+            .client
+            .answer(message(&format!("a{i}")).to_text())
+            .await
+            .unwrap();
     }
     let fifth = message("a4");
-    let waiting = under.client.answer(&fifth);
+    let waiting = under.client.answer(fifth.to_text());
     assert!(
         tokio::time::timeout(Duration::from_millis(30), waiting)
             .await
@@ -292,7 +300,7 @@ async fn the_queue_of_answers_is_bounded() {
     shutdown.cancel();
     tasks.close();
     soon("the client ends", tasks.wait()).await;
-    assert_eq!(client.answer(&fifth).await, Err(AnswerError::Closed));
+    assert_eq!(client.answer(fifth.to_text()).await, Err(AnswerError::Closed));
 }
 
 #[tokio::test]
@@ -301,7 +309,7 @@ async fn the_shutdown_writes_what_was_flushed_and_says_goodbye() {
     let mut under = Under::start(&url, |_| {});
     let mut bus = script.accept().await;
     under.hearing.until(Heard::Connected).await;
-    under.client.answer(&message("last")).await.unwrap();
+    under.client.answer(message("last").to_text()).await.unwrap();
     assert!(under.client.flush(Instant::now() + DEADLINE).await);
     let stop = under.stop();
     let heard = async {
@@ -323,7 +331,7 @@ async fn a_client_that_needs_its_first_connection_has_it_or_says_why() {
     let config = ClientConfig::new(bus.url.parse().unwrap());
     let connected = BusClient::connect(config, recorder, &tasks, shutdown.clone());
     let client = soon("the first connection", connected).await.unwrap();
-    assert!(client.notify(&message("at.once")), "it is connected");
+    assert!(client.notify(message("at.once").to_text()), "it is connected");
     assert_eq!(hearing.next().await, Heard::Connected);
     assert_eq!(Message::parse(&hearing.frame().await).unwrap().kind, "at.once");
     shutdown.cancel();
@@ -346,7 +354,7 @@ async fn a_bus_that_takes_nothing_does_not_hold_up_the_shutdown() {
     under.hearing.until(Heard::Connected).await;
     let mut big = message("t");
     big.data.insert("x".into(), Value::from("x".repeat(20 << 20)));
-    under.client.answer(&big).await.unwrap();
+    under.client.answer(big.to_text()).await.unwrap();
     assert!(
         !under
             .client

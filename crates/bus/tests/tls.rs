@@ -99,7 +99,10 @@ async fn a_bus_is_trusted_by_its_certificate() {
         let (client, mut hearing, _end) = connect(bus.url(host), Some(bus.certificate.clone())).await;
         let client = client.unwrap();
         let data = Map::from_iter([("text".to_owned(), json!("zażółć"))]);
-        assert!(client.notify(&Message::new("test.ask", data.clone())), "{host}");
+        assert!(
+            client.notify(Message::new("test.ask", data.clone()).to_text()),
+            "{host}"
+        );
         let answer = loop {
             if let support::Heard::Frame(text) = hearing.next().await {
                 break Message::parse(&text).unwrap();

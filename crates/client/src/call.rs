@@ -50,13 +50,16 @@ pub struct Call {
     end: Instant,
 }
 
-impl Call {
-    pub(crate) fn send(
-        client: Client,
-        call_id: String,
-        request: &InvokeRequest,
-        patience: Patience,
-    ) -> Result<Self, ClientError> {
+impl Client {
+    /// Sends a call of a tool, and never waits.
+    ///
+    /// A request without a `call_id` gets one that no other call has.
+    ///
+    /// # Errors
+    /// [`ClientError::NotSent`], [`ClientError::TooLarge`]: nothing was sent.
+    pub fn invoke(&self, mut request: InvokeRequest, patience: Patience) -> Result<Call, ClientError> {
+        let own = || format!("client-{}", uuid::Uuid::new_v4());
+        let call_id = request.options.call_id.get_or_insert_with(own).clone();
         let bound = request.options.timeout().map(|bound| bound + ANSWER_MARGIN);
         let (sign, wait) = match patience {
             Patience::AtMost(wait) => (None, wait),
@@ -66,17 +69,17 @@ impl Call {
                     name,
                     ..GetRequest::default()
                 };
-                let sign = client.send(topic::GET.name(), &asked)?;
+                let sign = self.send(topic::GET.name(), &asked)?;
                 (
                     Some((sign, deadline(SIGN_OF_LIFE_WAIT))),
                     bound.unwrap_or(FOREVER),
                 )
             }
         };
-        let route = client.send(topic::INVOKE.name(), request)?;
+        let route = self.send(topic::INVOKE.name(), &request)?;
         let pulse = sign.is_some().then(Pulse::new);
-        Ok(Self {
-            client,
+        Ok(Call {
+            client: self.clone(),
             call_id,
             route,
             sign,
@@ -85,7 +88,9 @@ impl Call {
             end: deadline(wait),
         })
     }
+}
 
+impl Call {
     /// The id of the call, for cancel and status.
     #[must_use]
     pub fn call_id(&self) -> &str {

@@ -14,16 +14,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use url::Url;
 
-use crate::call::{Call, Patience};
 use crate::error::ClientError;
 use crate::events::Events;
 use crate::payload::{
     CancelRequest, CancelResponse, DoorHello, EmptyRequest, ExportRequest, ExportResponse, GetRequest,
-    InvokeRequest, ListRequest, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse, ResumeRequest,
-    StatusResponse, StopRequest, StopResponse, ToolEntry,
+    ListRequest, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse, ResumeRequest, StatusResponse,
+    StopRequest, StopResponse, ToolEntry,
 };
 use crate::received::Received;
 use crate::routes::{Heard, IDENT, Route, Routes};
+use crate::statuses::{Said, Statuses, Word};
 use crate::topic::{self, Topic};
 
 /// How long to wait for a reload, in which every plugin may first be loaded in a process of its own.
@@ -58,9 +58,12 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     bus: BusClient,
     routes: Arc<Routes>,
+    statuses: Statuses,
     address: Address,
     source: String,
     session_id: String,
+    /// Begins the ids of the requests.
+    ident: String,
     wait: Duration,
     asked: AtomicU64,
     tasks: TaskTracker,
@@ -78,6 +81,24 @@ impl Client {
     /// # Cancel safety
     /// Safe: a dropped attempt leaves nothing behind.
     pub async fn connect(address: Address, source: &str, wait: Duration) -> Result<Self, ClientError> {
+        let session_id = format!("ovos-tools-{}", uuid::Uuid::new_v4());
+        Self::connect_in(session_id, address, source, wait).await
+    }
+
+    /// As [`connect`](Self::connect), in a session that other connections may have, too: a call that was confirmed for one of
+    /// them runs for any of them.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Cancel safety
+    /// Safe: a dropped attempt leaves nothing behind.
+    pub async fn connect_in(
+        session_id: String,
+        address: Address,
+        source: &str,
+        wait: Duration,
+    ) -> Result<Self, ClientError> {
         let config = ClientConfig {
             drop_above: LARGEST,
             message_limit: LARGEST,
@@ -99,9 +120,11 @@ impl Client {
         Ok(Self(Arc::new(Inner {
             bus,
             routes,
+            statuses: Statuses::default(),
             address,
             source: source.to_owned(),
-            session_id: format!("ovos-tools-{}", uuid::Uuid::new_v4()),
+            session_id,
+            ident: uuid::Uuid::new_v4().to_string(),
             wait,
             asked: AtomicU64::new(0),
             tasks,
@@ -212,6 +235,25 @@ impl Client {
         self.ask_good(topic::STATUS, &EmptyRequest {}).await
     }
 
+    /// A status that is no older than `age`, which all callers of this share, and the calls under way with them: the service
+    /// is asked where there is none. `None` where it does not answer.
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    pub async fn recent_status(&self, age: Duration) -> Option<Arc<StatusResponse>> {
+        let now = Instant::now();
+        match self.status_after(now.checked_sub(age).unwrap_or(now)).await?.said {
+            Said::Status(status) => Some(status),
+            Said::Other | Said::Nothing => None,
+        }
+    }
+
+    /// What came of a question for the status, heard after `after`.
+    pub(crate) async fn status_after(&self, after: Instant) -> Option<Word> {
+        let ask = || self.send(topic::STATUS.name(), &EmptyRequest {}).ok();
+        self.0.statuses.after(after, ask).await
+    }
+
     /// Loads added and changed plugins, drops removed ones, and returns what changed. Waits up to [`RELOAD_WAIT`].
     ///
     /// # Errors
@@ -222,18 +264,6 @@ impl Client {
     pub async fn reload(&self) -> Result<ReloadResponse, ClientError> {
         let request = ReloadRequest { detail: true };
         self.ask(topic::RELOAD, &request, RELOAD_WAIT).await?.good()
-    }
-
-    /// Sends a call of a tool, and never waits.
-    ///
-    /// A request without a `call_id` gets one that no other call has.
-    ///
-    /// # Errors
-    /// [`ClientError::NotSent`], [`ClientError::TooLarge`]: nothing was sent.
-    pub fn invoke(&self, mut request: InvokeRequest, patience: Patience) -> Result<Call, ClientError> {
-        let own = || format!("client-{}", uuid::Uuid::new_v4());
-        let call_id = request.options.call_id.get_or_insert_with(own).clone();
-        Call::send(self.clone(), call_id, &request, patience)
     }
 
     /// Cancels a call that is under way. An answer with `cancelled: false` is no error: it tells why nothing was
@@ -347,7 +377,7 @@ impl Client {
             Err(cause) => return Err(ClientError::Unwritable { topic, cause }),
         };
         let number = inner.asked.fetch_add(1, Ordering::Relaxed);
-        let ident = format!("{}/{number}", inner.session_id);
+        let ident = format!("{}/{number}", inner.ident);
         let mut message = Message::new(topic, data);
         let context = &mut message.context;
         context.insert("source".to_owned(), Value::from(inner.source.as_str()));
@@ -363,7 +393,7 @@ impl Client {
         }
         // Opened before the request is sent, so that no answer arrives before.
         let route = inner.routes.open(ident, topic);
-        if !inner.bus.notify_text(text) {
+        if !inner.bus.notify(text) {
             let url = inner.address.url.clone();
             return Err(ClientError::NotSent { url });
         }

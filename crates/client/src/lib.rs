@@ -33,6 +33,7 @@ pub mod payload;
 mod pulse;
 mod received;
 mod routes;
+mod statuses;
 pub mod topic;
 
 pub use call::{Call, Patience, Step};

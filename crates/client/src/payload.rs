@@ -5,6 +5,7 @@
 //! (`#[schemars(!default)]`).
 
 mod call;
+mod control;
 mod request;
 mod status;
 mod tool;
@@ -14,11 +15,12 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, schema_for};
 
 pub use call::{
-    CallResponse, CancelResponse, ErrorDetail, InvokeResponse, PlanErrorResponse, PlanResponse,
+    CallResponse, CancelResponse, Confirm, ErrorDetail, InvokeResponse, PlanErrorResponse, PlanResponse,
     PlannedActionEntry, ProgressKind, ProgressMessage,
 };
+pub use control::{ControlAnswer, ControlRequest, WaitingCall};
 pub use request::{
-    CallOptions, CallRequest, CancelRequest, DoorHello, EmptyRequest, ExportRequest, GetRequest,
+    CallOptions, CallRequest, CancelRequest, ContentMode, DoorHello, EmptyRequest, ExportRequest, GetRequest,
     InvokeRequest, ListRequest, PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
 };
 pub use status::{

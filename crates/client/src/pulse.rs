@@ -1,20 +1,15 @@
-//! Whether the service that took a call is still there: asked every second while the call runs.
+//! Whether the service that took a call is still there: the status, asked for every second while calls run. All calls of a
+//! client share the answers.
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::client::Client;
-use crate::payload::{EmptyRequest, StatusResponse};
-use crate::received::Received;
-use crate::routes::{Heard, Route};
-use crate::topic;
+use crate::statuses::{Said, WAIT, Word};
 
 /// From a call, or from the last answer, to the next question.
 const EVERY: Duration = Duration::from_secs(1);
-
-/// How long a service that answered before has to answer.
-const WAIT: Duration = Duration::from_secs(5);
 
 /// What is known since the last question.
 pub(crate) enum Beat {
@@ -32,7 +27,6 @@ pub(crate) enum Beat {
 pub(crate) struct Pulse {
     sent: Instant,
     next: Instant,
-    asked: Option<(Route, Instant)>,
     answers: bool,
 }
 
@@ -43,7 +37,6 @@ impl Pulse {
         Self {
             sent,
             next: sent + EVERY,
-            asked: None,
             answers: false,
         }
     }
@@ -53,43 +46,31 @@ impl Pulse {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn beat(&mut self, client: &Client) -> Beat {
-        loop {
-            let Some((route, at)) = &mut self.asked else {
-                sleep_until(self.next).await;
-                let now = Instant::now();
-                self.next = now + EVERY;
-                // Where the bus is away, the call itself is told.
-                let asked = client.send(topic::STATUS.name(), &EmptyRequest {});
-                self.asked = asked.ok().map(|route| (route, now));
-                continue;
-            };
-            let at = *at;
-            let heard = timeout_at(at + WAIT, route.next()).await;
-            self.asked = None;
-            self.next = Instant::now() + EVERY;
-            return match heard {
-                Ok(Heard::Answer(data)) => {
-                    let status: Received<StatusResponse> = Received::new(topic::STATUS.name(), data);
-                    match status.good() {
-                        // An answer that names no process is none of a service.
-                        Ok(status) if status.service.pid > 0 => {
-                            self.answers = true;
-                            // A service that took the call has run at least since it was sent.
-                            let must = (at - self.sent).saturating_sub(Duration::from_millis(1));
-                            if Duration::from_millis(status.service.uptime_ms) < must {
-                                Beat::Restarted
-                            } else {
-                                Beat::Alive
-                            }
-                        }
-                        Ok(_) | Err(_) => Beat::Mute,
-                    }
+        sleep_until(self.next).await;
+        let before = self.next.checked_sub(EVERY).unwrap_or(self.sent);
+        let word = client.status_after(before).await;
+        self.next = Instant::now() + EVERY;
+        // Where the bus is away, the call itself is told.
+        let Some(Word { asked, said, .. }) = word else {
+            return Beat::Alive;
+        };
+        match said {
+            Said::Status(status) => {
+                self.answers = true;
+                // A service that took the call has run at least since it was sent.
+                let must = asked
+                    .saturating_duration_since(self.sent)
+                    .saturating_sub(Duration::from_millis(1));
+                if Duration::from_millis(status.service.uptime_ms) < must {
+                    Beat::Restarted
+                } else {
+                    Beat::Alive
                 }
-                // The call's own route is told what happened.
-                Ok(Heard::Progress(_) | Heard::Lost(_)) => Beat::Alive,
-                Err(_) if self.answers => Beat::Gone(WAIT),
-                Err(_) => Beat::Mute,
-            };
+            }
+            // Asked before the service had this call.
+            Said::Nothing if asked < self.sent => Beat::Alive,
+            Said::Nothing if self.answers => Beat::Gone(WAIT),
+            Said::Nothing | Said::Other => Beat::Mute,
         }
     }
 }

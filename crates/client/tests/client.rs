@@ -5,6 +5,7 @@
 #[path = "../examples/call.rs"]
 mod example;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -106,7 +107,7 @@ impl BusHandler for Scripted {
             return;
         };
         for reply in (self.script.lock().unwrap())(&message) {
-            assert!(bus.notify(&reply));
+            assert!(bus.notify(reply.to_text()));
         }
     }
 
@@ -334,6 +335,46 @@ async fn a_call_ends_soon_after_its_service() {
         };
         assert!(as_expected, "{fate:?}: {answered:?}");
     }
+}
+
+#[tokio::test]
+async fn all_calls_share_one_question_a_second() {
+    let bus = Bus::start(0).await;
+    let asked = Arc::new(AtomicU32::new(0));
+    let (counted, mut running) = (Arc::clone(&asked), Vec::new());
+    let begun = std::time::Instant::now();
+    let _service = bus
+        .service(move |message: &Message| match message.kind.as_str() {
+            "ovos.tools.get" => vec![message.response(object(json!({"name": "reach"})))],
+            "ovos.tools.invoke" => {
+                running.push(message.clone());
+                Vec::new()
+            }
+            "ovos.tools.status" => {
+                let uptime = u64::try_from(begun.elapsed().as_millis()).unwrap() + 1000;
+                let status = json!({"service": {"pid": 7, "uptime_ms": uptime}});
+                let mut replies = vec![message.response(object(status))];
+                if counted.fetch_add(1, Ordering::Relaxed) == 1 {
+                    let done = |call: Message| {
+                        call.response(object(json!({"name": "reach", "result": {"done": true}})))
+                    };
+                    replies.extend(running.drain(..).map(done));
+                }
+                replies
+            }
+            _ => Vec::new(),
+        })
+        .await;
+    let client = bus.client().await;
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let request = call("reach", &format!("c-{number}"));
+        calls.spawn(client.invoke(request, Patience::WhileItRuns).unwrap().answer());
+    }
+    for answer in soon("all answers", calls.join_all()).await {
+        answer.unwrap();
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]

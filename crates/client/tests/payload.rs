@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use ovos_tools_client::payload::{
-    CallOptions, CancelResponse, EmptyRequest, InvokeRequest, InvokeResponse, ListRequest, ListResponse,
-    PlanRequest, ProgressKind, ProgressMessage, ReloadResponse, StatusResponse, StopRequest,
+    CallOptions, CancelResponse, ContentMode, EmptyRequest, InvokeRequest, InvokeResponse, ListRequest,
+    ListResponse, PlanRequest, ProgressKind, ProgressMessage, ReloadResponse, StatusResponse, StopRequest,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -87,9 +87,12 @@ fn requests_have_only_the_keys_that_were_given() {
                 timeout_ms: Some(5),
                 progress: true,
                 detail: true,
+                confirm: Some("t".to_owned()),
+                decline: Some("u".to_owned()),
+                content: Some(ContentMode::Inline),
             },
         },
         json!({"name": "add", "args": big, "toolbox_id": "math", "call_id": "c", "timeout_ms": 5, "progress": true,
-            "detail": true}),
+            "detail": true, "confirm": "t", "decline": "u", "content": "inline"}),
     );
 }

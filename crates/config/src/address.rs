@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use url::{Host, Url};
 
 use super::error::ConfigError;
-use super::fields::{checked, host, optional_path, trimmed};
 use super::origin::{Origin, Setting};
 use super::reader::Reader;
 use super::text::truthy;
+use section::fields::{checked, host, optional_path, trimmed};
 
 /// The messagebus to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::paths::Xdg;
-use super::toolbox::{Confine, Usual};
+use section::{Confine, Usual};
 
 /// What GStreamer and the libraries of its plugins read, in addition to what every program needs.
 const READ: &[&str] = &[

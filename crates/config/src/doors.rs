@@ -6,10 +6,10 @@ use ovos_toolbox_wire::Effect;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::fields::{Whole, path, texts};
 use super::reader::Reader;
 use super::service::ServiceConfig;
 use super::toolbox::ToolFilter;
+use section::fields::{Whole, path, texts};
 
 /// `service.doors`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,13 +11,14 @@ mod address;
 mod confinement;
 mod doors;
 mod error;
-mod fields;
 mod layers;
 mod logging;
 mod merge;
 mod origin;
 mod patch;
 mod paths;
+mod pattern;
+mod policy;
 mod reader;
 mod service;
 mod text;
@@ -39,8 +40,10 @@ pub use logging::{LogConfig, LogLevel};
 pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
-pub use service::{CallLimits, EmbeddedBus, Isolation, OnBusLoss, ServiceConfig};
-pub use toolbox::{Confine, ToolFilter, ToolboxConfig, ToolboxLimits, Usual};
+pub use policy::{Backend, Caller, Decide, Rule, Who};
+pub use section::{Confine, Isolation, ToolboxConfig, Usual};
+pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
+pub use toolbox::{Section, ToolFilter, ToolboxLimits};
 
 use reader::Reader;
 
@@ -77,7 +80,7 @@ pub struct Config {
     /// Logging.
     pub logging: LogConfig,
     /// The sections of toolboxes by toolbox_id. An error prevents only that toolbox from being loaded.
-    pub toolboxes: BTreeMap<String, Result<Arc<ToolboxConfig>, ConfigErrors>>,
+    pub toolboxes: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// Problems to report to the operator; log them once logging has started.
     pub notices: Vec<Notice>,
     settings: Vec<Setting>,
@@ -131,7 +134,7 @@ impl Config {
 
         let mut toolboxes = BTreeMap::new();
         for id in toolbox_ids(&stack) {
-            toolboxes.insert(id.to_owned(), ToolboxConfig::read(&xdg, &stack, id, &service));
+            toolboxes.insert(id.to_owned(), Section::read(&xdg, &stack, id, &service));
         }
         let config = Self {
             bus,
@@ -151,10 +154,10 @@ impl Config {
     ///
     /// # Errors
     /// All errors of its section, or of the id itself.
-    pub fn toolbox(&self, id: &str) -> Result<Arc<ToolboxConfig>, ConfigErrors> {
+    pub fn toolbox(&self, id: &str) -> Result<Arc<Section>, ConfigErrors> {
         match self.toolboxes.get(id) {
             Some(known) => known.clone(),
-            None => ToolboxConfig::read(&self.xdg, &self.stack, id, &self.service),
+            None => Section::read(&self.xdg, &self.stack, id, &self.service),
         }
     }
 
@@ -172,6 +175,14 @@ impl Config {
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
+    }
+
+    /// The socket through which people on this machine speak to the service, past the bus.
+    #[must_use]
+    pub fn control_socket(&self) -> PathBuf {
+        let folder = self.xdg.runtime_dir.as_ref().map(|dir| dir.join("ovos-tools"));
+        let folder = folder.unwrap_or_else(|| self.service.state_dir.clone());
+        folder.join("control.sock")
     }
 
     /// Returns what would change if `newer` came into force. Compares values, not the files they were written in.

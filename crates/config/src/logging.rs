@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::SERVICE_NAME;
 use super::error::ConfigError;
-use super::fields::{Whole, absolute, checked};
 use super::merge::lookup;
 use super::origin::{Origin, Setting, dotted};
 use super::paths::{Environment, base_folder};
 use super::reader::Reader;
 use super::text::describe;
+use section::fields::{Whole, absolute, checked};
 
 /// The log level, and the keys of `logs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Reads one section of the stack: lays what is written over the defaults, and keeps where each value comes from.
 //!
-//! A section is a struct. Its fields are the keys; their types and serde attributes say what is accepted (`fields.rs`);
+//! A section is a struct. Its fields are the keys; their types and serde attributes say what is accepted (`section::fields`);
 //! a value of the struct holds the defaults. [`Reader`] lays each key over the defaults by itself, so that all errors
 //! are reported at once and each names its key.
 
@@ -185,8 +185,11 @@ fn replaced<T: Serialize + DeserializeOwned>(
     };
     with(found).or_else(|refused| {
         let other = readings.iter().find_map(|value| with(value).ok());
-        // A number of more than 64 bits does not reach a flattened field; -1 does, and no field accepts it.
-        other.ok_or_else(|| accepted(&with(&json!(-1)).err().unwrap_or(refused)))
+        other.ok_or_else(|| match found {
+            // A number of more than 64 bits does not reach a flattened field; -1 does, and no field accepts it.
+            Value::Number(_) => accepted(&with(&json!(-1)).err().unwrap_or(refused)),
+            _ => accepted(&refused),
+        })
     })
 }
 

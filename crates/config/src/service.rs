@@ -9,10 +9,12 @@ use serde_json::json;
 
 use super::address::BusConfig;
 use super::error::ConfigError;
-use super::fields::{Millis, Whole, host, path, paths, word};
 use super::paths::{Environment, Xdg, rooted};
+use super::policy::{Rule, rules};
 use super::reader::Reader;
 use super::{OURS, Overrides};
+use section::Isolation;
+use section::fields::{Millis, Whole, host, path, paths, word};
 
 /// The checked keys of the service. Durations are written in whole milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +59,12 @@ pub struct ServiceConfig {
     pub max_generations: usize,
     /// Whether tools with effect `resume` may be invoked over the bus.
     pub operator_tools: bool,
+    /// Who may call which tools: the first rule of which every stated key matches decides, then the built-in rules.
+    #[serde(deserialize_with = "rules")]
+    pub policy: Vec<Rule>,
+    /// How long a call waits to be confirmed.
+    #[serde(rename = "confirm_ms", with = "Millis::<1000, 3_600_000>")]
+    pub confirm: Duration,
     /// Whether the `mycroft.PHAL.*` status topics are answered too.
     pub answer_as_phal: bool,
     /// The longest delay between reconnects, at least `reconnect_first_ms`.
@@ -120,16 +128,6 @@ impl Default for CallLimits {
     }
 }
 
-/// Where a toolbox runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    /// In a child process of its own.
-    Process,
-    /// Inside the service.
-    InProcess,
-}
-
 /// Whether the service runs a messagebus itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -156,6 +154,18 @@ impl ServiceConfig {
     /// The path of the section.
     pub(super) const PATH: [&'static str; 3] = ["PHAL", OURS, "service"];
 
+    /// The folder of content: one for each toolbox, by its id, and that of answers.
+    #[must_use]
+    pub fn content_dir(&self) -> PathBuf {
+        self.state_dir.join("content")
+    }
+
+    /// The folder of the files that answers carry; no toolbox has this id.
+    #[must_use]
+    pub fn answered_content_dir(&self) -> PathBuf {
+        self.content_dir().join("service")
+    }
+
     fn defaults(env: &dyn Environment, xdg: &Xdg, bus: &BusConfig) -> Self {
         // A bus on this machine is back sooner, and trying it costs less.
         let (first, max) = if bus.is_local() { (200, 500) } else { (500, 2000) };
@@ -179,6 +189,8 @@ impl ServiceConfig {
             drain: Duration::from_secs(10),
             max_generations: 64,
             operator_tools: false,
+            policy: Vec::new(),
+            confirm: Duration::from_secs(120),
             answer_as_phal: false,
             reconnect_max: Duration::from_millis(max),
             log_calls: false,

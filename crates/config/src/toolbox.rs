@@ -1,59 +1,39 @@
 //! The section of one toolbox: the checked keys of the host, and all others, which are the toolbox's own and are
 //! passed on unchanged. A wrong section affects only that toolbox. Each field is a key with its unit and range; its
-//! default stands in [`ToolboxConfig::read`] or in a `Default`.
+//! default stands in [`Section::read`] or in a `Default`.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ovos_toolbox_wire::is_toolbox_id;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::OURS;
 use super::confinement;
 use super::error::{ConfigError, ConfigErrors};
-use super::fields::{Millis, checked, paths, word};
 use super::layers::Stack;
 use super::origin::{Setting, dotted};
 use super::paths::Xdg;
+use super::pattern::matches;
 use super::reader::Reader;
-use super::service::{CallLimits, Isolation, ServiceConfig};
+use super::service::{CallLimits, ServiceConfig};
 use super::text::describe;
+use section::fields::{Millis, checked};
+use section::{Confine, Isolation, ToolboxConfig};
 
-/// The configuration of one toolbox.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolboxConfig {
-    /// Its id, the key of the section.
-    #[serde(skip)]
+/// The section of one toolbox.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// The toolbox's id, the key of the section.
     pub id: String,
-    /// Where it runs. Default: the service's `isolation`.
-    #[serde(deserialize_with = "word")]
-    pub isolation: Isolation,
-    /// Whether it is loaded.
-    pub enabled: bool,
-    /// If not empty, only plugin files with one of these hashes are loaded. Lower-case hex.
-    #[serde(deserialize_with = "hashes")]
-    pub allow_sha256: Vec<String>,
-    /// Variables added to the environment of its process; needs `isolation` `process`.
-    #[serde(deserialize_with = "variables")]
-    pub env: BTreeMap<String, String>,
+    /// What the host obeys.
+    pub toolbox: ToolboxConfig,
     /// `limits`.
-    #[serde(skip)]
     pub limits: ToolboxLimits,
     /// `tools`: which of its tools are visible on the bus.
-    #[serde(skip)]
     pub tools: ToolFilter,
-    /// `confine`: what its process may access; needs `isolation` `process`. Without it: everything the service may
-    /// access; for `gstreamer` what its own keys allow. `false`: everything.
-    #[serde(skip)]
-    pub confine: Option<Confine>,
-    /// All other keys: the toolbox's own configuration, checked by the schema of its manifest.
-    #[serde(skip)]
-    pub own: Map<String, Value>,
-    /// Host keys in force and the top-level keys of `own`, with origins.
-    #[serde(skip)]
+    /// Host keys in force and the toolbox's own top-level keys, with origins.
     pub settings: Vec<Setting>,
 }
 
@@ -83,35 +63,6 @@ impl Default for ToolboxLimits {
             close: Duration::from_secs(10),
         }
     }
-}
-
-/// Confinement of a toolbox's process.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confine {
-    /// Files and folders the process may write.
-    #[serde(deserialize_with = "paths")]
-    pub paths_rw: Vec<PathBuf>,
-    /// Files and folders the process may read, in addition to those every program needs.
-    #[serde(deserialize_with = "paths")]
-    pub paths_ro: Vec<PathBuf>,
-    /// Whether the process may use the network.
-    pub network: bool,
-    /// Device files the process may open.
-    #[serde(deserialize_with = "paths")]
-    pub devices: Vec<PathBuf>,
-    /// Present if the section has no `confine`: a machine that cannot confine then runs the toolbox unconfined.
-    #[serde(skip)]
-    pub usual: Option<Usual>,
-}
-
-/// The additions of a confinement that no section asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Usual {
-    /// Folders of the toolbox that are created if they are missing, because access can be given only to existing
-    /// ones.
-    pub make: Vec<PathBuf>,
-    /// The folder for temporary files, instead of `/tmp`.
-    pub temp: PathBuf,
 }
 
 /// `tools {allow, deny}`: names of tools; `*` matches any run of characters.
@@ -146,22 +97,6 @@ impl ToolFilter {
     }
 }
 
-/// Whether `name` matches `pattern`; `*` matches any run of characters.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((prefix, mut patterns)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let Some(mut rest) = name.strip_prefix(prefix) else {
-        return false;
-    };
-    while let Some((middle, tail)) = patterns.split_once('*') {
-        let Some(at) = rest.find(middle) else { return false };
-        rest = &rest[at + middle.len()..];
-        patterns = tail;
-    }
-    rest.ends_with(patterns)
-}
-
 /// Returns why `id` is not a valid toolbox_id, if it is not.
 fn id_problem(id: &str) -> Option<&'static str> {
     if is_toolbox_id(id) {
@@ -173,7 +108,7 @@ fn id_problem(id: &str) -> Option<&'static str> {
     }
 }
 
-impl ToolboxConfig {
+impl Section {
     /// Reads the section of a toolbox; without one, the defaults and the service's values hold.
     pub(super) fn read(
         xdg: &Xdg,
@@ -194,17 +129,9 @@ impl ToolboxConfig {
         // What is absent here is the service's, or a default that the service has no key for.
         let mut reader = Reader::new(stack, xdg, Some(&ServiceConfig::PATH));
         let written = reader.written(&path);
-        let defaults = Self {
-            id: String::new(),
+        let defaults = ToolboxConfig {
             isolation: service.isolation,
-            enabled: true,
-            allow_sha256: Vec::new(),
-            env: BTreeMap::new(),
-            limits: ToolboxLimits::default(),
-            tools: ToolFilter::default(),
-            confine: None,
-            own: Map::new(),
-            settings: Vec::new(),
+            ..ToolboxConfig::default()
         };
         let (host, mut own) = reader.open(&path, written, defaults);
         for part in ["limits", "tools", "confine"] {
@@ -251,41 +178,25 @@ impl ToolboxConfig {
                 origin: stack.origin(&path),
             }
         }));
-        let config = Self {
-            id: id.to_owned(),
+        let toolbox = ToolboxConfig {
             allow_sha256: host
                 .allow_sha256
                 .iter()
                 .map(|hash| hash.to_ascii_lowercase())
                 .collect(),
-            limits,
-            tools,
             confine,
             own,
-            settings,
             ..host
         };
-        ConfigErrors::check(Arc::new(config), reader.errors)
+        let section = Self {
+            id: id.to_owned(),
+            toolbox,
+            limits,
+            tools,
+            settings,
+        };
+        ConfigErrors::check(Arc::new(section), reader.errors)
     }
-}
-
-fn hashes<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let accepted = "a list of SHA-256 hashes, each 64 hexadecimal digits";
-    let good = |hash: &String| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    checked(from, accepted, |hashes: Vec<String>| {
-        hashes.iter().all(good).then_some(hashes)
-    })
-}
-
-fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let good = |(name, text): (&String, &String)| {
-        !name.is_empty() && !name.contains(['=', '\0']) && !text.contains('\0')
-    };
-    checked(
-        from,
-        "an object of variable names and texts",
-        |env: BTreeMap<String, String>| env.iter().all(good).then_some(env),
-    )
 }
 
 fn mebibytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {

@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 
 use ovos_toolbox_wire::{Conclusion, Effect, Failure, Object, Report};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::fact::{Call, Fact};
 use super::facts::CallFacts;
 use super::latch::{Latch, StopRecord};
-use super::plan::{Plan, PlanError};
+use super::plan::Plan;
+use super::plan_error::PlanError;
 
 /// The input of one call.
 pub struct CallRequest {
@@ -40,6 +42,8 @@ pub struct CallRequest {
     pub source: Option<String>,
     /// Whether an operator sent the call.
     pub operator: bool,
+    /// Whether the caller asks for content; without it the toolbox has no folder for any, and what it returns is dropped.
+    pub content: bool,
     /// When the request was received; `timeout` counts from here.
     pub received: Instant,
     /// The caller's timeout for the whole call.
@@ -237,6 +241,8 @@ pub enum CallEnd {
         verdict: Verdict,
         /// What ended the call early, if anything did.
         cause: Option<Cause>,
+        /// The content of the actions that completed, in the order of the plan, as the toolbox gave it.
+        content: Vec<Value>,
     },
 }
 

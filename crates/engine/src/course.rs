@@ -7,16 +7,17 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ovos_toolbox_wire::{Action, CallIdentity, Conclusion, Effect, Failure, Object, Report};
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::Engine;
 use super::call::{CallControl, CallEnd, CallRequest, Cause, Phase, Refusal, Verdict};
 use super::calls::Entered;
 use super::fact::Fact;
+use super::known_toolbox::Lease;
 use super::plan::{Defaults, Plan};
 use super::report;
 use super::run::{Beginnings, Runner};
-use super::station::Lease;
 use super::subsystem::ALL;
 use super::toolbox::Unanswered;
 
@@ -29,7 +30,7 @@ impl Engine {
     /// through [`CallControl::end`] instead.
     pub async fn call(&self, lease: &Lease, request: CallRequest) -> CallEnd {
         match self.enter(&request) {
-            Ok(place) => self.call_at(place, lease, request).await,
+            Ok(place) => self.call_at(place, lease, request, None).await,
             Err(refusal) => CallEnd::Refused(refusal),
         }
     }
@@ -57,18 +58,25 @@ impl Engine {
         })
     }
 
-    /// As [`Self::call`], for a call that [`Self::enter`] has entered.
+    /// As [`Self::call`], for a call that [`Self::enter`] has entered. Where a plan of this generation is given, that is what
+    /// runs: it was judged, and the toolbox could give another one now.
     ///
     /// # Cancel safety
     /// As [`Self::call`].
-    pub async fn call_at(&self, place: Place<'_>, lease: &Lease, request: CallRequest) -> CallEnd {
+    pub async fn call_at(
+        &self,
+        place: Place<'_>,
+        lease: &Lease,
+        request: CallRequest,
+        plan: Option<Plan>,
+    ) -> CallEnd {
         let Place {
             control,
             deadline,
             entered,
         } = place;
         control.runs_on(request.generation);
-        let mut work = std::pin::pin!(self.work(lease, request, &control));
+        let mut work = std::pin::pin!(self.work(lease, request, plan, &control));
         let end = match deadline {
             None => work.await,
             // The deadline is checked first: a call whose time is up on arrival starts nothing.
@@ -93,13 +101,13 @@ impl Engine {
     /// # Cancel safety
     /// Safe: it changes nothing in the engine.
     pub async fn plan(&self, lease: &Lease, request: &CallRequest) -> Result<Plan, Refusal> {
-        let limits = lease.station().limits();
+        let limits = lease.known_toolbox().limits();
         let planned = timeout(limits.plan, lease.toolbox().plan(&request.tool, &request.args)).await;
         let actions = match planned {
             Ok(Ok(Some(actions))) => actions,
             Ok(Ok(None)) => vec![only_action(request)],
-            Ok(Err(Unanswered::Failed(failure))) => return Err(Refusal::PlanFailed(failure)),
             Ok(Err(Unanswered::NeverAsked(failure))) => return Err(Refusal::NeverBegun(failure)),
+            Ok(Err(unanswered)) => return Err(Refusal::PlanFailed(unanswered.into_failure())),
             Err(_) => {
                 let (toolbox_id, tool) = (request.toolbox_id.clone(), request.tool.clone());
                 return Err(Refusal::PlanTimeout {
@@ -117,7 +125,7 @@ impl Engine {
                 timeout,
             },
         )?;
-        plan.check_steps(&lease.station().step_tools())?;
+        plan.check_steps(&lease.known_toolbox().step_tools())?;
         Ok(plan)
     }
 
@@ -125,12 +133,13 @@ impl Engine {
         &self,
         lease: &Lease,
         request: CallRequest,
+        plan: Option<Plan>,
         control: &Arc<CallControl>,
     ) -> Result<CallEnd, Refusal> {
-        let station = lease.station();
-        let latch = &station.latch;
+        let known = lease.known_toolbox();
+        let latch = &known.latch;
         let latched = |stop| Refusal::Latched {
-            toolbox_id: station.toolbox_id.clone(),
+            toolbox_id: known.toolbox_id.clone(),
             stop,
         };
         let needs_open_latch = matches!(request.effect, Effect::Motion | Effect::Write);
@@ -145,16 +154,19 @@ impl Engine {
             let planned = async {
                 // A read call reserves nothing, and a safe call waits for no other call to be planned.
                 let turn = if needs_open_latch {
-                    let limit = station.limits().max_wait;
-                    let turn = timeout(limit, station.turn.lock()).await;
+                    let limit = known.limits().max_wait;
+                    let turn = timeout(limit, known.turn.lock()).await;
                     Some(turn.map_err(|_| Refusal::TurnTooLong {
-                        toolbox_id: station.toolbox_id.clone(),
+                        toolbox_id: known.toolbox_id.clone(),
                         limit,
                     })?)
                 } else {
                     None
                 };
-                let plan = self.plan(lease, &request).await?;
+                let plan = match plan {
+                    Some(plan) => plan,
+                    None => self.plan(lease, &request).await?,
+                };
                 control.claims(&plan);
                 let claim = plan.claim();
                 if let Some(facts) = control.facts() {
@@ -169,7 +181,7 @@ impl Engine {
                     None
                 } else {
                     control.enter(Phase::Queued);
-                    Some(station.claim(control, claim, request.effect == Effect::Safe)?)
+                    Some(known.claim(control, claim, request.effect == Effect::Safe)?)
                 };
                 drop(turn);
                 Ok((plan, claimed))
@@ -185,7 +197,7 @@ impl Engine {
             Some(claimed) => Some(claimed.held(control).await?),
             None => None,
         };
-        let moving = plan.moves().then(|| self.motion.begin(&station.toolbox_id));
+        let moving = plan.moves().then(|| self.motion.begin(&known.toolbox_id));
         // A safe call does not wait for the disk.
         if moving.is_some() && request.effect != Effect::Safe {
             tokio::select! {
@@ -204,13 +216,15 @@ impl Engine {
             latch,
             epoch,
             identity: identity(&request, epoch),
-            limits: station.limits(),
+            limits: known.limits(),
             run_ids: &self.run_ids,
             moved: AtomicBool::new(false),
             beginnings: Beginnings::default(),
             waves: plan.waves.len(),
+            content: Mutex::default(),
         };
         let ran = runner.run(plan).await;
+        let content = runner.content.into_inner().into_values().flatten().collect();
         drop(moving);
         drop(reserved);
         let report = ran.map_err(Refusal::NeverBegun)?;
@@ -221,6 +235,7 @@ impl Engine {
             report,
             verdict,
             cause,
+            content,
         })
     }
 
@@ -229,13 +244,13 @@ impl Engine {
     /// # Cancel safety
     /// Dropped early, only the result is lost.
     pub async fn conclude(&self, lease: &Lease, tool: &str, args: &Object, report: &Report) -> Verdict {
-        let limit = lease.station().limits().plan;
+        let limit = lease.known_toolbox().limits().plan;
         match timeout(limit, lease.toolbox().conclude(tool, args, report)).await {
             Ok(Ok(Some(conclusion))) => Verdict::Toolbox(conclusion),
             Ok(Ok(None)) => Verdict::Engine(report::conclude(report)),
             Ok(Err(failure)) => Verdict::Toolbox(Conclusion::Error(failure)),
             Err(_) => {
-                let toolbox_id = &lease.station().toolbox_id;
+                let toolbox_id = &lease.known_toolbox().toolbox_id;
                 let late = format!(
                     "toolbox `{toolbox_id}` did not conclude `{tool}` within {} ms",
                     limit.as_millis()
@@ -306,6 +321,8 @@ fn identity(request: &CallRequest, stop_epoch: u64) -> CallIdentity {
         deadline_ms: 0,
         stop_epoch,
         latched: false,
+        // The toolbox names it in each start.
+        content_dir: request.content.then(String::new),
         operator: request.operator,
     }
 }

@@ -19,6 +19,26 @@ pub enum Fact {
         /// The request.
         asked: Arc<Asked>,
     },
+    /// It was decided who may make the call.
+    Policy {
+        /// The call.
+        call: Arc<Call>,
+        /// Who asks, as far as the request says it: `door:mcp`.
+        principal: String,
+        /// `allow`, `confirm` or `deny`.
+        decision: &'static str,
+        /// The rule that decided.
+        rule: String,
+    },
+    /// A call that had to be confirmed was.
+    Confirmed {
+        /// The call.
+        call: Arc<Call>,
+        /// Who asks.
+        principal: String,
+        /// Who confirmed it: `caller` or `operator`.
+        by: &'static str,
+    },
     /// The call does not run.
     Refused {
         /// The call.

@@ -4,6 +4,7 @@
 //! which facts it lost, and delays nothing. [`CallFacts`] makes the facts of one call, and passes its progress to a
 //! queue of the call's own. Without a follower a fact is not even built.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -69,7 +70,6 @@ impl Facts {
         Follower {
             stream: self.0.stream.subscribe(),
             next: *last + 1,
-            held: None,
         }
     }
 
@@ -215,6 +215,25 @@ impl CallFacts {
         steps
     }
 
+    /// It was decided whether the call runs.
+    pub fn decided(&self, principal: &dyn Display, decision: &'static str, rule: &dyn Display) {
+        self.tell(|call| Fact::Policy {
+            call,
+            principal: principal.to_string(),
+            decision,
+            rule: rule.to_string(),
+        });
+    }
+
+    /// The call had to be confirmed, and was.
+    pub fn confirmed(&self, principal: &dyn Display, by: &'static str) {
+        self.tell(|call| Fact::Confirmed {
+            call,
+            principal: principal.to_string(),
+            by,
+        });
+    }
+
     /// The call does not run.
     pub fn refused(&self, error: &str) {
         self.tell(|call| Fact::Refused {
@@ -275,8 +294,6 @@ pub enum Followed {
 pub struct Follower {
     stream: broadcast::Receiver<Made>,
     next: u64,
-    /// The fact after a gap, while the gap is being told.
-    held: Option<Made>,
 }
 
 impl Follower {
@@ -285,24 +302,18 @@ impl Follower {
     /// # Cancel safety
     /// Safe: nothing is lost by it.
     pub async fn next(&mut self) -> Option<Followed> {
-        let made = match self.held.take() {
-            Some(made) => made,
-            None => loop {
-                match self.stream.recv().await {
-                    Ok(made) => break made,
-                    // The number of the next fact says which ones are lost.
-                    Err(RecvError::Lagged(_)) => {}
-                    Err(RecvError::Closed) => return None,
-                }
-            },
-        };
-        if made.number > self.next {
-            let (from, to) = (self.next, made.number - 1);
-            self.next = made.number;
-            self.held = Some(made);
-            return Some(Followed::Lost { from, to });
+        match self.stream.recv().await {
+            Ok(made) => {
+                self.next = made.number + 1;
+                Some(Followed::Fact(made))
+            }
+            Err(RecvError::Lagged(lost)) => {
+                let from = self.next;
+                self.next += lost;
+                let to = self.next - 1;
+                Some(Followed::Lost { from, to })
+            }
+            Err(RecvError::Closed) => None,
         }
-        self.next += 1;
-        Some(Followed::Fact(made))
     }
 }

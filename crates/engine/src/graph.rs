@@ -9,7 +9,7 @@ use ovos_toolbox_wire::Action;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-use super::plan::PlanError;
+use super::plan_error::PlanError;
 
 /// The largest number of dependencies in a plan. A name that stands for thousands of actions, in the dependencies of
 /// thousands of others, would otherwise exhaust the memory.

@@ -13,14 +13,15 @@ mod facts;
 #[doc(hidden)]
 pub mod fuzz;
 mod graph;
+mod known_toolbox;
+mod known_toolboxes;
 mod latch;
 mod motion;
 mod plan;
+mod plan_error;
 mod report;
 mod reserve;
 mod run;
-mod station;
-mod stations;
 mod stop;
 mod subsystem;
 mod sync;
@@ -40,14 +41,15 @@ pub use calls::Known;
 pub use course::Place;
 pub use fact::{Answer, Asked, Call, Fact, Made, Step};
 pub use facts::{BEHIND, CallFacts, Counts, Facts, Followed, Follower};
+use known_toolbox::KnownToolbox;
+pub use known_toolbox::Lease;
+use known_toolboxes::KnownToolboxes;
 pub use latch::{Latch, LiftError, StopRecord};
 use motion::Motion;
 pub use motion::MotionWatch;
-pub use plan::{Defaults, Plan, PlanError, PlannedAction, StepTool, StepTools};
+pub use plan::{Defaults, Plan, PlannedAction, StepTool, StepTools};
+pub use plan_error::PlanError;
 pub use reserve::{Request, Reservations, Ticket};
-pub use station::Lease;
-use station::Station;
-use stations::Stations;
 pub use stop::{ResumeError, Resumed, StopTarget, Stopped};
 use subsystem::ALL;
 pub use subsystem::Claim;
@@ -94,7 +96,7 @@ impl Default for Limits {
 pub struct Engine {
     calls: Calls,
     run_ids: RunIds,
-    stations: RwLock<Stations>,
+    toolboxes: RwLock<KnownToolboxes>,
     latches: watch::Sender<u64>,
     motion: Motion,
     facts: Facts,
@@ -109,13 +111,13 @@ impl Engine {
     pub fn new(max_calls: usize, mut latched: HashMap<String, StopRecord>) -> Self {
         let everything = latched.remove(ALL);
         let held = |(toolbox_id, stop): (String, StopRecord)| {
-            let station = Station::new(&toolbox_id, Latch::new(Some(stop)), Limits::default());
-            (toolbox_id, Arc::new(station))
+            let known = KnownToolbox::new(&toolbox_id, Latch::new(Some(stop)), Limits::default());
+            (toolbox_id, Arc::new(known))
         };
         Self {
             calls: Calls::new(max_calls),
             run_ids: RunIds::default(),
-            stations: RwLock::new(Stations {
+            toolboxes: RwLock::new(KnownToolboxes {
                 by_id: latched.into_iter().map(held).collect(),
                 everything,
                 starting: false,
@@ -148,10 +150,10 @@ impl Engine {
     /// one stop holds everything. The service has to keep them across its restart.
     #[must_use]
     pub fn latched(&self) -> BTreeMap<String, StopRecord> {
-        let stations = self.stations.read();
-        let held = |station: &Arc<Station>| Some((station.toolbox_id.clone(), station.latch.holder()?));
-        let everything = stations.everything.clone().map(|stop| (ALL.to_owned(), stop));
-        let held = stations.by_id.values().filter_map(held);
+        let toolboxes = self.toolboxes.read();
+        let held = |known: &Arc<KnownToolbox>| Some((known.toolbox_id.clone(), known.latch.holder()?));
+        let everything = toolboxes.everything.clone().map(|stop| (ALL.to_owned(), stop));
+        let held = toolboxes.by_id.values().filter_map(held);
         held.chain(everything).collect()
     }
 

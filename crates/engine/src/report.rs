@@ -87,11 +87,11 @@ pub(crate) fn settle(line: &mut ActionReport, end: Ended, interruption: Option<&
     match (end, interruption) {
         // An output means that the action did its work, so it is `completed` even if it was asked to end. Only a
         // timeout makes it `timed_out`; the output is kept.
-        (Ended::Reported(Completion::Output(output)), None) => {
+        (Ended::Reported(Completion::Output(output)) | Ended::Shown { output, .. }, None) => {
             line.outcome = Outcome::Completed;
             line.output = Some(output);
         }
-        (Ended::Reported(Completion::Output(output)), Some(why)) => {
+        (Ended::Reported(Completion::Output(output)) | Ended::Shown { output, .. }, Some(why)) => {
             line.output = Some(output);
             line.outcome = if why.outcome == Outcome::TimedOut {
                 Outcome::TimedOut

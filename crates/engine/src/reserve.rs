@@ -114,23 +114,15 @@ impl Reservations {
             .collect()
     }
 
-    /// The calls that wait for a subsystem that conflicts with `claim`.
-    #[must_use]
-    pub fn waiting_for(&self, claim: &Claim) -> Vec<Ticket> {
-        self.queue
-            .iter()
-            .filter(|e| e.claim.conflicts(claim))
-            .map(|e| e.ticket)
-            .collect()
-    }
-
     /// The number of calls that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    fn in_the_way(&self, claim: &Claim) -> Vec<Ticket> {
+    /// The calls that hold a subsystem that conflicts with `claim`, then those that wait for one.
+    #[must_use]
+    pub fn in_the_way(&self, claim: &Claim) -> Vec<Ticket> {
         let all = self.held.iter().chain(&self.queue);
         all.filter(|e| e.claim.conflicts(claim))
             .map(|e| e.ticket)

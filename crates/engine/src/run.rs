@@ -4,7 +4,7 @@
 //! a toolbox has a bound, and every action gets exactly one report line, whatever the toolbox does. Read
 //! [`Runner::run`], then [`Runner::drive`].
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use futures_util::stream::FuturesUnordered;
 use ovos_toolbox_wire::{
     ActionIdentity, ActionReport, CallIdentity, Completion, Effect, Failure, Object, Outcome, Report, Start,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -24,9 +25,9 @@ use super::fact::Fact;
 use super::latch::Latch;
 use super::plan::{Plan, PlannedAction};
 use super::report::{Interruption, abandon, call_outcome, cancelled, interruption, line, settle, skipped};
-use super::subsystem::ALL;
-use super::toolbox::{Ended, Halt, ProgressSink, RunId, RunIds, Toolbox};
-use super::wave::{Broken, WaveQueue};
+use super::subsystem::{ALL, Claim};
+use super::toolbox::{Ended, Halt, ProgressSink, RunId, RunIds, Toolbox, Unanswered};
+use super::wave::WaveQueue;
 
 /// The state that the actions of one call share.
 pub(crate) struct Runner<'a> {
@@ -43,6 +44,8 @@ pub(crate) struct Runner<'a> {
     pub(crate) moved: AtomicBool,
     pub(crate) beginnings: Beginnings,
     pub(crate) waves: usize,
+    /// The content of the actions that completed, by their place in the plan.
+    pub(crate) content: Mutex<BTreeMap<usize, Vec<Value>>>,
 }
 
 /// Whether the call's runs reached the toolbox.
@@ -130,14 +133,16 @@ impl Runner<'_> {
     ) {
         let mut queue = WaveQueue::new(wave, actions);
         let mut running = FuturesUnordered::new();
-        let mut broken = Broken::default();
+        // The subsystems on which an action of the wave did not complete, and the first such action. What shares something
+        // with them is skipped.
+        let (mut broken, mut first_broken) = (Claim::default(), None);
         loop {
             while let Some(index) = queue.pop() {
                 let action = &mut actions[index];
                 if !self.may_start(action.effect) {
                     lines[index] = Some(cancelled(action, self.control.cause().as_ref()));
-                } else if broken.holds(&action.subsystems) {
-                    lines[index] = Some(skipped(action, broken.first.as_deref()));
+                } else if !broken.is_empty() && broken.conflicts(&action.subsystems.iter().collect()) {
+                    lines[index] = Some(skipped(action, first_broken.as_deref()));
                 } else {
                     let inputs = inputs(action, lines);
                     running.push(self.drive(index, Job::take(action), inputs));
@@ -149,7 +154,8 @@ impl Runner<'_> {
                 break;
             };
             if line.outcome != Outcome::Completed {
-                broken.add(&line.id, &line.subsystems);
+                first_broken.get_or_insert_with(|| line.id.clone());
+                broken.add(&line.subsystems);
             }
             self.control.show(|call| Fact::ActionEnded {
                 call,
@@ -232,7 +238,7 @@ impl Runner<'_> {
         match interrupted {
             Waited::Ended(end) => {
                 let why = self.stopped_by_now(&end);
-                settle(&mut line, end, why.as_ref());
+                self.settle(index, &mut line, end, why.as_ref());
             }
             Waited::GivenUp => {
                 line.outcome = Outcome::Abandoned;
@@ -249,7 +255,7 @@ impl Runner<'_> {
                 self.cancel(run, &line, moves).await;
                 let cause = self.control.cause();
                 match timeout(grace, &mut ended).await {
-                    Ok(end) => settle(&mut line, end, Some(&interruption(cause.as_ref()))),
+                    Ok(end) => self.settle(index, &mut line, end, Some(&interruption(cause.as_ref()))),
                     Err(_) => abandon(&mut line, &interruption(cause.as_ref()), grace),
                 }
             }
@@ -263,7 +269,7 @@ impl Runner<'_> {
                     ),
                 };
                 match timeout(grace, &mut ended).await {
-                    Ok(end) => settle(&mut line, end, Some(&why)),
+                    Ok(end) => self.settle(index, &mut line, end, Some(&why)),
                     Err(_) => abandon(&mut line, &why, grace),
                 }
             }
@@ -271,6 +277,20 @@ impl Runner<'_> {
         underway.over();
         line.duration_ms = millis(begun.elapsed());
         (index, line)
+    }
+
+    /// Writes the end of a run into its report line, and keeps its content if the action completed and the
+    /// caller asks for content.
+    fn settle(&self, index: usize, line: &mut ActionReport, mut end: Ended, why: Option<&Interruption>) {
+        let content = match &mut end {
+            Ended::Shown { content, .. } => std::mem::take(content),
+            _ => Vec::new(),
+        };
+        settle(line, end, why);
+        let asked = self.identity.content_dir.is_some();
+        if asked && line.outcome == Outcome::Completed && !content.is_empty() {
+            self.content.lock().insert(index, content);
+        }
     }
 
     /// Why an action is not started although its turn has come: the call was ended since then, perhaps while other
@@ -335,10 +355,14 @@ impl Runner<'_> {
         match timeout(self.limits.halt, halted).await {
             Ok(Ok(())) => {}
             Ok(Err(failure)) => {
-                tracing::error!(call_id = %self.identity.call_id, toolbox = %self.identity.toolbox_id, %failure, "halt failed");
+                tracing::error!(call_id = self.identity.call_id, toolbox = self.identity.toolbox_id, %failure, "halt failed");
             }
             Err(_) => {
-                tracing::error!(call_id = %self.identity.call_id, toolbox = %self.identity.toolbox_id, "halt was not answered");
+                tracing::error!(
+                    call_id = self.identity.call_id,
+                    toolbox = self.identity.toolbox_id,
+                    "halt was not answered"
+                );
             }
         }
     }
@@ -347,7 +371,7 @@ impl Runner<'_> {
     ///
     /// `None` after an emergency stop, which has sent a halt of its own. A gentler halt after it would undo what the
     /// backend does in an emergency (such as releasing torque).
-    fn send_halt(&self, mut subsystems: Vec<String>) -> Option<BoxFuture<'static, Result<(), Failure>>> {
+    fn send_halt(&self, mut subsystems: Vec<String>) -> Option<BoxFuture<'static, Result<(), Unanswered>>> {
         if !self.latch.is_current(self.epoch) {
             return None;
         }

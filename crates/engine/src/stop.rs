@@ -6,15 +6,14 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, join_all};
-use ovos_toolbox_wire::Failure;
 use tokio::time::timeout;
 
 use super::call::Cause;
 use super::fact::Fact;
+use super::known_toolbox::KnownToolbox;
 use super::latch::{LiftError, StopRecord};
-use super::station::Station;
 use super::subsystem::ALL;
-use super::toolbox::Halt;
+use super::toolbox::{Halt, Unanswered};
 use super::{Engine, Limits};
 
 /// Which toolboxes to stop.
@@ -97,34 +96,37 @@ impl Engine {
     /// Dropping the future loses the confirmations and nothing else.
     pub fn stop(&self, target: &StopTarget, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
         let record = StopRecord::new(reason);
-        let (stations, starting) = {
-            let stations = self.stations.read();
-            let all: Vec<_> = stations.by_id.values().cloned().collect();
-            (all, stations.starting)
+        let (toolboxes, starting) = {
+            let toolboxes = self.toolboxes.read();
+            let all: Vec<_> = toolboxes.by_id.values().cloned().collect();
+            (all, toolboxes.starting)
         };
-        let (mut stations, absent): (Vec<_>, Vec<_>) = stations.into_iter().partition(|s| s.is_installed());
+        let (mut toolboxes, absent): (Vec<_>, Vec<_>) = toolboxes.into_iter().partition(|s| s.is_installed());
         let is_every = match target {
             StopTarget::All => true,
             StopTarget::Toolboxes(ids) => {
-                ids.is_empty() || ids.iter().any(|id| !stations.iter().any(|s| s.toolbox_id == *id))
+                ids.is_empty()
+                    || ids
+                        .iter()
+                        .any(|id| !toolboxes.iter().any(|s| s.toolbox_id == *id))
             }
         };
         if is_every {
-            let mut all = self.stations.write();
+            let mut all = self.toolboxes.write();
             if starting || all.everything.is_some() {
                 all.everything = Some(record.clone());
             }
             drop(all);
             // A toolbox that is not installed cannot be halted and is not in the answer; a latched one is held by the
             // newest stop.
-            let held = |station: &&Arc<Station>| starting || station.latch.holder().is_some();
-            for station in absent.iter().filter(held) {
-                station.latch.stop(record.clone());
+            let held = |known: &&Arc<KnownToolbox>| starting || known.latch.holder().is_some();
+            for known in absent.iter().filter(held) {
+                known.latch.stop(record.clone());
             }
         } else if let StopTarget::Toolboxes(ids) = target {
-            stations.retain(|s| ids.contains(&s.toolbox_id));
+            toolboxes.retain(|s| ids.contains(&s.toolbox_id));
         }
-        self.stop_stations(&stations, &record, false)
+        self.stop_toolboxes(&toolboxes, &record, false)
     }
 
     /// Stops a toolbox that reported a stop of its own. As [`Self::stop`], but never another toolbox. One that is not
@@ -134,33 +136,33 @@ impl Engine {
     /// # Cancel safety
     /// As [`Self::stop`].
     pub fn stop_itself(&self, toolbox_id: &str, reason: &str) -> BoxFuture<'static, Vec<Stopped>> {
-        let station = self.stations.write().of(toolbox_id, Limits::default());
-        if station.latch.holder().is_some() && !station.is_resuming() {
+        let known = self.toolboxes.write().of(toolbox_id, Limits::default());
+        if known.latch.holder().is_some() && !known.is_resuming() {
             tracing::debug!(toolbox = toolbox_id, reason, "it is in emergency stop already");
             return Box::pin(std::future::ready(Vec::new()));
         }
-        self.stop_stations(&[station], &StopRecord::new(reason), true)
+        self.stop_toolboxes(&[known], &StopRecord::new(reason), true)
     }
 
-    fn stop_stations(
+    fn stop_toolboxes(
         &self,
-        stations: &[Arc<Station>],
+        toolboxes: &[Arc<KnownToolbox>],
         record: &StopRecord,
         itself: bool,
     ) -> BoxFuture<'static, Vec<Stopped>> {
         let StopRecord { stop_id, reason } = record;
         // All latches, then all halts, then the calls: a cancel wakes tasks, which would compete for the processor with
         // the halts of the remaining toolboxes.
-        let epochs: Vec<u64> = stations.iter().map(|s| s.latch.stop(record.clone())).collect();
-        let halts: Vec<_> = stations
+        let epochs: Vec<u64> = toolboxes.iter().map(|s| s.latch.stop(record.clone())).collect();
+        let halts: Vec<_> = toolboxes
             .iter()
             .zip(epochs)
-            .map(|(station, epoch)| halt(station, epoch, stop_id))
+            .map(|(known, epoch)| halt(known, epoch, stop_id))
             .collect();
-        let toolboxes = stations.iter().map(|station| &station.toolbox_id);
-        self.facts.stopped(record, toolboxes, itself);
+        let ids = toolboxes.iter().map(|known| &known.toolbox_id);
+        self.facts.stopped(record, ids, itself);
         for call in self.calls() {
-            if stations.iter().any(|s| s.toolbox_id == call.toolbox_id) {
+            if toolboxes.iter().any(|s| s.toolbox_id == call.toolbox_id) {
                 call.end(Cause::EmergencyStop {
                     stop_id: stop_id.clone(),
                     reason: reason.clone(),
@@ -168,8 +170,8 @@ impl Engine {
             }
         }
         self.latches_changed();
-        for station in stations {
-            tracing::warn!(toolbox = %station.toolbox_id, stop_id, reason, "emergency stop");
+        for known in toolboxes {
+            tracing::warn!(toolbox = known.toolbox_id, stop_id, reason, "emergency stop");
         }
         Box::pin(join_all(halts))
     }
@@ -182,21 +184,21 @@ impl Engine {
     /// # Cancel safety
     /// Dropped before it is ready, the toolbox stays latched.
     pub async fn resume(&self, toolbox_id: &str, stop_id: &str) -> Result<(), ResumeError> {
-        let (station, everything) = {
-            let stations = self.stations.read();
+        let (known, everything) = {
+            let toolboxes = self.toolboxes.read();
             (
-                stations.by_id.get(toolbox_id).cloned(),
-                stations.everything.clone(),
+                toolboxes.by_id.get(toolbox_id).cloned(),
+                toolboxes.everything.clone(),
             )
         };
-        let station = station.ok_or_else(|| ResumeError::UnknownToolbox(toolbox_id.to_owned()))?;
+        let known = known.ok_or_else(|| ResumeError::UnknownToolbox(toolbox_id.to_owned()))?;
         if let Some(everything) = everything {
             return Err(ResumeError::EverythingHeld {
                 toolbox_id: toolbox_id.to_owned(),
                 stop_id: everything.stop_id,
             });
         }
-        self.resume_station(&station, stop_id).await
+        self.resume_toolbox(&known, stop_id).await
     }
 
     /// Lifts the stop `stop_id` wherever it holds: the stop of everything, the latch of each installed toolbox that
@@ -211,12 +213,15 @@ impl Engine {
     pub async fn resume_all(&self, stop_id: &str) -> Result<Vec<Resumed>, ResumeError> {
         let mut everything = false;
         let held = {
-            let mut stations = self.stations.write();
-            let held = stations.by_id.values().filter(|s| s.latch.check(stop_id).is_ok());
+            let mut toolboxes = self.toolboxes.write();
+            let held = toolboxes
+                .by_id
+                .values()
+                .filter(|s| s.latch.check(stop_id).is_ok());
             let held: Vec<_> = held.cloned().collect();
-            match &stations.everything {
+            match &toolboxes.everything {
                 Some(holder) if holder.stop_id == stop_id => {
-                    stations.everything = None;
+                    toolboxes.everything = None;
                     everything = true;
                 }
                 Some(holder) => {
@@ -237,56 +242,56 @@ impl Engine {
             self.resumed(ALL, stop_id);
         }
         let (installed, absent): (Vec<_>, Vec<_>) = held.into_iter().partition(|s| s.is_installed());
-        for station in absent {
+        for known in absent {
             // This fails if a newer stop came in between, which then holds the toolbox.
-            if station.latch.lift(stop_id).is_ok() {
-                self.resumed(&station.toolbox_id, stop_id);
+            if known.latch.lift(stop_id).is_ok() {
+                self.resumed(&known.toolbox_id, stop_id);
             }
         }
         self.latches_changed();
-        let asked = installed.iter().map(|station| async move {
+        let asked = installed.iter().map(|known| async move {
             Resumed {
-                toolbox_id: station.toolbox_id.clone(),
-                refused: self.resume_station(station, stop_id).await.err(),
+                toolbox_id: known.toolbox_id.clone(),
+                refused: self.resume_toolbox(known, stop_id).await.err(),
             }
         });
         Ok(join_all(asked).await)
     }
 
-    async fn resume_station(&self, station: &Station, stop_id: &str) -> Result<(), ResumeError> {
-        let toolbox_id = station.toolbox_id.clone();
+    async fn resume_toolbox(&self, known: &KnownToolbox, stop_id: &str) -> Result<(), ResumeError> {
+        let toolbox_id = known.toolbox_id.clone();
         let latch_error = |source| ResumeError::Latch {
             toolbox_id: toolbox_id.clone(),
             source,
         };
         // Set before the check: a stop that the toolbox reports from now on is newer than the one that is being lifted.
-        let _resuming = station.resuming();
-        station.latch.check(stop_id).map_err(latch_error)?;
-        if !station.is_installed() {
+        let _resuming = known.resuming();
+        known.latch.check(stop_id).map_err(latch_error)?;
+        if !known.is_installed() {
             return Err(ResumeError::NotInstalled(toolbox_id));
         }
-        let toolboxes = station.live();
-        if toolboxes.is_empty() {
+        let copies = known.live();
+        if copies.is_empty() {
             return Err(ResumeError::NotRunning(toolbox_id));
         }
         let refused = |reason| ResumeError::Refused {
             toolbox_id: toolbox_id.clone(),
             reason,
         };
-        let limit = station.limits().plan;
-        let words = toolboxes.iter().map(|copy| timeout(limit, copy.resume()));
+        let limit = known.limits().plan;
+        let words = copies.iter().map(|copy| timeout(limit, copy.resume()));
         for (copy, word) in join_all(words).await.into_iter().enumerate() {
             match word {
                 Ok(Ok(())) => {}
                 // An older generation that is being drained drives the same machine, so it has to agree, too, until it
                 // is gone.
-                Ok(Err(failure)) if copy > 0 && is_gone(&failure) => {}
-                Ok(Err(failure)) => return Err(refused(failure.message)),
+                Ok(Err(unanswered)) if copy > 0 && !matches!(unanswered, Unanswered::Failed(_)) => {}
+                Ok(Err(unanswered)) => return Err(refused(unanswered.into_failure().message)),
                 Err(_) => return Err(refused("it did not answer".to_owned())),
             }
         }
         // A stop that came while the toolbox was asked has another id, so this call does not lift it.
-        station.latch.lift(stop_id).map_err(latch_error)?;
+        known.latch.lift(stop_id).map_err(latch_error)?;
         self.latches_changed();
         tracing::warn!(toolbox = toolbox_id, stop_id, "emergency stop lifted");
         self.resumed(&toolbox_id, stop_id);
@@ -304,11 +309,11 @@ impl Engine {
     /// everything.
     #[must_use]
     pub fn latch(&self, toolbox_id: &str) -> Option<StopRecord> {
-        let stations = self.stations.read();
+        let toolboxes = self.toolboxes.read();
         if toolbox_id == ALL {
-            return stations.everything.clone();
+            return toolboxes.everything.clone();
         }
-        stations.by_id.get(toolbox_id)?.latch.holder()
+        toolboxes.by_id.get(toolbox_id)?.latch.holder()
     }
 }
 
@@ -323,20 +328,20 @@ impl StopRecord {
     }
 }
 
-fn is_gone(failure: &Failure) -> bool {
-    matches!(failure.kind.as_str(), "ToolboxClosed" | "ToolboxCrashed")
-}
-
 /// Halts every live generation of a toolbox; the halts are sent when this returns.
-fn halt(station: &Station, stop_epoch: u64, stop_id: &str) -> impl Future<Output = Stopped> + Send + use<> {
+fn halt(
+    known: &KnownToolbox,
+    stop_epoch: u64,
+    stop_id: &str,
+) -> impl Future<Output = Stopped> + Send + use<> {
     let halt = Halt {
         subsystems: vec![ALL.to_owned()],
         emergency: true,
         stop_epoch,
     };
-    let limit = station.limits().halt;
-    let halts: Vec<_> = station.live().iter().map(|t| t.halt(halt.clone())).collect();
-    let (toolbox_id, stop_id) = (station.toolbox_id.clone(), stop_id.to_owned());
+    let limit = known.limits().halt;
+    let halts: Vec<_> = known.live().iter().map(|t| t.halt(halt.clone())).collect();
+    let (toolbox_id, stop_id) = (known.toolbox_id.clone(), stop_id.to_owned());
     async move {
         let mut unreached = halts.is_empty().then(|| "it is not running".to_owned());
         // `timeout` is called only in this future: it needs the runtime, and a stop may come from a thread outside of
@@ -346,8 +351,8 @@ fn halt(station: &Station, stop_epoch: u64, stop_id: &str) -> impl Future<Output
             unreached = match halt {
                 Ok(Ok(())) => unreached,
                 // An older generation is brought to rest before it is closed, and a newer one drives the machine.
-                Ok(Err(failure)) if copy > 0 && failure.kind == "ToolboxClosed" => unreached,
-                Ok(Err(failure)) => Some(failure.to_string()),
+                Ok(Err(Unanswered::Closed(_))) if copy > 0 => unreached,
+                Ok(Err(unanswered)) => Some(unanswered.to_string()),
                 Err(_) => Some(format!(
                     "its halt was not answered within {} ms",
                     limit.as_millis()

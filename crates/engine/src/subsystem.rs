@@ -41,6 +41,11 @@ impl Claim {
         self.0.iter().cloned().collect()
     }
 
+    /// Adds subsystems.
+    pub(crate) fn add(&mut self, names: &[String]) {
+        self.0.extend(names.iter().cloned());
+    }
+
     /// Whether it has no subsystem.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Object, Progress, Report, Start};
+use serde_json::Value;
 
 /// The number of one run of one action, unique for the life of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +43,13 @@ pub struct Halt {
 pub enum Ended {
     /// The toolbox reported the end.
     Reported(Completion),
+    /// The toolbox reported an output, and content beside it: the items as the toolbox gave them, not checked yet.
+    Shown {
+        /// What the action returns.
+        output: Value,
+        /// Pictures and other media.
+        content: Vec<Value>,
+    },
     /// The toolbox confirmed that it ended the run as it was asked to (`TB_CANCELLED`), or the run was cancelled before
     /// it was started.
     Cancelled,
@@ -51,11 +59,16 @@ pub enum Ended {
     NeverBegun(Failure),
 }
 
-/// Why a toolbox gave no answer.
-#[derive(Clone, Debug, PartialEq)]
+/// Why a toolbox gave no answer; the failure is the reason.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
 pub enum Unanswered {
-    /// The toolbox failed, refused or went away; the failure is the reason.
+    /// The toolbox failed or refused, or did not answer in time.
     Failed(Failure),
+    /// The toolbox was closed before it answered.
+    Closed(Failure),
+    /// The toolbox died before it answered.
+    Died(Failure),
     /// The toolbox died before the request reached it. The next generation can be asked instead.
     NeverAsked(Failure),
 }
@@ -65,7 +78,10 @@ impl Unanswered {
     #[must_use]
     pub fn into_failure(self) -> Failure {
         match self {
-            Self::Failed(failure) | Self::NeverAsked(failure) => failure,
+            Self::Failed(failure)
+            | Self::Closed(failure)
+            | Self::Died(failure)
+            | Self::NeverAsked(failure) => failure,
         }
     }
 }
@@ -86,9 +102,11 @@ pub trait Toolbox: Send + Sync + 'static {
     /// The caller bounds the wait.
     fn plan<'a>(
         &'a self,
-        tool: &'a str,
-        args: &'a Object,
-    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>>;
+        _tool: &'a str,
+        _args: &'a Object,
+    ) -> BoxFuture<'a, Result<Option<Vec<Action>>, Unanswered>> {
+        Box::pin(ready(Ok(None)))
+    }
 
     /// Starts an action. The future resolves when the run has ended, and never before.
     ///
@@ -105,10 +123,12 @@ pub trait Toolbox: Send + Sync + 'static {
     /// The caller bounds the wait.
     fn conclude<'a>(
         &'a self,
-        tool: &'a str,
-        args: &'a Object,
-        report: &'a Report,
-    ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>>;
+        _tool: &'a str,
+        _args: &'a Object,
+        _report: &'a Report,
+    ) -> BoxFuture<'a, Result<Option<Conclusion>, Failure>> {
+        Box::pin(ready(Ok(None)))
+    }
 
     /// Sends the command that ends motion. The command is sent when this method returns; the future resolves with the
     /// toolbox's confirmation. If a start was in progress, the toolbox is halted again when that start has returned.
@@ -117,8 +137,8 @@ pub trait Toolbox: Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// Dropping the future loses the confirmation; the halt is still sent.
-    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>>;
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Unanswered>>;
 
     /// Asks whether the latch may be lifted. A toolbox may refuse, and never moves on a resume.
-    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>>;
+    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>>;
 }

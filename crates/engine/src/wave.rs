@@ -1,11 +1,10 @@
-//! The state of one wave while it runs: which actions can start, and which subsystems are broken.
+//! The state of one wave while it runs: which actions can start.
 //!
-//! Pure bookkeeping, linear in the wave's actions; it starts nothing itself. Read [`WaveQueue`], then [`Broken`].
+//! Pure bookkeeping, linear in the wave's actions; it starts nothing itself. Read [`WaveQueue`].
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use super::plan::PlannedAction;
-use super::subsystem::{Scope, scope};
 
 /// The actions of a wave that can start, and those that wait.
 pub(crate) struct WaveQueue {
@@ -50,56 +49,5 @@ impl WaveQueue {
                 }
             }
         }
-    }
-}
-
-/// The broken subsystems: those on which an action of the wave did not complete. The rest of their actions is skipped.
-#[derive(Default)]
-pub(crate) struct Broken {
-    /// The id of the first action that did not complete.
-    pub(crate) first: Option<String>,
-    /// Whether any subsystem is broken, which breaks `all`.
-    any: bool,
-    everything: bool,
-    /// Units that are broken as a whole.
-    units: HashSet<String>,
-    /// Units with at least one broken subsystem.
-    touched: HashSet<String>,
-    names: HashSet<String>,
-}
-
-impl Broken {
-    pub(crate) fn add(&mut self, id: &str, subsystems: &[String]) {
-        self.first.get_or_insert_with(|| id.to_owned());
-        self.any |= !subsystems.is_empty();
-        for name in subsystems {
-            match scope(name) {
-                Scope::Everything => self.everything = true,
-                Scope::Unit(unit) => {
-                    self.units.insert(unit.to_owned());
-                    self.touched.insert(unit.to_owned());
-                }
-                Scope::One(unit) => {
-                    self.touched.extend(unit.map(str::to_owned));
-                    self.names.insert(name.clone());
-                }
-            }
-        }
-    }
-
-    pub(crate) fn holds(&self, subsystems: &[String]) -> bool {
-        if !self.any {
-            return false;
-        }
-        subsystems.iter().any(|name| {
-            self.everything
-                || match scope(name) {
-                    Scope::Everything => true,
-                    Scope::Unit(unit) => self.touched.contains(unit),
-                    Scope::One(unit) => {
-                        self.names.contains(name) || unit.is_some_and(|unit| self.units.contains(unit))
-                    }
-                }
-        })
     }
 }

@@ -4,7 +4,6 @@ pub(crate) mod answer;
 pub(crate) mod bytes;
 pub(crate) mod callbacks;
 pub(crate) mod control;
-pub(crate) mod core;
 pub(crate) mod host_queue;
 pub(crate) mod host_thread;
 pub(crate) mod journal;

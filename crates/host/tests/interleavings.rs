@@ -44,14 +44,14 @@ fn complete(runs: &Runs) -> bool {
     let tell = runs.take(RUN);
     let taken = tell.is_some();
     if let Some(tell) = tell {
-        tell(RunEnd::Output(Raw::of(&serde_json::Value::Null)));
+        tell(RunEnd::Output(Raw::of(&serde_json::Value::Null)), None);
     }
     taken
 }
 
 fn cancel(runs: &Runs) -> bool {
     if let Some(tell) = runs.cancel(RUN) {
-        tell(RunEnd::Cancelled);
+        tell(RunEnd::Cancelled, None);
     }
     false
 }
@@ -75,7 +75,7 @@ fn check(enders: &[Ender], begun: bool) {
         let runs = Arc::new(Runs::new(0, Arc::new(Counters::default())));
         let told = Arc::new(AtomicUsize::new(0));
         let ends = told.clone();
-        let tell = Box::new(move |_: RunEnd| _ = ends.fetch_add(1, Ordering::SeqCst));
+        let tell = Box::new(move |_: RunEnd, _: runs::Shown| _ = ends.fetch_add(1, Ordering::SeqCst));
         assert!(runs.register(RUN, 0, None, tell), "a fresh run");
         if begun {
             assert!(runs.begin(RUN));

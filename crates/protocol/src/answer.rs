@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Raw;
 
-/// What came of an order: exactly one of the two keys is present.
+/// What came of an order: exactly one of the keys is present.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<T> {
@@ -14,6 +14,8 @@ pub enum Answer<T> {
     Ok(T),
     /// It was not done.
     Error(Raw<Failure>),
+    /// It was not done: the toolbox is closed.
+    Lost(Raw<Failure>),
 }
 
 impl<T> From<Result<T, Failure>> for Answer<T> {

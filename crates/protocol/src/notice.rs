@@ -1,6 +1,6 @@
 //! What a toolbox tells the service. Read [`Notice`].
 
-use ovos_toolbox_wire::{Conclusion, Event, Failure, Plan, Progress, ToolList};
+use ovos_toolbox_wire::{Conclusion, Content, Event, Failure, Plan, Progress, ToolList};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -148,6 +148,9 @@ pub enum Notice {
         run: u64,
         /// How.
         end: RunEnd,
+        /// Pictures and other media beside the output.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<Raw<Vec<Content>>>,
     },
     /// Progress of a run whose start asked for it. Data lane; may be lost.
     Progress {

@@ -7,9 +7,11 @@
 
 use serde_json::{Map, Value};
 
-use super::scalar::tidy;
+use super::problem::Problem;
+use super::scalar::{MAX_DIGITS, is_integer_text, tidy};
+use super::shorten::{shorten, shorten_text};
 use super::tree::Tree;
-use super::{Problem, shorten};
+use super::validate::Words;
 
 /// The largest number of levels of nesting, which is the limit of `serde_json` itself: deeper values would need a
 /// deeper stack everywhere.
@@ -26,13 +28,6 @@ pub(super) struct Bounds {
     /// The number of ways to look at a part of a value, by the depth of the value: for validation and for error texts.
     to_check: Vec<f64>,
     to_word: Vec<f64>,
-}
-
-/// Whether a refusal says where and why, or only that the value does not fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Words {
-    Full,
-    Brief,
 }
 
 impl Bounds {
@@ -115,8 +110,8 @@ impl Survey {
             }
             Value::Object(map) => self.map(map, depth),
             Value::Number(number) if tidy(number).is_none() => {
-                let what = if super::scalar::is_integer_text(number.as_str()) {
-                    format!("expected at most {} digits", super::scalar::MAX_DIGITS)
+                let what = if is_integer_text(number.as_str()) {
+                    format!("expected at most {} digits", MAX_DIGITS)
                 } else {
                     "expected a finite number".to_owned()
                 };
@@ -142,7 +137,7 @@ impl Found {
     fn under(mut self, segment: impl FnOnce() -> String) -> Self {
         // 16 segments are enough to find the place; 128 keys of any length would be expensive to copy.
         if self.path.len() < 16 {
-            self.path.push(super::shorten::shorten_text(&segment(), 80));
+            self.path.push(shorten_text(&segment(), 80));
         }
         self
     }

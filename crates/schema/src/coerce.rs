@@ -11,12 +11,22 @@ use std::collections::{HashMap, HashSet};
 use jsonschema::paths::LocationSegment;
 use serde_json::{Map, Value};
 
-use super::object::{Extra, ObjectNode};
+use super::node::{ArrayNode, Extra, Node, NodeId, ObjectNode, ScalarNode};
+use super::problem::{MAX_PROBLEMS, Problem};
 use super::scalar::{Exactness, Fitted, ScalarType, convert, is_oversized_float, same, same_key, tidy};
-use super::shorten::shorten_text;
-use super::tree::{ArrayNode, Node, NodeId, ScalarNode, Tree};
+use super::shorten::{shorten, shorten_text};
+use super::tree::Tree;
 use super::validate::path_text;
-use super::{MAX_PROBLEMS, Problem, Unknown, shorten};
+
+/// The handling of undeclared arguments where `additionalProperties` is `false`. Elsewhere they are dropped, or kept
+/// where the schema allows them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// Undeclared arguments are dropped.
+    Drop,
+    /// Undeclared arguments are a problem.
+    Refuse,
+}
 
 /// How well a value fits a node, as pydantic's smart unions compare it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

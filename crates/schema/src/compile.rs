@@ -7,9 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::object::{Extra, ObjectNode, Property};
+use super::node::{ArrayNode, Extra, Node, NodeId, ObjectNode, Property, ScalarNode};
 use super::scalar::ScalarType;
-use super::tree::{ArrayNode, Node, NodeId, ScalarNode};
 use super::validate;
 
 /// The nodes of a schema, and the id of the root.

@@ -6,10 +6,10 @@
 
 use serde_json::Value;
 
-use super::SchemaError;
-use super::bounds::{Bounds, Words};
+use super::bounds::Bounds;
 use super::compile::resolve;
-use super::validate;
+use super::problem::SchemaError;
+use super::validate::{self, Words};
 
 pub(super) fn check(schema: &Value, bounds: &Bounds) -> Result<(), SchemaError> {
     if !mentions_default(schema) {

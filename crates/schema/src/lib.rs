@@ -15,15 +15,14 @@ mod defaults;
 #[doc(hidden)]
 pub mod fuzz;
 mod name;
-mod object;
+mod node;
+mod problem;
 mod scalar;
 mod shape;
 mod shorten;
 mod tool;
 mod tree;
 mod validate;
-
-use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -32,71 +31,11 @@ use coerce::Coercion;
 use tree::Tree;
 use validate::Checker;
 
+pub use coerce::Unknown;
 pub use name::python_type_name;
-pub use shorten::shorten;
+pub use problem::{MAX_PROBLEMS, Problem, SchemaError};
+pub use shorten::{shorten, shorten_text};
 pub use tool::CompiledTool;
-
-/// Why a schema cannot be used; the text is for the author of the toolbox.
-#[derive(Debug, thiserror::Error)]
-pub enum SchemaError {
-    /// The schema is not a JSON object (or, for an output schema, a boolean).
-    #[error("schema: expected a JSON object, got {found}")]
-    NotAnObject {
-        /// The shortened value.
-        found: String,
-    },
-    /// The arguments are always an object, and the schema describes another type.
-    #[error("schema at #/type: arguments are an object, so `type` must be \"object\", got {found}")]
-    NotForArguments {
-        /// The shortened `type`.
-        found: String,
-    },
-    /// A keyword has a wrong value, a reference cannot be resolved, or a pattern cannot be compiled.
-    #[error("schema at {path}: {message}")]
-    Invalid {
-        /// The place in the schema, as a URI fragment (`#/properties/speed/type`).
-        path: String,
-        /// The error at that place.
-        message: String,
-    },
-    /// A `default` does not fit its own schema, so every call that relies on it would fail.
-    #[error("schema at {path}: the default does not fit its own schema: {message}")]
-    Default {
-        /// The place in the schema, as a URI fragment.
-        path: String,
-        /// The problem of the default.
-        message: String,
-    },
-}
-
-/// One error in a call's arguments or a tool's output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// The argument, as `a`, `pose.x` or `points[3]`; empty for the arguments as a whole.
-    pub path: String,
-    /// The expected value and the given one, in lower case.
-    pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path.is_empty() {
-            f.write_str(&self.message)
-        } else {
-            write!(f, "{}: {}", self.path, self.message)
-        }
-    }
-}
-
-/// The handling of undeclared arguments where `additionalProperties` is `false`. Elsewhere they are dropped, or kept
-/// where the schema allows them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
-    /// Undeclared arguments are dropped.
-    Drop,
-    /// Undeclared arguments are a problem.
-    Refuse,
-}
 
 /// The compiled argument schema of one tool.
 #[derive(Debug)]
@@ -120,9 +59,7 @@ impl ArgumentSchema {
                 found: shorten(schema),
             });
         };
-        if let Some(kind) = root.get("type")
-            && !names_object(kind)
-        {
+        if let Some(kind) = root.get("type").filter(|_| !allows_objects(schema)) {
             return Err(SchemaError::NotForArguments { found: shorten(kind) });
         }
         shape::check(schema)?;
@@ -203,14 +140,13 @@ impl OutputSchema {
     }
 }
 
-/// The largest number of problems in a refusal. More would not be read, and a hostile call could cause millions.
-pub const MAX_PROBLEMS: usize = 16;
-
-fn names_object(kind: &Value) -> bool {
-    match kind {
-        Value::String(name) => name == "object",
-        Value::Array(names) => names.iter().any(|name| name == "object"),
-        // Not a valid `type`: the meta-schema refuses it with a better text.
+/// Whether the root of a schema allows objects: its type is `object`, or is not stated (`$ref`, `allOf`).
+#[must_use]
+pub fn allows_objects(schema: &Value) -> bool {
+    match schema.get("type") {
+        Some(Value::String(name)) => name == "object",
+        Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
+        // What is not a valid `type` is refused by the meta-schema, with a better text.
         _ => true,
     }
 }

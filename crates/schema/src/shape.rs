@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::SchemaError;
 use super::compile::resolve;
+use super::problem::SchemaError;
 
 /// The largest depth of nested schemas, references included: each level uses stack when a schema is compiled.
 const MAX_NESTED: usize = 200;

@@ -1,4 +1,4 @@
-//! Shortens values and texts for error messages; no other module does so.
+//! Shortens values and texts for messages; no other module does so.
 
 use std::io;
 
@@ -17,7 +17,8 @@ pub fn shorten(value: &Value) -> String {
 }
 
 /// Cuts a text as [`shorten`] does, at a limit in bytes.
-pub(super) fn shorten_text(text: &str, limit: usize) -> String {
+#[must_use]
+pub fn shorten_text(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         text.to_owned()
     } else {

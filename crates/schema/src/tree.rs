@@ -7,44 +7,10 @@
 
 use std::collections::HashSet;
 
-use jsonschema::Validator;
 use serde_json::Value;
 
 use super::compile;
-use super::object::ObjectNode;
-use super::scalar::ScalarType;
-
-pub(super) type NodeId = usize;
-
-#[derive(Debug)]
-pub(super) enum Node {
-    Any,
-    Alias(NodeId),
-    Scalar(ScalarNode),
-    Array(ArrayNode),
-    Object(ObjectNode),
-    Union(Vec<NodeId>),
-}
-
-#[derive(Debug)]
-pub(super) struct ScalarNode {
-    /// `None`: the schema has `enum` or `const` without a type, so nothing is converted.
-    pub(super) kind: Option<ScalarType>,
-    /// The values of `enum`, or the single value of `const`.
-    pub(super) members: Option<Vec<Value>>,
-    /// Ranges, lengths and patterns, for the choice among alternatives; the whole call is validated anyway.
-    pub(super) constraints: Option<Validator>,
-}
-
-#[derive(Debug)]
-pub(super) struct ArrayNode {
-    pub(super) prefix: Vec<NodeId>,
-    pub(super) items: Option<NodeId>,
-    /// Whether the array is a set: pydantic and serde both drop duplicates instead of refusing them.
-    pub(super) unique: bool,
-    pub(super) min: u64,
-    pub(super) max: u64,
-}
+use super::node::{Node, NodeId, ObjectNode, ScalarNode};
 
 #[derive(Debug)]
 pub(super) struct Tree {

@@ -8,9 +8,8 @@ use jsonschema::paths::LocationSegment;
 use jsonschema::{PatternOptions, ValidationError, ValidationOptions, Validator};
 use serde_json::{Map, Value};
 
-use super::bounds::Words;
-use super::shorten::shorten_text;
-use super::{MAX_PROBLEMS, Problem, SchemaError, shorten};
+use super::problem::{MAX_PROBLEMS, Problem, SchemaError};
+use super::shorten::{shorten, shorten_text};
 
 /// The largest size of a compiled pattern, and of its cache, in bytes. Large repetitions (`(a{1000}){1000}`) are
 /// refused and not built.
@@ -21,6 +20,13 @@ const MAX_MEMBERS: usize = 12;
 
 /// The longest message, in bytes.
 const MAX_TEXT: usize = 400;
+
+/// Whether a refusal says where and why, or only that the value does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    Full,
+    Brief,
+}
 
 #[derive(Debug)]
 pub(super) struct Checker {

@@ -1,6 +1,6 @@
 //! What a client gets for a call: results, and failures that say what to send instead. Pure.
 
-use client::payload::{ErrorDetail, InvokeResponse};
+use client::payload::{Confirm, ErrorDetail, InvokeResponse};
 use client::{ClientError, Received, Refusal};
 use ovos_toolbox_wire::Object;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -28,6 +28,29 @@ pub(crate) fn of(tool: &Registered, answer: &Received<InvokeResponse>) -> CallTo
         Ok(()) => output(answer.data.get("result").cloned().unwrap_or_default()),
         Err(error) => refused(tool, &error),
     }
+}
+
+/// How a call can be confirmed, where its answer is that it has to be.
+pub(crate) fn confirm(answer: &Received<InvokeResponse>) -> Option<Confirm> {
+    serde_json::from_value(answer.data.get("confirm")?.clone()).ok()
+}
+
+/// A call that waits for a person at the machine, because its client's user was not asked. The token is not shown: a yes is
+/// not for the model to say.
+pub(crate) fn waits(tool: &Registered, confirm: &Confirm, why: &str) -> CallToolResult {
+    let Confirm {
+        id, text, expires_ms, ..
+    } = confirm;
+    failure(
+        &format!(
+            "ConfirmationRequired: {text}\n`{}` did not run: a person has to confirm it, and {why}. Tell the user that \
+             `ovos-tools approve {id}`, typed on the machine of the service within {} s, lets it run when you call it \
+             again with the same arguments.",
+            tool.name,
+            expires_ms / 1000
+        ),
+        json!({"error": {"kind": "ConfirmationRequired", "message": text, "id": id, "expires_ms": expires_ms}}),
+    )
 }
 
 /// A call that got no answer, or an error for one.

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use client::payload::{CallOptions, InvokeRequest};
+use client::payload::{CallOptions, Confirm, ContentMode, InvokeRequest};
 use client::{Patience, Step};
 use ovos_toolbox_wire::{Effect, Object};
 use rmcp::RoleServer;
@@ -13,6 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
+use crate::content;
 use crate::door::Door;
 use crate::listing::Registered;
 use crate::presence::farewell;
@@ -30,7 +31,26 @@ const CANCEL_WAIT: Duration = Duration::from_secs(10);
 /// Arguments that some hosts add to every call. A tool gets them only where its schema has them.
 const OF_HOSTS: [&str; 5] = ["_meta", "action", "chatInput", "sessionId", "toolCallId"];
 
-/// Calls a tool of a toolbox. Always comes to a result.
+/// What the client's user said about a call, with the token that the question was asked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// Nothing yet.
+    Nothing,
+    /// It may run.
+    Yes(String),
+    /// It may not.
+    No(String),
+}
+
+/// What a call came to.
+pub(crate) enum Came {
+    /// It was answered.
+    Answered(CallToolResult),
+    /// It did not run: a person has to confirm it.
+    Waits(Confirm),
+}
+
+/// Calls a tool of a toolbox. Always comes to something.
 ///
 /// # Cancel safety
 /// Dropping it asks the service to end the call.
@@ -38,11 +58,17 @@ pub(crate) async fn call(
     door: &Door,
     tool: &Registered,
     args: Object,
+    said: Said,
     context: &RequestContext<RoleServer>,
     session: &CancellationToken,
-) -> CallToolResult {
+) -> Came {
     let call_id = format!("mcp-{}", uuid::Uuid::new_v4());
     let token = context.meta.get_progress_token();
+    let (confirm, decline) = match said {
+        Said::Nothing => (None, None),
+        Said::Yes(token) => (Some(token), None),
+        Said::No(token) => (None, Some(token)),
+    };
     let request = InvokeRequest {
         name: tool.name.clone(),
         args: without_hosts(args, tool),
@@ -52,27 +78,30 @@ pub(crate) async fn call(
             timeout_ms: None,
             progress: token.is_some(),
             detail: true,
+            confirm,
+            decline,
+            content: Some(ContentMode::Path),
         },
     };
     tracing::debug!(call_id, tool = tool.name, "call");
-    let mut running = door.calls().enter(door.client(), &call_id, &tool.name);
+    let mut running = door.calls.enter(&door.client, &call_id, &tool.name);
     let moves = tool.effect == Effect::Motion;
     let mut beat = interval(BEAT_EVERY);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     if moves {
         // Before the call, so that the service knows whose it is.
         beat.tick().await;
-        _ = door.client().beat();
+        _ = door.client.beat();
     }
-    let mut call = match door.client().invoke(request, Patience::WhileItRuns) {
+    let mut call = match door.client.invoke(request, Patience::WhileItRuns) {
         Ok(call) => call,
         Err(error) => {
             running.answered();
-            return answer::refused(tool, &error);
+            return Came::Answered(answer::refused(tool, &error));
         }
     };
     let mut progress = token.map(|token| Progress::new(context.peer.clone(), token));
-    let mut leaving = pin!(farewell(context, session, door.shutdown(), tool.effect));
+    let mut leaving = pin!(farewell(context, session, &door.shutdown, tool.effect));
     let mut left = None;
     let mut again = interval_at(Instant::now() + CANCEL_EVERY, CANCEL_EVERY);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -88,7 +117,7 @@ pub(crate) async fn call(
             biased;
             _ = beat.tick(), if moves => {
                 // Where the bus is away, the service ends what moves by itself.
-                _ = door.client().beat();
+                _ = door.client.beat();
             }
             farewell = &mut leaving, if left.is_none() => {
                 tracing::info!(call_id, tool = tool.name, reason = farewell.reason(), "cancelling a call");
@@ -109,11 +138,16 @@ pub(crate) async fn call(
                     if let Some(progress) = progress {
                         progress.finish().await;
                     }
-                    return answer::of(tool, &answer);
+                    if let Some(confirm) = answer::confirm(&answer) {
+                        return Came::Waits(confirm);
+                    }
+                    let mut result = answer::of(tool, &answer);
+                    result.content.extend(content::blocks(&door.content, &answer).await);
+                    return Came::Answered(result);
                 }
                 Err(error) => {
                     tracing::warn!(call_id, tool = tool.name, %error, "a call got no answer");
-                    return answer::refused(tool, &error);
+                    return Came::Answered(answer::refused(tool, &error));
                 }
             },
             _ = again.tick(), if left.is_some() => {
@@ -122,7 +156,7 @@ pub(crate) async fn call(
             () = &mut given_up, if left.is_some() => {
                 let why = left.map_or("", |farewell| farewell.reason());
                 tracing::warn!(call_id, tool = tool.name, "a cancelled call did not end within {CANCEL_WAIT:?}");
-                return answer::cancelled(tool, why);
+                return Came::Answered(answer::cancelled(tool, why));
             }
             () = told => {}
         }

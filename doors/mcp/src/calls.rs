@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 
 use client::{Client, ClientError};
-use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// The calls under way, by call_id.
-pub(crate) struct Calls {
-    running: Mutex<BTreeMap<String, String>>,
-    count: watch::Sender<usize>,
-}
+/// The calls under way: the tool of each, by call_id.
+pub(crate) struct Calls(watch::Sender<BTreeMap<String, String>>);
 
 /// A call under way. Dropped before it has its answer, it asks the service to end the call.
 pub(crate) struct Running<'a> {
@@ -22,15 +18,12 @@ pub(crate) struct Running<'a> {
 
 impl Calls {
     pub(crate) fn new() -> Self {
-        Self {
-            running: Mutex::default(),
-            count: watch::Sender::new(0),
-        }
+        Self(watch::Sender::default())
     }
 
     pub(crate) fn enter<'a>(&'a self, client: &'a Client, call_id: &str, tool: &str) -> Running<'a> {
-        self.running.lock().insert(call_id.to_owned(), tool.to_owned());
-        self.count.send_modify(|count| *count += 1);
+        self.0
+            .send_modify(|running| _ = running.insert(call_id.to_owned(), tool.to_owned()));
         Running {
             calls: self,
             client,
@@ -41,15 +34,13 @@ impl Calls {
 
     /// Their call_ids.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.running.lock().keys().cloned().collect()
+        self.0.borrow().keys().cloned().collect()
     }
 
     /// The tool of a call; the call_id where it has ended.
     pub(crate) fn tool_of(&self, call_id: &str) -> String {
-        let running = self.running.lock();
-        running
-            .get(call_id)
-            .map_or_else(|| call_id.to_owned(), Clone::clone)
+        let tool = self.0.borrow().get(call_id).cloned();
+        tool.unwrap_or_else(|| call_id.to_owned())
     }
 
     /// Waits for the end of these calls.
@@ -57,12 +48,9 @@ impl Calls {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn all_ended(&self, calls: &[String]) {
-        let gone = |_: &usize| {
-            let running = self.running.lock();
-            !calls.iter().any(|call| running.contains_key(call))
-        };
+        let gone = |running: &BTreeMap<_, _>| !calls.iter().any(|call| running.contains_key(call));
         // The sender is a field: it does not go away.
-        _ = self.count.subscribe().wait_for(gone).await;
+        _ = self.0.subscribe().wait_for(gone).await;
     }
 
     /// Waits until no call is under way.
@@ -70,7 +58,7 @@ impl Calls {
     /// # Cancel safety
     /// Safe.
     pub(crate) async fn none_left(&self) {
-        _ = self.count.subscribe().wait_for(|count| *count == 0).await;
+        _ = self.0.subscribe().wait_for(BTreeMap::is_empty).await;
     }
 }
 
@@ -93,7 +81,8 @@ impl Drop for Running<'_> {
         {
             tracing::warn!(call_id = self.call_id, %error, "a call may go on");
         }
-        self.calls.running.lock().remove(&self.call_id);
-        self.calls.count.send_modify(|count| *count -= 1);
+        self.calls
+            .0
+            .send_modify(|running| _ = running.remove(&self.call_id));
     }
 }

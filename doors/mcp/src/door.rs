@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use client::payload::{ExportRequest, ListRequest, StatusResponse};
 use client::{Client, ClientError, News};
-use config::McpDoor;
+use config::{Config, McpDoor};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls::Calls;
+use crate::content;
 use crate::listing::Listing;
 
-/// How often the service is asked whether its toolboxes changed without a reload.
+/// How often it is looked whether the service or its toolboxes changed without an event, as after a crash.
 const POLL: Duration = Duration::from_secs(2);
 
 /// How long a client that lists the tools waits for the service; it gets the last list then.
@@ -25,48 +26,30 @@ const ATTEMPTS: usize = 3;
 
 /// Shared by all clients.
 pub(crate) struct Door {
-    client: Client,
-    config: McpDoor,
+    pub(crate) client: Client,
+    pub(crate) config: McpDoor,
+    pub(crate) content: content::Folder,
     listing: watch::Sender<Arc<Listing>>,
     refreshing: Mutex<()>,
-    calls: Calls,
-    tasks: TaskTracker,
-    shutdown: CancellationToken,
+    pub(crate) calls: Calls,
+    /// The owner of the door's tasks.
+    pub(crate) tasks: TaskTracker,
+    /// Cancelled when the door closes.
+    pub(crate) shutdown: CancellationToken,
 }
 
 impl Door {
-    pub(crate) fn new(client: Client, config: McpDoor, shutdown: CancellationToken) -> Arc<Self> {
+    pub(crate) fn new(client: Client, config: &Config, shutdown: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
             client,
-            config,
+            config: config.doors.mcp.clone(),
+            content: content::Folder::new(config.service.answered_content_dir()),
             listing: watch::Sender::new(Arc::new(Listing::of_door())),
             refreshing: Mutex::new(()),
             calls: Calls::new(),
             tasks: TaskTracker::new(),
             shutdown,
         })
-    }
-
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    pub(crate) fn config(&self) -> &McpDoor {
-        &self.config
-    }
-
-    pub(crate) fn calls(&self) -> &Calls {
-        &self.calls
-    }
-
-    /// The owner of the door's tasks.
-    pub(crate) fn tasks(&self) -> &TaskTracker {
-        &self.tasks
-    }
-
-    /// Cancelled when the door closes.
-    pub(crate) fn shutdown(&self) -> &CancellationToken {
-        &self.shutdown
     }
 
     /// The tools as they were last seen.
@@ -152,10 +135,14 @@ impl Door {
                 Some(News::Reloaded | News::Connected | News::Missed(_)) => {
                     self.refreshed().await;
                 }
+                Some(News::Event(event)) if event.kind == "tools_changed" => {
+                    self.refreshed().await;
+                }
                 Some(_) => {}
                 None => {
-                    let status = timeout(LIST_WAIT, self.client.status()).await;
-                    let Ok(Ok(status)) = status else { continue };
+                    let Some(status) = self.client.recent_status(POLL).await else {
+                        continue;
+                    };
                     let now = Some(Loaded::of(&status));
                     if now != seen {
                         seen = now;

@@ -3,9 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +11,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,7 +20,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::door::Door;
 use crate::presence::{Connection, Watched};
@@ -76,7 +74,7 @@ pub(crate) struct Http {
 impl Http {
     /// Binds the address.
     pub(crate) async fn bind(address: SocketAddr, door: &Door) -> Result<Self, HttpError> {
-        let config = door.config();
+        let config = &door.config;
         let (token, made) = if config.http_token {
             let found = Token::of_file(&config.token_file)?;
             (Some(found.token), found.made)
@@ -99,7 +97,7 @@ impl Http {
     /// What to tell the operator: where it listens, and the token if it is new.
     pub(crate) fn greeting(&self, door: &Door) -> String {
         let url = format!("http://{}{PATH}", self.address);
-        let file = door.config().token_file.display();
+        let file = door.config.token_file.display();
         match (&self.token, &self.made) {
             (None, _) => format!("MCP at {url}, without a token\n"),
             (Some(_), None) => format!("MCP at {url}; the token is in {file}\n"),
@@ -119,7 +117,7 @@ impl Http {
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
             let accepted = tokio::select! {
-                () = door.shutdown().cancelled() => break,
+                () = door.shutdown.cancelled() => break,
                 accepted = self.listener.accept() => accepted,
             };
             let stream = match accepted {
@@ -134,13 +132,13 @@ impl Http {
                 tracing::warn!("more than {CONNECTIONS} connections: one was closed");
                 continue;
             };
-            let (mcp, token, shutdown) = (mcp.clone(), token.clone(), door.shutdown().clone());
-            door.tasks().spawn(async move {
+            let (mcp, token, shutdown) = (mcp.clone(), token.clone(), door.shutdown.clone());
+            door.tasks.spawn(async move {
                 let _place = place;
                 converse(stream, mcp, token, shutdown).await;
             });
         }
-        if timeout(END_WAIT, door.calls().none_left()).await.is_err() {
+        if timeout(END_WAIT, door.calls.none_left()).await.is_err() {
             tracing::warn!("calls did not end within {END_WAIT:?}");
         }
     }
@@ -153,13 +151,13 @@ fn service(door: &Arc<Door>, address: SocketAddr) -> Mcp {
         format!("http://localhost:{}", address.port()),
     ];
     let mut config = StreamableHttpServerConfig::default()
-        .with_allowed_origins(door.config().http_origins.iter().cloned().chain(own))
+        .with_allowed_origins(door.config.http_origins.iter().cloned().chain(own))
         .enforce_origin_validation()
         .with_sse_keep_alive(Some(KEEP_ALIVE))
-        .with_cancellation_token(door.shutdown().child_token());
+        .with_cancellation_token(door.shutdown.child_token());
     config
         .allowed_hosts
-        .extend(door.config().http_hosts.iter().cloned());
+        .extend(door.config.http_hosts.iter().cloned());
     let door = Arc::clone(door);
     let session = move || Ok(Session::new(Arc::clone(&door), CancellationToken::new()));
     StreamableHttpService::new(session, Arc::new(LocalSessionManager::default()), config)
@@ -200,7 +198,7 @@ async fn answer(
     mcp: &Mcp,
     token: Option<&Token>,
     closed: &CancellationToken,
-) -> Response<Watching> {
+) -> Response<Answer> {
     let connection = Connection(closed.child_token());
     let over = connection.0.clone().drop_guard();
     let response = if request.uri().path() != PATH {
@@ -217,7 +215,14 @@ async fn answer(
         request.extensions_mut().insert(connection);
         mcp.handle(request).await
     };
-    response.map(|body| Watching { body, _over: over })
+    // When the body is dropped, sent or not, the request is over.
+    response.map(|body| {
+        let with_guard = move |never: Infallible| {
+            _ = &over;
+            never
+        };
+        body.map_err(with_guard).boxed()
+    })
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Response<Answer> {
@@ -226,30 +231,4 @@ fn plain(status: StatusCode, text: &'static str) -> Response<Answer> {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
-}
-
-/// The body of a response; when it is dropped, sent or not, the request is over.
-struct Watching {
-    body: Answer,
-    _over: DropGuard,
-}
-
-impl Body for Watching {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

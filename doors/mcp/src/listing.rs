@@ -9,7 +9,8 @@ use ovos_toolbox_wire::{Effect, Object};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::Value;
 
-use crate::stop::StopTool;
+use crate::schema::one_type_each;
+use crate::stop_tool::StopTool;
 
 /// The longest name that hosts and models accept.
 const MAX_NAME: usize = 64;
@@ -39,7 +40,7 @@ pub(crate) struct Registered {
     pub(crate) toolbox_id: String,
     pub(crate) name: String,
     pub(crate) effect: Effect,
-    /// The schema of its arguments, as clients see it.
+    /// The schema of its arguments.
     pub(crate) arguments: Arc<Object>,
 }
 
@@ -48,7 +49,8 @@ impl Listing {
     pub(crate) fn of_door() -> Self {
         let mut listing = Self::default();
         for tool in StopTool::ALL {
-            listing.add(tool.definition(), Owner::Door(tool));
+            let shown = tool.definition().with_annotations(annotations(Effect::Stop));
+            listing.add(shown, Owner::Door(tool));
         }
         listing
     }
@@ -104,8 +106,9 @@ impl Listing {
             );
             return;
         }
-        let mut tool = Tool::new(name.clone(), entry.description.clone(), Arc::clone(&arguments))
-            .with_annotations(annotations(effect));
+        let shown = Arc::new(one_type_each((*arguments).clone()));
+        let mut tool =
+            Tool::new(name.clone(), entry.description.clone(), shown).with_annotations(annotations(effect));
         if name != entry.name {
             tool = tool.with_title(entry.name.clone());
         }
@@ -167,7 +170,7 @@ impl Listing {
 }
 
 /// What clients are told about the effect of a tool. They may not rely on it, and do.
-pub(crate) fn annotations(effect: Effect) -> ToolAnnotations {
+fn annotations(effect: Effect) -> ToolAnnotations {
     let said = ToolAnnotations::new();
     match effect {
         Effect::Read => said.read_only(true).open_world(false),

@@ -7,6 +7,8 @@
 mod answer;
 mod call;
 mod calls;
+mod confirm;
+mod content;
 mod door;
 mod hosts;
 mod http;
@@ -14,9 +16,11 @@ mod listing;
 mod presence;
 mod progress;
 mod resources;
+mod schema;
 mod server;
 mod stdio;
 mod stop;
+mod stop_tool;
 mod token;
 
 use std::io::Write as _;
@@ -198,11 +202,11 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
         client = connect(&config) => client?,
         () = shutdown.cancelled() => return Ok(()),
     };
-    let door = Door::new(client.clone(), config.doors.mcp.clone(), shutdown.clone());
+    let door = Door::new(client.clone(), &config, shutdown.clone());
     // Where the bus is away again: each beat says as much.
     _ = client.hello("mcp");
     door.refreshed().await;
-    door.tasks().spawn({
+    door.tasks.spawn({
         let door = Arc::clone(&door);
         async move { door.follow().await }
     });

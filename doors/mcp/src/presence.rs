@@ -44,14 +44,13 @@ impl Farewell {
 }
 
 /// Whether a request is one of the protocol of 2026-07-28 or later, in which a closed connection is a cancel.
-fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+pub(crate) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Waits until the client of a call does not want it any more, or is not there any more.
-///
-/// Before 2026-07-28 a closed HTTP connection means nothing to most calls, but what moves a machine ends with it.
+/// Waits until the client of a call does not want it any more, or is not there any more. While a call moves something, a
+/// client that gives no sign of life is not there.
 ///
 /// # Cancel safety
 /// Safe.
@@ -61,23 +60,42 @@ pub(crate) async fn farewell(
     shutdown: &CancellationToken,
     effect: Effect,
 ) -> Farewell {
-    let modern = is_modern(context);
-    let moves = effect == Effect::Motion;
+    let silent = async {
+        if is_modern(context) || effect != Effect::Motion {
+            std::future::pending::<()>().await;
+        }
+        silence(&context.peer).await;
+    };
+    tokio::select! {
+        biased;
+        left = leaves(context, session, shutdown, effect) => left,
+        () = silent => Farewell::Silent,
+    }
+}
+
+/// As [`farewell`], while nothing moves: a client whose user is being asked may be silent.
+///
+/// Before 2026-07-28 a closed HTTP connection means nothing to most calls, but what moves a machine ends with it.
+///
+/// # Cancel safety
+/// Safe.
+pub(crate) async fn leaves(
+    context: &RequestContext<RoleServer>,
+    session: &CancellationToken,
+    shutdown: &CancellationToken,
+    effect: Effect,
+) -> Farewell {
     let connection = context
         .extensions
         .get::<http::request::Parts>()
         .and_then(|parts| parts.extensions.get::<Connection>());
     let closed = async {
         match connection {
-            Some(connection) if modern || moves => connection.0.cancelled().await,
+            Some(connection) if is_modern(context) || effect == Effect::Motion => {
+                connection.0.cancelled().await;
+            }
             _ => std::future::pending().await,
         }
-    };
-    let silent = async {
-        if modern || !moves {
-            std::future::pending::<()>().await;
-        }
-        silence(&context.peer).await;
     };
     tokio::select! {
         biased;
@@ -85,7 +103,6 @@ pub(crate) async fn farewell(
         () = closed => Farewell::Closed,
         () = context.ct.cancelled() => Farewell::Cancelled,
         () = shutdown.cancelled() => Farewell::Shutdown,
-        () = silent => Farewell::Silent,
     }
 }
 

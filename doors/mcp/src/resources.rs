@@ -59,7 +59,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 
 /// What a URI names, as it is now.
 pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, ErrorData> {
-    let client = door.client();
+    let client = &door.client;
     let Some(name) = name(uri)? else {
         return Err(unknown(uri));
     };
@@ -155,7 +155,12 @@ fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -
     if let Some(reason) = &toolbox.reason {
         line("because", reason);
     }
-    line("drives", &drives(toolbox.backend.as_ref()));
+    let drives = match toolbox.simulated {
+        Some(true) => "a simulator",
+        Some(false) => "hardware, or it has not said; take it for hardware",
+        None => "in part a simulator; take it for hardware",
+    };
+    line("drives", drives);
     let stop = toolbox.stop_reason.as_deref().unwrap_or("no reason is known");
     let held = status.all_latched.as_ref().map(|all| all.stop_reason.as_str());
     match (toolbox.latched, held) {
@@ -203,25 +208,37 @@ fn page(toolbox: &ToolboxStatus, status: &StatusResponse, tools: &[ToolEntry]) -
             .replace('|', "\\|");
         _ = writeln!(page, "| {} | {effect} | {bound} | {does} |", tool.name);
     }
+    limits(&mut page, tools);
     page
 }
 
-/// What has not said that it is a simulator is hardware.
-fn drives(backend: Option<&Value>) -> String {
-    let Some(backend) = backend else {
-        return "it has not said; take it for hardware".to_owned();
-    };
-    let said: Vec<&Value> = match backend {
-        Value::Array(units) => units.iter().collect(),
-        one => vec![one],
-    };
-    let simulated = said
-        .iter()
-        .all(|unit| unit.get("simulated") == Some(&Value::Bool(true)));
-    if simulated {
-        "a simulator".to_owned()
-    } else {
-        "hardware".to_owned()
+/// The ranges of the arguments. What a machine allows at one moment may be less: its tools say so.
+fn limits(page: &mut String, tools: &[ToolEntry]) {
+    let mut head = "\n## Limits\n\n| tool | argument | takes |\n|---|---|---|\n";
+    for tool in tools {
+        let properties = tool.argument_schema.get("properties").and_then(Value::as_object);
+        for (name, property) in properties.into_iter().flatten() {
+            // What may be left out is a choice between a value and null.
+            let choices = property.get("anyOf").and_then(Value::as_array);
+            let mut kinds = std::iter::once(property).chain(choices.into_iter().flatten());
+            let Some(range) = kinds.find_map(range) else {
+                continue;
+            };
+            _ = writeln!(page, "{head}| {} | {name} | {range} |", tool.name);
+            head = "";
+        }
+    }
+}
+
+/// `0 to 1`, `at least 0`, `more than 0`.
+fn range(property: &Value) -> Option<String> {
+    let bound = |key: &str, words: &str| property.get(key).map(|bound| format!("{words} {bound}"));
+    let from = bound("minimum", "at least").or_else(|| bound("exclusiveMinimum", "more than"));
+    let to = bound("maximum", "at most").or_else(|| bound("exclusiveMaximum", "less than"));
+    match (property.get("minimum"), property.get("maximum"), from, to) {
+        (Some(from), Some(to), ..) => Some(format!("{from} to {to}")),
+        (.., Some(from), Some(to)) => Some(format!("{from}, {to}")),
+        (.., from, to) => from.or(to),
     }
 }
 
@@ -292,32 +309,33 @@ mod tests {
     }
 
     #[test]
-    fn only_what_says_so_is_a_simulator() {
-        for (backend, expected) in [
-            (None, "it has not said; take it for hardware"),
-            (Some(json!({"simulated": true})), "a simulator"),
-            (Some(json!({"simulated": "true"})), "hardware"),
-            (
-                Some(json!([{"simulated": true}, {"simulated": false}])),
-                "hardware",
-            ),
-        ] {
-            assert_eq!(drives(backend.as_ref()), expected, "{backend:?}");
-        }
-    }
-
-    #[test]
     fn a_page_says_what_is_known() {
         let toolbox = ToolboxStatus {
             toolbox_id: "arm".to_owned(),
             state: "ready".to_owned(),
             latched: true,
             stop_reason: Some("a hand in the way".to_owned()),
-            backend: Some(json!({"simulated": true})),
+            simulated: Some(true),
             ..ToolboxStatus::default()
         };
-        let page = page(&toolbox, &StatusResponse::default(), &[]);
+        let reach = ToolEntry {
+            name: "reach".to_owned(),
+            description: "Reaches.".to_owned(),
+            argument_schema: json!({"properties": {
+                "speed": {"type": "number", "minimum": 0.1, "maximum": 1},
+                "force": {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "null"}]},
+                "note": {"type": "string"},
+            }}),
+            output_schema: json!({}),
+            toolbox_id: "arm".to_owned(),
+            meta: None,
+        };
+        let page = page(&toolbox, &StatusResponse::default(), &[reach]);
+        assert!(!page.contains("| note |"), "{page}");
         for part in [
+            "## Limits\n\n| tool | argument | takes |",
+            "| reach | speed | 0.1 to 1 |",
+            "| reach | force | more than 0 |",
             "# arm",
             "- drives: a simulator",
             "yes (a hand in the way)",

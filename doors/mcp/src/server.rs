@@ -4,7 +4,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use ovos_toolbox_wire::Object;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
     Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
@@ -15,10 +14,11 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::call::call;
+use crate::confirm::call_asking;
 use crate::door::Door;
 use crate::listing::{Listing, Owner};
 use crate::resources;
+use crate::stop::stop;
 
 const INSTRUCTIONS: &str = "Tools of this machine and of the robots, drones and media that it drives. Tools that are not \
 read-only change or move something real, unless their result says that it is simulated. Call `stop_moving` when the user \
@@ -62,13 +62,10 @@ impl Session {
                 let text = format!("Unknown tool: '{name}'; the tools are in tools/list");
                 return Err(ErrorData::invalid_params(text, None));
             }
-            Some(Owner::Door(stop)) => stop.run(&self.door).await,
-            Some(Owner::Toolbox(tool)) => {
-                let args: Object = request.arguments.unwrap_or_default();
-                call(&self.door, &tool, args, context, &self.gone).await
-            }
+            Some(Owner::Door(tool)) => stop(tool, &self.door).await.into(),
+            Some(Owner::Toolbox(tool)) => call_asking(&self.door, &tool, request, context, &self.gone).await,
         };
-        Ok(result.into())
+        Ok(result)
     }
 }
 
@@ -124,11 +121,11 @@ impl ServerHandler for Session {
         let (door, ended) = (Arc::clone(&self.door), self.ended.clone());
         let mut changes = door.changes();
         changes.mark_unchanged();
-        self.door.tasks().spawn(async move {
+        self.door.tasks.spawn(async move {
             loop {
                 tokio::select! {
                     () = ended.cancelled() => return,
-                    () = door.shutdown().cancelled() => return,
+                    () = door.shutdown.cancelled() => return,
                     changed = changes.changed() => {
                         if changed.is_err() || context.peer.notify_tool_list_changed().await.is_err() {
                             return;
@@ -154,7 +151,7 @@ impl ServerHandler for Session {
                 tokio::select! {
                     () = context.cancelled() => return Ok(()),
                     () = self.gone.cancelled() => return Ok(()),
-                    () = self.door.shutdown().cancelled() => return Ok(()),
+                    () = self.door.shutdown.cancelled() => return Ok(()),
                     changed = changes.changed() => {
                         if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                             return Ok(());
@@ -172,7 +169,7 @@ impl ServerHandler for Session {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         guarded("resources/list", async {
-            let resources = resources::list(self.door.client()).await?;
+            let resources = resources::list(&self.door.client).await?;
             Ok(ListResourcesResult::with_all_items(resources))
         })
         .await
@@ -219,9 +216,68 @@ impl ServerHandler for Session {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::ServiceExt as _;
     use rmcp::model::ErrorCode;
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, duplex};
 
     use super::*;
+
+    /// A server whose list of tools is a bug.
+    struct Panics;
+
+    impl ServerHandler for Panics {
+        async fn list_tools(
+            &self,
+            _: Option<PaginatedRequestParams>,
+            _: RequestContext<RoleServer>,
+        ) -> Result<ListToolsResult, ErrorData> {
+            guarded("tools/list", async { panic!("on purpose") }).await
+        }
+
+        async fn list_prompts(
+            &self,
+            _: Option<PaginatedRequestParams>,
+            _: RequestContext<RoleServer>,
+        ) -> Result<ListPromptsResult, ErrorData> {
+            panic!("on purpose, without a guard")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_hears_of_a_panic_and_is_served_on() {
+        let (theirs, ours) = duplex(1 << 16);
+        let server = tokio::spawn(async move { Panics.serve(ours).await });
+        let (read, mut write) = tokio::io::split(theirs);
+        let mut lines = BufReader::new(read).lines();
+        let request = |id: u64, method: &str| {
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+            let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"_meta": meta}});
+            format!("{request}\n")
+        };
+        // The second one is never answered: the library does not do it.
+        for (id, method) in [(1, "tools/list"), (2, "prompts/list"), (3, "tools/list")] {
+            let text = request(id, method);
+            write
+                .write_all(text.as_bytes())
+                .await
+                .expect("a server that reads");
+        }
+        let mut answered = Vec::new();
+        while answered.len() < 2 {
+            let line = lines.next_line().await.expect("a line").expect("no end");
+            let answer: Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(answer["error"]["code"], -32603, "{answer}");
+            answered.push(answer["id"].clone());
+        }
+        answered.sort_by_key(Value::as_u64);
+        assert_eq!(answered, [1, 3]);
+        server.abort();
+    }
 
     #[tokio::test]
     async fn a_panic_is_an_answer() {

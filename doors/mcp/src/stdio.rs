@@ -33,7 +33,7 @@ pub(crate) async fn serve(door: &Arc<Door>) -> Result<(), Box<ServerInitializeEr
     );
     let session = Session::new(Arc::clone(door), gone.clone());
     let served = session
-        .serve_with_ct(transport, door.shutdown().child_token())
+        .serve_with_ct(transport, door.shutdown.child_token())
         .await;
     let running = match served {
         Ok(running) => running,
@@ -53,7 +53,7 @@ pub(crate) async fn serve(door: &Arc<Door>) -> Result<(), Box<ServerInitializeEr
         tracing::error!(%error, "the connection ended with a panic");
     }
     gone.cancel();
-    if timeout(END_WAIT, door.calls().none_left()).await.is_err() {
+    if timeout(END_WAIT, door.calls.none_left()).await.is_err() {
         tracing::warn!("calls did not end within {END_WAIT:?}");
     }
     Ok(())

@@ -17,6 +17,9 @@ pub(crate) struct Reply {
     pub(crate) fields: Map<String, Value>,
 }
 
+/// The result of a tool's function: `?` ends it with a refusal.
+pub(crate) type Outcome = Result<Reply, Refusal>;
+
 impl Reply {
     /// The tool did what was asked, and telemetry confirms it.
     pub(crate) fn done(msg: impl Into<String>) -> Self {

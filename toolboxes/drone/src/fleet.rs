@@ -14,6 +14,7 @@ use crate::answer::{self, Reply};
 use crate::clock::Clock;
 use crate::config::{Config, VehicleConfig};
 use crate::guard::{self, Caller, Facts, Refusal};
+use crate::reserve::keep_watch;
 use crate::run_log::RunLog;
 use crate::tools::{self, Entry, Job, VEHICLE};
 use crate::vehicle::{Braked, Gate, Link, Outside, Reach, Told, Vehicle};
@@ -78,7 +79,7 @@ impl Fleet {
         let fleet = Self::build(config, clock, outside)?;
         for vehicle in fleet.vehicles() {
             vehicle.start(Reach::Configured);
-            vehicle.keep_watch();
+            keep_watch(vehicle);
         }
         Ok(fleet)
     }
@@ -104,7 +105,7 @@ impl Fleet {
         let fleet = Self::build(config, clock, Arc::new(Alone::default()))?;
         for (vehicle, channel) in fleet.vehicles().iter().zip(channels) {
             vehicle.start(Reach::Given(channel));
-            vehicle.keep_watch();
+            keep_watch(vehicle);
         }
         Ok(fleet)
     }

@@ -1,6 +1,6 @@
 //! The battery action: the safe call that the toolbox makes when a vehicle's charge falls below the reserve.
 //!
-//! It is the only call without a caller; [`Vehicle::acts_on_battery`] says when it may run. Read [`watch`].
+//! It is the only call without a caller; [`Vehicle::acts_on_battery`] says when it may run. Read [`keep_watch`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,11 +33,14 @@ impl Gate for Own {
     }
 }
 
-/// Watches a vehicle's battery for as long as the toolbox lives.
-///
+/// Watches a vehicle's battery until [`Vehicle::close`].
+pub(crate) fn keep_watch(vehicle: &Arc<Vehicle>) {
+    vehicle.spawn(watch(Arc::clone(vehicle)));
+}
+
 /// # Cancel safety
 /// When dropped, nothing more is sent.
-pub(crate) async fn watch(vehicle: Arc<Vehicle>) {
+async fn watch(vehicle: Arc<Vehicle>) {
     let mut low_since: Option<Instant> = None;
     loop {
         tokio::time::sleep(LOOK).await;

@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_nearest_thing_ahead_counts_whoever_sees_it() {
+    async fn the_nearest_thing_ahead_counts_from_any_source() {
         let wall = || {
             let store = store(Perception::default());
             store.put(obstacle(NOW, "front", "depth", 0.8)).unwrap();

@@ -55,6 +55,10 @@ impl Gate for Context<Drone> {
             latched: self.is_latched(),
         }
     }
+
+    fn show(&self, content: Content) {
+        self.show_item(content);
+    }
 }
 
 impl Toolbox for Drone {

@@ -4,6 +4,7 @@
 //! [`entries`].
 
 mod approach;
+mod arguments;
 mod camera;
 mod lifecycle;
 mod motion;
@@ -16,12 +17,13 @@ use std::sync::OnceLock;
 
 use futures_util::future::BoxFuture;
 use ovos_toolbox_sdk::prelude::*;
-use ovos_toolbox_sdk::serde::de::DeserializeOwned;
 use ovos_toolbox_sdk::{argument_schema, optional_unit, output_schema};
 
 use crate::answer::{Reply, shapes};
 use crate::guard::{self, Refusal, Row};
 use crate::vehicle::Call;
+pub(crate) use arguments::VEHICLE;
+use arguments::{NoArgs, parsed};
 pub(crate) use lifecycle::disarm_standing;
 
 /// A call that the guards have allowed.
@@ -77,27 +79,6 @@ impl Entry {
         }
         reply
     }
-}
-
-/// The argument of every tool that names the vehicle. The fleet reads it; the types of the arguments do not have it.
-pub(crate) const VEHICLE: &str = "vehicle";
-
-/// No arguments but [`VEHICLE`].
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NoArgs {}
-
-/// The result of a tool's function: `?` ends it with a refusal.
-pub(crate) type Outcome = Result<Reply, Refusal>;
-
-fn parsed<A: DeserializeOwned>(mut args: Value) -> Result<A, Refusal> {
-    if let Value::Object(args) = &mut args {
-        args.shift_remove(VEHICLE);
-    }
-    serde_json::from_value(args).map_err(|error| Refusal {
-        code: "bad_args",
-        msg: error.to_string(),
-    })
 }
 
 macro_rules! entries {

@@ -68,6 +68,8 @@ pub(crate) trait Gate: Send + Sync {
     fn progress(&self, fraction: f64, message: &str);
     /// The caller and whether the toolbox is latched.
     fn caller(&self) -> Caller;
+    /// Returns content beside the call's answer.
+    fn show(&self, _: Content) {}
 }
 
 /// State of the connection to a vehicle.
@@ -193,11 +195,6 @@ impl Vehicle {
         self.spawn(async move { link::keep(vehicle, reach).await });
     }
 
-    /// Watches the battery until [`Vehicle::close`].
-    pub(crate) fn keep_watch(self: &Arc<Self>) {
-        self.spawn(crate::reserve::watch(Arc::clone(self)));
-    }
-
     /// The charge in percent when the battery action is due: below the reserve, in the air, in a flight that a call of
     /// ours flies and no safe call is ending; never in emergency stop, never after a takeover, once per flight.
     pub(crate) fn acts_on_battery(&self) -> Option<f64> {
@@ -234,7 +231,8 @@ impl Vehicle {
         self.outside.event(kind, data);
     }
 
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    /// Runs a task until [`Vehicle::close`].
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let closing = self.closing.clone();
         self.tasks.spawn_on(
             async move {
@@ -464,11 +462,13 @@ impl Vehicle {
                 "link",
                 || json!({"vehicle": self.id, "state": state, "reason": reason}),
             );
-            self.outside.event(
-                "backend",
-                json!({"unit": self.id, "vehicle": self.id, "state": state, "reason": reason,
-                    "simulated": self.is_simulated()}),
-            );
+            let mut told = json!({"vehicle": self.id, "state": state, "reason": reason,
+                "simulated": self.is_simulated()});
+            // A lone vehicle speaks for every call, also for one that names no vehicle in its plan.
+            if self.config.vehicles().len() > 1 {
+                told["unit"] = json!(self.id);
+            }
+            self.outside.event("backend", told);
         }
     }
 

@@ -164,6 +164,21 @@ fn a_vehicle_that_was_not_recognised_is_not_commanded() {
 }
 
 #[test]
+fn a_lone_vehicle_speaks_for_the_whole_toolbox() {
+    for ids in [vec!["one"], vec!["one", "two"]] {
+        let vehicle = |(number, id): (usize, &&str)| json!({"id": id, "url": format!("udpin://127.0.0.1:{}", 14_540 + number)});
+        let vehicles: Vec<Value> = ids.iter().enumerate().map(vehicle).collect();
+        let config =
+            json!({"backend": "sitl", "mavsdk_server": "/nowhere/mavsdk_server", "vehicles": vehicles});
+        let harness =
+            ovos_toolbox_sdk::testing::Harness::open::<drone::Drone>(config).expect("opens all the same");
+        let told = harness.wait_event("backend").data.unwrap();
+        let unit = (ids.len() > 1).then(|| told["vehicle"].clone());
+        assert_eq!(told.get("unit"), unit.as_ref(), "{told}");
+    }
+}
+
+#[test]
 fn without_the_programs_the_tools_say_how_to_get_them() {
     let config = json!({"mavsdk_server": "/nowhere/mavsdk_server", "px4_sim": "/nowhere/px4-sim"});
     let harness =

@@ -44,7 +44,7 @@ async fn left_alone(paused: &Paused, answer: &Value, then: f64) {
 }
 
 #[test]
-fn a_hold_in_the_middle_of_a_path_is_somebody_elses() {
+fn a_hold_in_the_middle_of_a_path_is_an_override() {
     airborne(json!({}), 5.0, |paused| async move {
         let at_last = |sim: &Sim| sim.vehicle.body().position[0] > 40.0;
         let (answer, then) = paused
@@ -63,7 +63,7 @@ fn a_hold_in_the_middle_of_a_path_is_somebody_elses() {
 }
 
 #[test]
-fn a_hold_at_a_quarter_of_a_take_off_is_somebody_elses() {
+fn a_hold_at_a_quarter_of_a_take_off_is_an_override() {
     fly(json!({}), empty(), |paused| async move {
         paused.ok("arm", json!({})).await;
         let low = |sim: &Sim| sim.vehicle.height() > 2.5;
@@ -103,7 +103,7 @@ fn a_path_may_follow_another_at_once() {
 }
 
 #[test]
-fn a_return_that_is_made_a_landing_far_away_is_somebody_elses() {
+fn a_return_that_is_made_a_landing_far_away_is_an_override() {
     for (far, expected) in [(60.0, "pilot_override"), (4.0, "")] {
         airborne(json!({}), 6.0, |paused| async move {
             paused

@@ -116,7 +116,7 @@ fn north(metres: f64) -> Value {
 }
 
 #[test]
-fn a_simulation_somebody_else_runs_is_stopped_from_nothing() {
+fn a_simulation_that_another_client_runs_is_not_stopped() {
     if rig::mavsdk_server().is_none() {
         return;
     }

@@ -132,7 +132,7 @@ impl Flight {
         let took = self.fake.lock().vehicle.time() - began;
         self.story
             .push(format!("    {how} after {took:.1} s: {}", answer["msg"]));
-        if how == "pilot_override" && !self.somebody_else_acted(began) {
+        if how == "pilot_override" && !self.another_pilot_acted(began) {
             self.fail(&format!("{tool} blames another party, and none has acted"));
         }
         let kept = self.tally.entry(format!("{tool} {how}")).or_default();
@@ -141,7 +141,7 @@ impl Flight {
     }
 
     /// Whether the vehicle changed its mode or disarmed without a command, shortly before or during a call.
-    fn somebody_else_acted(&self, began: f64) -> bool {
+    fn another_pilot_acted(&self, began: f64) -> bool {
         let sim = self.fake.lock();
         let recent = sim.vehicle.log.next_seq().saturating_sub(2000);
         sim.vehicle.log.since(recent).any(|entry| {

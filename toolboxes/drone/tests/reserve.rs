@@ -55,7 +55,7 @@ fn below_the_reserve_it_does_what_the_configuration_says() {
 }
 
 #[test]
-fn it_does_nothing_where_somebody_else_decides() {
+fn it_does_nothing_where_another_pilot_decides() {
     fly(json!({}), empty(), |paused| async move {
         // On the ground.
         paused.ok("arm", json!({})).await;

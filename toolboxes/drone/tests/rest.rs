@@ -106,7 +106,7 @@ fn a_stop_ends_a_flight_to_a_place() {
 }
 
 #[test]
-fn hold_ends_a_flight_that_somebody_else_began() {
+fn hold_ends_a_flight_that_another_pilot_began() {
     fly(json!({}), nothing_around(), |paused| async move {
         paused.take_off(5.0).await;
         {

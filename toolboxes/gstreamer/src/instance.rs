@@ -7,6 +7,7 @@ mod build;
 mod change;
 mod command;
 mod entry;
+mod launch;
 mod life;
 mod meters;
 mod record;
@@ -25,13 +26,14 @@ use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::tokio;
 use tokio::sync::oneshot;
 
-use crate::config::{Config, Restart};
+use crate::config::Config;
 use crate::policy::{Policy, Refusal, canonical_device};
 use build::BuildError;
 pub(crate) use change::Changed;
 use change::names;
 use command::{Command, Input};
 use entry::Instance;
+pub(crate) use launch::Ask;
 use record::Store;
 pub(crate) use record::make_private;
 pub(crate) use status::{Status, Summary};
@@ -41,14 +43,6 @@ pub(crate) use view::{Phase, Said};
 /// The running pipelines.
 pub(crate) struct Instances {
     table: Arc<Table>,
-}
-
-/// The arguments of `start_pipeline`.
-pub(crate) struct Ask {
-    pub(crate) pipeline: String,
-    pub(crate) name: Option<String>,
-    pub(crate) restart: Restart,
-    pub(crate) autostart: bool,
 }
 
 /// An instance whose call is still running. If stops end pipelines, it ends with its call unless [`Begun::keep`] is

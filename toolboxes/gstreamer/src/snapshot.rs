@@ -23,6 +23,15 @@ pub(crate) enum Format {
     Png,
 }
 
+impl Format {
+    pub(crate) fn mime_type(self) -> &'static str {
+        match self {
+            Self::Jpeg => "image/jpeg",
+            Self::Png => "image/png",
+        }
+    }
+}
+
 /// A compressed picture.
 pub(crate) struct Shot {
     pub(crate) picture: Vec<u8>,
@@ -72,10 +81,7 @@ pub(crate) fn take(
             (element, next_sample(&pad)?)
         }
     };
-    let caps = gst::Caps::new_empty_simple(match format {
-        Format::Jpeg => "image/jpeg",
-        Format::Png => "image/png",
-    });
+    let caps = gst::Caps::new_empty_simple(format.mime_type());
     let compressed = gst_video::convert_sample(&sample, &caps, Some(COMPRESS))
         .map_err(|error| ToolError::new("PipelineError", format!("compress the picture: {error}")))?;
     let size = |name| {

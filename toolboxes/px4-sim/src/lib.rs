@@ -20,7 +20,8 @@ pub mod vehicle;
 pub mod world;
 
 pub use geo::Home;
+pub use log::Ack;
 pub use mode::Mode;
 pub use quirks::{Quirk, Quirks};
-pub use vehicle::{Ack, Landed, Vehicle};
+pub use vehicle::{Landed, Vehicle};
 pub use world::World;

@@ -6,10 +6,26 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
-use crate::{geo::Ned, mode::Mode, vehicle::Ack};
+use crate::{geo::Ned, mode::Mode};
 
 /// Entries kept: more than an hour of setpoints at 20 a second, some tens of megabytes.
 const KEPT: usize = 100_000;
+
+/// The acknowledgement of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ack {
+    /// Accepted, which does not mean that it will be carried out.
+    Accepted,
+    /// Not possible now.
+    TemporarilyRejected,
+    /// Not allowed.
+    Denied,
+    /// Unknown command.
+    Unsupported,
+    /// Tried and failed.
+    Failed,
+}
 
 /// The cause of a mode change or a disarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

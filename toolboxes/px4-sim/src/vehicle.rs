@@ -22,29 +22,13 @@ pub use payload::{Payload, Photo};
 use crate::{
     fence::Fence,
     geo::{Home, Ned, length},
-    log::{Cause, FlightLog, What},
+    log::{Ack, Cause, FlightLog, What},
     mission::Mission,
     mode::Mode,
     params::Params,
     quirks::{Quirk, Quirks},
     world::World,
 };
-
-/// The acknowledgement of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ack {
-    /// Accepted, which does not mean that it will be carried out.
-    Accepted,
-    /// Not possible now.
-    TemporarilyRejected,
-    /// Not allowed.
-    Denied,
-    /// Unknown command.
-    Unsupported,
-    /// Tried and failed.
-    Failed,
-}
 
 /// What the autopilot reports unasked; the link sends it.
 #[derive(Debug, Clone, PartialEq)]
@@ -372,6 +356,12 @@ impl Vehicle {
     #[must_use]
     pub fn time(&self) -> f64 {
         self.time
+    }
+
+    /// The same in milliseconds, as messages carry it.
+    #[must_use]
+    pub fn boot_ms(&self) -> u32 {
+        (self.time * 1e3) as u32
     }
 
     /// Pose and velocity.

@@ -1,12 +1,11 @@
 //! What an adapter is told to do: a step of a plan, with the numbers that its words stand for.
 //!
-//! Owns the words and numbers that a step carries. Every name (a pose, a direction, a place, an emotion) has been looked up
+//! Owns the numbers of an action. Every name (a pose, a direction, a place, an emotion) has been looked up
 //! and every number has been checked against the robot's limits before an adapter sees the action: adapters translate,
 //! they do not decide. Units: degrees, millimetres for the lift, metres and m/s, rad/s, seconds. Read [`Action`].
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::step::Step;
@@ -51,33 +50,6 @@ pub enum Motion {
     Lift(LiftTarget),
 }
 
-/// A step of picking or placing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    /// 0.1 m above it.
-    Above,
-    /// At it.
-    At,
-    /// 0.15 m higher, with what was grasped.
-    Lifted,
-    /// Away from it.
-    Retracted,
-}
-
-/// What a gripper does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Grip {
-    /// Lets go.
-    Open,
-    /// Closes until it holds something.
-    Close,
-    /// Opens what is closed and closes what is open.
-    Toggle,
-}
-
 /// How fast the base moves, seen from the robot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Velocity {
@@ -99,23 +71,6 @@ pub enum LiftTarget {
     To(f64),
 }
 
-/// What the hitch does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum HitchAction {
-    /// Lets go.
-    Open,
-    /// Closes.
-    Close,
-    /// Opens what is closed and closes what is open.
-    Toggle,
-    /// Closes and makes sure that it holds something.
-    Dock,
-    /// Opens and makes sure that it holds nothing.
-    Release,
-}
-
 /// One position on the way of a routine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Keyframe {
@@ -126,41 +81,4 @@ pub struct Keyframe {
     /// How long it stays there, in seconds.
     #[serde(default)]
     pub hold: f64,
-}
-
-/// How to get a motor back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum Recovery {
-    /// Ask whether it is there.
-    Ping,
-    /// Restart it.
-    Reboot,
-    /// Clear its error.
-    ResetError,
-    /// Write its settings again.
-    Reconfigure,
-}
-
-/// A serial bus with servos.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum BusName {
-    /// The one of the left arm.
-    Left,
-    /// The one of the right arm.
-    Right,
-}
-
-impl BusName {
-    /// The name in arguments and results.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Left => "left",
-            Self::Right => "right",
-        }
-    }
 }

@@ -21,6 +21,14 @@ impl Backends {
         all.insert(robot.to_owned(), (state, String::new()));
     }
 
+    /// Tells the service that nothing here moves a real machine, if that is so.
+    pub(crate) fn tell_simulated(&self, host: &Host) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.values().all(|(state, _)| *state == BackendState::Simulated) {
+            host.simulator("");
+        }
+    }
+
     /// Tells the service that the state of a robot is now this one.
     pub(crate) fn tell(&self, host: &Host, robot: &str, state: BackendState, reason: &str) {
         // The lock is held while the service is told: of two notices the later one arrives last.

@@ -3,9 +3,9 @@
 //! Owns the description that the tool list, the graphs and the limits are made from. Plain data, read once after
 //! the adapter has been made. Read [`Capabilities`].
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::action::BusName;
 use crate::subsystem::Subsystem;
 
 /// A robot's parts, limits and abilities. A part that is `None` or empty is missing, and tools that need it are not
@@ -142,6 +142,28 @@ pub struct Base {
     /// How far it may go from where it was when the toolbox was opened, in metres, where the configuration says.
     #[serde(default)]
     pub radius: Option<f64>,
+}
+
+/// A serial bus with servos.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum BusName {
+    /// The one of the left arm.
+    Left,
+    /// The one of the right arm.
+    Right,
+}
+
+impl BusName {
+    /// The name in arguments and results.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Right => "right",
+        }
+    }
 }
 
 /// A serial bus with servos.

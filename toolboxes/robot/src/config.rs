@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::adapter::Estop;
 use crate::adapter::booster_k1::BoosterK1Config;
 use crate::adapter::johnny5::Johnny5Config;
 use crate::adapter::sim::SimConfig;
 use crate::adapter::unitree_g1::UnitreeG1Config;
+use crate::limits::Bounds;
 
 /// The section `robot`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -73,37 +75,4 @@ pub enum AdapterKind {
     BoosterK1,
     /// Unitree G1.
     UnitreeG1,
-}
-
-/// What an emergency stop does with the motors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Estop {
-    /// Hold position with power.
-    Hold,
-    /// Switch the power off: arms sink, a legged robot falls.
-    TorqueOff,
-    /// Give way slowly.
-    Damp,
-}
-
-/// Narrower limits than the robot's own. What is missing, or wider, changes nothing.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Bounds {
-    /// Of joints, lift and hitch: the fraction of their largest speed that 1.0 stands for.
-    #[schemars(range(min = 0.05, max = 1.0))]
-    pub speed: Option<f64>,
-    /// Forwards, backwards and sideways, m/s.
-    #[schemars(range(min = 0.01, max = 5.0))]
-    pub linear: Option<f64>,
-    /// Turning, rad/s.
-    #[schemars(range(min = 0.01, max = 10.0))]
-    pub angular: Option<f64>,
-    /// Degrees: `{"left_arm": {"elbow": [0, 90]}}`, by subsystem and joint.
-    pub joints: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
-    /// How far the base may go from where it was when the toolbox was opened, in metres. Of the simulator alone: no
-    /// other adapter knows where its base is, and refuses it.
-    #[schemars(range(min = 0.1))]
-    pub radius: Option<f64>,
 }

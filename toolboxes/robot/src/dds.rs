@@ -37,7 +37,8 @@ use tokio_util::sync::CancellationToken;
 use self::node::Announcement;
 use self::peers::Matched;
 pub use self::peers::{Peers, SETTLE};
-use crate::ros::{RosConfig, RosError};
+use crate::ros::config::RosConfig;
+use crate::ros::error::RosError;
 
 /// The pause between two looks at the readers.
 const LOOK: Duration = Duration::from_millis(5);

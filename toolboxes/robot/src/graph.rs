@@ -8,7 +8,7 @@ use ovos_toolbox_sdk::wire::{Action, Effect, Object};
 use serde_json::json;
 
 use crate::adapter::ActionError;
-use crate::run::tool_error;
+use crate::error::tool_error;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;

@@ -3,12 +3,15 @@
 //! Owns the last check of an action before an adapter sees it. An action beyond the limits is refused and never
 //! clamped, because a clamped movement is not the one that was asked for. Read [`check`].
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, LiftTarget, Motion, Velocity};
 use crate::adapter::ActionError;
 use crate::capability::{Capabilities, Joint};
-use crate::config::Bounds;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 
@@ -18,6 +21,27 @@ pub const LONGEST_DRIVE: Duration = Duration::from_secs(120);
 pub const LARGEST_TEST: f64 = 30.0;
 /// The rounding error of an angle that is computed in one unit and compared in another.
 const ROUNDING: f64 = 1e-6;
+
+/// Narrower limits than the robot's own. What is missing, or wider, changes nothing.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bounds {
+    /// Of joints, lift and hitch: the fraction of their largest speed that 1.0 stands for.
+    #[schemars(range(min = 0.05, max = 1.0))]
+    pub speed: Option<f64>,
+    /// Forwards, backwards and sideways, m/s.
+    #[schemars(range(min = 0.01, max = 5.0))]
+    pub linear: Option<f64>,
+    /// Turning, rad/s.
+    #[schemars(range(min = 0.01, max = 10.0))]
+    pub angular: Option<f64>,
+    /// Degrees: `{"left_arm": {"elbow": [0, 90]}}`, by subsystem and joint.
+    pub joints: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
+    /// How far the base may go from where it was when the toolbox was opened, in metres. Of the simulator alone: no
+    /// other adapter knows where its base is, and refuses it.
+    #[schemars(range(min = 0.1))]
+    pub radius: Option<f64>,
+}
 
 /// Checks an action against what the robot can do.
 ///

@@ -9,10 +9,11 @@ mod routine;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::action::{Keyframe, Stage};
+use crate::action::Keyframe;
 use crate::adapter::ActionError;
 use crate::capability::Capabilities;
 use crate::limits::check_positions;
+use crate::step::Stage;
 use crate::subsystem::Subsystem;
 use file::ModelFile;
 use routine::Sequence;

@@ -7,10 +7,10 @@ mod pace;
 
 use std::time::Duration;
 
-use crate::action::{Action, LiftTarget, Motion, Stage, Velocity};
+use crate::action::{Action, LiftTarget, Motion, Velocity};
 use crate::adapter::{ActionError, Sighting};
 use crate::model::{Intensity, Kind, Rounds};
-use crate::step::{Heading, LiftStep, Step, Where};
+use crate::step::{Heading, LiftStep, Stage, Step, Where};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 pub use pace::{

@@ -8,36 +8,19 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_sdk::prelude::*;
 
-use crate::adapter::{ActionError, ActionOutput, Control, Right, Sighting};
+use crate::adapter::{ActionOutput, Control, Right, Sighting};
 use crate::conclude::Done;
+use crate::error::tool_error;
 use crate::recognition;
 use crate::resolve::{SPEAKER, resolve, sought};
 use crate::robots::Robots;
-use crate::step::Step;
+use crate::step::{CLOSE_HITCH, Step};
 use crate::store;
 use crate::subsystem::Subsystem;
-use crate::tools::expression::nearer_arm;
-use crate::tools::lift_hitch::CLOSE_HITCH;
 use crate::unit::Unit;
 
 /// How sure the direction of a voice has to be, from 0 to 1.
 const SURE: f64 = 0.3;
-
-/// Every error of an adapter, as callers see it.
-#[must_use]
-pub fn tool_error(error: ActionError) -> ToolError {
-    let kind = match &error {
-        ActionError::NotSupported { .. } => "NotSupported",
-        ActionError::NotConnected { .. } => "NotConnected",
-        ActionError::Cancelled => return ToolError::cancelled(),
-        ActionError::Stopped => "EmergencyStop",
-        ActionError::OutOfRange { .. } => "ValueError",
-        ActionError::Timeout { .. } => "TimeoutError",
-        ActionError::Hardware { .. } => "HardwareError",
-        _ => "RobotError",
-    };
-    ToolError::new(kind, error)
-}
 
 /// Runs an action with its tool's name, for which the SDK passes a value.
 ///
@@ -156,7 +139,7 @@ async fn perform(
     // The action holds both arms. The arm on the person's side points.
     let nearer = matches!(step, Step::Point { nearer: true, .. });
     let on = match seen {
-        Some(seen) if nearer => nearer_arm(unit, seen.bearing),
+        Some(seen) if nearer => unit.nearer_arm(seen.bearing),
         _ => on,
     };
     let backup = match step.writes_calibration() {

@@ -5,10 +5,11 @@
 //! [`Step`].
 
 use ovos_toolbox_sdk::wire::Object;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::action::{BusName, Grip, HitchAction, Recovery, Stage};
+use crate::capability::BusName;
 use crate::subsystem::Subsystem;
 
 /// The name of an action and its params: the variant is the name, in snake case. A variant with several names does
@@ -190,6 +191,65 @@ pub enum LiftStep {
     },
 }
 
+/// What a gripper does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Grip {
+    /// Lets go.
+    Open,
+    /// Closes until it holds something.
+    Close,
+    /// Opens what is closed and closes what is open.
+    Toggle,
+}
+
+/// What the hitch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum HitchAction {
+    /// Lets go.
+    Open,
+    /// Closes.
+    Close,
+    /// Opens what is closed and closes what is open.
+    Toggle,
+    /// Closes and makes sure that it holds something.
+    Dock,
+    /// Opens and makes sure that it holds nothing.
+    Release,
+}
+
+/// How to get a motor back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Recovery {
+    /// Ask whether it is there.
+    Ping,
+    /// Restart it.
+    Reboot,
+    /// Clear its error.
+    ResetError,
+    /// Write its settings again.
+    Reconfigure,
+}
+
+/// A step of picking or placing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// 0.1 m above it.
+    Above,
+    /// At it.
+    At,
+    /// 0.15 m higher, with what was grasped.
+    Lifted,
+    /// Away from it.
+    Retracted,
+}
+
 /// Every action name, so that each has a handler.
 pub const NAMES: [&str; 43] = [
     "wave",
@@ -239,6 +299,9 @@ pub const NAMES: [&str; 43] = [
 
 /// The names of the actions that read and write files.
 pub const FILE_NAMES: [&str; 2] = ["save_config", "load_config"];
+
+/// The id of the action with which `tow_cart` closes its hitch, for the step after it.
+pub const CLOSE_HITCH: &str = "close_hitch";
 
 impl Step {
     /// The action's name.

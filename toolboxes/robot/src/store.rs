@@ -10,8 +10,8 @@ use ovos_toolbox_sdk::tokio::task::spawn_blocking;
 
 use crate::action::Action;
 use crate::adapter::{ActionOutput, Control};
+use crate::error::tool_error;
 use crate::robots::Robots;
-use crate::run::tool_error;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;

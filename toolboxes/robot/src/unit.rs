@@ -135,6 +135,17 @@ impl Unit {
         }
     }
 
+    /// The arm on the side of a bearing, or the one there is.
+    #[must_use]
+    pub fn nearer_arm(&self, bearing: f64) -> Subsystem {
+        let has = |arm| self.capabilities().has(arm);
+        if (bearing < 0.0 || !has(Subsystem::RightArm)) && has(Subsystem::LeftArm) {
+            Subsystem::LeftArm
+        } else {
+            Subsystem::RightArm
+        }
+    }
+
     /// Adds the robot's name to a result where there are several, and whether it is simulated.
     pub fn label(&self, data: &mut ovos_toolbox_sdk::wire::Object) {
         if self.one_of_several {

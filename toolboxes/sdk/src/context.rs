@@ -1,10 +1,12 @@
 //! The context of a running action.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::{CallIdentity, Effect, Progress};
+use ovos_toolbox_wire::{CallIdentity, Content, ContentKind, Effect, Progress};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,6 +28,8 @@ struct Inner {
     action: ActionInfo,
     inputs: HashMap<String, Box<RawValue>>,
     deadline: Option<Instant>,
+    /// Files that it showed.
+    shown: AtomicU64,
 }
 
 /// The identity of the action.
@@ -66,6 +70,7 @@ impl<T> Context<T> {
                 action,
                 inputs,
                 deadline,
+                shown: AtomicU64::new(1),
             }),
         }
     }
@@ -174,6 +179,42 @@ impl<T> Context<T> {
     /// Reports progress in any form. Does nothing after the action has ended.
     pub fn report(&self, progress: &Progress) {
         self.inner.run.progress(self.inner.host.gate(), progress);
+    }
+
+    /// Returns a picture or another medium beside the action's output: the bytes become a file in the content folder. It comes
+    /// to the caller if the action completes; the service allows 8 items of 8 MiB together. Does nothing without a
+    /// [content folder](Self::content_folder).
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    ///
+    /// # Cancel safety
+    /// When dropped, the file may be written, and is not returned.
+    pub async fn show(&self, kind: ContentKind, mime_type: &str, bytes: Vec<u8>) -> Result<(), ToolError> {
+        let Some(folder) = self.content_folder() else {
+            return Ok(());
+        };
+        let name = format!(
+            "{}-{}",
+            self.inner.run.id,
+            self.inner.shown.fetch_add(1, Ordering::Relaxed)
+        );
+        let path: PathBuf = folder.join(&name);
+        tokio::task::spawn_blocking(move || std::fs::write(path, bytes)).await??;
+        self.show_item(Content::file(kind, mime_type, name));
+        Ok(())
+    }
+
+    /// Returns an item of content as it stands: a short text, a link, or a file that is in the content folder already.
+    pub fn show_item(&self, content: Content) {
+        self.inner.run.show(content);
+    }
+
+    /// The folder for files that this action returns as content; `None` if the caller asks for no content, or the service
+    /// gives this toolbox no folder, as its log says then. The service removes files from it after a while.
+    #[must_use]
+    pub fn content_folder(&self) -> Option<&Path> {
+        self.inner.call.content_dir.as_deref().map(Path::new)
     }
 
     /// Whether the service holds this toolbox in emergency stop. An action of a `safe` or `stop` tool that is started

@@ -72,6 +72,13 @@ impl Host {
         self.event("backend", json!({"state": state, "reason": reason}));
     }
 
+    /// Reports that the toolbox drives a simulator. What does not say so counts as hardware, for which the service's policy
+    /// may ask for a confirmation. A toolbox with several machines sends an event `backend` for each, with `unit`.
+    pub fn simulator(&self, reason: &str) {
+        let data = json!({"state": "simulated", "reason": reason, "simulated": true});
+        self.event("backend", data);
+    }
+
     /// Reports that the machine has stopped itself (its button was pressed): the service latches the toolbox.
     pub fn latched(&self, reason: &str) {
         self.send(&Event {

@@ -89,7 +89,7 @@ pub use {schemars, serde, serde_json, tokio, tracing};
 pub mod prelude {
     #[cfg(feature = "bigint")]
     pub use crate::Integer;
-    pub use crate::wire::{Action, Effect, Event, Manifest, Object, Report, Severity};
+    pub use crate::wire::{Action, Content, ContentKind, Effect, Event, Manifest, Object, Report, Severity};
     pub use crate::{
         ActionHandler, Context, Halt, Host, NoConfig, Options, Tool, ToolError, Toolbox, Units,
         export_toolbox, manifest, no_motion,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use ovos_toolbox_abi::status;
-use ovos_toolbox_wire::{Effect, Progress};
+use ovos_toolbox_wire::{Content, Effect, Progress};
 use tokio_util::sync::CancellationToken;
 
 use crate::gate::Gate;
@@ -73,6 +73,7 @@ pub(crate) struct Run {
     watches_cancel: AtomicBool,
     may_command: Mutex<bool>,
     live: Mutex<bool>,
+    content: Mutex<Vec<Content>>,
 }
 
 impl Run {
@@ -85,6 +86,7 @@ impl Run {
             watches_cancel: AtomicBool::new(false),
             may_command: Mutex::new(true),
             live: Mutex::new(true),
+            content: Mutex::default(),
         }
     }
 
@@ -106,6 +108,19 @@ impl Run {
         let live = lock(&self.live);
         if *live {
             gate.progress(self.id, progress);
+        }
+    }
+
+    pub(crate) fn show(&self, content: Content) {
+        lock(&self.content).push(content);
+    }
+
+    /// The payload of a completion with this output.
+    fn done(&self, output: &str) -> String {
+        let content = std::mem::take(&mut *lock(&self.content));
+        match serde_json::to_string(&content) {
+            Ok(content) if content != "[]" => format!("{{\"output\":{output},\"content\":{content}}}"),
+            _ => format!("{{\"output\":{output}}}"),
         }
     }
 
@@ -138,7 +153,7 @@ impl Completer {
         *lock(&self.run.live) = false;
         self.runs.remove(self.run.id);
         let (status, json) = match ended {
-            Ok(output) => (status::OK, format!("{{\"output\":{output}}}")),
+            Ok(output) => (status::OK, self.run.done(&output)),
             Err(error) => (error.status(), format!("{{\"error\":{}}}", error.json())),
         };
         self.gate.complete(self.run.id, status, json);

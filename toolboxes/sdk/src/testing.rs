@@ -46,6 +46,7 @@ pub struct Harness {
     stop_epoch: AtomicU64,
     deadline: Duration,
     operator: bool,
+    content_dir: Option<String>,
     closed: bool,
 }
 
@@ -142,6 +143,7 @@ impl Harness {
             runs: AtomicU64::new(1),
             stop_epoch: AtomicU64::new(0),
             operator: false,
+            content_dir: None,
             deadline: Duration::from_secs(10),
             closed: true,
         };
@@ -168,6 +170,20 @@ impl Harness {
     #[must_use]
     pub fn as_operator(mut self) -> Self {
         self.operator = true;
+        self
+    }
+
+    /// Makes calls that ask for content, with this content folder; without it, calls ask for none.
+    ///
+    /// # Panics
+    /// The path is not UTF-8.
+    #[must_use]
+    pub fn with_content_folder(mut self, folder: &std::path::Path) -> Self {
+        let path = folder.to_str();
+        self.content_dir = Some(
+            path.unwrap_or_else(|| panic!("{folder:?} is not UTF-8"))
+                .to_owned(),
+        );
         self
     }
 
@@ -280,6 +296,7 @@ impl Harness {
                 "deadline_ms": action.timeout_ms.unwrap_or(10_000),
                 "stop_epoch": self.stop_epoch.load(Ordering::SeqCst),
                 "operator": self.operator,
+                "content_dir": self.content_dir,
             },
             "action": {
                 "id": action.id.as_ref().unwrap_or(&action.name),

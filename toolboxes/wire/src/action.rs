@@ -77,6 +77,9 @@ pub struct CallIdentity {
     /// not move anything. A toolbox whose process started after the stop learns of it only here.
     #[serde(default)]
     pub latched: bool,
+    /// The folder for files that the toolbox returns as content; missing if it has none, or the caller asks for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_dir: Option<String>,
     /// Whether the caller is an operator (the service runs with `operator_tools`); in some states a `safe` tool is
     /// reserved for operators.
     #[serde(default)]

@@ -5,14 +5,16 @@
 //! default, so either side may be older than the other. Read [`Action`] and [`Report`] first.
 
 mod action;
+mod content;
 mod manifest;
 mod outcome;
 mod report;
 mod tool;
 
 pub use action::{Action, ActionIdentity, CallIdentity, Plan, Start};
+pub use content::{Content, ContentKind};
 pub use manifest::{Manifest, is_requestable, is_subscribable, is_toolbox_id};
-pub use outcome::{Completion, Conclusion, Event, Failure, Progress, Severity};
+pub use outcome::{Complete, Completion, Conclusion, Event, Failure, Progress, Severity};
 pub use report::{ActionReport, CallOutcome, Outcome, Report};
 pub use tool::{Effect, ToolDefinition, ToolList};
 

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Content;
+
 /// Why something failed, in a form that a caller can act on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
@@ -36,9 +38,27 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// How an action ended: the payload of `host.complete`. Exactly one of the two keys is present.
+/// The payload of `host.complete`: exactly one of `output` and `error` is present.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(untagged, deny_unknown_fields)]
+pub enum Complete {
+    /// The action is done.
+    Done {
+        /// What it returns.
+        output: Value,
+        /// Pictures and other media beside the output, at most 8.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Content>,
+    },
+    /// The action is not done.
+    Failed {
+        /// Why.
+        error: Failure,
+    },
+}
+
+/// How an action ended.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Completion {
     /// Done, with this output.
     Output(Value),
@@ -97,4 +117,25 @@ pub struct Event {
     /// Details of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_completion_has_exactly_one_of_output_and_error() {
+        for (json, is_one) in [
+            (r#"{"output":1}"#, true),
+            (r#"{"output":null,"content":[]}"#, true),
+            (r#"{"error":{"kind":"E","message":"m"}}"#, true),
+            (r#"{"output":1,"error":{"kind":"E","message":"m"}}"#, false),
+            (r#"{"content":[],"error":{"kind":"E","message":"m"}}"#, false),
+            (r#"{"content":[]}"#, false),
+            ("{}", false),
+        ] {
+            let read = serde_json::from_str::<Complete>(json);
+            assert_eq!(read.is_ok(), is_one, "{json}: {read:?}");
+        }
+    }
 }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -70,7 +69,7 @@ pub(super) async fn hold(
         shared,
         handler: handler.as_ref(),
         stream: writing,
-        connection: shared.connections.load(Ordering::Acquire),
+        connection: shared.counters.lock().connections,
         out: Vec::new(),
         answers: 0,
     };
@@ -166,7 +165,7 @@ impl Reader {
     }
 
     fn dropped(&self, cause: &str) {
-        self.shared.frames_dropped.fetch_add(1, Ordering::Relaxed);
+        self.shared.counters.lock().frames_dropped += 1;
         tracing::warn!(cause, "dropped a frame from the bus");
     }
 }
@@ -231,11 +230,11 @@ impl Writer<'_> {
             let was_error = answer.is_error;
             let next = resend::next(answer, self.handler, self.shared.config.drop_above);
             if !was_error && next.as_ref().is_none_or(|next| next.is_error) {
-                self.shared.answers_given_up.fetch_add(1, Ordering::Relaxed);
+                self.shared.counters.lock().answers_given_up += 1;
             }
             match next {
                 Some(answer) => {
-                    self.shared.answers_resent.fetch_add(1, Ordering::Relaxed);
+                    self.shared.counters.lock().answers_resent += 1;
                     self.put_answer(answer);
                 }
                 None => self.shared.remove_unwritten(1),
@@ -263,7 +262,7 @@ impl Writer<'_> {
                 );
             }
             OutgoingKind::Notice { .. } => {
-                self.shared.notices_dropped.fetch_add(1, Ordering::Relaxed);
+                self.shared.counters.lock().notices_dropped += 1;
             }
         }
     }
@@ -278,11 +277,11 @@ impl Writer<'_> {
         self.answers += 1;
         let given_up = self.shared.delivery(|delivery| delivery.writing(answer));
         if given_up > 0 {
-            let total = self
-                .shared
-                .answers_given_up
-                .fetch_add(given_up, Ordering::Relaxed)
-                + given_up;
+            let total = {
+                let mut counters = self.shared.counters.lock();
+                counters.answers_given_up += given_up;
+                counters.answers_given_up
+            };
             tracing::error!(
                 given_up,
                 total,

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::dial::Line;
 use super::*;
+use crate::message::Message;
 
 type Socket = WebSocketStream<DuplexStream>;
 
@@ -112,7 +113,7 @@ impl Scene {
 
     /// Echoes one answer, so that the client knows that this bus echoes.
     async fn echo_once(&mut self, bus: &mut Socket) {
-        self.client.answer(&answer("first", 1)).await.unwrap();
+        self.client.answer(answer("first", 1).to_text()).await.unwrap();
         echo(bus).await;
         soon(self.heard.recv()).await.unwrap();
         assert!(self.client.echoes());
@@ -172,7 +173,7 @@ async fn hang(seed: u64) -> u64 {
         let (client, due) = (scene.client.clone(), Duration::from_millis(random.u64(0..60_000)));
         tokio::spawn(async move {
             sleep(due).await;
-            client.answer(&answer(&call_id, size)).await.unwrap();
+            client.answer(answer(&call_id, size).to_text()).await.unwrap();
         });
     }
     sleep(Duration::from_secs(60)).await;
@@ -231,7 +232,7 @@ async fn an_answer_that_costs_the_connection_becomes_an_error() {
     let mut scene = Scene::start(1 << 16, |_| {});
     let mut bus = scene.accept().await;
     scene.echo_once(&mut bus).await;
-    scene.client.answer(&answer("poison", 10)).await.unwrap();
+    scene.client.answer(answer("poison", 10).to_text()).await.unwrap();
     for round in 0..6 {
         let message = read(&mut bus).await;
         assert_eq!(resent(&message), (round > 0).then_some(round), "round {round}");
@@ -241,7 +242,7 @@ async fn an_answer_that_costs_the_connection_becomes_an_error() {
         bus = scene.accept().await;
     }
     // The error is written three times at most.
-    scene.client.answer(&answer("next", 10)).await.unwrap();
+    scene.client.answer(answer("next", 10).to_text()).await.unwrap();
     assert_eq!(read(&mut bus).await, answer("next", 10));
     let counters = scene.client.counters();
     assert_eq!((counters.answers_resent, counters.answers_given_up), (5, 1));
@@ -251,11 +252,11 @@ async fn an_answer_that_costs_the_connection_becomes_an_error() {
 async fn nothing_is_sent_again_on_a_bus_that_never_echoed() {
     let mut scene = Scene::start(1 << 16, |_| {});
     let mut bus = scene.accept().await;
-    scene.client.answer(&answer("a", 10)).await.unwrap();
+    scene.client.answer(answer("a", 10).to_text()).await.unwrap();
     assert_eq!(read(&mut bus).await, answer("a", 10));
     drop(bus);
     let mut bus = scene.accept().await;
-    scene.client.answer(&answer("b", 10)).await.unwrap();
+    scene.client.answer(answer("b", 10).to_text()).await.unwrap();
     assert_eq!(read(&mut bus).await, answer("b", 10));
     assert!(!scene.client.echoes());
     assert_eq!(scene.client.counters().answers_resent, 0);
@@ -268,7 +269,7 @@ async fn requests_wait_for_what_is_sent_again_and_no_longer_than_100_ms() {
         let mut scene = Scene::start(capacity, |_| {});
         let mut bus = scene.accept().await;
         scene.echo_once(&mut bus).await;
-        scene.client.answer(&answer("lost", 4000)).await.unwrap();
+        scene.client.answer(answer("lost", 4000).to_text()).await.unwrap();
         sleep(Duration::from_secs(1)).await;
         drop(bus);
         let mut bus = scene.accept().await;

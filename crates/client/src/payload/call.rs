@@ -1,6 +1,6 @@
 //! A call: its answer under either contract, its progress, its plan, its cancel.
 
-use ovos_toolbox_wire::{Effect, Object, Outcome, Report};
+use ovos_toolbox_wire::{Content, Effect, Object, Outcome, Report};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,6 +24,15 @@ pub struct InvokeResponse {
     /// Where the request says `"detail": true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_detail: Option<ErrorDetail>,
+    /// Where the request says `"detail": true` and the call has to be confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
+    /// Where the request says `"content"`: the pictures and other media beside the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Content>,
+    /// Content that was left out because it breaks a rule, and which rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content_refused: Vec<String>,
 }
 
 /// The answer to `ovos.persona.tools.call`: exactly one of `result` and `error`.
@@ -43,6 +52,29 @@ pub struct CallResponse {
     /// Where the request says `"detail": true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_detail: Option<ErrorDetail>,
+    /// Where the request says `"detail": true` and the call has to be confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
+    /// Where the request says `"content"`: the pictures and other media beside the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<Content>,
+    /// Content that was left out because it breaks a rule, and which rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content_refused: Vec<String>,
+}
+
+/// A call that runs once it is confirmed: when the same request comes again with the token, or after an operator has
+/// approved it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Confirm {
+    /// Names it for `ovos-tools approve` and `deny`.
+    pub id: String,
+    /// For the key `confirm` of the same request; for one run.
+    pub token: String,
+    /// What the call would do, to be shown to a person or said.
+    pub text: String,
+    /// Milliseconds until it has to be asked for again.
+    pub expires_ms: u64,
 }
 
 /// Details of an error, for a program. Sent only where the request says `"detail": true`.
@@ -50,7 +82,7 @@ pub struct CallResponse {
 pub struct ErrorDetail {
     /// The word before the colon of `error`.
     pub kind: String,
-    /// Whatever belongs to it.
+    /// Details for a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// What happened to each action, when any ran.
@@ -110,7 +142,7 @@ pub enum ProgressKind {
     ActionEnded,
     /// The toolbox says how far an action is.
     Update,
-    /// What a newer service tells.
+    /// A kind that only a newer service has.
     #[serde(untagged)]
     #[schemars(!untagged, skip)]
     Other(String),
@@ -164,9 +196,9 @@ pub struct PlanResponse {
 pub struct PlannedActionEntry {
     /// Unique in the plan.
     pub id: String,
-    /// What is done.
+    /// The name of the action.
     pub name: String,
-    /// What it is done with.
+    /// The subsystems that it uses.
     pub subsystems: Vec<String>,
     /// What it does to the world.
     pub effect: Effect,
@@ -174,7 +206,7 @@ pub struct PlannedActionEntry {
     pub timeout_ms: u64,
     /// Ids of the actions whose outputs it receives.
     pub dependencies: Vec<String>,
-    /// What the toolbox gets.
+    /// The parameters for the toolbox.
     pub params: Object,
 }
 

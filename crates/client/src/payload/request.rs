@@ -18,7 +18,7 @@ pub struct InvokeRequest {
     /// Which toolbox's tool is meant, where two own the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toolbox_id: Option<String>,
-    /// What the request says beside that.
+    /// The options of the call.
     #[serde(flatten)]
     pub options: CallOptions,
 }
@@ -34,12 +34,12 @@ pub struct CallRequest {
     #[serde(default)]
     #[schemars(skip_serializing_if = "Object::is_empty")]
     pub kwargs: Object,
-    /// What the request says beside that.
+    /// The options of the call.
     #[serde(flatten)]
     pub options: CallOptions,
 }
 
-/// What a caller can say about a call beside the tool and its arguments.
+/// The options of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CallOptions {
     /// Names the call for cancel, status and progress: 1 to 128 of `[A-Za-z0-9._:-]`. Echoed in the answer.
@@ -56,6 +56,27 @@ pub struct CallOptions {
     /// Asks for `error_detail` in the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub detail: bool,
+    /// Confirms the call, with the token of the answer that asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub confirm: Option<String>,
+    /// Refuses the call, with the token of the answer that asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub decline: Option<String>,
+    /// Asks for the pictures and other media that the tool returns beside its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentMode>,
+}
+
+/// How an answer carries content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ContentMode {
+    /// As files on the service's machine, 8 MiB together, kept for 10 minutes at most.
+    Path,
+    /// In the answer itself, 4 MiB together.
+    Inline,
 }
 
 impl CallOptions {
@@ -136,7 +157,7 @@ pub struct CancelRequest {
     pub call_id: String,
 }
 
-/// `ovos.tools.stop`. Whatever it holds, it stops something; without a toolbox that is known, everything.
+/// `ovos.tools.stop`. A request with any content stops something: everything, if it names no known toolbox.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct StopRequest {
     /// Which toolbox to stop.

@@ -36,7 +36,7 @@ pub struct StatusResponse {
     pub failed: Vec<FailedFile>,
     /// Calls under way, oldest first.
     pub calls: Vec<CallStatus>,
-    /// What has happened since the start.
+    /// The counters since the start.
     pub counters: BTreeMap<String, u64>,
     /// Keys of the configuration that changed and are not in force yet.
     pub pending_config: Vec<String>,
@@ -64,7 +64,7 @@ pub struct ServiceStatus {
 pub struct BusStatus {
     /// Its address.
     pub url: String,
-    /// Whether it is there.
+    /// Whether the service is connected to it.
     pub connected: bool,
     /// Whether an answer was ever seen to come back from it, as a bus sends every message to its sender too. Without
     /// that it cannot be known what arrives, and no answer is sent again after the bus was lost.
@@ -87,7 +87,7 @@ pub struct ToolboxStatus {
     /// Its process, where it has one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Which loaded copy serves.
+    /// The number of the loaded copy that serves.
     pub generation: u64,
     /// What its manifest says.
     pub version: String,
@@ -108,17 +108,20 @@ pub struct ToolboxStatus {
     /// The stop that holds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_id: Option<String>,
-    /// Who or what stopped it.
+    /// The reason of that stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
     /// How often it was restarted after it had died.
     pub restarts: u64,
-    /// How its process died last.
+    /// The reason of the last death of its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_death: Option<String>,
-    /// What it last said about its backend.
+    /// The data of its last event `backend`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<Value>,
+    /// Whether its calls are on a simulator, as far as it has said so; absent where that depends on the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<bool>,
 }
 
 /// A stop that holds everything.
@@ -188,7 +191,7 @@ pub struct EventMessage {
     pub kind: String,
     /// How urgent it is.
     pub severity: Severity,
-    /// Whatever belongs to it.
+    /// Details for a program.
     pub data: Option<Value>,
     /// Seconds since 1970, UTC.
     pub ts: f64,

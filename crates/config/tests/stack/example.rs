@@ -63,7 +63,7 @@ fn every_key_occurs_in_the_example() {
         );
     }
     assert!(
-        config.toolboxes["hello"].as_ref().unwrap().own.is_empty(),
+        config.toolboxes["hello"].as_ref().unwrap().toolbox.own.is_empty(),
         "the example names keys that are not read"
     );
 }
@@ -78,5 +78,5 @@ fn the_confinement_in_the_comment_is_accepted() {
     let config = Machine::with_section(json!({"box": {"isolation": "process", "confine": section}}))
         .load()
         .unwrap();
-    assert!(config.toolbox("box").unwrap().confine.is_some());
+    assert!(config.toolbox("box").unwrap().toolbox.confine.is_some());
 }

@@ -120,12 +120,56 @@ fn a_wrong_service_key_is_explained() {
             ".embedded_bus_host: found \"\", expected a host name or address",
         ),
         (
+            json!({"policy": {}}),
+            ".policy: found an object, expected a list of rules",
+        ),
+        (
+            json!({"policy": [{"decide": "allow"}, "deny"]}),
+            ".policy: found a list, expected rule 2 to be an object",
+        ),
+        (
+            json!({"policy": [{"decide": "ask"}]}),
+            ".policy: found a list, expected in rule 1: \"decide\": allow, confirm or deny",
+        ),
+        (
+            json!({"policy": [{"who": "bus"}]}),
+            ".policy: found a list, expected in rule 1: missing field \"decide\"",
+        ),
+        (
+            json!({"policy": [{"decide": "deny", "whom": "bus"}]}),
+            ".policy: found a list, expected in rule 1: one of \"who\", \"tools\"",
+        ),
+        (
+            json!({"policy": [{"decide": "deny", "who": ["bus", "mcp"]}]}),
+            ".policy: found a list, expected in rule 1: \"who\": door, hive or bus",
+        ),
+        (
+            json!({"policy": [{"decide": "deny", "who": "local"}]}),
+            ".policy: found a list, expected in rule 1: \"who\": door, hive or bus",
+        ),
+        (
+            json!({"policy": [{"decide": "deny", "who": []}]}),
+            ".policy: found a list, expected in rule 1: \"who\"",
+        ),
+        (
+            json!({"policy": [{"decide": "deny", "tools": [""]}]}),
+            ".policy: found a list, expected in rule 1: \"tools\": a list of tool names",
+        ),
+        (
+            json!({"policy": [{"decide": "deny", "effects": ["stop"]}]}),
+            ".policy: found a list, expected in rule 1: \"effects\": a list of read, write, motion, safe and resume",
+        ),
+        (
+            json!({"policy": [{"decide": "deny", "backend": "real"}]}),
+            ".policy: found a list, expected in rule 1: \"backend\": simulated or hardware",
+        ),
+        (
             json!({"reconnect_first_ms": 9000, "reconnect_max_ms": 8000}),
             ".reconnect_max_ms: found 8000, expected at least reconnect_first_ms (9000)",
         ),
         (
             json!({"grace_sm": 1}),
-            ".grace_sm: unknown key (did you mean \"grace_ms\"?); accepted: answer_as_phal, default_timeout_ms, drain_ms",
+            ".grace_sm: unknown key (did you mean \"grace_ms\"?); accepted: answer_as_phal, confirm_ms, default_timeout_ms, drain_ms",
         ),
         (
             json!({"operator-tools": true}),

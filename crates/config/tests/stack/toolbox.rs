@@ -131,8 +131,8 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     }));
     let config = machine.load().unwrap();
     let toolbox = config.toolbox("arm-7_x").unwrap();
-    assert!(!toolbox.enabled);
-    assert_eq!(toolbox.isolation, Isolation::Process);
+    assert!(!toolbox.toolbox.enabled);
+    assert_eq!(toolbox.toolbox.isolation, Isolation::Process);
     let limits = &toolbox.limits;
     assert_eq!(
         (limits.calls.grace, limits.calls.settle),
@@ -143,21 +143,21 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
         (limits.open, limits.close),
         (Duration::from_secs(60), Duration::from_secs(10))
     );
-    let confine = toolbox.confine.as_ref().unwrap();
+    let confine = toolbox.toolbox.confine.as_ref().unwrap();
     assert_eq!(
         (confine.paths_rw.as_slice(), confine.network),
         ([machine.path("home/data")].as_slice(), false)
     );
-    assert_eq!(toolbox.allow_sha256, ["a".repeat(64)]);
+    assert_eq!(toolbox.toolbox.allow_sha256, ["a".repeat(64)]);
     assert_eq!(
         (
-            toolbox.env["ROS_DOMAIN_ID"].as_str(),
-            toolbox.env["ROS_HOME"].as_str()
+            toolbox.toolbox.env["ROS_DOMAIN_ID"].as_str(),
+            toolbox.toolbox.env["ROS_HOME"].as_str()
         ),
         ("4", "~/ros")
     );
     let own = json!({"backend": "sim", "service": {"kept": [1, null]}, "port": 123456789012345678u64});
-    assert_eq!(Value::Object(toolbox.own.clone()), own);
+    assert_eq!(Value::Object(toolbox.toolbox.own.clone()), own);
     for (tool, permitted) in [
         ("pick_up", true),
         ("pick_fast", false),
@@ -170,10 +170,16 @@ fn a_toolbox_section_splits_into_the_hosts_keys_and_its_own() {
     // A toolbox without a section has the values of the service.
     let other = config.toolbox("other").unwrap();
     assert_eq!(
-        (other.enabled, other.isolation, other.limits.calls.grace),
+        (
+            other.toolbox.enabled,
+            other.toolbox.isolation,
+            other.limits.calls.grace
+        ),
         (true, Isolation::Process, Duration::from_millis(77))
     );
-    assert!(other.own.is_empty() && other.confine.is_none() && other.tools.permits("anything"));
+    assert!(
+        other.toolbox.own.is_empty() && other.toolbox.confine.is_none() && other.tools.permits("anything")
+    );
 }
 
 #[test]
@@ -181,14 +187,14 @@ fn gstreamer_is_confined_to_its_section() {
     let confinement = |section: Value| {
         let machine = Machine::with_section(json!({"gstreamer": section}));
         let toolbox = machine.load().unwrap().toolbox("gstreamer").unwrap();
-        (machine, toolbox.confine.clone())
+        (machine, toolbox.toolbox.confine.clone())
     };
     let has = |paths: &[PathBuf], path: &str| paths.contains(&PathBuf::from(path));
 
     // Without a section, too.
     let machine = Machine::with_section(json!({}));
     let bare = machine.load().unwrap().toolbox("gstreamer").unwrap();
-    let bare = bare.confine.clone().unwrap();
+    let bare = bare.toolbox.confine.clone().unwrap();
     let state = machine.path("home/.local/state/ovos-tools/gstreamer");
     assert!(bare.network && bare.paths_rw.contains(&state), "{bare:?}");
     assert!(has(&bare.devices, "/dev/video*") && has(&bare.devices, "/dev/snd"));

@@ -6,8 +6,9 @@ use std::time::Duration;
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools_engine::{CallEnd, CallRequest, Cause, Known, Limits, Phase, Refusal, StopTarget};
 
-use crate::memory_toolbox::{MemoryToolbox, OnCancel, Script, Shared, actions};
+use crate::memory_toolbox::{MemoryToolbox, Shared};
 use crate::rig::{GENERATION, Rig};
+use crate::script::{OnCancel, Script, actions};
 
 const DRAIN: Duration = Duration::from_secs(10);
 
@@ -69,7 +70,7 @@ async fn a_drain_ends_and_halts_calls_that_do_not_end_by_themselves() {
 #[tokio::test(start_paused = true)]
 async fn a_drain_ends_even_if_nothing_answers() {
     let rig = rig(Script::hangs().on_cancel(OnCancel::Ignores));
-    rig.toolbox.halts(crate::memory_toolbox::Answer::Never);
+    rig.toolbox.halts(crate::script::Answer::Never);
     let call = rig.motion("t");
     rig.toolbox.until_started("long").await;
     let begun = tokio::time::Instant::now();
@@ -220,7 +221,7 @@ async fn a_call_that_waits_for_a_new_generation_can_be_ended_like_any_other() {
     let lease = rig.engine.lease("robot", 2).unwrap();
     place.wait_for(async {}).await.unwrap();
     let stopped = rig.engine.stop(&StopTarget::All, "a test");
-    let CallEnd::Refused(refusal) = rig.engine.call_at(place, &lease, request).await else {
+    let CallEnd::Refused(refusal) = rig.engine.call_at(place, &lease, request, None).await else {
         panic!("it ran");
     };
     assert!(

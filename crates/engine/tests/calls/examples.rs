@@ -1,9 +1,11 @@
 //! The examples in the published description of tool calls, with the waves that it states.
 
 use ovos_toolbox_wire::CallOutcome;
+use ovos_tools_engine::CallEnd;
 
-use crate::memory_toolbox::actions;
+use crate::memory_toolbox::Event;
 use crate::rig::Rig;
+use crate::script::actions;
 
 /// Plans and runs the actions; the expected waves are lists of ids.
 async fn check(tool: &str, lines: &[&str], waves: &[&[&str]]) {
@@ -98,4 +100,23 @@ async fn the_waves_of_the_overview() {
         ],
     )
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_was_judged_is_what_runs() {
+    let rig = Rig::new();
+    let (lease, request) = (rig.lease(), rig.request("t"));
+    rig.toolbox.tool("t", actions(&["wave left_arm"]));
+    let judged = rig.engine.plan(&lease, &request).await.unwrap();
+    rig.toolbox.tool("t", actions(&["swing left_arm"]));
+    for (plan, started) in [(Some(judged), "wave"), (None, "swing")] {
+        let request = rig.request("t");
+        let place = rig.engine.enter(&request).unwrap();
+        let end = rig.engine.call_at(place, &lease, request, plan).await;
+        assert!(matches!(end, CallEnd::Ran { .. }), "{end:?}");
+        assert_eq!(rig.toolbox.started().last().unwrap(), started);
+    }
+    let planned = rig.toolbox.log();
+    let planned = planned.iter().filter(|event| matches!(event, Event::Planned(_)));
+    assert_eq!(planned.count(), 2, "the judged plan is not made again");
 }

@@ -6,8 +6,8 @@ use ovos_toolbox_wire::Effect;
 use ovos_tools_engine::{BEHIND, CallRequest, Cause, Counts, Followed, Known, Limits, Phase, StopTarget};
 
 use crate::fact_order;
-use crate::memory_toolbox::{Script, actions};
 use crate::rig::{Rig, kind, some_progress};
+use crate::script::{Script, actions};
 
 /// A rig with the tools `look`, `left` (two waves) and `slow`.
 fn rig() -> Rig {

@@ -1,12 +1,14 @@
 //! The effect of an action that does not complete on the other actions, and on the report.
 
+use std::time::Duration;
+
 use ovos_toolbox_wire::Outcome::{Completed, Failed, Skipped, TimedOut};
 use ovos_toolbox_wire::{CallOutcome, Conclusion, Effect, Failure, Outcome};
-use ovos_tools_engine::{CallEnd, Verdict};
+use ovos_tools_engine::{CallEnd, CallRequest, Verdict};
 use serde_json::json;
 
-use crate::memory_toolbox::{Script, Then, Tool, actions};
 use crate::rig::{Rig, line, outcomes};
+use crate::script::{OnCancel, Script, Then, Tool, actions};
 
 async fn check(lines: &[&str], scripts: &[(&str, Script)], expected: &[(&str, Outcome)]) {
     let rig = Rig::new();
@@ -223,4 +225,41 @@ async fn the_toolbox_concludes_every_report_and_else_the_engine_does() {
         panic!("a conclusion that never comes is not a success");
     };
     assert_eq!(failure.kind, "TimeoutError");
+}
+
+#[tokio::test(start_paused = true)]
+async fn content_of_completed_actions_comes_in_the_order_of_the_plan() {
+    let rig = Rig::new();
+    rig.toolbox.tool_with(
+        "t",
+        Tool {
+            plan: Some(actions(&["b", "a", "slow", "plain"])),
+            ..Tool::default()
+        },
+    );
+    let shows = |ms, items: &[&str]| Script {
+        then: Then::Show(json!({"n": 1}), items.iter().map(|item| json!(item)).collect()),
+        ..Script::takes(ms)
+    };
+    rig.toolbox.script("a", shows(1, &["first of a", "second of a"]));
+    rig.toolbox.script("b", shows(50, &["of b"]));
+    let late = Script {
+        takes: None,
+        on_cancel: OnCancel::Ends(Duration::from_millis(1)),
+        ..shows(1, &["never"])
+    };
+    rig.toolbox.script("slow", late);
+    let given = [json!("of b"), json!("first of a"), json!("second of a")];
+    for (asked, expected) in [(true, &given[..]), (false, &given[..0])] {
+        let call = rig.spawn(CallRequest {
+            effect: Effect::Read,
+            content: asked,
+            ..rig.request("t")
+        });
+        let CallEnd::Ran { report, content, .. } = call.end().await else {
+            panic!("it ran");
+        };
+        assert_eq!(content, expected, "asked: {asked}");
+        assert_eq!(line(&report, "a").output, Some(json!({"n": 1})), "{report:?}");
+    }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use ovos_toolbox_wire::CallOutcome;
 use ovos_tools_engine::{CallEnd, Engine, LiftError, Limits, Refusal, ResumeError, StopRecord, StopTarget};
 
-use crate::memory_toolbox::{Answer, Event, MemoryToolbox, OnCancel, Script, Shared};
+use crate::memory_toolbox::{Event, MemoryToolbox, Shared};
 use crate::rig::{GENERATION, Rig};
+use crate::script::{Answer, OnCancel, Script};
 use crate::stop::{rig, stop};
 
 /// Adds a toolbox `arm` beside `robot`, as a reload does.

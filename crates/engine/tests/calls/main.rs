@@ -17,6 +17,7 @@ mod properties;
 mod reservation;
 mod rig;
 mod safe;
+mod script;
 mod stop;
 mod timeouts;
 mod user_stop;

@@ -1,7 +1,7 @@
 //! A toolbox in memory, scripted per action, that logs every request.
 //!
 //! It stands in for the plugin side of `engine::Toolbox` and keeps that side's contract: each run ends once, and no
-//! action is started under an epoch older than the last emergency halt. Read [`MemoryToolbox`] and [`Script`].
+//! action is started under an epoch older than the last emergency halt. Read [`MemoryToolbox`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,92 +11,13 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Object, Report, Start};
 use ovos_tools_engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
+
+use crate::script::{Answer, OnCancel, Script, Then, Tool};
 
 /// How long a test waits for an expected event, in the runtime's (paused) time.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(3600);
-
-/// The behaviour of an action.
-#[derive(Clone, Debug)]
-pub(crate) struct Script {
-    /// The time that the action takes; `None` if it never ends by itself.
-    pub(crate) takes: Option<Duration>,
-    pub(crate) then: Then,
-    pub(crate) on_cancel: OnCancel,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Then {
-    Complete(Value),
-    Fail,
-    Crash,
-    /// Ends the run as cancelled without a request to do so.
-    Ends,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum OnCancel {
-    /// Confirms the cancel after this time.
-    Ends(Duration),
-    /// Reports an error after this time.
-    Fails(Duration),
-    /// Reports an output after this time.
-    Completes(Duration),
-    /// Ignores the request.
-    Ignores,
-}
-
-impl Default for Script {
-    fn default() -> Self {
-        Self {
-            takes: Some(Duration::from_millis(100)),
-            then: Then::Complete(json!({})),
-            on_cancel: OnCancel::Ends(Duration::from_millis(10)),
-        }
-    }
-}
-
-impl Script {
-    pub(crate) fn takes(ms: u64) -> Self {
-        Self {
-            takes: Some(Duration::from_millis(ms)),
-            ..Self::default()
-        }
-    }
-
-    pub(crate) fn hangs() -> Self {
-        Self {
-            takes: None,
-            ..Self::default()
-        }
-    }
-
-    pub(crate) fn fails(ms: u64) -> Self {
-        Self {
-            then: Then::Fail,
-            ..Self::takes(ms)
-        }
-    }
-
-    pub(crate) fn on_cancel(self, on_cancel: OnCancel) -> Self {
-        Self { on_cancel, ..self }
-    }
-
-    pub(crate) fn returns_if_it_completes(self, output: Value) -> Self {
-        match self.then {
-            Then::Complete(_) => self.returns(output),
-            _ => self,
-        }
-    }
-
-    pub(crate) fn returns(self, output: Value) -> Self {
-        Self {
-            then: Then::Complete(output),
-            ..self
-        }
-    }
-}
 
 /// A request to the toolbox, or its result; the index in the log is its time.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,27 +48,6 @@ pub(crate) enum Event {
     },
     Concluded(String),
     Resumed,
-}
-
-/// The answer to a halt or a resume.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Answer {
-    #[default]
-    Yes,
-    No,
-    Never,
-    /// An error because the toolbox is closed.
-    Closed,
-}
-
-/// The plan and the conclusion of a tool.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tool {
-    pub(crate) plan: Option<Vec<Action>>,
-    pub(crate) plan_takes: Duration,
-    pub(crate) plan_fails: bool,
-    pub(crate) conclusion: Option<Conclusion>,
-    pub(crate) conclude_takes: Duration,
 }
 
 type Hook = Box<dyn FnMut(&Event) + Send>;
@@ -410,6 +310,7 @@ impl Toolbox for Shared {
                 }
                 match script.then {
                     Then::Complete(output) => Ended::Reported(Completion::Output(output)),
+                    Then::Show(output, content) => Ended::Shown { output, content },
                     Then::Fail => {
                         Ended::Reported(Completion::Error(Failure::new("MotorError", "it is stuck")))
                     }
@@ -477,7 +378,7 @@ impl Toolbox for Shared {
         .boxed()
     }
 
-    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Unanswered>> {
         if halt.emergency {
             let mut state = self.0.state();
             state.epoch = state.epoch.max(halt.stop_epoch);
@@ -487,49 +388,12 @@ impl Toolbox for Shared {
             subsystems: halt.subsystems,
             emergency: halt.emergency,
         });
-        answered(answer)
+        answer.said()
     }
 
-    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
+    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
         let answer = self.0.settings().resume;
         self.0.note(Event::Resumed);
-        answered(answer)
+        answer.said()
     }
-}
-
-fn answered(answer: Answer) -> BoxFuture<'static, Result<(), Failure>> {
-    match answer {
-        Answer::Yes => std::future::ready(Ok(())).boxed(),
-        Answer::No => {
-            std::future::ready(Err(Failure::new("BackendError", "the button is still pressed"))).boxed()
-        }
-        Answer::Never => std::future::pending().boxed(),
-        Answer::Closed => std::future::ready(Err(Failure::new("ToolboxClosed", "it is closed"))).boxed(),
-    }
-}
-
-// --- plans as text
-
-/// Parses `"id=name subsystem,subsystem < dependency,dependency"`; only the name is required.
-pub(crate) fn action(text: &str) -> Action {
-    let (head, dependencies) = text.split_once('<').unwrap_or((text, ""));
-    let mut words = head.split_whitespace();
-    let name = words.next().expect("a name");
-    let (id, name) = name
-        .split_once('=')
-        .map_or((None, name), |(id, name)| (Some(id), name));
-    let list = |text: &str| -> Vec<String> {
-        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        parts.map(str::to_owned).collect()
-    };
-    Action {
-        id: id.map(str::to_owned),
-        subsystems: list(words.next().unwrap_or_default()),
-        dependencies: list(dependencies),
-        ..Action::named(name)
-    }
-}
-
-pub(crate) fn actions(lines: &[&str]) -> Vec<Action> {
-    lines.iter().map(|line| action(line)).collect()
 }

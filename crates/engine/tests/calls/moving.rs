@@ -7,7 +7,8 @@ use futures_util::future::BoxFuture;
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools_engine::{Cause, MotionWatch, Refusal};
 
-use crate::memory_toolbox::{Event, Script, actions};
+use crate::memory_toolbox::Event;
+use crate::script::{Script, actions};
 use crate::stop::{rig, stop};
 
 /// A watch that takes some time for its record.

@@ -11,8 +11,9 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 
 use crate::fact_order;
-use crate::memory_toolbox::{DEADLINE, Event, OnCancel, Script, Then};
+use crate::memory_toolbox::{DEADLINE, Event};
 use crate::rig::{Call, Rig};
+use crate::script::{OnCancel, Script, Then};
 
 const SUBSYSTEMS: [&str; 7] = ["left", "right", "all", "k1/arm", "k1/base", "k1/all", "g1/arm"];
 
@@ -163,7 +164,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
         let rig = Rig::with(limits);
         let mut follower = rig.engine.facts().follow();
         if !halts_answered {
-            rig.toolbox.halts(crate::memory_toolbox::Answer::Never);
+            rig.toolbox.halts(crate::script::Answer::Never);
         }
         for (number, call) in calls.iter().enumerate() {
             let rename = |id: &String| format!("{number}-{id}");
@@ -261,8 +262,7 @@ fn live(calls: Vec<Drawn>, disturbances: Vec<(u64, Disturbance)>, halts_answered
             rig.engine.resume("robot", &stop.stop_id).await.unwrap();
         }
         let log = rig.toolbox.log();
-        rig.toolbox
-            .tool("last", crate::memory_toolbox::actions(&["last all"]));
+        rig.toolbox.tool("last", crate::script::actions(&["last all"]));
         let last = tokio::time::timeout(Duration::from_secs(1), rig.motion("last").report()).await;
         assert_eq!(
             last.expect("nothing holds anything").actions[0].outcome,

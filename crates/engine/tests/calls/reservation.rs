@@ -5,8 +5,9 @@ use std::time::Duration;
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools_engine::{CallRequest, Cause, Claim, Limits, Phase, Refusal, Request, Reservations};
 
-use crate::memory_toolbox::{Event, Script, actions};
-use crate::rig::Rig;
+use crate::memory_toolbox::Event;
+use crate::rig::{Call, Rig};
+use crate::script::{Script, actions};
 
 /// A rig with the tools `left`, `right`, `both`, `base` and `everything`: each has two waves on the subsystems in its
 /// name.
@@ -26,6 +27,17 @@ fn rig(limits: Limits) -> Rig {
         rig.toolbox.tool(tool, actions(&[&first, &second]));
     }
     rig
+}
+
+/// A call that runs on `left`, one of `both` that waits for it, and one of `right` that waits behind that.
+async fn queue(rig: &Rig) -> [Call; 3] {
+    let holds = rig.motion("left");
+    rig.toolbox.until_started("left1").await;
+    let waits = rig.motion("both");
+    rig.phase(&waits, Phase::Queued).await;
+    let behind = rig.motion("right");
+    rig.phase(&behind, Phase::Queued).await;
+    [holds, waits, behind]
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,12 +177,7 @@ async fn the_line_is_bounded_in_time() {
 async fn a_waiting_call_that_is_ended_never_starts_and_lets_the_next_one_through() {
     let rig = rig(Limits::default());
     rig.toolbox.script("left1", Script::takes(5000));
-    let holds = rig.motion("left");
-    rig.toolbox.until_started("left1").await;
-    let waits = rig.motion("both");
-    rig.phase(&waits, Phase::Queued).await;
-    let behind = rig.motion("right");
-    rig.phase(&behind, Phase::Queued).await;
+    let [holds, waits, behind] = queue(&rig).await;
     let cause = Cause::Cancelled { by: "a test".into() };
     rig.end(&waits, cause.clone());
     assert_eq!(waits.refusal().await, Refusal::Ended(cause));
@@ -187,12 +194,7 @@ async fn a_waiting_call_that_is_ended_never_starts_and_lets_the_next_one_through
 async fn a_call_that_is_dropped_gives_back_its_place_and_what_it_held() {
     let rig = rig(Limits::default());
     rig.toolbox.script("left1", Script::hangs());
-    let holds = rig.motion("left");
-    rig.toolbox.until_started("left1").await;
-    let waits = rig.motion("both");
-    rig.phase(&waits, Phase::Queued).await;
-    let behind = rig.motion("right");
-    rig.phase(&behind, Phase::Queued).await;
+    let [holds, waits, behind] = queue(&rig).await;
     waits.task.abort();
     behind.report().await;
     holds.task.abort();

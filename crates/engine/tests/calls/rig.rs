@@ -64,6 +64,7 @@ impl Rig {
             lang: None,
             source: None,
             operator: false,
+            content: false,
             received: tokio::time::Instant::now().into_std(),
             timeout: None,
             facts: None,

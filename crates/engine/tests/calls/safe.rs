@@ -7,8 +7,9 @@ use ovos_toolbox_wire::Outcome::{Abandoned, Cancelled, Completed};
 use ovos_toolbox_wire::{Action, CallOutcome, Effect};
 use ovos_tools_engine::{CallEnd, CallRequest, Cause, Limits, Phase, Refusal, StopTarget};
 
-use crate::memory_toolbox::{Event, OnCancel, Script, Tool, action, actions};
+use crate::memory_toolbox::Event;
 use crate::rig::{Rig, line, outcomes};
+use crate::script::{OnCancel, Script, Tool, action, actions};
 
 fn rig() -> Rig {
     let rig = Rig::new();

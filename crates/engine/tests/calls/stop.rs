@@ -8,8 +8,9 @@ use ovos_toolbox_wire::Outcome::Cancelled;
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools_engine::{CallEnd, CallRequest, Cause, Known, Limits, Phase, Refusal, StopRecord, StopTarget};
 
-use crate::memory_toolbox::{Answer, Event, MemoryToolbox, OnCancel, Script, Shared, Tool, actions};
+use crate::memory_toolbox::{Event, MemoryToolbox, Shared};
 use crate::rig::{GENERATION, Rig, outcomes};
+use crate::script::{Answer, OnCancel, Script, Tool, actions};
 
 pub(crate) fn robot() -> StopTarget {
     StopTarget::Toolboxes(vec!["robot".into()])
@@ -314,6 +315,13 @@ async fn the_answer_names_the_halts_that_were_not_confirmed() {
         .attach("robot", GENERATION + 1, next, Limits::default());
     let stopped = rig.engine.stop(&robot(), "a test").await;
     assert_eq!(stopped[0].unreached, None);
+    // The same words from a generation that is there.
+    rig.toolbox.halts(Answer::SaysClosed);
+    let stopped = rig.engine.stop(&robot(), "a test").await;
+    assert_eq!(
+        stopped[0].unreached.as_deref(),
+        Some("ToolboxClosed: it is closed")
+    );
     // The toolbox was given up until a reload, or is being restarted: it has no generation to halt.
     rig.engine.set_installed(&BTreeSet::from(["robot"]));
     rig.engine.detach("robot", GENERATION + 1);

@@ -6,8 +6,9 @@ use ovos_toolbox_wire::Outcome::{Abandoned, Cancelled, Completed, TimedOut};
 use ovos_toolbox_wire::{Action, CallOutcome, Effect, Outcome};
 use ovos_tools_engine::{CallEnd, CallRequest, Cause, Known, Limits, Phase, Refusal};
 
-use crate::memory_toolbox::{Event, OnCancel, Script, Tool, action, actions};
+use crate::memory_toolbox::Event;
 use crate::rig::{Rig, kind, line, outcomes, some_progress};
+use crate::script::{OnCancel, Script, Tool, action, actions};
 
 fn by_a_test() -> Cause {
     Cause::Cancelled { by: "a test".into() }
@@ -174,10 +175,7 @@ async fn an_action_that_completes_despite_its_cancel_is_not_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn a_halt_that_is_not_answered_does_not_hold_up_the_call() {
-    for answer in [
-        crate::memory_toolbox::Answer::Never,
-        crate::memory_toolbox::Answer::No,
-    ] {
+    for answer in [crate::script::Answer::Never, crate::script::Answer::No] {
         let rig = rig(Effect::Motion, OnCancel::Ends(Duration::ZERO));
         rig.toolbox.halts(answer);
         let call = rig.motion("t");
@@ -352,7 +350,7 @@ async fn progress_is_told_in_order_and_never_after_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_are_the_stations_own() {
+async fn limits_are_those_of_the_toolbox() {
     let limits = Limits {
         settle: Duration::from_secs(7),
         ..Limits::default()

@@ -5,8 +5,9 @@ use std::time::Duration;
 use ovos_toolbox_wire::{CallOutcome, Effect};
 use ovos_tools_engine::{CallEnd, CallRequest, Cause, Phase, Refusal};
 
-use crate::memory_toolbox::{Event, Script, actions};
+use crate::memory_toolbox::Event;
 use crate::rig::{Call, Rig};
+use crate::script::{Script, actions};
 
 fn rig() -> Rig {
     let rig = Rig::new();

@@ -6,8 +6,9 @@ use ovos_toolbox_wire::{Action, CallOutcome, Effect, Outcome};
 use ovos_tools_engine::{Defaults, Plan, PlanError, Refusal};
 use serde_json::json;
 
-use crate::memory_toolbox::{Event, Script, Tool, actions};
+use crate::memory_toolbox::Event;
 use crate::rig::{Rig, outcomes};
+use crate::script::{Script, Tool, actions};
 
 fn planned(lines: &[&str]) -> Result<Plan, PlanError> {
     let defaults = Defaults {

@@ -4,7 +4,7 @@
 //! affects only the child. The child prints the manifest; its other output is ignored. Read [`Probe`] first.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus, Stdio};
@@ -78,8 +78,7 @@ fn said(stderr: &str) -> String {
 /// The settings of a probe.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    /// Program and first arguments; the file's path is appended.
-    pub command: Vec<OsString>,
+    pub(crate) program: PathBuf,
     /// The time limit of the child. Default 5 s.
     pub limit: Duration,
     /// Variables added to those that the child gets from the service.
@@ -113,9 +112,9 @@ impl Probe {
 
     /// Probes with `program toolbox-host --probe FILE`.
     #[must_use]
-    pub fn with_program(program: impl Into<OsString>) -> Self {
+    pub fn with_program(program: impl Into<PathBuf>) -> Self {
         Self {
-            command: vec![program.into(), "toolbox-host".into(), "--probe".into()],
+            program: program.into(),
             limit: Duration::from_secs(5),
             env: BTreeMap::new(),
         }
@@ -128,11 +127,6 @@ impl Probe {
         Self { env, ..self.clone() }
     }
 
-    /// The program.
-    pub(crate) fn program(&self) -> PathBuf {
-        self.command.first().cloned().unwrap_or_default().into()
-    }
-
     /// Loads `file` in a child and reads its manifest. `shown` is the path for error messages.
     ///
     /// # Errors
@@ -141,10 +135,7 @@ impl Probe {
     /// # Cancel safety
     /// The child is killed.
     pub async fn run(&self, file: &Path, shown: &Path) -> Result<Manifest, ProbeError> {
-        let arguments = self.command.iter().skip(1).cloned();
-        let arguments: Vec<OsString> = arguments.chain([file.into()]).collect();
-        let program = self.command.first().cloned().unwrap_or_default();
-        let answer: Answer<String> = ask((&program, &arguments), &self.env, self.limit, shown).await?;
+        let answer: Answer<String> = self.ask("--probe", file, self.limit, shown).await?;
         let refused = |text: String| {
             ProbeError::Refused(text.replace(&file.display().to_string(), &shown.display().to_string()))
         };
@@ -152,6 +143,59 @@ impl Probe {
             Answer::Ok(json) => manifest::read(&json)
                 .map_err(|wrong| refused(format!("{}: manifest: {}", shown.display(), wrong.join("; ")))),
             Answer::Err(text) => Err(refused(text)),
+        }
+    }
+
+    /// Runs a child that answers with one line. The child has ended when this returns.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        task: &str,
+        file: &Path,
+        limit: Duration,
+        shown: &Path,
+    ) -> Result<T, ProbeError> {
+        let mut child = Command::new(&self.program)
+            .args(["toolbox-host".as_ref(), task.as_ref(), file.as_os_str()])
+            .env_clear()
+            .envs(allowed_environment())
+            .envs(&self.env)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|source| ProbeError::Spawn {
+                program: self.program.clone(),
+                path: shown.to_owned(),
+                source,
+            })?;
+        let mut errors = Vec::new();
+        let ended = tokio::time::timeout(limit, listen(&mut child, &mut errors)).await;
+        let path = shown.to_owned();
+        let stderr = last_lines(&String::from_utf8_lossy(&errors));
+        let Ok(heard) = ended else {
+            let _ = child.kill().await;
+            return Err(ProbeError::Timeout {
+                path,
+                limit_ms: limit.as_millis(),
+                stderr,
+            });
+        };
+        match heard {
+            // The end of the child after its answer (destructors, threads) is not awaited.
+            Heard::Answer(line) => {
+                let _ = child.kill().await;
+                json::read(&line).map_err(|e| ProbeError::Died {
+                    path,
+                    how: format!("it answered nonsense: {e}"),
+                    stderr,
+                })
+            }
+            Heard::End(status) => Err(ProbeError::Died {
+                path,
+                how: describe(status),
+                stderr,
+            }),
         }
     }
 }
@@ -162,58 +206,6 @@ impl Probe {
 pub(crate) enum Answer<T> {
     Ok(T),
     Err(String),
-}
-
-/// Runs a child that answers with one line. The child has ended when this returns.
-pub(crate) async fn ask<T: DeserializeOwned>(
-    (program, arguments): (&OsString, &[OsString]),
-    env: &BTreeMap<String, String>,
-    limit: Duration,
-    shown: &Path,
-) -> Result<T, ProbeError> {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .envs(allowed_environment())
-        .envs(env)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|source| ProbeError::Spawn {
-            program: program.into(),
-            path: shown.to_owned(),
-            source,
-        })?;
-    let mut errors = Vec::new();
-    let ended = tokio::time::timeout(limit, listen(&mut child, &mut errors)).await;
-    let path = shown.to_owned();
-    let stderr = last_lines(&String::from_utf8_lossy(&errors));
-    let Ok(heard) = ended else {
-        let _ = child.kill().await;
-        return Err(ProbeError::Timeout {
-            path,
-            limit_ms: limit.as_millis(),
-            stderr,
-        });
-    };
-    match heard {
-        // The end of the child after its answer (destructors, threads) is not awaited.
-        Heard::Answer(line) => {
-            let _ = child.kill().await;
-            json::read(&line).map_err(|e| ProbeError::Died {
-                path,
-                how: format!("it answered nonsense: {e}"),
-                stderr,
-            })
-        }
-        Heard::End(status) => Err(ProbeError::Died {
-            path,
-            how: describe(status),
-            stderr,
-        }),
-    }
 }
 
 enum Heard {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::contract::json;
-use schema::{ArgumentSchema, CompiledTool, OutputSchema, SchemaError};
+use schema::{ArgumentSchema, CompiledTool, OutputSchema, SchemaError, allows_objects};
 
 /// The tools of an open toolbox.
 #[derive(Clone, Debug, Default)]
@@ -187,16 +187,6 @@ fn wrong_effect(effect: Option<&Value>, halts: bool) -> Option<String> {
              `Toolbox::halt` instead of `no_motion!`)"
         )),
         Ok(_) => None,
-    }
-}
-
-/// Whether the root of a schema allows objects: its type is `object`, or is not stated (`$ref`, `allOf`).
-fn allows_objects(schema: &Value) -> bool {
-    match schema.get("type") {
-        None => true,
-        Some(Value::String(kind)) => kind == "object",
-        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
-        Some(_) => false,
     }
 }
 

@@ -4,14 +4,16 @@
 //! sends can make a function here panic. Nesting is bounded by `serde_json`'s own limit of 128 levels (see [`json`]).
 
 use ovos_toolbox_abi::{Status, status};
-use ovos_toolbox_wire::{Action, Completion, Conclusion, Failure, Plan};
+use ovos_toolbox_wire::{Action, Completion, Conclusion, Content, Failure, Plan};
 use protocol::{Answer, Raw, RunEnd};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::contract::json;
 use crate::ffi::bytes::{Owned, Unreadable};
-use engine::Ended;
+use crate::ffi::runs::Shown;
+use engine::{Ended, Unanswered};
 
 /// Failures are short; a longer one is a mistake of the toolbox.
 const MAX_FAILURE_BYTES: usize = 64 * 1024;
@@ -24,6 +26,9 @@ struct Payload<T> {
     output: Option<T>,
     #[serde(default)]
     error: Option<Failure>,
+    /// Of `complete` only.
+    #[serde(default)]
+    content: Shown,
 }
 
 /// Tells `null` from a missing key.
@@ -63,27 +68,41 @@ pub(crate) fn failure(status: Status, words: &Owned, what: &str) -> Failure {
 }
 
 /// How a run ended, from what `complete` was called with.
-pub(crate) fn run_end(status: Status, json: Result<&str, Unreadable>) -> RunEnd {
+pub(crate) fn run_end(status: Status, json: Result<&str, Unreadable>) -> (RunEnd, Shown) {
     if status == status::CANCELLED {
-        return RunEnd::Cancelled;
+        return (RunEnd::Cancelled, None);
     }
-    match (status, payload("the result", json)) {
-        (status::OK, Ok(Ok(output))) => RunEnd::Output(output),
+    let end = match (status, payload("the result", json)) {
+        (status::OK, Ok(Ok((output, shown)))) => return (RunEnd::Output(output), shown),
         (_, Ok(Err(failure))) | (status::OK, Err(failure)) => RunEnd::Error(Raw::of(&failure)),
         (status, _) => RunEnd::Error(Raw::of(&bare(status, "the action"))),
-    }
+    };
+    (end, None)
 }
 
 /// How a run ended, in the engine's terms. That a run never began is not the toolbox's to say.
-pub(crate) fn ended(end: &RunEnd) -> Ended {
+pub(crate) fn ended(end: &RunEnd, shown: Option<&Raw<Vec<Content>>>) -> Ended {
     match end {
-        RunEnd::Output(output) => Ended::Reported(match json::read(output.text()) {
-            Ok(output) => Completion::Output(output),
-            Err(error) => Completion::Error(unusable("the result", &error)),
-        }),
+        RunEnd::Output(output) => match (json::read(output.text()), shown) {
+            (Ok(output), None) => Ended::Reported(Completion::Output(output)),
+            (Ok(output), Some(shown)) => Ended::Shown {
+                output,
+                content: items(shown),
+            },
+            (Err(error), _) => Ended::Reported(Completion::Error(unusable("the result", &error))),
+        },
         RunEnd::Error(failure) => Ended::Reported(Completion::Error(failure_of(failure))),
         RunEnd::Cancelled => Ended::Cancelled,
         RunEnd::Lost(failure) => Ended::Lost(failure_of(failure)),
+    }
+}
+
+/// The items of content, unread. What is no list is one item, which is refused when an answer is to carry it.
+fn items(shown: &Raw<Vec<Content>>) -> Vec<Value> {
+    match json::read(shown.text()) {
+        Ok(Value::Array(items)) => items,
+        Ok(other) => vec![other],
+        Err(error) => vec![Value::from(error.to_string())],
     }
 }
 
@@ -114,7 +133,7 @@ pub(crate) fn conclusion(json: &str) -> Result<Option<Conclusion>, Failure> {
         return Ok(None);
     }
     Ok(Some(match payload("the conclusion", Ok(json))? {
-        Ok(output) => Conclusion::Output(output),
+        Ok((output, _)) => Conclusion::Output(output),
         Err(failure) => Conclusion::Error(failure),
     }))
 }
@@ -122,11 +141,21 @@ pub(crate) fn conclusion(json: &str) -> Result<Option<Conclusion>, Failure> {
 /// What an answer says.
 ///
 /// # Errors
-/// The failure that it says.
-pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Failure> {
+/// Why it was not done.
+pub(crate) fn said<T>(answer: Answer<T>) -> Result<T, Box<Unanswered>> {
     match answer {
         Answer::Ok(value) => Ok(value),
-        Answer::Error(failure) => Err(failure_of(&failure)),
+        Answer::Error(failure) => Err(Unanswered::Failed(failure_of(&failure)).into()),
+        Answer::Lost(failure) => Err(Unanswered::Closed(failure_of(&failure)).into()),
+    }
+}
+
+/// The answer that says this.
+pub(crate) fn answer<T>(said: Result<T, Unanswered>) -> Answer<T> {
+    match said {
+        Ok(value) => Answer::Ok(value),
+        Err(Unanswered::Failed(failure)) => Answer::Error(Raw::of(&failure)),
+        Err(gone) => Answer::Lost(Raw::of(&gone.into_failure())),
     }
 }
 
@@ -138,25 +167,28 @@ fn unusable(what: &str, error: &serde_json::Error) -> Failure {
     protocol(&format!("{what} is not usable:"), error)
 }
 
-/// The output or the failure that a toolbox gave, if it gave one.
+/// The output, with the content beside it, or the failure that a toolbox gave, if it gave one.
 fn payload<T: DeserializeOwned>(
     what: &str,
     json: Result<&str, Unreadable>,
-) -> Result<Result<T, Failure>, Failure> {
+) -> Result<Result<(T, Shown), Failure>, Failure> {
     let text = json.map_err(|e| protocol(what, e))?;
     let payload: Payload<T> = json::read(text).map_err(|e| unusable(what, &e))?;
     match payload {
         Payload {
             output: Some(output),
             error: None,
-        } => Ok(Ok(output)),
+            content,
+        } => Ok(Ok((output, content))),
         Payload {
             output: None,
             error: Some(error),
+            ..
         } => Ok(Err(error)),
         Payload {
             output: Some(_),
             error: Some(_),
+            ..
         } => Err(protocol(
             what,
             "has both `output` and `error`; exactly one is expected",
@@ -164,6 +196,7 @@ fn payload<T: DeserializeOwned>(
         Payload {
             output: None,
             error: None,
+            ..
         } => Err(protocol(
             what,
             "has neither `output` nor `error`; exactly one is expected",
@@ -177,9 +210,11 @@ mod tests {
 
     #[track_caller]
     fn check(status: Status, json: &str, expected: &str) {
-        let shown = match ended(&run_end(status, Ok(json))) {
+        let (end, shown) = run_end(status, Ok(json));
+        let shown = match ended(&end, shown.as_ref()) {
             Ended::Reported(Completion::Output(value)) => format!("output {value}"),
             Ended::Reported(Completion::Error(failure)) => format!("error {failure}"),
+            Ended::Shown { output, content } => format!("output {output} with {}", Value::from(content)),
             Ended::Cancelled => "cancelled".to_owned(),
             Ended::Lost(failure) | Ended::NeverBegun(failure) => format!("lost {failure}"),
         };
@@ -195,6 +230,18 @@ mod tests {
         for (code, json, expected) in [
             (status::OK, r#"{"output":{"sum":3}}"#, r#"output {"sum":3}"#),
             (status::OK, r#"{"output":null,"later":1}"#, "output null"),
+            (
+                status::OK,
+                r#"{"output":{"a":1},"content":[{"type":"text","data":"x"}]}"#,
+                r#"output {"a":1} with [{"type":"text","data":"x"}]"#,
+            ),
+            (status::OK, r#"{"output":1,"content":null}"#, "output 1"),
+            (status::OK, r#"{"output":1,"content":7}"#, "output 1 with [7]"),
+            (
+                status::OK,
+                r#"{"content":[],"error":{"kind":"E","message":"m"}}"#,
+                "error E: m",
+            ),
             (
                 status::OK,
                 r#"{"output":123456789012345678901234567890}"#,
@@ -252,7 +299,7 @@ mod tests {
     #[test]
     fn a_failure_that_cannot_be_read_says_so() {
         let answer: Answer<()> = Answer::Error(Raw::from_text("5".to_owned()).unwrap());
-        let failure = said(answer).unwrap_err();
+        let failure = said(answer).unwrap_err().into_failure();
         assert_eq!(failure.kind, "ToolboxError", "{failure}");
     }
 }

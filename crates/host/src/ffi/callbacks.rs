@@ -1,6 +1,6 @@
 //! The functions that a toolbox calls: log, complete, progress, event, request.
 //!
-//! Owns the C side of `tb_host`. Each callback reads its arguments, hands them to [`Core`] and returns; none blocks,
+//! Owns the C side of `tb_host`. Each callback reads its arguments, hands them to [`Plugin`] and returns; none blocks,
 //! and none lets a panic out. The table and its context live as long as the process, since an abandoned toolbox may
 //! call at any later time; what they reach is gone by then and the call does nothing. Read [`table_for`] first.
 #![expect(unsafe_code, reason = "functions that a foreign library calls")]
@@ -13,30 +13,21 @@ use std::time::Duration;
 use ovos_toolbox_abi::{self as abi, Bytes, Status, Str};
 
 use crate::ffi::bytes::{Owned, Unreadable, borrow};
-use crate::ffi::core::Core;
+use crate::ffi::plugin::Plugin;
 
 /// Log lines, topics, progress and events are small; a larger one is dropped.
 const MAX_SMALL_BYTES: usize = 256 * 1024;
 
 struct Context {
-    core: Weak<Core>,
-}
-
-/// The host's side of the boundary for one instance; lives as long as the process.
-pub(crate) struct HostTable(&'static abi::Host);
-
-impl HostTable {
-    pub(crate) fn as_ptr(&self) -> *const abi::Host {
-        self.0
-    }
+    plugin: Weak<Plugin>,
 }
 
 /// Makes the host's table for one instance. It is never freed (module docs): 64 bytes for each instance.
-pub(crate) fn table_for(core: &Arc<Core>) -> HostTable {
+pub(crate) fn table_for(plugin: &Arc<Plugin>) -> &'static abi::Host {
     let context: &'static Context = Box::leak(Box::new(Context {
-        core: Arc::downgrade(core),
+        plugin: Arc::downgrade(plugin),
     }));
-    HostTable(Box::leak(Box::new(abi::Host {
+    Box::leak(Box::new(abi::Host {
         size: size_of::<abi::Host>() as u64,
         ctx: std::ptr::from_ref(context).cast_mut().cast::<c_void>(),
         log: Some(log),
@@ -44,26 +35,26 @@ pub(crate) fn table_for(core: &Arc<Core>) -> HostTable {
         progress: Some(progress),
         event: Some(event),
         request: Some(request),
-    })))
+    }))
 }
 
-/// Runs `body` with the core behind `ctx`; `missing` when it is gone, or when `body` panics.
-fn with_core<T>(ctx: *mut c_void, missing: T, body: impl FnOnce(&Core) -> T) -> T {
+/// Runs `body` with the plugin behind `ctx`; `missing` when it is gone, or when `body` panics.
+fn with_plugin<T>(ctx: *mut c_void, missing: T, body: impl FnOnce(&Plugin) -> T) -> T {
     if ctx.is_null() {
         return missing;
     }
     // SAFETY: `ctx` is the pointer that `table_for` put into the table and never frees; toolbox.h says that it is
     // passed back unchanged. Only shared access happens through it, from any thread (`Weak` is Sync).
     let context = unsafe { &*ctx.cast_const().cast::<Context>() };
-    let Some(core) = context.core.upgrade() else {
+    let Some(plugin) = context.plugin.upgrade() else {
         return missing;
     };
     // A panic would abort the process at the `extern "C"` boundary.
-    match catch_unwind(AssertUnwindSafe(|| body(&core))) {
+    match catch_unwind(AssertUnwindSafe(|| body(&plugin))) {
         Ok(value) => value,
         Err(_) => {
             tracing::error!(
-                toolbox = core.id(),
+                toolbox = plugin.id(),
                 "bug in the service: a callback of the toolbox panicked"
             );
             missing
@@ -79,10 +70,10 @@ unsafe fn small<'a>(text: Str) -> Result<&'a str, Unreadable> {
 }
 
 unsafe extern "C" fn log(ctx: *mut c_void, level: u32, target: Str, message: Str) {
-    with_core(ctx, (), |core| {
+    with_plugin(ctx, (), |plugin| {
         // SAFETY: both are readable until this callback returns (toolbox.h, tb_str).
         let (target, message) = unsafe { (small(target), small(message)) };
-        core.unasked.log(level, target.unwrap_or(""), message);
+        plugin.unasked.log(level, target.unwrap_or(""), message);
     });
 }
 
@@ -90,27 +81,27 @@ unsafe extern "C" fn complete(ctx: *mut c_void, run: u64, status: Status, json: 
     // SAFETY: we are the receiver of these bytes and nothing else releases them (toolbox.h, tb_bytes). Taken over before
     // anything else, so that they are released on every way out.
     let json = unsafe { Owned::new(json) };
-    with_core(ctx, (), |core| core.complete(run, status, &json));
+    with_plugin(ctx, (), |plugin| plugin.complete(run, status, &json));
 }
 
 unsafe extern "C" fn progress(ctx: *mut c_void, run: u64, json: Str) {
-    with_core(ctx, (), |core| {
+    with_plugin(ctx, (), |plugin| {
         // SAFETY: readable until this callback returns (toolbox.h, tb_str).
-        core.progress(run, unsafe { small(json) });
+        plugin.progress(run, unsafe { small(json) });
     });
 }
 
 unsafe extern "C" fn event(ctx: *mut c_void, json: Str) {
-    with_core(ctx, (), |core| {
+    with_plugin(ctx, (), |plugin| {
         // SAFETY: readable until this callback returns (toolbox.h, tb_str).
-        core.unasked.event(unsafe { small(json) });
+        plugin.unasked.event(unsafe { small(json) });
     });
 }
 
 unsafe extern "C" fn request(ctx: *mut c_void, topic: Str, json: Str, timeout_ms: u32) -> u64 {
-    with_core(ctx, 0, |core| {
+    with_plugin(ctx, 0, |plugin| {
         // SAFETY: both are readable until this callback returns (toolbox.h, tb_str).
         let (topic, json) = unsafe { (small(topic), small(json)) };
-        core.request(topic, json, Duration::from_millis(u64::from(timeout_ms)))
+        plugin.request(topic, json, Duration::from_millis(u64::from(timeout_ms)))
     })
 }

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_wire::Failure;
 use parking_lot::Mutex;
 
-use crate::ffi::table::Instance;
+use crate::ffi::table::{Instance, LaneClosed};
 use crate::ffi::wake_lock::WakeLock;
 use crate::ffi::watchdog::{Calling, Meter};
+use engine::Unanswered;
 
 /// Threads that a halt may start when the control thread hangs. More would only pile up behind the same lock.
 const MAX_HELPERS: usize = 4;
@@ -23,17 +24,13 @@ const MAX_HELPERS: usize = 4;
 const GENTLE: Duration = Duration::from_millis(50);
 
 /// What stands for every subsystem.
-pub(crate) const ALL: &str = r#"["all"]"#;
+const ALL: &str = r#"["all"]"#;
 
 /// Halts that wait for the control thread one by one; past it, the last one stands for all that come.
 const MAX_HALTS: usize = 64;
 
-/// Proves that no call into a toolbox is under way through its control lane, and that none will come.
-#[derive(Debug)]
-pub(crate) struct LaneClosed(());
-
 /// Is told what the toolbox said to a command, once, on any thread; returns at once.
-pub(crate) type Reply = Box<dyn FnOnce(Result<(), Failure>) + Send>;
+pub(crate) type Reply = Box<dyn FnOnce(Result<(), Unanswered>) + Send>;
 
 /// The control lane of one toolbox.
 pub(crate) struct Control {
@@ -81,11 +78,11 @@ impl HaltJob {
         for reply in self.replies.drain(..over) {
             let text =
                 format!("more than {MAX_HALTS} halts wait for the toolbox; it is halted when it can be");
-            reply(Err(Failure::new("BusyError", text)));
+            reply(Err(Failure::new("BusyError", text).into()));
         }
     }
 
-    fn tell(self, said: &Result<(), Failure>) {
+    fn tell(self, said: &Result<(), Unanswered>) {
         for reply in self.replies {
             reply(said.clone());
         }
@@ -168,7 +165,7 @@ impl Control {
             state.wake();
         }
         for resume in overtook {
-            (resume.reply)(Err(overtaken()));
+            (resume.reply)(Err(overtaken().into()));
         }
     }
 
@@ -267,7 +264,7 @@ impl Control {
             if let Some(job) = job {
                 let halt = |subsystems: &str, emergency| instance.halt(subsystems, emergency);
                 let said = lane.call_halt(&job.subsystems, job.emergency, halt);
-                job.tell(&said);
+                job.tell(&said.map_err(Unanswered::from));
             }
             drop(instance);
             let mut state = lane.state.lock();
@@ -295,11 +292,12 @@ impl Control {
                             .during(Calling::Halt, || instance.halt(subsystems, emergency))
                     };
                     let said = self.call_halt(&job.subsystems, job.emergency, halt);
-                    job.tell(&said);
+                    job.tell(&said.map_err(Unanswered::from));
                 }
                 Step::Cancel(run) => self.meter.during(Calling::Cancel, || instance.cancel(run)),
                 Step::Resume(job) => {
-                    (job.reply)(self.resume_now(instance, job.stops));
+                    let said = self.resume_now(instance, job.stops);
+                    (job.reply)(said.map_err(Unanswered::from));
                 }
             }
         }
@@ -351,8 +349,13 @@ impl Control {
     }
 }
 
-fn closed() -> Failure {
-    Failure::new("ToolboxClosed", "the toolbox is closed")
+/// A list of strings is always JSON; should that ever fail, everything is halted.
+pub(crate) fn json_of(subsystems: &[String]) -> String {
+    serde_json::to_string(subsystems).unwrap_or_else(|_| ALL.to_owned())
+}
+
+fn closed() -> Unanswered {
+    Unanswered::Closed(Failure::new("ToolboxClosed", "the toolbox is closed"))
 }
 
 fn overtaken() -> Failure {
@@ -376,7 +379,7 @@ mod tests {
             state.queue(HaltJob {
                 subsystems: format!(r#"["arm{number}"]"#),
                 emergency: number == 150,
-                replies: vec![Box::new(move |said: Result<(), Failure>| {
+                replies: vec![Box::new(move |said: Result<(), Unanswered>| {
                     tell.send((number, said.is_ok())).unwrap();
                 })],
             });

@@ -6,15 +6,15 @@
 use std::collections::VecDeque;
 
 use ovos_toolbox_abi::Status;
-use ovos_toolbox_wire::Failure;
 
 use crate::contract::counts::Counters;
 use crate::ffi::table::Instance;
 use crate::ffi::wake_lock::WakeLock;
 use crate::ffi::watchdog::Calling;
+use engine::Unanswered;
 
 /// A question to the toolbox, whose asker is told what comes of it; or why it was not asked.
-pub(crate) type Question = Box<dyn FnOnce(Result<&Instance, Failure>) + Send>;
+pub(crate) type Question = Box<dyn FnOnce(Result<&Instance, Unanswered>) + Send>;
 
 /// What the thread does next.
 pub(crate) enum Job {
@@ -108,7 +108,7 @@ impl HostQueue {
         }
         if state.messages.len() >= self.max_messages {
             state.messages.pop_front();
-            counters.dropped_messages.add();
+            counters.add(|counts| &mut counts.dropped_messages);
         }
         state.messages.push_back(Job::Message { topic, json });
         state.wake();

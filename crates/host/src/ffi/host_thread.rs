@@ -8,19 +8,19 @@ use std::thread;
 use ovos_toolbox_wire::Failure;
 
 use crate::ffi::callbacks;
-use crate::ffi::control::{Control, Reply};
-use crate::ffi::core::Core;
+use crate::ffi::control::json_of;
 use crate::ffi::host_queue::Job;
 use crate::ffi::load::Library;
-use crate::ffi::plugin::json_of;
+use crate::ffi::plugin::Plugin;
 use crate::ffi::table::Instance;
-use crate::ffi::watchdog::{Calling, Meter};
+use crate::ffi::watchdog::Calling;
+
+/// Is told how opening the toolbox went, once, on any thread; returns at once.
+pub(crate) type Opened = Box<dyn FnOnce(Result<(), Failure>) + Send>;
 
 /// What the host thread owns.
 pub(crate) struct HostThread {
-    core: Arc<Core>,
-    control: Arc<Control>,
-    meter: Arc<Meter>,
+    plugin: Arc<Plugin>,
     library: Arc<Library>,
     config: String,
     /// Called at the end.
@@ -31,17 +31,13 @@ pub(crate) struct HostThread {
 
 impl HostThread {
     pub(crate) fn new(
-        core: Arc<Core>,
-        control: Arc<Control>,
-        meter: Arc<Meter>,
+        plugin: Arc<Plugin>,
         library: Arc<Library>,
         config: String,
         closed: Box<dyn FnOnce() + Send>,
     ) -> Self {
         Self {
-            core,
-            control,
-            meter,
+            plugin,
             library,
             config,
             closed: Some(closed),
@@ -53,8 +49,8 @@ impl HostThread {
     ///
     /// # Errors
     /// There is no thread for it.
-    pub(crate) fn spawn(self, opened: Reply) -> Result<(), Failure> {
-        let id = self.core.id().to_owned();
+    pub(crate) fn spawn(self, opened: Opened) -> Result<(), Failure> {
+        let id = self.plugin.id().to_owned();
         let spawned = thread::Builder::new()
             .name(format!("tb-{id}"))
             .spawn(move || self.run(opened));
@@ -62,7 +58,7 @@ impl HostThread {
         spawned.map(drop).map_err(failed)
     }
 
-    fn run(self, opened: Reply) {
+    fn run(self, opened: Opened) {
         self.running.set(true);
         match self.open() {
             Ok(instance) => {
@@ -77,20 +73,18 @@ impl HostThread {
 
     fn serve(&self, instance: &Arc<Instance>) {
         loop {
-            match self.core.queue.next() {
+            match self.plugin.queue.next() {
                 Job::Start { run, json } => self.start(instance, run, &json),
-                Job::Ask { calling, question } => self.meter.during(calling, || question(Ok(instance))),
+                Job::Ask { calling, question } => self.during(calling, || question(Ok(instance))),
                 Job::Response {
                     request,
                     status,
                     json,
                 } => {
-                    self.meter
-                        .during(Calling::Response, || instance.on_response(request, status, &json));
+                    self.during(Calling::Response, || instance.on_response(request, status, &json));
                 }
                 Job::Message { topic, json } => {
-                    self.meter
-                        .during(Calling::Message, || instance.message(&topic, &json));
+                    self.during(Calling::Message, || instance.message(&topic, &json));
                 }
                 Job::Close => return,
             }
@@ -98,13 +92,13 @@ impl HostThread {
     }
 
     fn open(&self) -> Result<Arc<Instance>, Failure> {
-        let (id, limit) = (self.core.id(), self.core.limits.max_result_bytes);
-        let host = callbacks::table_for(&self.core);
-        let opened = self.meter.during(Calling::Open, || {
-            self.library.table.open(&host, &self.config, limit)
+        let (id, limit) = (self.plugin.id(), self.plugin.limits.max_result_bytes);
+        let host = callbacks::table_for(&self.plugin);
+        let opened = self.during(Calling::Open, || {
+            self.library.table.open(host, &self.config, limit)
         });
         let instance = Arc::new(opened?);
-        if let Err(error) = self.control.run(Arc::clone(&instance), id) {
+        if let Err(error) = self.plugin.control.run(Arc::clone(&instance), id) {
             self.close(&instance);
             return Err(Failure::new(
                 "ToolboxError",
@@ -115,33 +109,37 @@ impl HostThread {
     }
 
     fn start(&self, instance: &Instance, run: u64, json: &str) {
-        if !self.core.runs.begin(run) {
+        if !self.plugin.runs.begin(run) {
             return;
         }
-        let accepted = self.meter.during(Calling::Start, || instance.start(run, json));
-        let again = self.core.runs.returned(run, accepted);
+        let accepted = self.during(Calling::Start, || instance.start(run, json));
+        let again = self.plugin.runs.returned(run, accepted);
         // What came during `start` may have been too early for the toolbox to relate to this run. Done here rather
         // than on the control thread, so that it is over before the next start begins.
         for halt in again.halts {
             let subsystems = json_of(&halt.subsystems);
-            let said = self
-                .control
-                .halt_again(&subsystems, halt.emergency, |subsystems, emergency| {
-                    self.meter
-                        .during(Calling::Halt, || instance.halt(subsystems, emergency))
-                });
+            let said =
+                self.plugin
+                    .control
+                    .halt_again(&subsystems, halt.emergency, |subsystems, emergency| {
+                        self.during(Calling::Halt, || instance.halt(subsystems, emergency))
+                    });
             if let Err(failure) = said {
-                tracing::error!(toolbox = self.core.id(), %failure, "halt after a start failed");
+                tracing::error!(toolbox = self.plugin.id(), %failure, "halt after a start failed");
             }
         }
         if again.cancel {
-            self.meter.during(Calling::Cancel, || instance.cancel(run));
+            self.during(Calling::Cancel, || instance.cancel(run));
         }
     }
 
+    fn during<T>(&self, calling: Calling, call: impl FnOnce() -> T) -> T {
+        self.plugin.meter.during(calling, call)
+    }
+
     fn close(&self, instance: &Instance) {
-        let alone = self.control.close();
-        self.meter.during(Calling::Close, || instance.close(alone));
+        let alone = self.plugin.control.close();
+        self.during(Calling::Close, || instance.close(alone));
     }
 }
 
@@ -154,9 +152,9 @@ impl Drop for HostThread {
             std::process::abort();
         }
         // Also when the thread panics: a waiter would wait for ever.
-        self.core.begin_close();
-        let text = format!("toolbox `{}` was closed while it ran", self.core.id());
-        self.core.runs.lose(&Failure::new("ToolboxClosed", text));
+        self.plugin.begin_close();
+        let text = format!("toolbox `{}` was closed while it ran", self.plugin.id());
+        self.plugin.runs.lose(&Failure::new("ToolboxClosed", text));
         if let Some(closed) = self.closed.take() {
             closed();
         }

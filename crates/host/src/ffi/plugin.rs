@@ -1,28 +1,32 @@
-//! An open toolbox and its two threads: the host thread makes the serialised calls one at a time, the control thread
-//! cancels, halts and resumes beside it.
+//! An open toolbox in this process: what its two threads and its callbacks share.
 //!
-//! Every method returns at once, and what is asked is answered by a call on the thread that knows the answer. Keeps no
-//! limit of time: those are its owner's. Read [`Plugin`] first.
+//! The host thread makes the serialised calls one at a time, the control thread cancels, halts and resumes beside it. Every
+//! method returns at once, and what is asked is answered by a call on the thread that knows the answer. Owns the meaning of
+//! what a toolbox says through its host table, as safe code. Keeps no limit of time: those are its owner's. Read [`Plugin`].
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_abi::{Status, status};
+use ovos_toolbox_wire::{Failure, Manifest};
+use parking_lot::Mutex;
 use protocol::{Answer, Raw, RunEnd};
 use serde_json::Value;
 
 use crate::contract::counts::Counters;
-use crate::contract::services::{HostServices, Limits, Origin};
-use crate::ffi::control::{ALL, Control, Reply};
-use crate::ffi::core::Core;
-use crate::ffi::host_queue::{Job, Question, Refused};
-use crate::ffi::host_thread::HostThread;
-use crate::ffi::load::Library;
-use crate::ffi::runs::Tell;
+use crate::contract::json;
+use crate::contract::services::{HostServices, Limits, Origin, Request};
+use crate::ffi::answer;
+use crate::ffi::bytes::{Owned, Unreadable};
+use crate::ffi::control::{Control, Reply, json_of};
+use crate::ffi::host_queue::{HostQueue, Job, Question, Refused};
+use crate::ffi::runs::{Runs, Tell};
 use crate::ffi::table::Instance;
 use crate::ffi::unasked::Unasked;
 use crate::ffi::watchdog::{Calling, Meter};
-use engine::{Halt, ProgressSink};
+use engine::{Halt, ProgressSink, Unanswered};
 
 /// A serialised call that takes longer is logged.
 const SLOW_CALL: Duration = Duration::from_secs(1);
@@ -43,80 +47,55 @@ pub struct Open {
 /// An open toolbox in this process.
 ///
 /// ```text
-///  plan, start, conclude ──> host queue ──> host thread ────> toolbox (one call at a time)
-///  cancel, halt, resume ───> control  ────> control thread ─> toolbox (beside the host thread)
-///  toolbox ── complete, progress, event, log ──> Core
+///  plan, start, conclude ──> queue ───> host thread ────> toolbox (one call at a time)
+///  cancel, halt, resume ───> control ─> control thread ─> toolbox (beside the host thread)
+///  toolbox ── complete, progress, event, log, request ──> Plugin
 /// ```
-///
-/// Dropping it closes the toolbox in the background.
 pub(crate) struct Plugin {
-    core: Arc<Core>,
-    control: Arc<Control>,
-    meter: Arc<Meter>,
+    pub(crate) unasked: Unasked,
+    pub(crate) limits: Limits,
+    pub(crate) runs: Runs,
+    pub(crate) queue: HostQueue,
+    pub(crate) control: Arc<Control>,
+    /// Of the host thread.
+    pub(crate) meter: Arc<Meter>,
+    manifest: Arc<Manifest>,
+    requests: Mutex<HashSet<u64>>,
 }
 
 impl Plugin {
-    /// A toolbox that is opened by the thread that comes with it. `closed` is called when that ends: after the close, or after
-    /// an open that failed.
+    /// A toolbox that a host thread is to open.
     pub(crate) fn new(
-        library: Arc<Library>,
-        open: Open,
+        manifest: Arc<Manifest>,
+        open: &Open,
         counters: Arc<Counters>,
         services: Arc<dyn HostServices>,
-        closed: Box<dyn FnOnce() + Send>,
-    ) -> (Self, HostThread) {
-        let Open {
-            generation,
-            config,
-            stop_epoch,
-            limits,
-        } = open;
-        let manifest = Arc::clone(library.manifest());
-        let id = manifest.id.clone();
+    ) -> Arc<Self> {
+        let (id, generation, limits) = (&manifest.id, open.generation, open.limits.clone());
         let origin = Origin {
             toolbox_id: id.as_str().into(),
             generation,
         };
-        let plugin = Self {
-            control: Control::new(Meter::new(&id, generation, limits.halt)),
-            meter: Meter::new(&id, generation, SLOW_CALL),
-            core: Core::new(
-                Unasked::new(origin, counters, services),
-                manifest,
-                limits,
-                stop_epoch,
-            ),
-        };
-        let host = HostThread::new(
-            plugin.core.clone(),
-            plugin.control.clone(),
-            plugin.meter.clone(),
-            library,
-            config,
-            closed,
-        );
-        (plugin, host)
+        Arc::new(Self {
+            runs: Runs::new(open.stop_epoch, counters.clone()),
+            queue: HostQueue::new(limits.max_queued, limits.max_messages),
+            control: Control::new(Meter::new(id, generation, limits.halt)),
+            meter: Meter::new(id, generation, SLOW_CALL),
+            unasked: Unasked::new(origin, counters, services),
+            requests: Mutex::default(),
+            limits,
+            manifest,
+        })
     }
 
-    /// The newest emergency stop it knows of.
-    pub(crate) fn stop_epoch(&self) -> u64 {
-        self.core.runs.stop_epoch()
-    }
-
-    /// Whether one of its functions is being called.
-    pub(crate) fn is_inside(&self) -> bool {
-        self.meter.is_inside()
+    pub(crate) fn id(&self) -> &str {
+        &self.unasked.origin.toolbox_id
     }
 
     /// The function that it has not returned from within `limits.open`, though it should at once: everything else that is
     /// asked of it waits behind that.
     pub(crate) fn overdue(&self) -> Option<&'static str> {
-        self.meter.overdue(self.core.limits.open)
-    }
-
-    /// Makes an older generation's stop known to this one. Never goes back.
-    pub(crate) fn raise_stop_epoch(&self, to: u64) {
-        self.core.runs.raise_stop_epoch(to);
+        self.meter.overdue(self.limits.open)
     }
 
     /// Starts an action; `json` is its `Start`.
@@ -128,55 +107,33 @@ impl Plugin {
         progress: Option<ProgressSink>,
         tell: Tell,
     ) {
-        if !self.core.runs.register(run, epoch, progress, tell) {
+        if !self.runs.register(run, epoch, progress, tell) {
             return;
         }
-        if let Err((refused, _)) = self.core.queue.push(Job::Start { run, json }) {
-            let failure = Raw::of(&self.core.refusal(refused));
-            let end = match refused {
-                Refused::Closed => RunEnd::Lost(failure),
-                Refused::Full => RunEnd::Error(failure),
+        if let Err((refused, _)) = self.queue.push(Job::Start { run, json }) {
+            let end = match self.refusal(refused) {
+                Unanswered::Failed(failure) => RunEnd::Error(Raw::of(&failure)),
+                gone => RunEnd::Lost(Raw::of(&gone.into_failure())),
             };
-            self.core.runs.end_queued(run, end);
+            self.runs.end_queued(run, end);
         }
     }
 
     /// Asks a run to end; one that has not begun never does, and is to be told.
     pub(crate) fn cancel(&self, run: u64) -> Option<Tell> {
-        let queued = self.core.runs.cancel(run);
+        let queued = self.runs.cancel(run);
         if queued.is_none() {
             self.control.cancel(run);
         }
         queued
     }
 
-    /// Gives a run up: one that has not begun never does, and is to be told.
-    pub(crate) fn give_up(&self, run: u64) -> Option<Tell> {
-        self.core.runs.withdraw(run)
-    }
-
     /// Sends a halt; it is on its way when this returns.
     pub(crate) fn halt(&self, halt: &Halt, reply: Reply) {
         // Before the command: a start that is about to begin sees the new epoch or is followed by the halt again.
-        self.core.runs.halt(halt);
+        self.runs.halt(halt);
         self.control
             .halt(json_of(&halt.subsystems), halt.emergency, reply);
-    }
-
-    /// Asks whether the latch may be lifted.
-    pub(crate) fn resume(&self, reply: Reply) {
-        self.control.resume(reply);
-    }
-
-    /// Hands over a bus message. The newest ones win.
-    pub(crate) fn message(&self, topic: String, data: String) {
-        let counters = &self.core.unasked.counters;
-        self.core.queue.push_message(topic, data, counters);
-    }
-
-    /// Hands over the answer to a request.
-    pub(crate) fn respond(&self, request: u64, answer: Answer<Raw<Value>>) {
-        self.core.respond(request, answer);
     }
 
     /// Asks the host thread. `tell` gets the answer, once, also when the toolbox is not asked.
@@ -184,29 +141,118 @@ impl Plugin {
         &self,
         calling: Calling,
         question: impl FnOnce(&Instance) -> Result<T, Failure> + Send + 'static,
-        tell: impl FnOnce(Result<T, Failure>) + Send + 'static,
+        tell: impl FnOnce(Result<T, Unanswered>) + Send + 'static,
     ) {
-        let question: Question = Box::new(move |instance| tell(instance.and_then(question)));
-        if let Err((refused, Job::Ask { question, .. })) =
-            self.core.queue.push(Job::Ask { calling, question })
-        {
-            question(Err(self.core.refusal(refused)));
+        let question: Question = Box::new(move |instance| {
+            tell(match instance {
+                Ok(instance) => question(instance).map_err(Unanswered::from),
+                Err(refusal) => Err(refusal),
+            });
+        });
+        if let Err((refused, Job::Ask { question, .. })) = self.queue.push(Job::Ask { calling, question }) {
+            question(Err(self.refusal(refused)));
         }
     }
 
-    /// As [`Core::begin_close`].
+    /// Takes no new work and cancels what is queued; what is under way finishes, then the toolbox is closed.
     pub(crate) fn begin_close(&self) {
-        self.core.begin_close();
+        for job in self.queue.close() {
+            // A start is its run, which is ended below.
+            if let Job::Ask { question, .. } = job {
+                question(Err(self.refusal(Refused::Closed)));
+            }
+        }
+        self.runs.cancel_queued();
     }
-}
 
-impl Drop for Plugin {
-    fn drop(&mut self) {
-        self.begin_close();
+    /// Why something was not taken.
+    fn refusal(&self, refused: Refused) -> Unanswered {
+        let id = self.id();
+        match refused {
+            Refused::Closed => {
+                let text = format!("toolbox `{id}` is closed");
+                Unanswered::Closed(Failure::new("ToolboxClosed", text))
+            }
+            Refused::Full => {
+                let text = format!(
+                    "toolbox `{id}` has {} calls waiting for its thread; try again later",
+                    self.limits.max_queued
+                );
+                Unanswered::Failed(Failure::new("BusyError", text))
+            }
+        }
     }
-}
 
-/// A list of strings is always JSON; should that ever fail, everything is halted.
-pub(crate) fn json_of(subsystems: &[String]) -> String {
-    serde_json::to_string(subsystems).unwrap_or_else(|_| ALL.to_owned())
+    pub(crate) fn complete(&self, run: u64, status: Status, json: &Owned) {
+        // First the right to end the run, then the work of reading: a second completion finds nothing to do.
+        let Some(tell) = self.runs.take(run) else {
+            tracing::debug!(
+                toolbox = self.id(),
+                run,
+                "dropped a completion of a run that is not under way"
+            );
+            return;
+        };
+        let (end, shown) = answer::run_end(status, json.text(self.limits.max_result_bytes));
+        tell(end, shown);
+    }
+
+    pub(crate) fn progress(&self, run: u64, json: Result<&str, Unreadable>) {
+        self.unasked.progress(self.runs.progress(run), json);
+    }
+
+    pub(crate) fn request(
+        &self,
+        topic: Result<&str, Unreadable>,
+        json: Result<&str, Unreadable>,
+        timeout: Duration,
+    ) -> u64 {
+        /// Unique in the process, so that an answer never reaches another generation's question.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let refused = || {
+            self.unasked.counters.add(|counts| &mut counts.refused_requests);
+            0
+        };
+        let topic = topic
+            .ok()
+            .filter(|t| self.manifest.requests.iter().any(|listed| listed == t));
+        let data: Option<Value> = json.ok().and_then(|text| match text {
+            "" => Some(Value::Object(serde_json::Map::new())),
+            text => json::read(text).ok(),
+        });
+        let (Some(topic), Some(data)) = (topic, data.filter(Value::is_object)) else {
+            self.unasked.complain(
+                "refused a request: its topic is not in the manifest's `requests`, or its data is not a JSON object",
+            );
+            return refused();
+        };
+        let id = {
+            let mut requests = self.requests.lock();
+            if requests.len() >= self.limits.max_requests {
+                return refused();
+            }
+            let id = NEXT.fetch_add(1, Ordering::Relaxed);
+            requests.insert(id);
+            id
+        };
+        let request = Request {
+            id,
+            topic: topic.to_owned(),
+            data,
+            timeout,
+        };
+        self.unasked.services.request(&self.unasked.origin, request);
+        id
+    }
+
+    /// Hands the answer to a request over, unless the toolbox did not ask or was answered already.
+    pub(crate) fn respond(&self, request: u64, answer: Answer<Raw<Value>>) {
+        if self.requests.lock().remove(&request) {
+            let (code, json) = match answer {
+                Answer::Ok(data) => (status::OK, data.into_text()),
+                Answer::Error(failure) | Answer::Lost(failure) => (status::ERR, failure.into_text()),
+            };
+            self.queue.push_response(request, code, json);
+        }
+    }
 }

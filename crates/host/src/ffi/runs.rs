@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use ovos_toolbox_wire::Failure;
+use ovos_toolbox_wire::{Content, Failure};
 use protocol::{Raw, RunEnd};
 
 use crate::contract::counts::Counters;
@@ -44,7 +44,10 @@ struct Run {
 }
 
 /// Is told how a run ended, once, on the thread that ends it; returns at once. To have it is the right to end the run.
-pub(crate) type Tell = Box<dyn FnOnce(RunEnd) + Send>;
+pub(crate) type Tell = Box<dyn FnOnce(RunEnd, Shown) + Send>;
+
+/// The content beside an output, which the service reads.
+pub(crate) type Shown = Option<Raw<Vec<Content>>>;
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -88,13 +91,13 @@ impl Runs {
         let mut inner = self.lock();
         if let Some(end) = inner.closed.clone() {
             drop(inner);
-            tell(end);
+            tell(end, None);
             return false;
         }
         if inner.runs.contains_key(&run) {
             drop(inner);
             let text = format!("run {run} is under way; a run id is used once");
-            tell(RunEnd::Error(Raw::of(&Failure::new("InternalError", text))));
+            tell(RunEnd::Error(Raw::of(&Failure::new("InternalError", text))), None);
             return false;
         }
         inner.newest = inner.newest.max(run);
@@ -119,9 +122,9 @@ impl Runs {
         if epoch < inner.stop_epoch {
             let stale = inner.runs.remove(&run);
             drop(inner);
-            self.counters.stale_starts.add();
+            self.counters.add(|counts| &mut counts.stale_starts);
             if let Some(stale) = stale {
-                (stale.tell)(RunEnd::Cancelled);
+                (stale.tell)(RunEnd::Cancelled, None);
             }
             return false;
         }
@@ -150,7 +153,7 @@ impl Runs {
         let refused = inner.runs.remove(&run);
         drop(inner);
         if let Some(refused) = refused {
-            (refused.tell)(RunEnd::Error(Raw::of(&refusal)));
+            (refused.tell)(RunEnd::Error(Raw::of(&refusal)), None);
         }
         // Nothing was started, so there is nothing to cancel; a halt is repeated nevertheless: it is cheap, and the
         // toolbox may have moved before it refused.
@@ -185,7 +188,7 @@ impl Runs {
     pub(crate) fn end_queued(&self, run: u64, end: RunEnd) {
         let queued = self.lock().runs.remove(&run);
         if let Some(queued) = queued {
-            (queued.tell)(end);
+            (queued.tell)(end, None);
         }
     }
 
@@ -227,11 +230,11 @@ impl Runs {
         match entry {
             Some(Run { tell, .. }) => Some(tell),
             None if ever => {
-                self.counters.late_completions.add();
+                self.counters.add(|counts| &mut counts.late_completions);
                 None
             }
             None => {
-                self.counters.unknown_completions.add();
+                self.counters.add(|counts| &mut counts.unknown_completions);
                 None
             }
         }
@@ -276,7 +279,7 @@ impl Runs {
         let queued: Vec<Run> = queued.iter().filter_map(|id| inner.runs.remove(id)).collect();
         drop(inner);
         for run in queued {
-            (run.tell)(RunEnd::Cancelled);
+            (run.tell)(RunEnd::Cancelled, None);
         }
     }
 
@@ -288,7 +291,7 @@ impl Runs {
         let runs = std::mem::take(&mut inner.runs);
         drop(inner);
         for (_, run) in runs {
-            (run.tell)(lost.clone());
+            (run.tell)(lost.clone(), None);
         }
     }
 

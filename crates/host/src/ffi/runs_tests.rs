@@ -16,7 +16,7 @@ fn runs() -> Runs {
 /// Makes a run known; every end that it is told comes out of the channel.
 fn register(runs: &Runs, run: u64, epoch: u64) -> mpsc::Receiver<RunEnd> {
     let (tell, told) = mpsc::channel();
-    assert!(runs.register(run, epoch, None, Box::new(move |end| tell.send(end).unwrap())));
+    assert!(runs.register(run, epoch, None, Box::new(move |end, _| tell.send(end).unwrap())));
     told
 }
 
@@ -45,7 +45,7 @@ fn a_run_ends_once_however_many_want_to_end_it() {
                     start.wait();
                     if let Some(tell) = runs.take(run) {
                         winners.fetch_add(1, Ordering::Relaxed);
-                        tell(output());
+                        tell(output(), None);
                     }
                 });
             }

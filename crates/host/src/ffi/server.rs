@@ -14,13 +14,15 @@ use serde::Deserialize;
 
 use crate::contract::counts::Counters;
 use crate::contract::services::{HostServices, Origin, Request};
+use crate::ffi::answer;
 use crate::ffi::control::Reply;
+use crate::ffi::host_thread::{HostThread, Opened};
 use crate::ffi::load::Library;
 use crate::ffi::plugin::{Open, Plugin};
-use crate::ffi::runs::Tell;
+use crate::ffi::runs::{Shown, Tell};
 use crate::ffi::table::Instance;
 use crate::ffi::watchdog::Calling;
-use engine::Halt;
+use engine::{Halt, Unanswered};
 
 /// Where notices go. Every method is called from any thread and returns at once.
 pub(crate) trait Notices: Send + Sync + 'static {
@@ -51,7 +53,7 @@ pub(crate) trait Notices: Send + Sync + 'static {
 pub(crate) struct Server {
     voice: Arc<Voice>,
     /// Set once.
-    plugin: OnceLock<Plugin>,
+    plugin: OnceLock<Arc<Plugin>>,
     intake: Mutex<Intake>,
 }
 
@@ -87,7 +89,7 @@ impl Server {
         &self,
         library: Arc<Library>,
         open: Open,
-        opened: Reply,
+        opened: Opened,
         closed: impl FnOnce() + Send + 'static,
     ) -> Result<(), Failure> {
         let voice = self.voice.clone();
@@ -95,8 +97,9 @@ impl Server {
             voice.tell_counts();
             closed();
         });
-        let counters = self.voice.counters.clone();
-        let (plugin, host) = Plugin::new(library, open, counters, self.voice.clone(), closed);
+        let (manifest, counters) = (library.manifest().clone(), self.voice.counters.clone());
+        let plugin = Plugin::new(manifest, &open, counters, self.voice.clone());
+        let host = HostThread::new(plugin.clone(), library, open.config, closed);
         // Before anything is said: what is asked because of that finds it.
         let taken = self.plugin.set(plugin);
         taken.map_err(|_| Failure::new("InternalError", "it is open already"))?;
@@ -111,7 +114,7 @@ impl Server {
     }
 
     pub(crate) fn plugin(&self) -> Option<&Plugin> {
-        self.plugin.get()
+        self.plugin.get().map(Arc::as_ref)
     }
 
     pub(crate) fn is_moving(&self) -> bool {
@@ -131,7 +134,8 @@ impl Server {
             }
             Order::Message { topic, data } => {
                 if let Some(plugin) = self.plugin() {
-                    plugin.message(topic, data.into_text());
+                    let counters = &plugin.unasked.counters;
+                    plugin.queue.push_message(topic, data.into_text(), counters);
                 }
             }
             Order::Response { request, answer } => {
@@ -172,7 +176,7 @@ impl Server {
         match order {
             Order::Beat { seq } => notices.control(Notice::Beat { seq }),
             Order::Cancel { run, starts } => self.about(run, starts, Plugin::cancel),
-            Order::GiveUp { run, starts } => self.about(run, starts, Plugin::give_up),
+            Order::GiveUp { run, starts } => self.about(run, starts, |plugin, run| plugin.runs.withdraw(run)),
             Order::Halt {
                 seq,
                 subsystems,
@@ -185,7 +189,7 @@ impl Server {
                     stop_epoch,
                 };
                 let reply: Reply = Box::new(move |said| {
-                    let answer = said.into();
+                    let answer = answer::answer(said);
                     notices.control(Notice::Halted { seq, answer });
                 });
                 match self.plugin() {
@@ -195,17 +199,17 @@ impl Server {
             }
             Order::Resume { seq } => {
                 let reply: Reply = Box::new(move |said| {
-                    let answer = said.into();
+                    let answer = answer::answer(said);
                     notices.control(Notice::Resumed { seq, answer });
                 });
                 match self.plugin() {
-                    Some(plugin) => plugin.resume(reply),
+                    Some(plugin) => plugin.control.resume(reply),
                     None => reply(Err(not_open())),
                 }
             }
             Order::Epoch { stop_epoch } => {
                 if let Some(plugin) = self.plugin() {
-                    plugin.raise_stop_epoch(stop_epoch);
+                    plugin.runs.raise_stop_epoch(stop_epoch);
                 }
             }
             // Of the other lane, or of a newer service.
@@ -224,7 +228,8 @@ impl Server {
         let Some(plugin) = self.plugin().filter(|_| !cancelled) else {
             drop(intake);
             let end = RunEnd::Cancelled;
-            return voice.notices.data(Notice::Ended { run, end });
+            let content = None;
+            return voice.notices.data(Notice::Ended { run, end, content });
         };
         voice.begins(run, moves);
         let progress: Option<engine::ProgressSink> = progress.then(|| {
@@ -234,7 +239,7 @@ impl Server {
                 notices.chatter(Notice::Progress { run, progress });
             }) as engine::ProgressSink
         });
-        let tell = Box::new(move |end| voice.ended(run, end));
+        let tell = Box::new(move |end, shown| voice.ended(run, end, shown));
         plugin.start(run, epoch, start.into_text(), progress, tell);
     }
 
@@ -246,9 +251,9 @@ impl Server {
         notice: impl FnOnce(Answer<Raw<T>>) -> Notice + Send + 'static,
     ) {
         let voice = self.voice.clone();
-        let tell = move |answer: Result<Raw<T>, Failure>| {
+        let tell = move |said: Result<Raw<T>, Unanswered>| {
             voice.tell_counts();
-            voice.notices.data(notice(answer.into()));
+            voice.notices.data(notice(answer::answer(said)));
         };
         match self.plugin() {
             Some(plugin) => plugin.ask(calling, question, tell),
@@ -266,9 +271,15 @@ impl Server {
             drop(intake);
             if let Some(tell) = act(plugin, run) {
                 let notices = &self.voice.notices;
-                notices.aside(Box::new(move || tell(RunEnd::Cancelled)));
+                notices.aside(Box::new(move || tell(RunEnd::Cancelled, None)));
             }
         }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -294,9 +305,9 @@ impl Voice {
         }
     }
 
-    fn ended(&self, run: u64, end: RunEnd) {
+    fn ended(&self, run: u64, end: RunEnd, content: Shown) {
         self.tell_counts();
-        self.notices.data(Notice::Ended { run, end });
+        self.notices.data(Notice::Ended { run, end, content });
         if self.live.lock().remove(&run) == Some(true) {
             self.moving.fetch_sub(1, Ordering::SeqCst);
         }
@@ -358,6 +369,6 @@ pub(crate) fn moves(effect: Effect) -> bool {
     matches!(effect, Effect::Motion | Effect::Safe)
 }
 
-fn not_open() -> Failure {
-    Failure::new("ToolboxClosed", "the toolbox is not open")
+fn not_open() -> Unanswered {
+    Unanswered::Closed(Failure::new("ToolboxClosed", "the toolbox is not open"))
 }

@@ -14,8 +14,11 @@ use protocol::{Functions, Raw};
 use crate::contract::tools;
 use crate::ffi::answer;
 use crate::ffi::bytes::{EMPTY, Owned, lend};
-use crate::ffi::callbacks::HostTable;
-use crate::ffi::control::LaneClosed;
+
+/// Proves that no call into a toolbox is under way through its control lane, and that none will come. Only the control lane
+/// makes it, when it has ended.
+#[derive(Debug)]
+pub(crate) struct LaneClosed(pub(super) ());
 
 type OpenFn = unsafe extern "C" fn(*const abi::Host, Str, *mut *mut c_void, *mut Bytes) -> Status;
 type ToolsFn = unsafe extern "C" fn(*mut c_void, *mut Bytes) -> Status;
@@ -99,32 +102,32 @@ impl Table {
     }
 
     /// Opens an instance, of which no result is larger than `limit` bytes. Host thread.
-    pub(crate) fn open(&self, host: &HostTable, config: &str, limit: usize) -> Result<Instance, Failure> {
+    pub(crate) fn open(
+        &self,
+        host: &'static abi::Host,
+        config: &str,
+        limit: usize,
+    ) -> Result<Instance, Failure> {
         let mut instance = ptr::null_mut();
-        let mut error = EMPTY;
         // SAFETY: the table was checked by `load` and its library is never unloaded; the host table lives as long as
-        // the process (HostTable), so also longer than an abandoned toolbox.
-        let code = unsafe { (self.open)(host.as_ptr(), lend(config), &raw mut instance, &raw mut error) };
-        // SAFETY: written by `open`, or still EMPTY.
-        let error = unsafe { Owned::new(error) };
-        match code {
-            status::OK => Ok(Instance {
+        // the process, so also longer than an abandoned toolbox.
+        let filled = unsafe { fill(|out| (self.open)(host, lend(config), &raw mut instance, out)) };
+        match filled {
+            (status::OK, _) => Ok(Instance {
                 table: *self,
                 instance,
                 limit,
             }),
-            code => Err(answer::failure(code, &error, "open()")),
+            (code, words) => Err(answer::failure(code, &words, "open()")),
         }
     }
 
     /// Brings the hardware to rest without an instance; `None` where the toolbox cannot. Any thread.
     pub(crate) fn safe_stop(&self, config: &str) -> Option<Result<(), Failure>> {
         let safe_stop = self.safe_stop?;
-        let mut error = EMPTY;
         // SAFETY: needs no instance; the library is never unloaded.
-        let code = unsafe { safe_stop(lend(config), &raw mut error) };
-        // SAFETY: written by `safe_stop`, or still EMPTY.
-        Some(done(code, unsafe { Owned::new(error) }, "safe_stop()"))
+        let filled = unsafe { fill(|out| safe_stop(lend(config), out)) };
+        Some(done(filled, "safe_stop()"))
     }
 }
 
@@ -148,18 +151,15 @@ unsafe impl Sync for Instance {}
 impl Instance {
     /// The list of tools. Host thread.
     pub(crate) fn tools(&self) -> Result<Raw<ToolList>, Failure> {
-        let mut out = EMPTY;
         // SAFETY: open instance, host thread (type docs).
-        let code = unsafe { (self.table.tools)(self.instance, &raw mut out) };
-        // SAFETY: written by `tools`, or still EMPTY.
-        let out = unsafe { Owned::new(out) };
-        match code {
-            status::OK => {
+        let filled = unsafe { fill(|out| (self.table.tools)(self.instance, out)) };
+        match filled {
+            (status::OK, out) => {
                 let text = out.text(self.limit);
                 let text = text.map_err(|e| answer::protocol("the tool list", e))?;
                 Raw::from_text(text.to_owned()).map_err(|e| tools::no_list(&e))
             }
-            code => Err(answer::failure(code, &out, "tools()")),
+            (code, words) => Err(answer::failure(code, &words, "tools()")),
         }
     }
 
@@ -168,25 +168,20 @@ impl Instance {
         let Some(plan) = self.table.plan else {
             return Ok(Raw::of(&None));
         };
-        let mut out = EMPTY;
         // SAFETY: open instance, host thread (type docs).
-        let code = unsafe { plan(self.instance, lend(tool), lend(args), &raw mut out) };
-        // SAFETY: written by `plan`, or still EMPTY.
-        let out = unsafe { Owned::new(out) };
-        match code {
-            status::OK => answer::unread("the plan", out.text(self.limit)),
-            status::UNKNOWN_TOOL => Ok(Raw::of(&None)),
-            code => Err(answer::failure(code, &out, "plan()")),
+        let filled = unsafe { fill(|out| plan(self.instance, lend(tool), lend(args), out)) };
+        match filled {
+            (status::OK, out) => answer::unread("the plan", out.text(self.limit)),
+            (status::UNKNOWN_TOOL, _) => Ok(Raw::of(&None)),
+            (code, words) => Err(answer::failure(code, &words, "plan()")),
         }
     }
 
     /// Starts an action. Host thread.
     pub(crate) fn start(&self, run: u64, json: &str) -> Result<(), Failure> {
-        let mut error = EMPTY;
         // SAFETY: open instance, host thread (type docs).
-        let code = unsafe { (self.table.start)(self.instance, run, lend(json), &raw mut error) };
-        // SAFETY: written by `start`, or still EMPTY.
-        done(code, unsafe { Owned::new(error) }, "start()")
+        let filled = unsafe { fill(|out| (self.table.start)(self.instance, run, lend(json), out)) };
+        done(filled, "start()")
     }
 
     /// Asks a run to end. Any thread.
@@ -205,15 +200,13 @@ impl Instance {
         let Some(conclude) = self.table.conclude else {
             return Ok(Raw::of(&None));
         };
-        let mut out = EMPTY;
         // SAFETY: open instance, host thread (type docs).
-        let code = unsafe { conclude(self.instance, lend(tool), lend(args), lend(report), &raw mut out) };
-        // SAFETY: written by `conclude`, or still EMPTY.
-        let out = unsafe { Owned::new(out) };
-        match code {
-            status::OK => answer::unread("the conclusion", out.text(self.limit)),
-            status::UNKNOWN_TOOL => Ok(Raw::of(&None)),
-            code => Err(answer::failure(code, &out, "conclude()")),
+        let filled =
+            unsafe { fill(|out| conclude(self.instance, lend(tool), lend(args), lend(report), out)) };
+        match filled {
+            (status::OK, out) => answer::unread("the conclusion", out.text(self.limit)),
+            (status::UNKNOWN_TOOL, _) => Ok(Raw::of(&None)),
+            (code, words) => Err(answer::failure(code, &words, "conclude()")),
         }
     }
 
@@ -222,27 +215,16 @@ impl Instance {
         let Some(halt) = self.table.halt else {
             return Ok(());
         };
-        let mut error = EMPTY;
         // SAFETY: open instance, any thread (type docs).
-        let code = unsafe {
-            halt(
-                self.instance,
-                lend(subsystems),
-                u32::from(emergency),
-                &raw mut error,
-            )
-        };
-        // SAFETY: written by `halt`, or still EMPTY.
-        done(code, unsafe { Owned::new(error) }, "halt()")
+        let filled = unsafe { fill(|out| halt(self.instance, lend(subsystems), u32::from(emergency), out)) };
+        done(filled, "halt()")
     }
 
     /// Asks whether the latch may be lifted. Any thread.
     pub(crate) fn resume(&self) -> Result<(), Failure> {
-        let mut error = EMPTY;
         // SAFETY: open instance, any thread (type docs).
-        let code = unsafe { (self.table.resume)(self.instance, &raw mut error) };
-        // SAFETY: written by `resume`, or still EMPTY.
-        done(code, unsafe { Owned::new(error) }, "resume()")
+        let filled = unsafe { fill(|out| (self.table.resume)(self.instance, out)) };
+        done(filled, "resume()")
     }
 
     /// Hands over a message it subscribed to. Host thread.
@@ -266,13 +248,10 @@ impl Instance {
         let Some(may_close) = self.table.may_close else {
             return Ok(Raw::of(&()));
         };
-        let mut error = EMPTY;
         // SAFETY: open instance, host thread (type docs).
-        let code = unsafe { may_close(self.instance, &raw mut error) };
-        // SAFETY: written by `may_close`, or still EMPTY.
-        let error = unsafe { Owned::new(error) };
-        match code {
-            status::BUSY => Err(answer::failure(code, &error, "may_close()")),
+        let filled = unsafe { fill(|out| may_close(self.instance, out)) };
+        match filled {
+            (code @ status::BUSY, words) => Err(answer::failure(code, &words, "may_close()")),
             _ => Ok(Raw::of(&())),
         }
     }
@@ -284,9 +263,20 @@ impl Instance {
     }
 }
 
-fn done(code: Status, words: Owned, what: &str) -> Result<(), Failure> {
-    match code {
-        status::OK => Ok(()),
-        code => Err(answer::failure(code, &words, what)),
+/// Calls a function that may write bytes, and takes those over.
+///
+/// # Safety
+/// The call itself is sound, and writes what toolbox.h says, or nothing.
+unsafe fn fill(call: impl FnOnce(*mut Bytes) -> Status) -> (Status, Owned) {
+    let mut bytes = EMPTY;
+    let code = call(&raw mut bytes);
+    // SAFETY: written by the function, or still EMPTY.
+    (code, unsafe { Owned::new(bytes) })
+}
+
+fn done(filled: (Status, Owned), what: &str) -> Result<(), Failure> {
+    match filled {
+        (status::OK, _) => Ok(()),
+        (code, words) => Err(answer::failure(code, &words, what)),
     }
 }

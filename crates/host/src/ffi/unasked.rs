@@ -45,7 +45,7 @@ impl Unasked {
 
     pub(crate) fn log(&self, level: u32, target: &str, message: Result<&str, Unreadable>) {
         if !self.logs.allows() {
-            self.counters.dropped_logs.add();
+            self.counters.add(|counts| &mut counts.dropped_logs);
             return;
         }
         let Origin {
@@ -67,13 +67,13 @@ impl Unasked {
         let sink = sink.filter(|_| self.progress.allows());
         match (sink, progress) {
             (Some(sink), Some(progress)) => sink(progress),
-            _ => self.counters.dropped_progress.add(),
+            _ => self.counters.add(|counts| &mut counts.dropped_progress),
         }
     }
 
     pub(crate) fn event(&self, json: Result<&str, Unreadable>) {
         let Some(event) = json.ok().and_then(|text| json::read::<Event>(text).ok()) else {
-            self.counters.dropped_events.add();
+            self.counters.add(|counts| &mut counts.dropped_events);
             self.complain("an event of the toolbox is not an event object");
             return;
         };
@@ -85,7 +85,7 @@ impl Unasked {
         if rate.allows() {
             self.services.event(&self.origin, event);
         } else {
-            self.counters.dropped_events.add();
+            self.counters.add(|counts| &mut counts.dropped_events);
         }
     }
 

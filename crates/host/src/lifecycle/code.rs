@@ -8,7 +8,7 @@ use ovos_toolbox_wire::Manifest;
 
 use crate::artifact::file::PluginFile;
 use crate::ffi::load::Library;
-use crate::lifecycle::settings::Isolation;
+use section::Isolation;
 
 /// The code from which copies of a toolbox are opened.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ovos_toolbox_wire::Manifest;
+use ovos_toolbox_wire::{Manifest, Object};
 use serde_json::Value;
 
 use crate::artifact::check;
@@ -15,8 +15,8 @@ use crate::artifact::elf;
 use crate::artifact::probe::section_of;
 use crate::artifact::stage::{Fingerprint, Staged};
 use crate::lifecycle::code::Code;
-use crate::lifecycle::manager::Inner;
-use crate::lifecycle::settings::ToolboxConfig;
+use crate::lifecycle::settings::Configured;
+use crate::lifecycle::shared::Shared;
 use schema::OutputSchema;
 
 /// The result of examining a file.
@@ -26,7 +26,7 @@ pub(crate) enum Finding {
         id: String,
         path: PathBuf,
         fingerprint: Fingerprint,
-        /// [`ToolboxConfig::reading`].
+        /// [`Configured::reading`].
         reading: u64,
     },
     /// It should be loaded.
@@ -45,7 +45,7 @@ pub(crate) struct Candidate {
     pub(crate) manifest: Arc<Manifest>,
     /// The code with this content, if it is loaded or staged already.
     pub(crate) code: Option<Code>,
-    pub(crate) config: ToolboxConfig,
+    pub(crate) config: Configured,
 }
 
 impl Finding {
@@ -59,8 +59,8 @@ impl Finding {
 }
 
 /// Examines one file.
-pub(crate) async fn examine(manager: &Arc<Inner>, path: PathBuf) -> Finding {
-    let known = manager.book().at(&path).map(|(id, _)| id.to_owned());
+pub(crate) async fn examine(manager: &Arc<Shared>, path: PathBuf) -> Finding {
+    let known = manager.copies().at(&path).map(|(id, _)| id.to_owned());
     match try_examine(manager, path).await {
         Ok(finding) => finding,
         Err((id, reason)) => Finding::Broken {
@@ -72,7 +72,7 @@ pub(crate) async fn examine(manager: &Arc<Inner>, path: PathBuf) -> Finding {
 
 type Broken = (Option<String>, String);
 
-async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Broken> {
+async fn try_examine(manager: &Arc<Shared>, path: PathBuf) -> Result<Finding, Broken> {
     let looked = {
         let path = path.clone();
         manager.blocking(move || {
@@ -102,19 +102,16 @@ async fn try_examine(manager: &Arc<Inner>, path: PathBuf) -> Result<Finding, Bro
 
 /// The live toolbox of this file, if neither file nor configuration changed, and the newest reading of its
 /// configuration.
-fn untouched(manager: &Inner, path: &Path, fingerprint: Fingerprint) -> Option<(String, u64)> {
-    let book = manager.book();
-    let (id, slot) = book.at(path)?;
+fn untouched(manager: &Shared, path: &Path, fingerprint: Fingerprint) -> Option<(String, u64)> {
+    let copies = manager.copies();
+    let (id, slot) = copies.at(path)?;
     let same = slot.serves() && slot.source.fingerprint == fingerprint;
-    let config = (manager.settings.config)(id).ok()?;
-    let pinned = check::allowed(path, &slot.source.sha256, &manager.settings.allow_sha256).is_ok();
-    (same && pinned && config.enabled && config.keeps(&slot.config)).then(|| (id.to_owned(), config.reading))
+    let config = manager.settings.toolbox(id).ok()?;
+    (same && config.toolbox.enabled && config.keeps(&slot.config)).then(|| (id.to_owned(), config.reading))
 }
 
-async fn judge(manager: &Arc<Inner>, path: &Path, staged: Staged) -> Result<Finding, Broken> {
-    let pinned = check::allowed(path, &staged.sha256, &manager.settings.allow_sha256);
-    pinned.map_err(|e| (None, e.to_string()))?;
-    let code = manager.book().loaded_with(&staged.sha256);
+async fn judge(manager: &Arc<Shared>, path: &Path, staged: Staged) -> Result<Finding, Broken> {
+    let code = manager.copies().loaded_with(&staged.sha256);
     let manifest = match &code {
         Some(code) => Arc::clone(code.manifest()),
         None => {
@@ -134,14 +131,14 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: Staged) -> Result<Find
     };
     let id = manifest.id.clone();
     let broken = |reason: String| (Some(id.clone()), reason);
-    let config = (manager.settings.config)(&id).map_err(broken)?;
-    if !config.enabled {
+    let config = manager.settings.toolbox(&id).map_err(broken)?;
+    if !config.toolbox.enabled {
         return Ok(Finding::Disabled { id });
     }
-    check::allowed(path, &staged.sha256, &config.allow_sha256).map_err(|e| broken(e.to_string()))?;
+    check::allowed(path, &staged.sha256, &config.toolbox.allow_sha256).map_err(|e| broken(e.to_string()))?;
     {
-        let book = manager.book();
-        let slot = book.slots.get(&id).filter(|slot| slot.serves());
+        let copies = manager.copies();
+        let slot = copies.slots.get(&id).filter(|slot| slot.serves());
         if slot.is_some_and(|slot| slot.source.sha256 == staged.sha256 && config.keeps(&slot.config)) {
             let fingerprint = staged.fingerprint;
             return Ok(Finding::Same {
@@ -152,41 +149,41 @@ async fn judge(manager: &Arc<Inner>, path: &Path, staged: Staged) -> Result<Find
             });
         }
     }
-    check_config(&manifest, &config).map_err(broken)?;
+    check_config(&manifest, &config.toolbox.own).map_err(broken)?;
     Ok(Finding::New(Box::new(Candidate {
         id,
         path: path.to_owned(),
         staged,
         manifest,
         // A library in this process is of no use for a process of its own, and vice versa.
-        code: code.filter(|code| code.isolation() == config.isolation),
+        code: code.filter(|code| code.isolation() == config.toolbox.isolation),
         config,
     })))
 }
 
 /// The `env` of the section that a file belongs to. The id is in the manifest, which only the probe reads: before
 /// that it is the id of the live toolbox with this path, or the file's name.
-fn probe_environment(manager: &Inner, path: &Path) -> BTreeMap<String, String> {
-    let known = manager.book().at(path).map(|(id, _)| id.to_owned());
+fn probe_environment(manager: &Shared, path: &Path) -> BTreeMap<String, String> {
+    let known = manager.copies().at(path).map(|(id, _)| id.to_owned());
     let config = known
         .or_else(|| section_of(path).map(str::to_owned))
-        .map(|id| (manager.settings.config)(&id));
+        .map(|id| manager.settings.toolbox(&id));
     // Errors of the section are reported when the id is known.
     config
         .and_then(Result::ok)
-        .map(|config| config.env)
+        .map(|config| config.toolbox.env)
         .unwrap_or_default()
 }
 
-/// Checks a toolbox's section by its own schema.
-pub(crate) fn check_config(manifest: &Manifest, config: &ToolboxConfig) -> Result<(), String> {
+/// Checks a toolbox's own keys by its own schema.
+pub(crate) fn check_config(manifest: &Manifest, own: &Object) -> Result<(), String> {
     let Some(schema) = &manifest.config_schema else {
         return Ok(());
     };
     let id = &manifest.id;
     let schema =
         OutputSchema::compile(schema).map_err(|e| format!("`config_schema` of toolbox `{id}`: {e}"))?;
-    let Err(wrong) = schema.check(&Value::Object(config.section.clone())) else {
+    let Err(wrong) = schema.check(&Value::Object(own.clone())) else {
         return Ok(());
     };
     let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovos_toolbox_wire::{ENTRY_SYMBOL, Event, Manifest, ToolDefinition};
+use ovos_toolbox_wire::{ENTRY_SYMBOL, Event, Manifest, Object, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,7 +19,6 @@ use crate::contract::services::{HostServices, Limits, Origin, Request};
 use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
 use crate::lifecycle::examine::check_config;
-use crate::lifecycle::settings::ToolboxConfig;
 use crate::transport::hosted::Hosted;
 
 /// How long opening, listing and closing may take in all.
@@ -75,13 +74,10 @@ pub async fn inspect(path: &Path, probe: &Probe) -> Inspection {
             return found;
         }
     }
-    let arguments = [
-        "toolbox-host".into(),
-        "--inspect".into(),
-        path.clone().into_os_string(),
-    ];
-    let program = probe.program().into_os_string();
-    match probe::ask::<Answer<Inspection>>((&program, &arguments), &probe.env, LIMIT, &path).await {
+    match probe
+        .ask::<Answer<Inspection>>("--inspect", &path, LIMIT, &path)
+        .await
+    {
         Ok(Answer::Ok(more)) => {
             found.tools = more.tools;
             found.errors.extend(more.errors);
@@ -152,7 +148,7 @@ async fn open(library: Arc<Library>) -> Inspection {
             found.warnings.push(format!("the manifest has no `{key}`"));
         }
     }
-    if let Err(error) = check_config(&manifest, &ToolboxConfig::default()) {
+    if let Err(error) = check_config(&manifest, &Object::new()) {
         found.warnings.push(format!(
             "it needs configuration, so it was not opened and its tools are unknown: {error}"
         ));

@@ -2,7 +2,9 @@
 //!
 //! Owns what has to go well before a copy may be put into its place. Read [`load`], then [`open`].
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use ovos_toolbox_wire::Failure;
@@ -11,18 +13,23 @@ use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
 use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
-use crate::lifecycle::book::{Slot, Source};
 use crate::lifecycle::code::Code;
+use crate::lifecycle::content::private_folder;
+use crate::lifecycle::copies::{Slot, Source};
 use crate::lifecycle::examine::Candidate;
-use crate::lifecycle::manager::{Inner, rest};
-use crate::lifecycle::settings::{Isolation, ToolboxConfig};
+use crate::lifecycle::settings::Configured;
+use crate::lifecycle::shared::{Shared, rest};
 use crate::lifecycle::status::State;
-use crate::process::confine::Confine;
+use crate::process::confine::why_unconfined;
 use crate::transport::child::ProcessSettings;
 use crate::transport::hosted::Hosted;
+use section::Isolation;
+
+/// How long the disk has to make a toolbox's content folder.
+const FOLDER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Loads a candidate's library, unless these contents are loaded already.
-pub(crate) async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<Source, String> {
+pub(crate) async fn load(manager: &Arc<Shared>, candidate: &Candidate) -> Result<Source, String> {
     let Candidate {
         id,
         path,
@@ -33,21 +40,21 @@ pub(crate) async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<
     } = candidate;
     let code = match code {
         Some(code) => code.clone(),
-        None if config.isolation == Isolation::Process => {
+        None if config.toolbox.isolation == Isolation::Process => {
             Code::Staged(staged.file.clone(), Arc::clone(manifest))
         }
         None => {
             let max = manager.settings.max_generations;
             {
-                let mut book = manager.book();
-                if book.loaded >= max {
+                let mut copies = manager.copies();
+                if copies.loaded >= max {
                     return Err(format!(
                         "restart needed: {max} plugin libraries were loaded since the service started, and none can be \
                          unloaded; restart the service to load {} (`service.max_generations`)",
                         path.display()
                     ));
                 }
-                book.loaded += 1;
+                copies.loaded += 1;
             }
             let (file, shown) = (staged.file.clone(), path.clone());
             let loaded =
@@ -71,56 +78,74 @@ pub(crate) async fn load(manager: &Arc<Inner>, candidate: &Candidate) -> Result<
         sha256: staged.sha256.clone(),
         fingerprint: staged.fingerprint,
     };
-    manager.book().spares.insert(id.clone(), source.clone());
+    manager.copies().spares.insert(id.clone(), source.clone());
     Ok(source)
 }
 
 /// Opens a copy and asks for its tools. A copy that fails is closed, and so is one that is not ready when the service ends.
 pub(crate) async fn open(
-    manager: &Arc<Inner>,
+    manager: &Arc<Shared>,
     source: &Source,
-    config: &ToolboxConfig,
+    config: &Configured,
 ) -> Result<Slot, String> {
     let id = source.code.manifest().id.clone();
     let (generation, stop_epoch) = {
-        let mut book = manager.book();
-        (book.next_generation(&id), book.stop_epoch(&id))
+        let mut copies = manager.copies();
+        (copies.next_generation(&id), copies.stop_epoch(&id))
     };
-    let section = serde_json::to_string(&config.section).map_err(|e| e.to_string())?;
+    let section = serde_json::to_string(&config.toolbox.own).map_err(|e| e.to_string())?;
     let open = Open {
         generation,
         config: section,
         stop_epoch,
         limits: config.limits.clone(),
     };
+    let content = content_folder(manager, &id).await;
     let services = manager.services.clone();
     let opening = match &source.code {
         Code::Loaded { library, .. } => Hosted::in_process(Arc::clone(library), open, services).boxed(),
         Code::Staged(file, manifest) => {
-            let missed = config.confine.as_ref().and_then(Confine::missed);
-            if let Some(why) = missed {
+            let confine = config.toolbox.confine.as_ref();
+            let unconfined = confine.and_then(why_unconfined);
+            if let Some(why) = unconfined {
                 tracing::warn!(toolbox = id, why, "the toolbox runs without its confinement");
             }
             let process = ProcessSettings {
-                program: manager.settings.probe.program(),
+                program: manager.settings.probe.program.clone(),
                 file: Arc::clone(file),
-                env: config.env.clone(),
+                env: config.toolbox.env.clone(),
                 memory_mb: config.memory_mb,
-                confine: config.confine.clone().filter(|_| missed.is_none()),
+                confine: confine
+                    .filter(|_| unconfined.is_none())
+                    .cloned()
+                    .map(|mut confine| {
+                        confine.paths_rw.extend(content.clone());
+                        confine
+                    }),
                 hello: manager.settings.probe.limit,
             };
             Hosted::in_child(process, Arc::clone(manifest), open, services).boxed()
         }
     };
     let ending = || Failure::new("ToolboxClosed", "the service ends");
+    let origin = Origin {
+        toolbox_id: id.as_str().into(),
+        generation,
+    };
+    // Its tools may change as soon as it has begun to open.
+    manager.copies().instances.insert(origin.clone(), Weak::new());
     let opened = tokio::select! {
         opened = opening => opened,
         () = manager.stop.cancelled() => Err(ending()),
     };
-    let instance = Arc::new(opened.map_err(|e| format!("toolbox `{id}` does not open: {e}"))?);
-    let origin = instance.origin().clone();
+    let content_dir = content.and_then(|folder| folder.into_os_string().into_string().ok());
+    let instance = opened.map_err(|e| {
+        manager.copies().forget(&origin);
+        format!("toolbox `{id}` does not open: {e}")
+    })?;
+    let instance = Arc::new(instance.with_content_dir(content_dir));
     manager
-        .book()
+        .copies()
         .instances
         .insert(origin.clone(), Arc::downgrade(&instance));
     let tools = tokio::select! {
@@ -139,10 +164,30 @@ pub(crate) async fn open(
             })
         }
         Err(failure) => {
-            manager.book().forget(&origin);
+            manager.copies().forget(&origin);
             let stays = manager.tracker.clone();
             stays.spawn(async move { rest(&instance).await });
             Err(format!("toolbox `{id}` does not list its tools: {failure}"))
+        }
+    }
+}
+
+/// Makes the folder for a toolbox's content, which has to exist before its process is confined.
+async fn content_folder(manager: &Shared, id: &str) -> Option<PathBuf> {
+    let root = manager.settings.content_dir.clone()?;
+    let (folder, name) = (root.join(id), id.to_owned());
+    let making = tokio::task::spawn_blocking(move || private_folder(&root, &name));
+    let made = match tokio::time::timeout(FOLDER_PATIENCE, making).await {
+        Ok(Ok(made)) => made.map_err(|error| error.to_string()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the disk does not respond".to_owned()),
+    };
+    match made {
+        Ok(()) => Some(folder),
+        Err(error) => {
+            let folder = folder.display();
+            tracing::warn!(toolbox = id, %folder, %error, "the toolbox has no content folder and can return no files");
+            None
         }
     }
 }

@@ -10,18 +10,18 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use crate::artifact::scan::{FailedFile, scan};
-use crate::contract::services::Origin;
-use crate::lifecycle::book::{Slot, Source};
+use crate::lifecycle::copies::{Slot, Source};
 use crate::lifecycle::examine::{Candidate, Finding, examine};
-use crate::lifecycle::manager::Inner;
 use crate::lifecycle::opening::{load, open};
-use crate::lifecycle::settings::{Isolation, ToolboxConfig};
+use crate::lifecycle::settings::Configured;
+use crate::lifecycle::shared::Shared;
 use crate::lifecycle::status::{ReloadReport, State};
-use crate::lifecycle::supervise;
+use crate::lifecycle::supervise::install;
 use crate::transport::hosted::Hosted;
+use section::Isolation;
 
 /// Makes the live toolboxes match the folders and the configuration.
-pub(crate) async fn run(manager: &Arc<Inner>) -> ReloadReport {
+pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let mut report = ReloadReport::default();
     if manager.stop.is_cancelled() {
         return report;
@@ -45,14 +45,14 @@ pub(crate) async fn run(manager: &Arc<Inner>) -> ReloadReport {
     let findings = join_all(files.iter().map(|path| examine(manager, path.clone()))).await;
     let Sorted { candidates, keep } = sort(manager, &files, findings, &mut report);
     let gone: Vec<String> = {
-        let book = manager.book();
+        let copies = manager.copies();
         let absent = |id: &str, path: &PathBuf| {
             !keep.contains_key(id)
                 && !candidates.iter().any(|c| c.id == id)
                 // The files of a folder that cannot be read may still exist.
                 && !unread.iter().any(|folder| path.starts_with(folder))
         };
-        let slots = book
+        let slots = copies
             .slots
             .iter()
             .filter(|(id, slot)| absent(id, &slot.source.path));
@@ -82,9 +82,9 @@ pub(crate) async fn run(manager: &Arc<Inner>) -> ReloadReport {
     ] {
         list.sort();
     }
-    let mut book = manager.book();
-    book.failed.clone_from(&report.broken);
-    manager.publish(book);
+    let mut copies = manager.copies();
+    copies.failed.clone_from(&report.broken);
+    manager.publish(copies);
     log(&report);
     report
 }
@@ -96,7 +96,7 @@ struct Sorted {
 }
 
 /// Assigns each toolbox id to the first file that has it.
-fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut ReloadReport) -> Sorted {
+fn sort(manager: &Shared, files: &[PathBuf], findings: Vec<Finding>, report: &mut ReloadReport) -> Sorted {
     let mut sorted = Sorted {
         candidates: Vec::new(),
         keep: HashMap::new(),
@@ -136,7 +136,7 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
                     reading,
                 },
             ) => {
-                if let Some(slot) = manager.book().slots.get_mut(&id) {
+                if let Some(slot) = manager.copies().slots.get_mut(&id) {
                     slot.source.path.clone_from(&path);
                     slot.source.fingerprint = fingerprint;
                     slot.config.reading = reading;
@@ -156,8 +156,8 @@ fn sort(manager: &Inner, files: &[PathBuf], findings: Vec<Finding>, report: &mut
     }
     // A broken file leaves the working copy in place, unless another file has that toolbox now.
     for failed in &broken {
-        let book = manager.book();
-        if let Some((id, _)) = book.at(&failed.path)
+        let copies = manager.copies();
+        if let Some((id, _)) = copies.at(&failed.path)
             && !owners.contains_key(id)
         {
             sorted.keep.insert(id.to_owned(), failed.path.clone());
@@ -173,7 +173,7 @@ enum Swapped {
 }
 
 /// Makes a candidate the live copy.
-async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, FailedFile> {
+async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<Swapped, FailedFile> {
     let (id, path) = (candidate.id.clone(), candidate.path.clone());
     let failed = |reason: String| FailedFile {
         path: path.clone(),
@@ -183,8 +183,9 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
     let source = load(manager, &candidate).await.map_err(failed)?;
     let config = candidate.config;
     let old = {
-        let book = manager.book();
-        book.slots
+        let copies = manager.copies();
+        copies
+            .slots
             .get(&id)
             .map(|slot| (slot.serves(), Arc::clone(&slot.instance)))
     };
@@ -199,8 +200,8 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
             old.close().await;
         }
         let slot = open(manager, &source, &config).await.map_err(|reason| {
-            let mut book = manager.book();
-            if let Some(slot) = book.slots.get_mut(&id) {
+            let mut copies = manager.copies();
+            if let Some(slot) = copies.slots.get_mut(&id) {
                 slot.state = State::Failed(reason.clone());
             }
             failed(reason)
@@ -234,41 +235,41 @@ async fn swap(manager: &Arc<Inner>, candidate: Candidate) -> Result<Swapped, Fai
 
 /// Opens the first copy of a toolbox. A stop that arrives meanwhile holds it, too.
 async fn open_first(
-    manager: &Arc<Inner>,
+    manager: &Arc<Shared>,
     id: &str,
     source: &Source,
-    config: &ToolboxConfig,
+    config: &Configured,
 ) -> Result<Slot, String> {
     {
-        let mut book = manager.book();
-        book.starting.insert(id.to_owned());
-        manager.publish(book);
+        let mut copies = manager.copies();
+        copies.starting.insert(id.to_owned());
+        manager.publish(copies);
     }
     let opened = open(manager, source, config).await;
     if opened.is_err() {
-        let mut book = manager.book();
-        book.starting.remove(id);
-        manager.publish(book);
+        let mut copies = manager.copies();
+        copies.starting.remove(id);
+        manager.publish(copies);
     }
     opened
 }
 
 /// Closes the old copy before the new one opens, and opens the old one again if that fails.
 async fn swap_exclusive(
-    manager: &Arc<Inner>,
+    manager: &Arc<Shared>,
     id: &str,
     source: Source,
-    config: ToolboxConfig,
+    config: Configured,
     old: Arc<Hosted>,
 ) -> Result<(), String> {
     let before = {
-        let mut book = manager.book();
-        let Some(slot) = book.slots.get_mut(id) else {
+        let mut copies = manager.copies();
+        let Some(slot) = copies.slots.get_mut(id) else {
             return Err(format!("toolbox `{id}` is gone"));
         };
         slot.state = State::Reloading;
         let before = (slot.source.clone(), slot.config.clone());
-        manager.publish(book);
+        manager.publish(copies);
         before
     };
     let (old_source, old_config) = before;
@@ -283,28 +284,28 @@ async fn swap_exclusive(
     match open(manager, &old_source, &old_config).await {
         Ok(slot) => {
             install(manager, slot);
-            let mut book = manager.book();
-            book.spares.insert(id.to_owned(), source);
+            let mut copies = manager.copies();
+            copies.spares.insert(id.to_owned(), source);
             Err(format!("{reason}; the version before it was opened again"))
         }
         Err(again) => {
             let reason = format!("{reason}; the version before it does not open again either: {again}");
-            let mut book = manager.book();
-            if let Some(slot) = book.slots.get_mut(id) {
+            let mut copies = manager.copies();
+            if let Some(slot) = copies.slots.get_mut(id) {
                 slot.state = State::Failed(reason.clone());
             }
-            book.spares.insert(id.to_owned(), source);
-            manager.publish(book);
+            copies.spares.insert(id.to_owned(), source);
+            manager.publish(copies);
             Err(reason)
         }
     }
 }
 
 /// Removes a toolbox whose file is gone.
-async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
+async fn remove(manager: &Arc<Shared>, id: &str) -> Result<String, FailedFile> {
     let (instance, path) = {
-        let book = manager.book();
-        let Some(slot) = book.slots.get(id) else {
+        let copies = manager.copies();
+        let Some(slot) = copies.slots.get(id) else {
             return Ok(id.to_owned());
         };
         (Arc::clone(&slot.instance), slot.source.path.clone())
@@ -317,9 +318,9 @@ async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
             reason,
         });
     }
-    let mut book = manager.book();
-    if let Some(slot) = book.remove(id) {
-        manager.publish(book);
+    let mut copies = manager.copies();
+    if let Some(slot) = copies.remove(id) {
+        manager.publish(copies);
         let manager = Arc::clone(manager);
         manager
             .tracker
@@ -327,24 +328,6 @@ async fn remove(manager: &Arc<Inner>, id: &str) -> Result<String, FailedFile> {
             .spawn(async move { manager.retire(slot.instance).await });
     }
     Ok(id.to_owned())
-}
-
-/// Makes a copy the live one and publishes it; returns the slot of the one before it.
-pub(crate) fn install(manager: &Arc<Inner>, slot: Slot) -> Option<Slot> {
-    let origin: Origin = slot.instance.origin().clone();
-    let died = (slot.config.isolation == Isolation::Process).then(|| slot.instance.died());
-    let mut book = manager.book();
-    let before = book.install(slot);
-    if book.changed_early.remove(&origin) {
-        manager.services.tools_changed(&origin);
-    }
-    manager.publish(book);
-    if let Some(died) = died {
-        // Watched only after it is installed, so that a copy which dies at once is restarted.
-        let watch = supervise::watch(Arc::clone(manager), origin, died);
-        manager.tracker.spawn(watch);
-    }
-    before
 }
 
 fn log(report: &ReloadReport) {

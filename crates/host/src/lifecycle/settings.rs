@@ -1,17 +1,16 @@
 //! The settings of the manager, and the traits through which it uses the service.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use ovos_toolbox_wire::Object;
 
 use crate::artifact::probe::Probe;
 use crate::contract::services::Limits;
 use crate::lifecycle::status::Live;
-use crate::process::confine::Confine;
+use crate::process::usual::seen;
+use section::ToolboxConfig;
 
 /// The settings of the manager.
 #[derive(Clone)]
@@ -20,6 +19,9 @@ pub struct Settings {
     pub plugin_dirs: Vec<PathBuf>,
     /// The folders for private copies, the best one first; `Stage::new` lists those that are tried after these.
     pub stage_dirs: Vec<PathBuf>,
+    /// Where each toolbox has a folder of its own, named by its id, for the files that it returns as content; `None`: they have
+    /// none.
+    pub content_dir: Option<PathBuf>,
     /// How many libraries may be loaded until a restart is needed, since none can be unloaded. Default 64.
     pub max_generations: usize,
     /// How long running calls of a replaced toolbox may continue. Default 10 s.
@@ -33,27 +35,35 @@ pub struct Settings {
     pub first_restart: Duration,
     /// The longest of those delays. Default 30 s.
     pub max_restart: Duration,
-    /// The hashes of the files that may be loaded; empty: any file.
-    pub allow_sha256: Vec<String>,
     /// Returns the configuration of a toolbox; called again at every reload.
     pub config: ConfigSource,
 }
 
 impl Settings {
+    /// The configuration of a toolbox now.
+    ///
+    /// # Errors
+    /// Why it is wrong.
+    pub(crate) fn toolbox(&self, id: &str) -> Result<Configured, String> {
+        let mut configured = (self.config)(id)?;
+        configured.seen = configured.toolbox.confine.as_ref().map(seen).unwrap_or_default();
+        Ok(configured)
+    }
+
     /// The defaults, for toolboxes that need no configuration.
     #[must_use]
     pub fn new(plugin_dirs: Vec<PathBuf>, probe: Probe) -> Self {
         Self {
             plugin_dirs,
             stage_dirs: Vec::new(),
+            content_dir: None,
             max_generations: 64,
             drain: Duration::from_secs(10),
             probe,
             max_failures: 5,
             first_restart: Duration::from_millis(200),
             max_restart: Duration::from_secs(30),
-            allow_sha256: Vec::new(),
-            config: Arc::new(|_| Ok(ToolboxConfig::default())),
+            config: Arc::new(|_| Ok(Configured::default())),
         }
     }
 }
@@ -66,55 +76,26 @@ impl std::fmt::Debug for Settings {
     }
 }
 
-/// Where a toolbox runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Isolation {
-    /// In this process.
-    InProcess,
-    /// In a process of its own.
-    #[default]
-    Process,
-}
-
-impl Isolation {
-    /// The word used in the configuration and on the bus.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InProcess => "in_process",
-            Self::Process => "process",
-        }
-    }
-}
-
 /// Returns the configuration of a toolbox by its id, or why it is wrong.
-pub type ConfigSource = Arc<dyn Fn(&str) -> Result<ToolboxConfig, String> + Send + Sync>;
+pub type ConfigSource = Arc<dyn Fn(&str) -> Result<Configured, String> + Send + Sync>;
 
-/// The part of the configuration that concerns one toolbox. A toolbox is replaced when any of it changed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolboxConfig {
-    /// Whether it is loaded.
-    pub enabled: bool,
-    /// The toolbox's own keys, which the manifest's `config_schema` validates and `open` gets.
-    pub section: Object,
-    /// The hashes that its file may have; empty: any.
-    pub allow_sha256: Vec<String>,
+/// How one toolbox is run. A toolbox is replaced when any of it changed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Configured {
+    /// What its section says.
+    pub toolbox: ToolboxConfig,
     /// Its limits.
     pub limits: Limits,
-    /// Where it runs.
-    pub isolation: Isolation,
     /// The memory that its process may use, in MiB.
     pub memory_mb: Option<u64>,
-    /// What its process may access; without it, everything that the service may.
-    pub confine: Option<Confine>,
-    /// Variables added to the environment of its process.
-    pub env: BTreeMap<String, String>,
     /// The number of the reading of the configuration that this belongs to, for the service. A new number alone
     /// replaces no toolbox.
     pub reading: u64,
+    /// The identity of what it is confined to by a confinement that no section asks for; noted by the manager.
+    pub seen: Vec<(u64, u64)>,
 }
 
-impl ToolboxConfig {
+impl Configured {
     /// Whether a toolbox that was opened with `other` need not be replaced.
     pub(crate) fn keeps(&self, other: &Self) -> bool {
         let same_reading = Self {
@@ -122,22 +103,6 @@ impl ToolboxConfig {
             ..self.clone()
         };
         same_reading == *other
-    }
-}
-
-impl Default for ToolboxConfig {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            section: Object::new(),
-            allow_sha256: Vec::new(),
-            limits: Limits::default(),
-            isolation: Isolation::default(),
-            memory_mb: None,
-            confine: None,
-            env: BTreeMap::new(),
-            reading: 0,
-        }
     }
 }
 
@@ -158,10 +123,12 @@ pub type Publish = Arc<dyn Fn(Arc<Live>) + Send + Sync>;
 
 #[cfg(test)]
 mod tests {
+    use section::Isolation;
+
     use super::*;
 
     #[test]
     fn a_toolbox_runs_apart_unless_the_configuration_says_otherwise() {
-        assert_eq!(ToolboxConfig::default().isolation, Isolation::Process);
+        assert_eq!(Configured::default().toolbox.isolation, Isolation::Process);
     }
 }

@@ -6,14 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ovos_toolbox_wire::Manifest;
-use protocol::Counts;
 use serde::Serialize;
 
 use crate::artifact::scan::FailedFile;
 use crate::contract::tools::ToolSet;
-use crate::lifecycle::settings::Isolation;
 use crate::transport::hosted::Hosted;
-use engine::Toolbox;
+use section::Isolation;
 
 /// Every toolbox, and every file that could not be loaded.
 #[derive(Clone, Debug, Default)]
@@ -48,12 +46,14 @@ pub struct LiveToolbox {
     pub manifest: Arc<Manifest>,
     /// The usable tools, and those that were left out. Shared, because a snapshot is made under the manager's lock.
     pub tools: Arc<ToolSet>,
-    /// The toolbox for the engine. It is closed while the state is `Reloading` or `Failed`: every run is lost then,
-    /// with a reason.
-    pub toolbox: Arc<dyn Toolbox>,
+    /// The toolbox itself. It is closed while the state is `Reloading` or `Failed`: every run is lost then, with a
+    /// reason.
+    pub toolbox: Arc<Hosted>,
     /// Where it runs.
     pub isolation: Isolation,
-    /// [`ToolboxConfig::reading`](super::ToolboxConfig::reading) of the configuration with which it was opened, or at
+    /// Why it runs without the confinement that no section asks for.
+    pub unconfined: Option<&'static str>,
+    /// [`Configured::reading`](super::settings::Configured::reading) of the configuration with which it was opened, or at
     /// whose reload it was left alone.
     pub reading: u64,
     /// How often its process was restarted after a death.
@@ -68,21 +68,6 @@ pub struct LiveToolbox {
     pub sha256: String,
     /// Whether it serves.
     pub state: State,
-    pub(crate) instance: Arc<Hosted>,
-}
-
-impl LiveToolbox {
-    /// The id of its process, if it has one of its own.
-    #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        self.instance.pid()
-    }
-
-    /// The number of messages that were dropped at the boundary so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.instance.counts()
-    }
 }
 
 impl std::fmt::Debug for LiveToolbox {

@@ -3,7 +3,7 @@
 //! [`Confine`] is what the configuration asks for, and the process applies it to itself while it has one thread and
 //! no foreign code. It is applied as a whole: if this kernel cannot enforce a part of it, that is an error, and the
 //! toolbox is not loaded. Only a confinement that no section asks for ([`Usual`]) is left out, as a whole and before
-//! the process is started. The tables below list what is allowed without being named. Read [`Confine::put_on`].
+//! the process is started. The tables below list what is allowed without being named. Read [`put_on`].
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -14,9 +14,9 @@ use landlock::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
-use serde::{Deserialize, Serialize};
 
-use crate::process::usual::{Usual, matching};
+use crate::process::usual::{make_folders, matching};
+use section::{Confine, Usual};
 
 /// Readable without being named: libraries and the files by which they are found and configured, time zones,
 /// certificates, properties of the machine. Not the home folder, not all of `/etc`, nothing below `/run`, `/var` or
@@ -85,22 +85,6 @@ const KEPT_FOR_NETWORK: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::NET_BROADCAST)
     .union(CapabilitySet::NET_RAW);
 
-/// What a toolbox's process may access, in addition to what every program needs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Confine {
-    /// Files and folders it may read, write, create and remove.
-    pub paths_rw: Vec<PathBuf>,
-    /// Files and folders it may read; programs in them it may run.
-    pub paths_ro: Vec<PathBuf>,
-    /// Whether it may open sockets: to other machines, and to programs on this one.
-    pub network: bool,
-    /// Device files, or folders of them, that it may read, write and control. In the name of a file `*` matches any
-    /// characters.
-    pub devices: Vec<PathBuf>,
-    /// Present if no section asks for the confinement.
-    pub usual: Option<Usual>,
-}
-
 /// Why a process cannot be confined. No foreign code was loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfineError {
@@ -136,156 +120,151 @@ impl ConfineError {
     }
 }
 
-impl Confine {
-    /// The argument for the command line of the process. Paths come from JSON, so they are Unicode.
-    pub(crate) fn to_argument(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
+/// The argument for the command line of the process. Paths come from JSON, so they are Unicode.
+pub(crate) fn argument(confine: &Confine) -> String {
+    serde_json::to_string(&(confine, &confine.usual)).unwrap_or_default()
+}
 
-    /// # Errors
-    /// The text was not made by [`Self::to_argument`].
-    pub(crate) fn from_argument(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|e| format!("--confine: {e}"))
-    }
+/// # Errors
+/// The text was not made by [`argument`].
+pub(crate) fn from_argument(text: &str) -> Result<Confine, String> {
+    let (confine, usual): (Confine, Option<Usual>) =
+        serde_json::from_str(text).map_err(|e| format!("--confine: {e}"))?;
+    Ok(Confine { usual, ..confine })
+}
 
-    /// Adds what a reload compares: the present identity of its devices and writable folders.
-    #[must_use]
-    pub fn noted(mut self) -> Self {
-        if let Some(usual) = &mut self.usual {
-            usual.note(&self.devices, &self.paths_rw);
-        }
-        self
-    }
-
-    /// Why this machine cannot enforce a confinement that no section asks for: the toolbox then runs without it.
-    /// Tested once, on a thread that restricts itself and ends.
-    #[must_use]
-    pub fn missed(&self) -> Option<&'static str> {
-        static WITHOUT_NETWORK: OnceLock<Option<String>> = OnceLock::new();
-        static WITH_NETWORK: OnceLock<Option<String>> = OnceLock::new();
-        self.usual.as_ref()?;
-        let network = self.network;
-        let tried = if network { &WITH_NETWORK } else { &WITHOUT_NETWORK };
-        let attempt = move || {
-            let nothing = Self {
-                network,
-                ..Self::default()
-            };
-            nothing.restrict(Path::new("/proc/self/exe"))
+/// Why this machine cannot enforce a confinement that no section asks for: the toolbox then runs without it.
+/// Tested once, on a thread that restricts itself and ends.
+#[must_use]
+pub fn why_unconfined(confine: &Confine) -> Option<&'static str> {
+    static WITHOUT_NETWORK: OnceLock<Option<String>> = OnceLock::new();
+    static WITH_NETWORK: OnceLock<Option<String>> = OnceLock::new();
+    confine.usual.as_ref()?;
+    let network = confine.network;
+    let tried = if network { &WITH_NETWORK } else { &WITHOUT_NETWORK };
+    let attempt = move || {
+        let nothing = Confine {
+            network,
+            ..Confine::default()
         };
-        let found = tried.get_or_init(|| match std::thread::spawn(attempt).join() {
-            Ok(Ok(_)) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some("the attempt panicked".to_owned()),
-        });
-        found.as_deref()
-    }
+        restrict(&nothing, Path::new("/proc/self/exe"))
+    };
+    let found = tried.get_or_init(|| match std::thread::spawn(attempt).join() {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("the attempt panicked".to_owned()),
+    });
+    found.as_deref()
+}
 
-    /// Confines this process, which will load `plugin`. Returns the paths that do not exist: they cannot be accessed
-    /// even if they are created later.
-    ///
-    /// Must be called before any thread is started: other threads would stay unconfined.
-    ///
-    /// # Errors
-    /// See [`ConfineError`]. The process may be confined in part then, and must not load the plugin.
-    pub(crate) fn put_on(&self, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
-        let files = getrlimit(Resource::Nofile);
-        let most = files.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
-        limit(Resource::Nofile, most, "limit its open files")?;
-        self.drop_capabilities()?;
-        if let Some(usual) = &self.usual {
-            usual.make_folders();
-        }
-        let missing = self.restrict(plugin)?;
-        // The list of a usual confinement also names files that only other machines have.
-        Ok(if self.usual.is_some() { Vec::new() } else { missing })
+/// Confines this process, which will load `plugin`. Returns the paths that do not exist: they cannot be accessed
+/// even if they are created later.
+///
+/// Must be called before any thread is started: other threads would stay unconfined.
+///
+/// # Errors
+/// See [`ConfineError`]. The process may be confined in part then, and must not load the plugin.
+pub(crate) fn put_on(confine: &Confine, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
+    let files = getrlimit(Resource::Nofile);
+    let most = files.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+    limit(Resource::Nofile, most, "limit its open files")?;
+    drop_capabilities(confine)?;
+    if let Some(usual) = &confine.usual {
+        make_folders(usual);
     }
+    let missing = restrict(confine, plugin)?;
+    // The list of a usual confinement also names files that only other machines have.
+    Ok(if confine.usual.is_some() {
+        Vec::new()
+    } else {
+        missing
+    })
+}
 
-    /// Restricts this thread and those it starts.
-    fn restrict(&self, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
-        let (rules, missing) = self.rules(plugin).map_err(landlocked)?;
-        let status = rules.restrict_self().map_err(landlocked)?;
-        match status {
-            RestrictionStatus {
-                ruleset: RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
-                no_new_privs: true,
-                ..
-            } => {}
-            other => return Err(ConfineError::Landlock(format!("{:?}", other.ruleset))),
-        }
-        if !self.network {
-            forbid_sockets()?;
-        }
-        Ok(missing)
+/// Restricts this thread and those it starts.
+fn restrict(confine: &Confine, plugin: &Path) -> Result<Vec<PathBuf>, ConfineError> {
+    let (rules, missing) = rules(confine, plugin).map_err(landlocked)?;
+    let status = rules.restrict_self().map_err(landlocked)?;
+    match status {
+        RestrictionStatus {
+            ruleset: RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
+            no_new_privs: true,
+            ..
+        } => {}
+        other => return Err(ConfineError::Landlock(format!("{:?}", other.ruleset))),
     }
+    if !confine.network {
+        forbid_sockets()?;
+    }
+    Ok(missing)
+}
 
-    fn rules(&self, plugin: &Path) -> Result<(RulesetCreated, Vec<PathBuf>), landlock::RulesetError> {
-        let ruleset = Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(AccessFs::from_all(NEEDED))?
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::from_all(KNOWN))?
-            .scope(Scope::Signal)?;
-        let ruleset = if self.network {
-            ruleset
-        } else {
-            // `forbid_sockets` forbids every socket; this is a second guard for TCP.
-            ruleset.handle_access(AccessNet::from_all(KNOWN))?
-        };
-        let mut missing = Vec::new();
-        let mut rules = Rules(ruleset.create()?);
-        let read = AccessFs::from_read(KNOWN);
-        let write = AccessFs::from_write(NEEDED) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
-        let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir;
-        for path in READABLE {
-            rules.allow(Path::new(path), read)?;
-        }
-        for path in DEVICES {
-            rules.allow(Path::new(path), device)?;
-        }
-        // The list of devices can be read in /sys, too.
-        rules.allow(Path::new("/dev"), AccessFs::ReadDir.into())?;
-        // This program, too, because it is started again to bring the hardware to rest.
-        for path in [plugin, Path::new("/proc/self/exe")] {
-            rules.allow(path, read)?;
-        }
-        for (paths, access) in [(&self.paths_ro, read), (&self.paths_rw, read | write)] {
-            for path in paths {
-                if !rules.allow(path, access)? {
-                    missing.push(path.clone());
-                }
+fn rules(confine: &Confine, plugin: &Path) -> Result<(RulesetCreated, Vec<PathBuf>), landlock::RulesetError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(NEEDED))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(KNOWN))?
+        .scope(Scope::Signal)?;
+    let ruleset = if confine.network {
+        ruleset
+    } else {
+        // `forbid_sockets` forbids every socket; this is a second guard for TCP.
+        ruleset.handle_access(AccessNet::from_all(KNOWN))?
+    };
+    let mut missing = Vec::new();
+    let mut rules = Rules(ruleset.create()?);
+    let read = AccessFs::from_read(KNOWN);
+    let write = AccessFs::from_write(NEEDED) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir;
+    for path in READABLE {
+        rules.allow(Path::new(path), read)?;
+    }
+    for path in DEVICES {
+        rules.allow(Path::new(path), device)?;
+    }
+    // The list of devices can be read in /sys, too.
+    rules.allow(Path::new("/dev"), AccessFs::ReadDir.into())?;
+    // This program, too, because it is started again to bring the hardware to rest.
+    for path in [plugin, Path::new("/proc/self/exe")] {
+        rules.allow(path, read)?;
+    }
+    for (paths, access) in [(&confine.paths_ro, read), (&confine.paths_rw, read | write)] {
+        for path in paths {
+            if !rules.allow(path, access)? {
+                missing.push(path.clone());
             }
         }
-        for pattern in &self.devices {
-            let mut is_there = false;
-            for path in matching(pattern) {
-                is_there |= rules.allow(&path, device | AccessFs::IoctlDev)?;
-            }
-            if !is_there {
-                missing.push(pattern.clone());
-            }
+    }
+    for pattern in &confine.devices {
+        let mut is_there = false;
+        for path in matching(pattern) {
+            is_there |= rules.allow(&path, device | AccessFs::IoctlDev)?;
         }
-        Ok((rules.0, missing))
+        if !is_there {
+            missing.push(pattern.clone());
+        }
     }
+    Ok((rules.0, missing))
+}
 
-    fn drop_capabilities(&self) -> Result<(), ConfineError> {
-        let kept = if self.network {
-            KEPT | KEPT_FOR_NETWORK
-        } else {
-            KEPT
-        };
-        let system = |source: rustix::io::Errno| ConfineError::System {
-            what: "drop capabilities",
-            source: source.into(),
-        };
-        let had = capabilities(None).map_err(system)?;
-        let sets = CapabilitySets {
-            effective: had.effective & kept,
-            permitted: had.permitted & kept,
-            inheritable: CapabilitySet::empty(),
-        };
-        set_capabilities(None, sets).map_err(system)
-    }
+fn drop_capabilities(confine: &Confine) -> Result<(), ConfineError> {
+    let kept = if confine.network {
+        KEPT | KEPT_FOR_NETWORK
+    } else {
+        KEPT
+    };
+    let system = |source: rustix::io::Errno| ConfineError::System {
+        what: "drop capabilities",
+        source: source.into(),
+    };
+    let had = capabilities(None).map_err(system)?;
+    let sets = CapabilitySets {
+        effective: had.effective & kept,
+        permitted: had.permitted & kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, sets).map_err(system)
 }
 
 /// Confines a process that only inspects a file: it may change no file and open no connection, as far as this kernel

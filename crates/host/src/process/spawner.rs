@@ -17,7 +17,8 @@ use std::thread;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use crate::process::confine::Confine;
+use crate::process::confine;
+use section::Confine;
 
 /// The variables of the service that its toolboxes get, beside those in the configuration's `env`: programs need them
 /// to find their files and to use the user's language. Any other variable may contain a secret.
@@ -57,7 +58,7 @@ impl Program {
         let mut command = Command::new(&self.path);
         command.args([OsStr::new("toolbox-host"), OsStr::new(task), file.as_os_str()]);
         if let Some(confine) = &self.confine {
-            command.arg("--confine").arg(confine.to_argument());
+            command.arg("--confine").arg(confine::argument(confine));
         }
         command
             .env_clear()

@@ -1,47 +1,35 @@
 //! The confinement that no section asks for: the service applies it to a toolbox whose needs it knows.
 //!
 //! It differs from a configured one: its folders are created first, a machine that cannot enforce it runs the toolbox
-//! without it, and a device that is plugged in again makes a reload replace the toolbox. Read [`Usual`].
+//! without it, and a device that is plugged in again makes a reload replace the toolbox. Read [`seen`].
 
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use section::{Confine, Usual};
 
-/// The additions of such a confinement.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usual {
-    /// Folders of the toolbox that are created if they are missing, because access can be given only to existing
-    /// ones.
-    pub make: Vec<PathBuf>,
-    /// The `TMPDIR` of its process.
-    pub temp: PathBuf,
-    /// The identity of its devices and writable folders. It changes when a camera is plugged in again or a card is
-    /// mounted, and a reload then replaces the toolbox.
-    #[serde(skip)]
-    pub seen: Vec<(u64, u64)>,
+/// A folder that cannot be created stays missing: the toolbox finds that out and reports it.
+pub(super) fn make_folders(usual: &Usual) {
+    for folder in &usual.make {
+        let mut private = std::fs::DirBuilder::new();
+        _ = private.recursive(true).mode(0o700).create(folder);
+    }
 }
 
-impl Usual {
-    /// A folder that cannot be created stays missing: the toolbox finds that out and reports it.
-    pub(super) fn make_folders(&self) {
-        for folder in &self.make {
-            let mut private = std::fs::DirBuilder::new();
-            _ = private.recursive(true).mode(0o700).create(folder);
-        }
-    }
-
-    /// Records the present identity of the devices and the writable folders.
-    pub(super) fn note(&mut self, devices: &[PathBuf], folders: &[PathBuf]) {
-        let devices = devices.iter().flat_map(|pattern| matching(pattern));
-        let folders = folders.iter().filter(|path| !self.make.contains(path));
-        let files = devices
-            .chain(folders.cloned())
-            .filter_map(|path| std::fs::metadata(path).ok());
-        let mut seen: Vec<(u64, u64)> = files.map(|file| (file.dev(), file.ino())).collect();
-        seen.sort_unstable();
-        self.seen = seen;
-    }
+/// The present identity of the devices and writable folders of such a confinement. It changes when a camera is plugged in
+/// again or a card is mounted, and a reload then replaces the toolbox.
+pub(crate) fn seen(confine: &Confine) -> Vec<(u64, u64)> {
+    let Some(usual) = &confine.usual else {
+        return Vec::new();
+    };
+    let devices = confine.devices.iter().flat_map(|pattern| matching(pattern));
+    let folders = confine.paths_rw.iter().filter(|path| !usual.make.contains(path));
+    let files = devices
+        .chain(folders.cloned())
+        .filter_map(|path| std::fs::metadata(path).ok());
+    let mut seen: Vec<(u64, u64)> = files.map(|file| (file.dev(), file.ino())).collect();
+    seen.sort_unstable();
+    seen
 }
 
 /// The files of a path: the path itself, or the files whose names match if it has a `*`.
@@ -61,8 +49,6 @@ pub(super) fn matching(pattern: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use crate::process::confine::Confine;
-
     use super::*;
 
     #[test]
@@ -75,7 +61,7 @@ mod tests {
                 usual: Some(Usual::default()),
                 ..Confine::default()
             };
-            confine.noted()
+            seen(&confine)
         };
         let without = now();
         std::fs::write(dev.path().join("sda"), "").unwrap();

@@ -43,6 +43,7 @@ impl Hosted {
         _ = ear.0.set(Arc::downgrade(&tether));
         let toolbox = Self {
             tether: tether.clone(),
+            content_dir: None,
         };
         let is_open = tether.will_open()?;
         let functions = library.functions();
@@ -58,14 +59,7 @@ impl Hosted {
         };
         server.open(library, open, opened, closed)?;
         let opened = toolbox.await_open(is_open, limit).await;
-        opened.unwrap_or_else(|| {
-            let id = &toolbox.origin().toolbox_id;
-            let text = format!(
-                "open() of toolbox `{id}` did not return within {} s",
-                limit.as_secs_f64()
-            );
-            Err(Failure::new("TimeoutError", text))
-        })?;
+        opened.unwrap_or_else(|| Err(toolbox.late("open()", limit)))?;
         Ok(toolbox)
     }
 }

@@ -14,12 +14,12 @@ use tokio::sync::oneshot;
 use crate::artifact::file::PluginFile;
 use crate::contract::services::HostServices;
 use crate::ffi::plugin::Open;
-use crate::process::confine::Confine;
 use crate::process::spawner::{self, Program};
 use crate::transport::hosted::Hosted;
 use crate::transport::keeper::{Keeper, Keeping};
 use crate::transport::sockets::{Pairs, Sockets};
 use crate::transport::tether::Tether;
+use section::Confine;
 
 /// Loading the file comes before opening the toolbox, and may take a moment of its own.
 const LOADING: Duration = Duration::from_millis(500);
@@ -92,6 +92,7 @@ impl Hosted {
         // From here on dropping it ends the process.
         let toolbox = Self {
             tether: tether.clone(),
+            content_dir: None,
         };
         let keeping = Keeping {
             program,
@@ -125,7 +126,7 @@ impl Hosted {
             biased;
             // An error means that the socket's thread is gone, and with it the process.
             _ = greeted.wait_for(|greeted| *greeted) => {}
-            _ = end.wait_for(Option::is_some) => return Err(tether.gone_failure()),
+            _ = end.wait_for(Option::is_some) => return Err(tether.gone().into_failure()),
             () = tokio::time::sleep(hello) => return Err(self.give_up(sockets, "did not say hello", hello)),
         }
         tether.lanes.data(Order::Open(opening))?;

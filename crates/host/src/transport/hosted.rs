@@ -25,6 +25,8 @@ use engine::{Ended, Halt, ProgressSink, RunId, Toolbox, Unanswered};
 /// An open toolbox. Dropping it closes it in the background.
 pub struct Hosted {
     pub(super) tether: Arc<Tether>,
+    /// The folder for the toolbox's content, as the starts of calls that ask for content name it.
+    pub(super) content_dir: Option<String>,
 }
 
 impl std::fmt::Debug for Hosted {
@@ -36,6 +38,13 @@ impl std::fmt::Debug for Hosted {
 }
 
 impl Hosted {
+    /// Names the folder for the files that the toolbox returns as content.
+    #[must_use]
+    pub fn with_content_dir(mut self, folder: Option<String>) -> Self {
+        self.content_dir = folder;
+        self
+    }
+
     /// Which copy of which toolbox this is.
     #[must_use]
     pub fn origin(&self) -> &Origin {
@@ -94,11 +103,14 @@ impl Hosted {
     pub async fn tools(&self) -> Result<ToolSet, Failure> {
         self.tether.planless.forget();
         self.tether.conclusionless.forget();
-        let list = self.ask_in_time("tools()", |seq| Order::Tools { seq }).await?;
+        let limit = self.tether.limits.open;
+        let list = timeout(limit, self.ask(|seq| Order::Tools { seq })).await;
+        let list = list.map_err(|_| self.late("tools()", limit))?;
+        let list = list.map_err(Unanswered::into_failure)?;
         tools::read(&list, self.tether.has(|f| f.halt))
     }
 
-    /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` has no say.
+    /// Asks whether it may be closed now. A toolbox that does not answer within `limits.open` does not refuse.
     ///
     /// # Errors
     /// Why not, in the toolbox's words.
@@ -106,18 +118,11 @@ impl Hosted {
     /// # Cancel safety
     /// The answer is lost, nothing else.
     pub async fn may_close(&self) -> Result<(), Failure> {
-        let answer = self.ask_in_time("may_close()", |seq| Order::MayClose { seq });
-        match answer.await.map(drop) {
-            // One that does not answer, or is gone, has no say.
-            Err(failure)
-                if matches!(
-                    failure.kind.as_str(),
-                    "TimeoutError" | "ToolboxCrashed" | "ToolboxClosed"
-                ) =>
-            {
-                Ok(())
-            }
-            answer => answer,
+        let answer = self.ask(|seq| Order::MayClose { seq });
+        match timeout(self.tether.limits.open, answer).await {
+            Ok(Err(Unanswered::Failed(refusal))) => Err(refusal),
+            // A toolbox that does not answer, or is gone, cannot refuse.
+            _ => Ok(()),
         }
     }
 
@@ -131,7 +136,7 @@ impl Hosted {
         let sent = Raw::from_text(data.to_owned())
             .is_ok_and(|data| tether.lanes.chatter(Order::Message { topic, data }));
         if !sent {
-            tether.unasked.counters.dropped_messages.add();
+            tether.unasked.counters.add(|counts| &mut counts.dropped_messages);
         }
     }
 
@@ -196,7 +201,7 @@ impl Hosted {
         limit: Duration,
     ) -> Option<Result<(), Failure>> {
         let opened = timeout(limit, is_open).await.ok()?;
-        Some(opened.unwrap_or_else(|_| Err(self.tether.gone_failure())))
+        Some(opened.unwrap_or_else(|_| Err(self.tether.gone().into_failure())))
     }
 
     /// Sends a question; the future brings the answer, as JSON.
@@ -213,26 +218,20 @@ impl Hosted {
         self.tether.lanes.wait();
         let tether = self.tether.clone();
         async move {
-            let said = answer.await.unwrap_or_else(|_| Err(tether.gone_failure()));
-            said.map_err(Unanswered::from)
+            match answer.await {
+                Ok(said) => said,
+                Err(_) => Err(tether.gone()),
+            }
         }
         .boxed()
     }
 
-    /// As [`Hosted::ask`], within `limits.open`.
-    async fn ask_in_time(&self, what: &str, order: impl FnOnce(u64) -> Order) -> Result<String, Failure> {
-        let limit = self.tether.limits.open;
-        match timeout(limit, self.ask(order)).await {
-            Ok(answer) => answer.map_err(Unanswered::into_failure),
-            Err(_) => {
-                let id = &self.origin().toolbox_id;
-                let text = format!(
-                    "{what} of toolbox `{id}` did not return within {} s",
-                    limit.as_secs_f64()
-                );
-                Err(Failure::new("TimeoutError", text))
-            }
-        }
+    /// The failure of a function that did not return in time.
+    pub(super) fn late(&self, what: &str, limit: Duration) -> Failure {
+        let id = &self.origin().toolbox_id;
+        let limit = limit.as_secs_f64();
+        let text = format!("{what} of toolbox `{id}` did not return within {limit} s");
+        Failure::new("TimeoutError", text)
     }
 
     /// Sends an order that is answered on the control lane.
@@ -242,25 +241,28 @@ impl Hosted {
         limit: Option<Duration>,
         halted: Option<Instant>,
         order: impl FnOnce(u64) -> Order,
-    ) -> BoxFuture<'static, Result<(), Failure>> {
+    ) -> BoxFuture<'static, Result<(), Unanswered>> {
         let seq = self.tether.next_id();
         let answer = match self.tether.commanded(seq, halted) {
             Ok(answer) => answer,
-            Err(refusal) => return ready(Err(refusal)).boxed(),
+            Err(refusal) => return ready(Err(*refusal)).boxed(),
         };
         self.tether.lanes.control(order(seq));
         self.tether.lanes.wait();
         let tether = self.tether.clone();
         async move {
             if let Some(answer) = within(limit, answer).await {
-                return answer.unwrap_or_else(|_| Err(tether.gone_failure()));
+                return match answer {
+                    Ok(said) => said,
+                    Err(_) => Err(tether.gone()),
+                };
             }
             tether.lock().commands.remove(&seq);
             let id = &tether.unasked.origin.toolbox_id;
             let limit_ms = limit.unwrap_or_default().as_millis();
             let text = format!("{what} of toolbox `{id}` was not confirmed within {limit_ms} ms");
             tracing::error!(toolbox = &**id, "{text}");
-            Err(Failure::new("TimeoutError", text))
+            Err(Failure::new("TimeoutError", text).into())
         }
         .boxed()
     }
@@ -298,7 +300,14 @@ impl Toolbox for Hosted {
         .boxed()
     }
 
-    fn start(&self, run: RunId, start: Start, progress: Option<ProgressSink>) -> BoxFuture<'static, Ended> {
+    fn start(
+        &self,
+        run: RunId,
+        mut start: Start,
+        progress: Option<ProgressSink>,
+    ) -> BoxFuture<'static, Ended> {
+        // A call that asks for no content has none.
+        start.call.content_dir = start.call.content_dir.and(self.content_dir.clone());
         let (tether, run, wanted) = (&self.tether, run.0, progress.is_some());
         let ended = match tether.begins(run, &start, progress) {
             Ok(ended) => ended,
@@ -309,7 +318,7 @@ impl Toolbox for Hosted {
             return ready(Ended::Reported(Completion::Error(refusal))).boxed();
         }
         tether.lanes.wait();
-        Sent::new(run, ended, tether.clone()).boxed()
+        Sent::new(run, tether.clone()).end(ended).boxed()
     }
 
     fn cancel(&self, run: RunId) {
@@ -345,7 +354,7 @@ impl Toolbox for Hosted {
         .boxed()
     }
 
-    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Failure>> {
+    fn halt(&self, halt: Halt) -> BoxFuture<'static, Result<(), Unanswered>> {
         let Halt {
             subsystems,
             emergency,
@@ -365,7 +374,7 @@ impl Toolbox for Hosted {
         })
     }
 
-    fn resume(&self) -> BoxFuture<'static, Result<(), Failure>> {
+    fn resume(&self) -> BoxFuture<'static, Result<(), Unanswered>> {
         let tether = Arc::clone(&self.tether);
         let stops = tether.stopped.load(Ordering::SeqCst);
         // Not urgent, and may look at the hardware first.

@@ -196,10 +196,7 @@ impl Keeper {
     /// Waits until there is something to do.
     fn wait(&mut self) {
         let timeout = verdict::next_look(&self.facts(), &self.limits());
-        let timeout = timeout.map(|limit| Timespec {
-            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        });
+        let timeout = timeout.and_then(|limit| Timespec::try_from(limit).ok());
         let control = if self.sockets.control.is_behind() {
             PollFlags::IN | PollFlags::OUT
         } else {

@@ -223,7 +223,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn what_the_socket_does_not_take_follows_in_order_and_nobody_waits() {
+    fn what_the_socket_does_not_take_follows_in_order_and_no_sender_waits() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let outlet = Arc::new(Outlet::new(ours, Bell::new().unwrap()));
         let block = vec![7u8; 300_000];

@@ -12,7 +12,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
 use crate::ffi::journal;
-use crate::transport::serve::Outlets;
+use crate::transport::serve::outlets::Outlets;
 
 /// Sends what is logged in this process through `outlets` from now on.
 pub(crate) fn install(outlets: Arc<Outlets>) {

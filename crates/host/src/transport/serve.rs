@@ -6,7 +6,7 @@
 
 mod host;
 mod lane;
-mod outlets;
+pub(super) mod outlets;
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -23,19 +23,16 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::ffi::load::Library;
 use crate::ffi::server::Notices;
-use crate::process::confine::{self, Confine};
+use crate::process::confine;
 use crate::transport::process_log;
-use host::Host;
+use host::{Host, kill_self};
 use lane::Control;
-pub(crate) use outlets::Outlets;
+use outlets::Outlets;
 
 /// How long `safe_stop` may take.
 pub(crate) const SAFE_STOP: Duration = Duration::from_secs(5);
 /// Past this it ends its own process: the service that would do it may be gone, and the device must be free again.
 const SAFE_STOP_ENDS: Duration = Duration::from_secs(6);
-
-/// How often the child looks whether it still hears the service, while something moves.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Hosts the toolbox in `file`, confined as it says there, until the service says that it should close, or is gone.
 #[must_use]
@@ -81,18 +78,12 @@ fn fail(text: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Not `exit`: the toolbox's threads may still run, and would race with its destructors.
-fn kill_self() -> ! {
-    _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
-    std::process::abort()
-}
-
 /// Confines this process, which has one thread still.
-fn put_on(confine: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String> {
+fn put_on(argument: Option<&str>, file: &Path) -> Result<Vec<PathBuf>, String> {
     confine::no_core().map_err(|e| format!("forbid core files: {e}"))?;
-    match confine {
+    match argument {
         None => Ok(Vec::new()),
-        Some(text) => Confine::from_argument(text)?.put_on(file).map_err(|e| e.advise()),
+        Some(text) => confine::put_on(&confine::from_argument(text)?, file).map_err(|e| e.advise()),
     }
 }
 

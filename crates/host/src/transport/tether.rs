@@ -66,7 +66,7 @@ pub(crate) struct State {
     /// Known once it is open.
     functions: Option<Functions>,
     opened: Option<oneshot::Sender<Result<(), Failure>>>,
-    pub(crate) asks: HashMap<u64, oneshot::Sender<Result<String, Failure>>>,
+    pub(crate) asks: HashMap<u64, oneshot::Sender<Result<String, Unanswered>>>,
     pub(crate) commands: HashMap<u64, Command>,
     pub(crate) runs: HashMap<u64, Run>,
     /// Starts with an older one are not sent.
@@ -90,7 +90,7 @@ pub(crate) struct State {
 
 /// A command that was not answered.
 pub(crate) struct Command {
-    reply: oneshot::Sender<Result<(), Failure>>,
+    reply: oneshot::Sender<Result<(), Unanswered>>,
     /// When a halt was sent.
     halted: Option<Instant>,
 }
@@ -176,7 +176,7 @@ impl Tether {
     pub(crate) fn asked(
         &self,
         seq: u64,
-    ) -> Result<oneshot::Receiver<Result<String, Failure>>, Box<Unanswered>> {
+    ) -> Result<oneshot::Receiver<Result<String, Unanswered>>, Box<Unanswered>> {
         let (reply, answer) = oneshot::channel();
         let full = self.lanes.is_full();
         let mut state = self.lock();
@@ -198,12 +198,12 @@ impl Tether {
         &self,
         seq: u64,
         halted: Option<Instant>,
-    ) -> Result<oneshot::Receiver<Result<(), Failure>>, Failure> {
+    ) -> Result<oneshot::Receiver<Result<(), Unanswered>>, Box<Unanswered>> {
         let (reply, answer) = oneshot::channel();
         let mut state = self.lock();
         let halts = state.gone.as_ref().is_some_and(|gone| gone.halts);
         if let Some(refusal) = self.refusal(&state).filter(|_| !halts) {
-            return Err(refusal.into_failure());
+            return Err(Box::new(refusal));
         }
         state.commands.insert(seq, Command { reply, halted });
         Ok(answer)
@@ -225,8 +225,8 @@ impl Tether {
         let mut state = self.lock();
         if let Some(refusal) = self.refusal(&state) {
             return Err(Box::new(match refusal {
-                Unanswered::Failed(failure) => Ended::Lost(failure),
                 Unanswered::NeverAsked(failure) => Ended::NeverBegun(failure),
+                gone => Ended::Lost(gone.into_failure()),
             }));
         }
         if state.runs.contains_key(&run) {
@@ -237,7 +237,7 @@ impl Tether {
             return failed(self.busy());
         }
         if start.call.stop_epoch < state.stop_epoch {
-            self.unasked.counters.stale_starts.add();
+            self.unasked.counters.add(|counts| &mut counts.stale_starts);
             return Err(Box::new(Ended::Cancelled));
         }
         state.newest = state.newest.max(run);
@@ -269,12 +269,12 @@ impl Tether {
     /// Why nothing can be asked of it.
     fn refusal(&self, state: &State) -> Option<Unanswered> {
         let gone = state.gone.as_ref().map(|gone| gone.why.clone());
-        gone.or_else(|| state.closed.map(|_| self.closed_failure().into()))
+        gone.or_else(|| state.closed.map(|_| self.is_closed()))
     }
 
-    fn closed_failure(&self) -> Failure {
+    fn is_closed(&self) -> Unanswered {
         let id = &self.unasked.origin.toolbox_id;
-        Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed"))
+        Unanswered::Closed(Failure::new("ToolboxClosed", format!("toolbox `{id}` is closed")))
     }
 
     fn busy(&self) -> Failure {
@@ -283,9 +283,10 @@ impl Tether {
         Failure::new("BusyError", text)
     }
 
-    pub(crate) fn gone_failure(&self) -> Failure {
+    /// Why an answer that was waited for does not come.
+    pub(crate) fn gone(&self) -> Unanswered {
         let gone = self.lock().gone.as_ref().map(|gone| gone.why.clone());
-        gone.map_or_else(|| self.closed_failure(), Unanswered::into_failure)
+        gone.unwrap_or_else(|| self.is_closed())
     }
 
     pub(crate) fn begin_close(&self) {

@@ -38,6 +38,8 @@ struct Config {
     refuse_resume: bool,
     /// A reload is refused until the tool `configure` says otherwise.
     refuse_close: bool,
+    /// Says that the machine is simulated, as it is.
+    simulated: bool,
     /// How many `grown_<n>` tools there are from the start.
     grown: u32,
 }
@@ -50,6 +52,7 @@ impl Default for Config {
             refuse_open: None,
             refuse_resume: false,
             refuse_close: false,
+            simulated: true,
             grown: 0,
         }
     }
@@ -78,9 +81,12 @@ impl Toolbox for Testbed {
         }
     }
 
-    async fn open(_: Host, config: Config) -> Result<Self, ToolError> {
+    async fn open(host: Host, config: Config) -> Result<Self, ToolError> {
         if let Some(reason) = config.refuse_open {
             return Err(ToolError::msg(reason));
+        }
+        if config.simulated {
+            host.simulator("");
         }
         Ok(Self {
             greeting: config.greeting,

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::serde_json;
 use ovos_toolbox_sdk::tokio;
 use ovos_toolbox_sdk::wire::Outcome;
 
@@ -42,7 +43,7 @@ async fn count_marks(context: Context<Testbed>, _: CountMarksArgs) -> Result<Mar
     })
 }
 
-/// Runs another tool as the only step of its plan.
+/// Runs another tool as the only step of its plan, in which the number of marks stands.
 #[derive(Deserialize, JsonSchema)]
 struct DelegateArgs {
     /// Which.
@@ -54,8 +55,13 @@ struct DelegateOutput {
     success: bool,
 }
 
-fn plan_delegate(_: &Testbed, args: DelegateArgs) -> Result<Vec<Action>, ToolError> {
-    Ok(vec![Action::named(&args.tool)])
+fn plan_delegate(testbed: &Testbed, args: DelegateArgs) -> Result<Vec<Action>, ToolError> {
+    let mut params = Object::new();
+    params.insert("marks".to_string(), json!(testbed.marks.load(Ordering::SeqCst)));
+    Ok(vec![Action {
+        params,
+        ..Action::named(&args.tool)
+    }])
 }
 
 fn conclude_delegate(_: &Testbed, _: DelegateArgs, report: Report) -> Result<DelegateOutput, ToolError> {
@@ -165,6 +171,39 @@ async fn emit_event(context: Context<Testbed>, args: EmitEventArgs) -> Result<Em
     Ok(EmitEventOutput { emitted: true })
 }
 
+/// Returns content beside its output.
+#[derive(Deserialize, JsonSchema)]
+#[serde(default)]
+#[derive(Default)]
+struct ShowArgs {
+    /// Becomes a file in the content folder, returned as text before the items.
+    text: Option<String>,
+    /// Returned as they stand: items of content, with paths below the content folder.
+    items: Vec<Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ShowOutput {
+    /// The content folder.
+    folder: Option<String>,
+}
+
+async fn show(context: Context<Testbed>, args: ShowArgs) -> Result<ShowOutput, ToolError> {
+    if let Some(text) = args.text {
+        context
+            .show(ContentKind::Text, "text/plain", text.into_bytes())
+            .await?;
+    }
+    for item in args.items {
+        let item: Content = serde_json::from_value(item).map_err(ToolError::bad_args)?;
+        context.show_item(item);
+    }
+    let folder = context.content_folder();
+    Ok(ShowOutput {
+        folder: folder.map(|folder| folder.display().to_string()),
+    })
+}
+
 /// Makes tools appear: `grown_1` and so on.
 #[derive(Deserialize, JsonSchema)]
 struct GrowArgs {
@@ -263,6 +302,7 @@ pub(crate) fn tools(testbed: &Testbed) -> Vec<Tool<Testbed>> {
         Tool::read("last_message", last_message),
         Tool::read("ask", ask).timeout(Duration::from_secs(60)),
         Tool::read("emit_event", emit_event),
+        Tool::read("show", show),
         Tool::read("grow", grow),
         Tool::read("version", version),
         // Its effect is `read`, so that it works while the toolbox is latched.

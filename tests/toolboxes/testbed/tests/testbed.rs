@@ -304,3 +304,38 @@ fn a_mark_takes_the_memory() {
         ["memory"]
     );
 }
+
+#[test]
+fn content_is_returned_beside_an_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = Content::link("text/html", "https://example.org/").titled("A page");
+    let args = json!({"text": "hello", "items": [link]});
+    let testbed = open(json!({})).with_content_folder(folder.path());
+    let mut files = Vec::new();
+    for _ in 0..2 {
+        let ended = testbed.start("show", args.clone()).unwrap().wait();
+        assert_eq!(ended.result().unwrap(), json!({"folder": folder.path()}));
+        let content = ended.content();
+        assert_eq!(content.len(), 2, "{content:?}");
+        assert_eq!(content[1], link);
+        files.push(content[0].path.clone().unwrap());
+    }
+    assert_ne!(files[0], files[1], "each file has a name of its own");
+    for file in files {
+        assert_eq!(std::fs::read(folder.path().join(file)).unwrap(), b"hello");
+    }
+    assert!(
+        testbed
+            .start("ping", json!({}))
+            .unwrap()
+            .wait()
+            .content()
+            .is_empty()
+    );
+    assert!(testbed.close().is_clean());
+
+    let testbed = open(json!({}));
+    let ended = testbed.start("show", args).unwrap().wait();
+    assert_eq!(ended.result().unwrap(), json!({"folder": null}));
+    assert_eq!(ended.content(), [link], "no file is written where nobody asks");
+}

@@ -9,8 +9,8 @@ use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 
 use super::policy::{HALF_VIEW_DEG, LOST, TURNS, look};
-use super::{Outcome, motion, perception};
-use crate::answer::Reply;
+use super::{motion, perception};
+use crate::answer::{Outcome, Reply};
 use crate::geo::{from_body, wrap_deg};
 use crate::guard::{self, Refusal, Row, refuse, whole};
 use crate::vehicle::{Call, Flying, Target};

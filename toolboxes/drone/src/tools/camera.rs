@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
+use ovos_toolbox_sdk::prelude::Content;
 use tokio::time::Instant;
 
-use super::{NoArgs, Outcome};
-use crate::answer::Reply;
+use super::arguments::NoArgs;
+use crate::answer::{Outcome, Reply};
 use crate::guard::{Refusal, Row, refuse};
 use crate::vehicle::{Call, Command};
 
@@ -30,16 +31,35 @@ pub(crate) async fn capture_photo(call: &Call, _: &Row, _: NoArgs) -> Outcome {
     let taken = call
         .wait(PHOTO, |heard| {
             if heard.captures > before.captures {
-                return Some(true);
+                return Some(Some(heard.photo_url.clone()));
             }
-            (heard.failed_captures > before.failed_captures).then_some(false)
+            (heard.failed_captures > before.failed_captures).then_some(None)
         })
         .await?;
     match taken {
-        Some(true) => Ok(Reply::done("a photo was taken")),
-        Some(false) => refuse("denied", "the camera reports that the photo failed"),
+        Some(Some(url)) => {
+            if let Some(picture) = picture(&url) {
+                call.show(picture);
+            }
+            Ok(Reply::done("a photo was taken"))
+        }
+        Some(None) => refuse("denied", "the camera reports that the photo failed"),
         None => refuse("unconfirmed", "the camera acknowledged and reported no photo"),
     }
+}
+
+/// The picture, where the camera serves its pictures over HTTP; most only keep them. A local file is one of the vehicle's, never
+/// of this machine.
+fn picture(url: &str) -> Option<Content> {
+    let is_served = ["http://", "https://"]
+        .iter()
+        .any(|scheme| url.starts_with(scheme));
+    let mime_type = match url.rsplit('.').next().map(str::to_ascii_lowercase).as_deref() {
+        Some("jpg" | "jpeg") => "image/jpeg",
+        Some("png") => "image/png",
+        _ => "application/octet-stream",
+    };
+    is_served.then(|| Content::link(mime_type, url).titled("The photo, on the camera"))
 }
 
 pub(crate) async fn start_video(call: &Call, _: &Row, _: NoArgs) -> Outcome {
@@ -81,5 +101,28 @@ async fn recording(call: &Call, wanted: bool) -> Outcome {
             "unconfirmed",
             "the camera acknowledged and has not reported whether it records",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::picture;
+
+    #[test]
+    fn only_a_picture_that_the_camera_serves_is_returned() {
+        for (url, mime_type) in [
+            ("http://192.168.0.10/DCIM/0001.JPG", Some("image/jpeg")),
+            ("https://camera.local/1.png", Some("image/png")),
+            ("http://camera.local/last", Some("application/octet-stream")),
+            ("simulated://photo/0", None),
+            ("file:///etc/passwd", None),
+            ("/DCIM/0001.JPG", None),
+            ("", None),
+        ] {
+            let found = picture(url);
+            let found = found.map(|item| (item.mime_type, item.uri, item.path));
+            let expected = mime_type.map(|it| (it.to_owned(), Some(url.to_owned()), None));
+            assert_eq!(found, expected, "{url}");
+        }
     }
 }

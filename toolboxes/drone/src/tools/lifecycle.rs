@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{NoArgs, Outcome};
-use crate::answer::Reply;
+use super::arguments::NoArgs;
+use crate::answer::{Outcome, Reply};
 use crate::guard::{self, Health, Leg, Mode, Pace, Refusal, Row, refuse};
 use crate::vehicle::{Braked, Call, Command, Telemetry};
 

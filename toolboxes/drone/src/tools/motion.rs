@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::Outcome;
-use crate::answer::Reply;
+use crate::answer::{Outcome, Reply};
 use crate::geo::{Ned, distance, from_body, wrap_deg};
 use crate::guard::{self, Adjusted, Leg, Mode, Pace, Refusal, Row, refuse, whole};
 use crate::scene::Side;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::Outcome;
-use crate::answer::Reply;
+use crate::answer::{Outcome, Reply};
 use crate::geo::{Ned, distance, wrap_deg};
 use crate::guard::{self, Facts, Home, Leg, Mode, Pace, Pose, Range, Refusal, Row, refuse};
 use crate::vehicle::{Call, Command, Flying, Target, Waypoint};

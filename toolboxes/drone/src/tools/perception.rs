@@ -2,8 +2,7 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::Outcome;
-use crate::answer::Reply;
+use crate::answer::{Outcome, Reply};
 use crate::guard::{Refusal, Row, refuse};
 use crate::scene::Side;
 use crate::scene::{Detection, is_called};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 use tokio::time::Instant;
 
-use super::{Outcome, motion, perception};
-use crate::answer::Reply;
+use super::{motion, perception};
+use crate::answer::{Outcome, Reply};
 use crate::geo::{from_body, wrap_deg};
 use crate::guard::{self, Leg, Pace, Refusal, Row, refuse, whole};
 use crate::scene::Detection;

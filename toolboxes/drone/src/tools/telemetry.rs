@@ -2,8 +2,8 @@
 
 use ovos_toolbox_sdk::prelude::*;
 
-use super::{NoArgs, Outcome};
-use crate::answer::Reply;
+use super::arguments::NoArgs;
+use crate::answer::{Outcome, Reply};
 use crate::guard::{self, Health, Mode, Row, refuse};
 use crate::vehicle::{Call, Link};
 

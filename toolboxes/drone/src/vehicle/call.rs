@@ -71,6 +71,11 @@ impl Call {
         }
     }
 
+    /// Returns content beside the answer.
+    pub(crate) fn show(&self, content: Content) {
+        self.gate.show(content);
+    }
+
     /// Sends one command and waits for MAVSDK's answer.
     ///
     /// # Errors

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_did_not_command_is_somebody_elses() {
+    fn a_mode_that_was_not_commanded_is_an_override() {
         use Mode::{Hold, Land, Mission, Offboard, Posctl, ReturnToLaunch, Takeoff};
         let fly = |mode| (mode, true, true);
         check(

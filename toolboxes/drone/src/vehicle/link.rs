@@ -32,7 +32,7 @@ const ABSENT: Duration = Duration::from_secs(3);
 const GREET: Duration = Duration::from_secs(30);
 
 /// Why a connection failed or ended.
-pub(super) enum Broken {
+enum Broken {
     /// A program is missing: retrying does not help.
     Missing(String),
     /// Retrying may help.
@@ -274,7 +274,7 @@ async fn serve(
 
 /// Recognises the vehicle; commands can be sent only after `true`.
 async fn judge(vehicle: &Vehicle, channel: &Channel, expected: &Expected) -> Result<bool, Broken> {
-    match recognise(channel, expected).await? {
+    match recognise(channel, expected).await.map_err(Broken::Lost)? {
         Ok(()) => {
             vehicle.recognised(expected.simulated());
             *lock(&vehicle.channel) = Some(channel.clone());

@@ -11,7 +11,6 @@ use ovos_toolbox_sdk::serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tonic::transport::{Channel, Endpoint};
 
-use super::link::Broken;
 use super::recognise::{Expected, recognise};
 use super::record::Asker;
 use super::rest::stop_place;
@@ -64,7 +63,7 @@ pub(crate) async fn stop_from_nothing(address: &str, id: &str, config: &Config) 
     let (seen, recognised) = tokio::join!(look(&channel), recognise(&channel, &expected));
     match recognised {
         Ok(Ok(())) => {}
-        Ok(Err(why)) | Err(Broken::Lost(why) | Broken::Missing(why)) => return Err(why),
+        Ok(Err(why)) | Err(why) => return Err(why),
     }
     let story = Story::new(id);
     let stopped = stop(&story, &seen, channel, config.flight_limits.braking).await;

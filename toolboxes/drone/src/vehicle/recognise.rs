@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tonic::transport::Channel;
 
-use super::link::Broken;
 use crate::config::Backend;
 use crate::mavsdk::info;
 use crate::mavsdk::info::info_service_client::InfoServiceClient;
@@ -59,7 +58,7 @@ impl Expected {
 ///
 /// # Cancel safety
 /// Safe.
-pub(super) async fn recognise(channel: &Channel, expected: &Expected) -> Result<Result<(), String>, Broken> {
+pub(super) async fn recognise(channel: &Channel, expected: &Expected) -> Result<Result<(), String>, String> {
     let verdict = match expected {
         Expected::Real => return Ok(Ok(())),
         Expected::Ours(nonce) => {
@@ -84,7 +83,7 @@ pub(super) async fn recognise(channel: &Channel, expected: &Expected) -> Result<
 }
 
 /// Checks for PX4's SITL with simulated sensors.
-async fn sitl(channel: &Channel) -> Result<Result<(), String>, Broken> {
+async fn sitl(channel: &Channel) -> Result<Result<(), String>, String> {
     let (uid, _) = identity(channel).await?;
     if !(SITL_UID..SITL_UID + SYSTEMS).contains(&uid) {
         return Ok(Err(format!(
@@ -98,7 +97,7 @@ async fn sitl(channel: &Channel) -> Result<Result<(), String>, Broken> {
                 "SYS_HITL is {value}: a real autopilot in the loop, a simulation has 0"
             )));
         }
-        None => return Err(Broken::Lost("the vehicle does not say its SYS_HITL".to_string())),
+        None => return Err("the vehicle does not say its SYS_HITL".to_string()),
     }
     // SIH sets the first, Gazebo the second (`init.d-posix/airframes`).
     for name in ["SENS_EN_GPSSIM", "SIM_GZ_EN"] {
@@ -112,13 +111,11 @@ async fn sitl(channel: &Channel) -> Result<Result<(), String>, Broken> {
 }
 
 /// The vehicle's legacy uid and its uid.
-async fn identity(channel: &Channel) -> Result<(u64, String), Broken> {
+async fn identity(channel: &Channel) -> Result<(u64, String), String> {
     let mut client = InfoServiceClient::new(channel.clone());
     for _ in 0..TRIES {
         let asked = client.get_identification(info::GetIdentificationRequest {}).await;
-        let answer = asked
-            .map_err(|status| Broken::Lost(status.message().to_string()))?
-            .into_inner();
+        let answer = asked.map_err(|status| status.message().to_string())?.into_inner();
         if let (Some(1), Some(identity)) = (
             answer.info_result.map(|result| result.result),
             answer.identification,
@@ -127,11 +124,11 @@ async fn identity(channel: &Channel) -> Result<(u64, String), Broken> {
         }
         tokio::time::sleep(POLL).await;
     }
-    Err(Broken::Lost("the vehicle does not say who it is".to_string()))
+    Err("the vehicle does not say who it is".to_string())
 }
 
 /// An integer parameter of the vehicle; `None` when it does not exist or the vehicle does not answer.
-async fn parameter(channel: &Channel, name: &str) -> Result<Option<i32>, Broken> {
+async fn parameter(channel: &Channel, name: &str) -> Result<Option<i32>, String> {
     use param::param_result::Result as Said;
     let mut client = ParamServiceClient::new(channel.clone());
     for _ in 0..PARAMETER_TRIES {
@@ -141,7 +138,7 @@ async fn parameter(channel: &Channel, name: &str) -> Result<Option<i32>, Broken>
         let asked = tokio::time::timeout(PARAMETER, client.get_param_int(request)).await;
         let answer = match asked {
             Ok(answer) => answer
-                .map_err(|status| Broken::Lost(status.message().to_string()))?
+                .map_err(|status| status.message().to_string())?
                 .into_inner(),
             Err(_) => continue,
         };

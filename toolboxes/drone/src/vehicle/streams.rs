@@ -262,7 +262,10 @@ fn cameras(vehicle: &Arc<Vehicle>, channel: &Channel, streams: &mut JoinSet<Opti
                 match message.capture_info {
                     // Another camera's photo.
                     Some(capture) if heard.camera.is_some_and(|ours| ours != capture.component_id) => {}
-                    Some(capture) if capture.is_success => heard.captures += 1,
+                    Some(capture) if capture.is_success => {
+                        heard.captures += 1;
+                        heard.photo_url = capture.file_url;
+                    }
                     Some(_) => heard.failed_captures += 1,
                     None => {}
                 }

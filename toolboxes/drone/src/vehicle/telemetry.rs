@@ -91,6 +91,8 @@ pub(crate) struct Telemetry {
     pub(crate) camera: Option<i32>,
     /// Photos that the camera reported as taken.
     pub(crate) captures: u64,
+    /// Where the last of them is, in the camera's words.
+    pub(crate) photo_url: String,
     /// Photos that the camera reported as failed.
     pub(crate) failed_captures: u64,
     /// Whether the camera records a video.

@@ -3,12 +3,11 @@
 //! A newly started instance is on trial, and the list on disk says so: after a crash only instances on trial are
 //! suspects, not those that had run for hours. Suspects are started one after another, each when all others have passed
 //! their trial. If no instance was on trial, all are started at once, with a longer trial, so that the next crash
-//! identifies the cause. Read [`Table::take_turn`].
+//! identifies the cause. The thread of a suspect waits for its turn (`worker`).
 
 use std::time::{Duration, Instant};
 
 use super::entry::Instance;
-use super::table::Table;
 
 /// Length of a trial after a start by request.
 pub(super) const TRIAL: Duration = Duration::from_secs(5);
@@ -48,26 +47,9 @@ impl Instance {
         trial.is_none() && self.declared().crashes > 0
     }
 
-    fn is_on_trial(&self) -> bool {
+    pub(super) fn is_on_trial(&self) -> bool {
         self.lock()
             .trial_until
             .is_some_and(|until| Instant::now() < until)
-    }
-}
-
-impl Table {
-    /// Puts a suspect on trial if no other instance is on trial and no suspect is before it.
-    pub(super) fn take_turn(&self, suspect: &Instance) -> bool {
-        {
-            let state = self.lock();
-            let others = || state.live.values().filter(|other| other.order != suspect.order);
-            let first = others().all(|other| other.order > suspect.order || !other.is_suspect());
-            if !first || others().any(|other| other.is_on_trial()) {
-                return false;
-            }
-            suspect.put_on_trial(LONG_TRIAL);
-        }
-        self.save();
-        true
     }
 }

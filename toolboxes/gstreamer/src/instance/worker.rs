@@ -15,6 +15,7 @@ use super::build::{Built, build};
 use super::command::{Command, Input};
 use super::entry::Instance;
 use super::table::{STOPPED, Table};
+use super::trial::LONG_TRIAL;
 use super::view::Phase;
 use crate::config::Restart;
 
@@ -129,11 +130,27 @@ impl Worker {
         self.instance.enter(Phase::Restarting);
         let why = "the toolbox's process died when it had just been started: it waits until the others have run for a while";
         self.instance.lock().say("info", "toolbox", why, None);
-        while !self.table.take_turn(&self.instance) {
+        while !self.take_turn() {
             if self.stopped_within(TURN) {
                 return false;
             }
         }
+        true
+    }
+
+    /// Puts itself on trial if no other instance is on trial and no suspect is before it.
+    fn take_turn(&self) -> bool {
+        {
+            let state = self.table.lock();
+            let order = self.instance.order;
+            let others = || state.live.values().filter(|other| other.order != order);
+            let first = others().all(|other| other.order > order || !other.is_suspect());
+            if !first || others().any(|other| other.is_on_trial()) {
+                return false;
+            }
+            self.instance.put_on_trial(LONG_TRIAL);
+        }
+        self.table.save();
         true
     }
 

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects_stay_off_whoever_switches_them_on() {
+    fn redirects_stay_off_when_a_property_switches_them_on() {
         gst::init().unwrap();
         let Ok(source) = gst::ElementFactory::make("souphttpsrc").build() else {
             println!("not checked, since souphttpsrc is not installed");

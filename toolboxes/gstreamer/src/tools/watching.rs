@@ -97,7 +97,15 @@ async fn take_snapshot(context: Context<Gstreamer>, args: TakeSnapshot) -> Resul
         .inline
         .then(|| glib::base64_encode(&shot.picture).to_string());
     let (bytes, target) = (shot.picture.len(), path.clone());
-    tokio::task::spawn_blocking(move || snapshot::write(&target, &shot.picture)).await??;
+    let picture = tokio::task::spawn_blocking(move || {
+        snapshot::write(&target, &shot.picture)?;
+        Ok::<_, ToolError>(shot.picture)
+    });
+    let mime_type = args.format.mime_type();
+    if let Err(error) = context.show(ContentKind::Image, mime_type, picture.await??).await {
+        // The file is there all the same.
+        tracing::warn!(%error, "the picture is not returned as content");
+    }
     Ok(Snapshot {
         path,
         format: args.format,

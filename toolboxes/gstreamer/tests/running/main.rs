@@ -171,9 +171,10 @@ fn pictures_and_graphs_are_taken() {
             b"\xff\xd8\xff",
         ),
     ] {
-        let shot = rig.ok("take_snapshot", args.clone());
+        let (shot, content) = rig.shows("take_snapshot", args.clone());
         assert_eq!(shot["width"], width, "{args}: {shot}");
         let picture = std::fs::read(shot["path"].as_str().unwrap()).unwrap();
+        assert_eq!(content, std::slice::from_ref(&picture), "{args}");
         assert!(picture.starts_with(start), "{args}");
         assert_eq!(shot["bytes"], picture.len());
         if args["inline"] == true {

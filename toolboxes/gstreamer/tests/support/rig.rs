@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gstreamer_toolbox::Gstreamer;
 use ovos_toolbox_sdk::testing::Harness;
-use ovos_toolbox_sdk::wire::Failure;
+use ovos_toolbox_sdk::wire::{Content, ContentKind, Failure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -31,7 +31,7 @@ impl Rig {
     pub fn with(keys: Value) -> Self {
         gst::init().unwrap();
         let dir = tempfile::tempdir().unwrap();
-        for folder in ["rec", "private", "state"] {
+        for folder in ["rec", "private", "state", "content"] {
             std::fs::create_dir(dir.path().join(folder)).unwrap();
         }
         std::fs::write(dir.path().join("private/key"), "the secret of this test").unwrap();
@@ -44,7 +44,7 @@ impl Rig {
         for (key, value) in keys.as_object().unwrap() {
             config[key] = value.clone();
         }
-        let toolbox = open(&config);
+        let toolbox = open(&config).with_content_folder(&dir.path().join("content"));
         Self {
             dir,
             toolbox: Some(toolbox),
@@ -74,6 +74,20 @@ impl Rig {
             Ok(output) => output,
             Err(failure) => panic!("{tool} {args}: {failure}"),
         }
+    }
+
+    /// The output, and the pictures beside it.
+    #[track_caller]
+    pub fn shows(&self, tool: &str, args: Value) -> (Value, Vec<Vec<u8>>) {
+        let ended = self.toolbox().start(tool, args).unwrap().wait();
+        let picture = |item: Content| {
+            assert_eq!(item.kind, ContentKind::Image, "{item:?}");
+            std::fs::read(self.dir.path().join("content").join(item.path.unwrap())).unwrap()
+        };
+        (
+            ended.result().unwrap(),
+            ended.content().into_iter().map(picture).collect(),
+        )
     }
 
     #[track_caller]

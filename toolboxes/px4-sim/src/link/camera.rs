@@ -8,7 +8,8 @@ use mavlink::dialects::common::{
     MavType, STORAGE_INFORMATION_DATA, StorageStatus, StorageType, StorageUsageFlag,
 };
 
-use crate::vehicle::{Ack, Photo, Vehicle};
+use crate::log::Ack;
+use crate::vehicle::{Photo, Vehicle};
 
 /// Stream id of the camera's heartbeats; no autopilot message has it.
 pub(super) const HEARTBEAT: u32 = u32::MAX;

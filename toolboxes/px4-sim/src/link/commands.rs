@@ -9,10 +9,11 @@ use mavlink::dialects::common::{
 
 use super::{AUTOPILOT, CAMERA, Link, Stream, camera, telemetry};
 use crate::{
+    log::Ack,
     log::{Cause, What},
     mode::Mode,
     params::Param,
-    vehicle::{Ack, Vehicle, severity},
+    vehicle::{Vehicle, severity},
 };
 
 const WAYPOINT_RETURN: u32 = 20;

@@ -10,7 +10,7 @@ use mavlink::dialects::common::{
     REQUEST_EVENT_DATA, RESPONSE_EVENT_ERROR_DATA,
 };
 
-use super::{AUTOPILOT, Peer, telemetry::boot_ms};
+use super::{AUTOPILOT, Peer};
 use crate::{
     mode::Mode,
     vehicle::{Bars, Check, PARTS, Vehicle},
@@ -149,7 +149,7 @@ impl Events {
     fn number(&mut self, event: EVENT_DATA, vehicle: &Vehicle) -> MavMessage {
         self.sequence = self.sequence.wrapping_add(1);
         let event = EVENT_DATA {
-            event_time_boot_ms: boot_ms(vehicle),
+            event_time_boot_ms: vehicle.boot_ms(),
             sequence: self.sequence,
             ..event
         };

@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 use super::{
     AUTOPILOT,
     events::{ARMING_SUMMARY, HEALTH_SUMMARY, NAV_STATES, sub_id},
-    telemetry::boot_ms,
 };
 use crate::{
     quirks::Quirk,
@@ -48,7 +47,7 @@ pub(super) fn file(vehicle: &Vehicle, path: &str) -> Option<&'static [u8]> {
 pub(super) fn announce(vehicle: &Vehicle) -> Option<MavMessage> {
     let general = file(vehicle, GENERAL)?;
     Some(MavMessage::COMPONENT_METADATA(COMPONENT_METADATA_DATA {
-        time_boot_ms: boot_ms(vehicle),
+        time_boot_ms: vehicle.boot_ms(),
         file_crc: crc32(general),
         uri: format!("mftp://{GENERAL}").as_str().into(),
     }))

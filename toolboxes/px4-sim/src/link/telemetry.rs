@@ -69,10 +69,6 @@ pub(super) fn message(vehicle: &Vehicle, nonce: u64, id: u32) -> Vec<MavMessage>
     }
 }
 
-pub(super) fn boot_ms(vehicle: &Vehicle) -> u32 {
-    (vehicle.time() * 1e3) as u32
-}
-
 fn heartbeat(vehicle: &Vehicle) -> MavMessage {
     let custom = MavModeFlag::MAV_MODE_FLAG_CUSTOM_MODE_ENABLED;
     let armed = vehicle.armed();
@@ -209,7 +205,7 @@ fn gps(vehicle: &Vehicle) -> MavMessage {
 fn attitude(vehicle: &Vehicle) -> MavMessage {
     let body = vehicle.body();
     MavMessage::ATTITUDE(ATTITUDE_DATA {
-        time_boot_ms: boot_ms(vehicle),
+        time_boot_ms: vehicle.boot_ms(),
         roll: 0.0,
         pitch: 0.0,
         yaw: body.yaw as f32,
@@ -223,7 +219,7 @@ fn quaternion(vehicle: &Vehicle) -> MavMessage {
     let body = vehicle.body();
     let (sin, cos) = (body.yaw / 2.0).sin_cos();
     MavMessage::ATTITUDE_QUATERNION(ATTITUDE_QUATERNION_DATA {
-        time_boot_ms: boot_ms(vehicle),
+        time_boot_ms: vehicle.boot_ms(),
         q1: cos as f32,
         q4: sin as f32,
         yawspeed: body.yaw_rate as f32,
@@ -235,7 +231,7 @@ fn local(vehicle: &Vehicle) -> MavMessage {
     let [x, y, z] = vehicle.believed().map(|v| v as f32);
     let [vx, vy, vz] = vehicle.body().velocity.map(|v| v as f32);
     MavMessage::LOCAL_POSITION_NED(LOCAL_POSITION_NED_DATA {
-        time_boot_ms: boot_ms(vehicle),
+        time_boot_ms: vehicle.boot_ms(),
         x,
         y,
         z,
@@ -251,7 +247,7 @@ fn global(vehicle: &Vehicle) -> MavMessage {
     let [vx, vy, vz] = vehicle.body().velocity.map(|v| (v * 100.0) as i16);
     let heading = vehicle.body().yaw.to_degrees().rem_euclid(360.0);
     MavMessage::GLOBAL_POSITION_INT(GLOBAL_POSITION_INT_DATA {
-        time_boot_ms: boot_ms(vehicle),
+        time_boot_ms: vehicle.boot_ms(),
         lat: (lat * 1e7).round() as i32,
         lon: (lon * 1e7).round() as i32,
         alt: (alt * 1e3).round() as i32,
@@ -286,7 +282,7 @@ fn mission_current(vehicle: &Vehicle) -> MavMessage {
 
 fn rc(vehicle: &Vehicle) -> MavMessage {
     MavMessage::RC_CHANNELS(RC_CHANNELS_DATA {
-        time_boot_ms: boot_ms(vehicle),
+        time_boot_ms: vehicle.boot_ms(),
         chancount: if vehicle.health.rc { 8 } else { 0 },
         rssi: if vehicle.health.rc { 100 } else { 0 },
         ..RC_CHANNELS_DATA::DEFAULT
@@ -307,7 +303,7 @@ fn hud(vehicle: &Vehicle) -> MavMessage {
 
 fn range(vehicle: &Vehicle, id: u8, orientation: MavSensorOrientation, metres: f64, most: f64) -> MavMessage {
     MavMessage::DISTANCE_SENSOR(DISTANCE_SENSOR_DATA {
-        time_boot_ms: boot_ms(vehicle),
+        time_boot_ms: vehicle.boot_ms(),
         min_distance: 10,
         max_distance: (most * 100.0) as u16,
         current_distance: (metres.clamp(0.1, most) * 100.0).round() as u16,

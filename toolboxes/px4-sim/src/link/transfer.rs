@@ -12,8 +12,9 @@ use num_traits::FromPrimitive;
 use super::Link;
 use crate::{
     fence::{Area, Fence},
+    log::Ack,
     mission::Item,
-    vehicle::{Ack, Vehicle},
+    vehicle::Vehicle,
 };
 
 /// Greatest number of items.

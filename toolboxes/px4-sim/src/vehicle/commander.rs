@@ -3,11 +3,11 @@
 //! Decides; the navigator flies. The rules are PX4 1.16's as far as tools meet them; surprising behaviour is a
 //! [`Quirk`].
 
-use super::{Ack, Landed, Notice, Plan, Setpoint, Vehicle, motion, severity};
+use super::{Landed, Notice, Plan, Setpoint, Vehicle, motion, severity};
 use crate::{
     fence::Fence,
     geo::Ned,
-    log::{Cause, What},
+    log::{Ack, Cause, What},
     mission::Mission,
     mode::Mode,
     quirks::Quirk,

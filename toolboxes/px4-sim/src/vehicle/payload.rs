@@ -4,7 +4,8 @@
 
 use serde::Serialize;
 
-use super::{Ack, Notice, Vehicle};
+use super::{Notice, Vehicle};
+use crate::log::Ack;
 
 /// A photo that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -6,26 +6,27 @@
 //! keeps its last velocity. Read [`BoosterK1`].
 
 mod config;
+mod moves;
 mod posture;
 mod routines;
 mod rpc;
+mod sent;
 mod topics;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 pub use self::config::{BoosterK1Config, Profile, Topics, model};
 use self::rpc::RpcLink;
+use self::sent::Sent;
 use self::topics::TopicsLink;
 use super::remote::{Link, Remote, until};
 use super::walker::{Outcome, Walker};
-use super::{ActionError, ActionOutput, Control, Notify};
-use crate::action::{Grip, Keyframe, Velocity};
+use super::{ActionError, ActionOutput, Control, Estop, Notify};
+use crate::action::{Keyframe, Velocity};
 use crate::capability::Capabilities;
-use crate::config::Estop;
 use crate::dds::asked::Asked;
 use crate::dds::booster::api::GET_STATUS;
 use crate::dds::booster::{REQUEST, REQUESTS};
@@ -33,7 +34,7 @@ use crate::dds::shout::Shout;
 use crate::ros::RosError;
 use crate::ros::message::{Kind, Twist};
 use crate::ros::path::Path;
-use crate::step::Step;
+use crate::step::{Grip, Step};
 use crate::subsystem::Subsystem;
 
 /// How long an arm or the head waits for a subscriber of its topic, and the pause between two looks.
@@ -44,29 +45,6 @@ pub struct BoosterK1 {
     config: BoosterK1Config,
     estop: Estop,
     remote: Remote<Speech>,
-}
-
-/// The last commanded positions of arms and head, in degrees.
-#[derive(Default)]
-struct Sent(Mutex<BTreeMap<Subsystem, Vec<f64>>>);
-
-impl Sent {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Subsystem, Vec<f64>>> {
-        // Every change is one insertion or removal.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn get(&self, on: Subsystem) -> Option<Vec<f64>> {
-        self.lock().get(&on).cloned()
-    }
-
-    fn set(&self, on: Subsystem, positions: Vec<f64>) {
-        self.lock().insert(on, positions);
-    }
-
-    fn forget(&self) {
-        self.lock().clear();
-    }
 }
 
 /// The connection of one of the two profiles.

@@ -6,6 +6,7 @@
 //! turns when the computer loses its power goes on turning. Read [`Johnny5`].
 
 mod calibration;
+mod config;
 mod drive;
 mod health;
 mod kept;
@@ -22,137 +23,27 @@ mod upkeep;
 mod wheels;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use self::config::{Johnny5Config, Ports, model};
 use self::layout::Layout;
 pub use self::layout::{LayoutKind, MotorConfig};
 pub use self::rest::safe_stop;
 use self::servo::Servo;
 pub(super) use self::servo::round;
 pub use self::wheels::BaseSize;
-use super::{ActionError, ActionOutput, Adapter, BackendState, Control, Notice, Notify};
-use crate::action::{Action, BusName, Motion, Stage};
-use crate::capability::Capabilities;
-use crate::config::Estop;
-use crate::model::{Model, ModelError};
+use super::{ActionError, ActionOutput, Adapter, BackendState, Control, Estop, Notice, Notify};
+use crate::action::{Action, Motion};
+use crate::capability::{BusName, Capabilities};
 use crate::servo::{Sender, ServoBus, ServoError, Urgency, Wire};
+use crate::step::Stage;
 use crate::subsystem::Subsystem;
-
-/// What belongs to this adapter alone.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Johnny5Config {
-    /// Which servos there are.
-    pub layout: LayoutKind,
-    /// The serial ports.
-    pub ports: Ports,
-    /// Bits per second.
-    pub baud: u32,
-    /// How long a servo may take to answer, in milliseconds. An FTDI adapter holds answers for up to 16.
-    #[schemars(range(min = 2, max = 500))]
-    pub answer_ms: u64,
-    /// Changes to single motors, by `<subsystem>.<motor>`: `{"right_arm.elbow": {"reversed": true}}`.
-    pub motors: BTreeMap<String, MotorConfig>,
-    /// The size of the base.
-    pub base: BaseSize,
-    /// LeRobot's calibration file of an arm, by subsystem: `{"right_arm": "/home/me/.../so_follower/mine.json"}`. It says
-    /// where the joints' zeros and ends are. It is read, never written.
-    pub calibration: BTreeMap<Subsystem, PathBuf>,
-    /// Whether calibration may write into the servos: `calibrate_arm` with `write`, `set_home_position`,
-    /// `calibrate_hitch` with `set_home`. What was there before is saved first.
-    pub allow_calibration_write: bool,
-}
-
-impl Default for Johnny5Config {
-    fn default() -> Self {
-        Self {
-            layout: LayoutKind::default(),
-            ports: Ports::default(),
-            baud: 1_000_000,
-            answer_ms: 20,
-            motors: BTreeMap::new(),
-            base: BaseSize::default(),
-            calibration: BTreeMap::new(),
-            allow_calibration_write: false,
-        }
-    }
-}
-
-/// The serial ports; better a path under /dev/serial/by-id, which stays the same when cables are swapped.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Ports {
-    /// Of the bus `left`: left arm, base, lift and hitch.
-    pub left: String,
-    /// Of the bus `right`: right arm and head; the only one of the other layouts.
-    pub right: String,
-}
-
-impl Default for Ports {
-    fn default() -> Self {
-        Self {
-            left: "/dev/ttyACM0".to_owned(),
-            right: "/dev/ttyACM1".to_owned(),
-        }
-    }
-}
-
-impl Johnny5Config {
-    fn layout(&self) -> Result<Layout, ActionError> {
-        let robot = self.layout.model();
-        let robot = robot.map_err(|error| ActionError::Refused(error.to_string()))?;
-        let mut layout = Layout::new(&robot, &self.motors)?;
-        layout.geometry.set_size(self.base);
-        Ok(layout)
-    }
-
-    /// The layout with its calibration files. A stop without an instance needs none.
-    fn calibrated(&self) -> Result<Layout, ActionError> {
-        let mut layout = self.layout()?;
-        for (arm, path) in &self.calibration {
-            lerobot::load(&mut layout, *arm, path)?;
-        }
-        layout.check()?;
-        Ok(layout)
-    }
-
-    fn port(&self, bus: BusName) -> String {
-        match bus {
-            BusName::Left => self.ports.left.clone(),
-            BusName::Right => self.ports.right.clone(),
-        }
-    }
-}
-
-/// The parts, poses and routines of a robot of this layout.
-///
-/// # Errors
-/// A change to its motors or a calibration file cannot be used.
-pub fn model(config: &Johnny5Config) -> Result<Model, ModelError> {
-    let mut model = config.layout.model()?;
-    let wrong = |error: ActionError| ModelError::Parse {
-        name: "of the configuration".to_owned(),
-        message: error.to_string(),
-    };
-    let layout = config.calibrated().map_err(wrong)?;
-    let capabilities = layout.capabilities(model.capabilities.clone(), |bus| config.port(bus));
-    let mut capabilities = capabilities.map_err(wrong)?;
-    capabilities.services.calibration_write = config.allow_calibration_write;
-    let dropped = model.narrow(capabilities);
-    if !dropped.is_empty() {
-        tracing::info!(poses = ?dropped, "left out: beyond the limits of the motors");
-    }
-    Ok(model)
-}
 
 /// A robot of Feetech servos.
 pub struct Johnny5 {
@@ -196,7 +87,7 @@ impl Johnny5 {
     ) -> Result<Self, ActionError> {
         let mut layout = config.calibrated()?;
         layout.narrow(&capabilities);
-        let estop = rest::estop(name, estop)?;
+        let estop = config::estop(name, estop)?;
         let mut buses = BTreeMap::new();
         let ports = PortStates::default();
         for bus in [BusName::Left, BusName::Right] {

@@ -20,11 +20,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::action::{Action, Motion, Stage, Velocity};
-use crate::adapter::{ActionError, ActionOutput, Adapter, Control, Sighting};
+use crate::action::{Action, Motion, Velocity};
+use crate::adapter::{ActionError, ActionOutput, Adapter, Control, Estop, Sighting};
 use crate::capability::Capabilities;
-use crate::config::Estop;
-use crate::step::Step;
+use crate::step::{Stage, Step};
 use crate::subsystem::Subsystem;
 use clock::Clock;
 pub use config::{Fault, SimConfig, SimModel, model};

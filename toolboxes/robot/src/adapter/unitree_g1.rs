@@ -18,10 +18,9 @@ use self::arms::Arms;
 use self::gestures::{Gestures, release_body};
 use super::remote::{Link, Remote, node_name, until};
 use super::walker::{Outcome, Walker, own_time};
-use super::{ActionError, ActionOutput, Control, Notify};
-use crate::action::{Grip, Keyframe, Velocity};
+use super::{ActionError, ActionOutput, Control, Estop, Notify};
+use crate::action::{Keyframe, Velocity};
 use crate::capability::Capabilities;
-use crate::config::Estop;
 use crate::dds::Participant;
 use crate::dds::asked::Asked;
 use crate::dds::shout::Shout;
@@ -29,7 +28,7 @@ use crate::dds::unitree::{REQUEST, Rpc, api, request};
 use crate::model::{Model, ModelError};
 use crate::ros::path::Path;
 use crate::ros::{RosConfig, RosError};
-use crate::step::Step;
+use crate::step::{Grip, Step};
 use crate::subsystem::Subsystem;
 
 /// How long the robot keeps a velocity, seconds: its own dead-man.

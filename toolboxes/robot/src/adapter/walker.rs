@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use super::remote::{Link, Remote};
 use super::{ActionError, ActionOutput, Adapter, Control};
-use crate::action::{Action, Grip, Keyframe, Motion};
+use crate::action::{Action, Keyframe, Motion};
 use crate::capability::Capabilities;
 use crate::ros::RosError;
-use crate::step::Step;
+use crate::step::{Grip, Step};
 use crate::subsystem::Subsystem;
 
 pub(super) type Outcome<T = ActionOutput> = Result<T, ActionError>;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::ros::RosError;
+use crate::ros::error::RosError;
 
 /// The body of the robot's answer, or the code of its refusal with the meaning of the code.
 pub(super) type Verdict = Result<Value, (i64, &'static str)>;

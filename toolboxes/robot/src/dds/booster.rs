@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::asked::{Asked, Verdict, Waiting};
 use super::{Participant, Publisher};
-use crate::ros::RosError;
+use crate::ros::error::RosError;
 
 pub const REQUESTS: &str = "/LocoApiTopicReq";
 pub const RESPONSES: &str = "/LocoApiTopicResp";

@@ -3,11 +3,12 @@
 //! Owns the message and when it came. Read [`Latest`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use super::Participant;
-use crate::ros::{LastWord, RosError};
+use super::{Participant, SETTLE};
+use crate::ros::error::RosError;
 
 /// The newest message of one topic.
 pub(crate) struct Latest<M> {
@@ -37,5 +38,42 @@ impl<M> Latest<M> {
     /// Whether the robot spoke here and does not any more.
     pub(crate) fn is_silent(&self) -> bool {
         self.last_word.is_silent()
+    }
+}
+
+/// When a robot sent its last message. A robot that sends all the time and has fallen silent is away; DDS itself
+/// notices that only after ten seconds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastWord(Arc<Mutex<Option<Spoken>>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Spoken {
+    last: Instant,
+    /// The first message after a silence.
+    again: Option<Instant>,
+}
+
+impl LastWord {
+    const SILENT: Duration = Duration::from_secs(1);
+
+    pub(crate) fn heard(&self) {
+        let now = Instant::now();
+        let mut spoken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = match *spoken {
+            Some(before) if now.duration_since(before.last) > Self::SILENT => Some(now),
+            Some(before) => before.again,
+            None => None,
+        };
+        *spoken = Some(Spoken { last: now, again });
+    }
+
+    /// True where messages came and have stopped, or have begun again so recently that the robot may not hear yet: a
+    /// restarted robot has to find our topics, and DDS still counts the readers of its old process.
+    pub(crate) fn is_silent(&self) -> bool {
+        let spoken = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spoken.is_some_and(|spoken| {
+            let young = spoken.again.is_some_and(|again| again.elapsed() < SETTLE);
+            young || spoken.last.elapsed() > Self::SILENT
+        })
     }
 }

@@ -9,7 +9,7 @@ use rustdds::{DomainParticipant, GUID, QosPolicyBuilder, RTPSEntity, TopicKind};
 use serde::ser::SerializeTuple;
 use serde::{Serialize, Serializer};
 
-use crate::ros::Distro;
+use crate::ros::config::Distro;
 
 /// One node, and the writer that announces it.
 pub(super) struct Announcement {

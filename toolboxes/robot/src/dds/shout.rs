@@ -9,7 +9,8 @@ use rustdds::no_key::DataWriterCdr;
 use serde::Serialize;
 
 use super::{dds_name, join, quality, topic_of, unusable};
-use crate::ros::{RosConfig, RosError};
+use crate::ros::config::RosConfig;
+use crate::ros::error::RosError;
 
 /// How long it publishes once there is a subscriber.
 const LASTING: Duration = Duration::from_millis(250);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::asked::{Asked, Verdict, Waiting};
 use super::{Participant, Peers, Publisher};
-use crate::ros::RosError;
+use crate::ros::error::RosError;
 
 pub const REQUEST: (&str, &str) = ("unitree_api", "Request");
 pub const RESPONSE: (&str, &str) = ("unitree_api", "Response");

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::config::RosConfig;
+use super::error::RosError;
 use super::message::{Float64MultiArray, JointState, Kind, RosMessage, Twist};
-use super::{RosConfig, RosError};
 use crate::dds::{Participant, Publisher};
 
 /// Hears a message, on the backend's thread; returns soon.

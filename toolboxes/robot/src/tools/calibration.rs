@@ -4,12 +4,11 @@ use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{Arm, file_word, range, words, yes};
 use super::diagnostics::{bus_of, buses, on_bus};
-use super::{Listing, Planned};
-use crate::action::BusName;
-use crate::capability::Capabilities;
+use super::listing::{Listing, Planned};
+use crate::capability::{BusName, Capabilities};
+use crate::error::tool_error;
 use crate::graph::{Graph, Node, on};
 use crate::resolve::{calibration_seconds, test_seconds};
-use crate::run::tool_error;
 use crate::step::Step;
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;

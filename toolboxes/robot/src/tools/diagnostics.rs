@@ -6,14 +6,13 @@
 use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{range, words, yes};
-use super::{Listing, Planned};
-use crate::action::{BusName, Recovery};
-use crate::capability::{Bus, Capabilities};
+use super::listing::{Listing, Planned};
+use crate::capability::{Bus, BusName, Capabilities};
+use crate::error::tool_error;
 use crate::graph::{Graph, Node, on};
 use crate::limits::LARGEST_TEST;
 use crate::resolve::test_seconds;
-use crate::run::tool_error;
-use crate::step::Step;
+use crate::step::{Recovery, Step};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{word, words, yes};
+use super::listing::{Listing, Planned, any_arm, anything, arm_or_head};
 use super::movement::look;
-use super::{Listing, Planned, any_arm, anything, arm_or_head};
 use crate::graph::{Graph, aside, on};
 use crate::model::{Kind, Rounds};
 use crate::resolve::{farthest_seconds, routine_seconds};
@@ -123,7 +123,7 @@ fn point_at_person(unit: &Unit, args: PointAtPerson) -> Planned<'_> {
         AutoArm::Left => Subsystem::LeftArm,
         AutoArm::Right => Subsystem::RightArm,
         AutoArm::Auto => match unit.adapter.locate(&name) {
-            Some(seen) => nearer_arm(unit, seen.bearing),
+            Some(seen) => unit.nearer_arm(seen.bearing),
             // Which side is known when it points: both arms are held, and the one that pointed goes home in the same action.
             None => {
                 let arms = [Subsystem::LeftArm, Subsystem::RightArm];
@@ -132,7 +132,7 @@ fn point_at_person(unit: &Unit, args: PointAtPerson) -> Planned<'_> {
                     target: name,
                     nearer: true,
                 };
-                let first = nearer_arm(unit, 0.0);
+                let first = unit.nearer_arm(0.0);
                 let seconds = arms
                     .clone()
                     .map(|arm| farthest_seconds(unit, arm, 0.5))
@@ -173,14 +173,4 @@ fn not_again(unit: &Unit, name: &str) -> Result<(), ToolError> {
             (POINT_PAUSE - passed).as_secs() + 1
         ),
     ))
-}
-
-/// The arm on the side of a bearing, or the one there is.
-pub(crate) fn nearer_arm(unit: &Unit, bearing: f64) -> Subsystem {
-    let has = |arm| unit.capabilities().has(arm);
-    if (bearing < 0.0 || !has(Subsystem::RightArm)) && has(Subsystem::LeftArm) {
-        Subsystem::LeftArm
-    } else {
-        Subsystem::RightArm
-    }
 }

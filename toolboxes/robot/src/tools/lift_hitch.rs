@@ -3,14 +3,13 @@
 use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{range_of, words, yes};
+use super::listing::{Listing, Planned};
 use super::locomotion::base_move;
 use super::movement::look;
-use super::{Listing, Planned};
-use crate::action::HitchAction;
 use crate::capability::Capabilities;
 use crate::graph::{Graph, Node, on};
 use crate::resolve::lift_seconds;
-use crate::step::{LiftStep, Step};
+use crate::step::{CLOSE_HITCH, HitchAction, LiftStep, Step};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 
@@ -20,9 +19,6 @@ pub(super) fn list(listing: &mut Listing<'_>) {
     listing.add("tow_cart", Effect::Motion, tows, tow_cart);
     listing.add("dock_charger", Effect::Motion, tows, dock_charger);
 }
-
-/// What `tow_cart` closes its hitch with, for the step after it.
-pub const CLOSE_HITCH: &str = "close_hitch";
 
 fn tows(robot: &Capabilities) -> bool {
     robot.hitch.is_some() && robot.base.is_some()

@@ -3,8 +3,8 @@
 use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{Direction, Target, half, range, words};
+use super::listing::{Listing, Planned, arm_or_head, base};
 use super::movement::look;
-use super::{Listing, Planned, arm_or_head, base};
 use crate::graph::{Graph, Node, allow, on};
 use crate::model::{Kind, Rounds};
 use crate::resolve::{rotation_seconds, routine_seconds, straight_seconds};

@@ -3,13 +3,12 @@
 use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{Arm, word};
+use super::listing::{Listing, Planned, any_arm};
 use super::movement::look;
-use super::{Listing, Planned, any_arm};
-use crate::action::Grip;
 use crate::capability::Capabilities;
 use crate::graph::{Graph, Node, on};
 use crate::resolve::{REACH_SPEED, farthest_seconds, grip_seconds};
-use crate::step::{LiftStep, Step, Where};
+use crate::step::{Grip, LiftStep, Step, Where};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;
 

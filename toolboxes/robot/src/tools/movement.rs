@@ -4,13 +4,13 @@ use ovos_toolbox_sdk::argument_schema;
 use ovos_toolbox_sdk::prelude::*;
 
 use super::arguments::{Arms, Target, half, range, word, words};
-use super::{Listing, Planned, any_arm, arm_or_head, head};
+use super::listing::{Listing, Planned, any_arm, arm_or_head, head};
 use crate::adapter::ActionError;
+use crate::error::tool_error;
 use crate::graph::{Graph, Node, on};
 use crate::limits::check_positions;
 use crate::model::{Intensity, Kind, Rounds};
 use crate::resolve::{farthest_seconds, lift_seconds, routine_seconds};
-use crate::run::tool_error;
 use crate::step::{LiftStep, Step, Where};
 use crate::subsystem::Subsystem;
 use crate::unit::Unit;

@@ -6,8 +6,8 @@ use ovos_toolbox_sdk::prelude::*;
 use serde::de::DeserializeOwned;
 
 use super::arguments::{range, word, words, yes};
+use super::listing::{Listing, Planned, anything, head};
 use super::movement::look;
-use super::{Listing, Planned, anything, head};
 use crate::graph::{Graph, ask};
 use crate::unit::Unit;
 

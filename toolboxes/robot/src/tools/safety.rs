@@ -4,9 +4,8 @@ use ovos_toolbox_sdk::prelude::*;
 use ovos_toolbox_sdk::{argument_schema, output_schema};
 
 use super::arguments::{range_of, words, yes};
-use super::expression::nearer_arm;
+use super::listing::{Listing, Planned, anything};
 use super::movement::look;
-use super::{Listing, Planned, anything};
 use crate::conclude::{ToolOutput, conclude_stop};
 use crate::graph::{Graph, aside, on};
 use crate::resolve::farthest_seconds;
@@ -96,7 +95,7 @@ fn alert_hazard(unit: &Unit, args: AlertHazard) -> Planned<'_> {
             .note("no direction_degrees: looked and pointed nowhere"));
     };
     let bearing = half_circle(direction);
-    let arm = nearer_arm(unit, bearing);
+    let arm = unit.nearer_arm(bearing);
     let target = bearing.to_string();
     // Only standing still is what must go on whatever happens: the rest is motion that a stop ends.
     let look = look(unit, &target).optional().effect(Effect::Motion);

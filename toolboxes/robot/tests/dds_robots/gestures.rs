@@ -67,14 +67,19 @@ fn an_action_takes_its_time_and_the_arms_are_released() {
         let Some(scene) = scene("g1", "hold") else { return };
         scene.robot.say(gesture);
         let output = scene.call(tool, args.clone());
-        assert_eq!(output["success"], true, "{tool} {gesture}: {output}");
         let frames = scene.new_frames();
-        assert_eq!(asked(&frames), [*action, RELEASE], "{tool} {gesture}");
+        assert_eq!(output["success"], true, "{tool} {gesture}: {output} {frames:?}");
+        assert_eq!(asked(&frames), [*action, RELEASE], "{tool} {gesture}: {frames:?}");
         assert_eq!(over(&frames), [*action, RELEASE], "{tool} {gesture}");
         // Another one is possible at once.
         scene.robot.say("gesture 100");
         let output = scene.call("wave", json!({"arm": "right"}));
-        assert_eq!(output["success"], true, "{tool} {gesture}: {output}");
+        assert_eq!(
+            output["success"],
+            true,
+            "{tool} {gesture}: {output} {:?}",
+            scene.frames()
+        );
     });
 }
 
@@ -181,8 +186,9 @@ fn arms_that_perform_an_action_are_neither_led_nor_asked_for_another() {
             "{tool}: {refused}"
         );
     }
-    run.wait().result().unwrap();
+    let ended = run.wait().result();
     let frames = scene.frames();
+    assert!(ended.is_ok(), "{ended:?} {frames:?}");
     assert_eq!(asked(&frames), [26, RELEASE], "{frames:?}");
     assert!(frames.iter().all(|frame| frame["topic"] != "arms"), "{frames:?}");
 }

@@ -1,10 +1,9 @@
 //! Hands that hold something.
 
 use feetech_sim::register as r;
-use robot::action::Grip;
 use robot::adapter::johnny5::Johnny5;
 use robot::adapter::{ActionError, Adapter};
-use robot::step::{LiftStep, Step};
+use robot::step::{Grip, LiftStep, Step};
 use robot::subsystem::Subsystem;
 
 use crate::servos::{Body, Deed, robot, run};

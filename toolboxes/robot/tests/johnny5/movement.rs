@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use feetech_sim::{Line, Servo, register as r};
-use robot::action::{Grip, HitchAction, LiftTarget};
+use robot::action::LiftTarget;
 use robot::adapter::Adapter;
+use robot::adapter::Estop;
 use robot::adapter::johnny5::{Johnny5, Johnny5Config};
-use robot::config::Estop;
-use robot::step::Step;
+use robot::step::{Grip, HitchAction, Step};
 use robot::subsystem::Subsystem;
 use serde_json::json;
 

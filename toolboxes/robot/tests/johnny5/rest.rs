@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use feetech_sim::register as r;
 use robot::action::LiftTarget;
+use robot::adapter::Estop;
 use robot::adapter::johnny5::{Johnny5, safe_stop};
 use robot::adapter::{ActionError, Adapter, Control};
-use robot::config::Estop;
 use robot::subsystem::Subsystem;
 
 use crate::servos::{Body, Taken, action, halt, lift, robot, robot_of, run, within};

@@ -1,11 +1,12 @@
 //! Servos that fail, cables that are pulled, ports that are not there.
 
 use feetech_sim::{Fault, Frame, Line, Servo, register as r};
-use robot::action::{BusName, LiftTarget, Recovery};
+use robot::action::LiftTarget;
+use robot::adapter::Estop;
 use robot::adapter::johnny5::{Johnny5, Johnny5Config};
 use robot::adapter::{ActionError, Adapter, BackendState, Control, Notice};
-use robot::config::Estop;
-use robot::step::Step;
+use robot::capability::BusName;
+use robot::step::{Recovery, Step};
 use robot::subsystem::Subsystem;
 use serde_json::json;
 use std::time::Duration;

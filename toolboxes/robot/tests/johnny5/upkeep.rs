@@ -1,9 +1,9 @@
 //! Torque, recovery and degraded mode, and the settings that servos keep.
 
 use feetech_sim::{Servo, register as r};
-use robot::action::{BusName, Recovery};
 use robot::adapter::{Adapter, Control};
-use robot::step::Step;
+use robot::capability::BusName;
+use robot::step::{Recovery, Step};
 use robot::subsystem::Subsystem;
 use serde_json::json;
 

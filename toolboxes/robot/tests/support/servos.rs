@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use feetech_sim::{Line, Servo, register};
 use futures_util::future::BoxFuture;
-use robot::action::{Action, BusName, LiftTarget, Motion};
+use robot::action::{Action, LiftTarget, Motion};
+use robot::adapter::Estop;
 use robot::adapter::johnny5::{Johnny5, Johnny5Config, model};
 use robot::adapter::{ActionError, ActionOutput, Adapter, Control, Notice, Right};
-use robot::capability::Motor;
-use robot::config::Estop;
+use robot::capability::{BusName, Motor};
 use robot::model::Model;
 use robot::step::{LiftStep, Step};
 use robot::subsystem::Subsystem;

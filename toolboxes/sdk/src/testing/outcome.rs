@@ -1,7 +1,7 @@
 //! How runs, starts and toolboxes end, as a test sees it.
 
 use ovos_toolbox_abi::{Status, status};
-use ovos_toolbox_wire::{Completion, Failure};
+use ovos_toolbox_wire::{Complete, Content, Failure};
 use serde_json::Value;
 
 /// How a run ended.
@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Ended {
     /// One of the values of [`ovos_toolbox_abi::status`].
     pub status: Status,
-    /// The completion as received: `{"output": ...}` or `{"error": ...}`.
+    /// The completion as received: `{"output": ..., "content"?: [...]}` or `{"error": ...}`.
     pub text: String,
 }
 
@@ -23,9 +23,18 @@ impl Ended {
     /// The completion violates toolbox.h.
     pub fn result(&self) -> Result<Value, Failure> {
         match serde_json::from_str(&self.text) {
-            Ok(Completion::Output(output)) if self.status == status::OK => Ok(output),
-            Ok(Completion::Error(failure)) if self.status != status::OK => Err(failure),
+            Ok(Complete::Done { output, .. }) if self.status == status::OK => Ok(output),
+            Ok(Complete::Failed { error }) if self.status != status::OK => Err(error),
             _ => panic!("status {} does not go with {}", self.status, self.text),
+        }
+    }
+
+    /// The content beside the output.
+    #[must_use]
+    pub fn content(&self) -> Vec<Content> {
+        match serde_json::from_str(&self.text) {
+            Ok(Complete::Done { content, .. }) => content,
+            _ => Vec::new(),
         }
     }
 }

@@ -1,18 +1,14 @@
 //! The fresh process that brings a toolbox's hardware to rest.
 
-use std::os::fd::AsFd;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::Keeping;
 use crate::process::spawner::{input, spawn_now};
 use crate::transport::serve::SAFE_STOP;
 
-/// How often it is looked at where the kernel does not tell of its end.
+/// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Starts it.
@@ -52,7 +48,7 @@ pub(super) fn wait(mut fresh: Child, id: &str) {
                 tracing::error!(toolbox = id, %status, "safe_stop failed");
                 return;
             }
-            Ok(None) if Instant::now() < until => await_end(&fresh),
+            Ok(None) if Instant::now() < until => thread::sleep(LOOK),
             Ok(None) | Err(_) => {
                 tracing::error!(
                     toolbox = id,
@@ -65,18 +61,4 @@ pub(super) fn wait(mut fresh: Child, id: &str) {
             }
         }
     }
-}
-
-fn await_end(fresh: &Child) {
-    let pid = i32::try_from(fresh.id()).ok().and_then(Pid::from_raw);
-    let ended = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    let Some(ended) = ended else {
-        return thread::sleep(LOOK);
-    };
-    let mut fds = [PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN)];
-    let limit = Timespec {
-        tv_sec: 1,
-        tv_nsec: 0,
-    };
-    _ = poll(&mut fds, Some(&limit));
 }

@@ -9,9 +9,8 @@ use ovos_toolbox_abi::level;
 use ovos_toolbox_wire::Failure;
 use parking_lot::Mutex;
 use protocol::{Functions, Notice, Opening, Order};
-use rustix::event::Timespec;
+use rustix::process::Signal;
 
-use super::kill_self;
 use super::outlets::Outlets;
 use crate::contract::services::Limits;
 use crate::ffi::load::Library;
@@ -173,9 +172,8 @@ impl Host {
     }
 }
 
-pub(super) fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
-    }
+/// Not `exit`: the toolbox's threads may still run, and would race with its destructors.
+pub(super) fn kill_self() -> ! {
+    _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    std::process::abort()
 }

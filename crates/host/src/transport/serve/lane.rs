@@ -11,15 +11,17 @@ use std::time::Duration;
 
 use ovos_toolbox_wire::{Event, Severity};
 use protocol::{MAX_CONTROL, Notice, Raw};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::host::{Host, timespec};
-use super::{LOOK, kill_self};
+use super::host::{Host, kill_self};
 use crate::ffi::plugin::Plugin;
 use crate::ffi::server::Notices;
 use crate::process::spawner::input;
 use crate::transport::frame::Cutter;
 use engine::Halt;
+
+/// How often the child looks whether it still hears the service, while something moves.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a toolbox has to halt when the service is gone, before a fresh process brings its hardware to rest.
 const LAST_HALT: Duration = Duration::from_millis(300);
@@ -68,15 +70,17 @@ impl Control {
             PollFlags::empty()
         };
         let timeout = if self.host.server.is_moving() {
-            Some(timespec(LOOK))
+            Some(LOOK)
         } else {
-            let hangs_perhaps = self.host.server.plugin().is_some_and(Plugin::is_inside);
-            hangs_perhaps.then(|| timespec(HANGS_LOOK))
+            let plugin = self.host.server.plugin();
+            let hangs_perhaps = plugin.is_some_and(|plugin| plugin.meter.is_inside());
+            hangs_perhaps.then_some(HANGS_LOOK)
         };
         let mut fds = [
             PollFd::new(outlets.control.stream(), PollFlags::IN | behind),
             PollFd::new(&*outlets.bell, PollFlags::IN),
         ];
+        let timeout = timeout.and_then(|limit| Timespec::try_from(limit).ok());
         _ = poll(&mut fds, timeout.as_ref());
     }
 
@@ -150,7 +154,7 @@ fn halt(plugin: &Plugin) -> bool {
     let halt = Halt {
         subsystems: vec!["all".to_owned()],
         emergency: true,
-        stop_epoch: plugin.stop_epoch().saturating_add(1),
+        stop_epoch: plugin.runs.stop_epoch().saturating_add(1),
     };
     let (tell, told) = channel();
     plugin.halt(&halt, Box::new(move |said| _ = tell.send(said.is_ok())));

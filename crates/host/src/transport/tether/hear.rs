@@ -22,7 +22,7 @@ impl Tether {
                 let mut state = self.lock();
                 state.functions = opened.as_ref().ok().copied();
                 if let Some(told) = state.opened.take() {
-                    _ = told.send(opened.map(drop));
+                    _ = told.send(opened.map(drop).map_err(|unanswered| unanswered.into_failure()));
                 }
             }
             Notice::Tools { seq, answer } => self.answered(seq, answer),
@@ -33,12 +33,14 @@ impl Tether {
                 let command = self.lock().commands.remove(&seq);
                 if let Some(command) = command {
                     // Not received when the caller gave up.
-                    _ = command.reply.send(answer::said(answer));
+                    _ = command
+                        .reply
+                        .send(answer::said(answer).map_err(|unanswered| *unanswered));
                 }
             }
-            Notice::Ended { run, end } => {
+            Notice::Ended { run, end, content } => {
                 if let Some(run) = self.take(run) {
-                    _ = run.ended.send(answer::ended(&end));
+                    _ = run.ended.send(answer::ended(&end, content.as_ref()));
                 }
             }
             Notice::Progress { run, progress } => {
@@ -70,7 +72,8 @@ impl Tether {
     fn answered<T>(&self, seq: u64, answer: Answer<Raw<T>>) {
         let reply = self.lock().asks.remove(&seq);
         if let Some(reply) = reply {
-            _ = reply.send(answer::said(answer).map(Raw::into_text));
+            let said = answer::said(answer).map(Raw::into_text);
+            _ = reply.send(said.map_err(|unanswered| *unanswered));
         }
     }
 
@@ -82,9 +85,9 @@ impl Tether {
         if taken.is_none() {
             let counters = &self.unasked.counters;
             if run <= state.newest {
-                counters.late_completions.add();
+                counters.add(|counts| &mut counts.late_completions);
             } else {
-                counters.unknown_completions.add();
+                counters.add(|counts| &mut counts.unknown_completions);
             }
         }
         taken
@@ -98,7 +101,7 @@ impl Tether {
         };
         // The toolbox's side has checked all of it; what it says is checked here nevertheless.
         let (Some(data), true, true) = (data, self.manifest.requests.contains(&topic), taken) else {
-            self.unasked.counters.refused_requests.add();
+            self.unasked.counters.add(|counts| &mut counts.refused_requests);
             self.lock().requests.remove(&request);
             return self.respond(
                 request,
@@ -129,16 +132,22 @@ impl Tether {
     /// The toolbox is gone: all who wait are told why.
     pub(crate) fn bury(&self, end: End) {
         let id = &self.unasked.origin.toolbox_id;
-        let closed = |what: &str| Failure::new("ToolboxClosed", format!("toolbox `{id}` {what}"));
+        let closed = |what: &str| {
+            let text = format!("toolbox `{id}` {what}");
+            Unanswered::Closed(Failure::new("ToolboxClosed", text))
+        };
         let why = match &end {
             End::Closed(true) => closed("was closed while it ran"),
             End::Closed(false) => closed("did not close in time and was ended"),
             End::Abandoned => closed("did not close in time and was abandoned"),
-            End::Died(death) => Failure::new("ToolboxCrashed", format!("toolbox `{id}`: {}", death.reason)),
+            End::Died(death) => {
+                let text = format!("toolbox `{id}`: {}", death.reason);
+                Unanswered::Died(Failure::new("ToolboxCrashed", text))
+            }
         };
-        let later = match &end {
-            End::Died(_) => Unanswered::NeverAsked(why.clone()),
-            _ => self.closed_failure().into(),
+        let later = match &why {
+            Unanswered::Died(failure) => Unanswered::NeverAsked(failure.clone()),
+            _ => self.is_closed(),
         };
         let halts = matches!(end, End::Abandoned);
         let (asks, commands, runs) = {
@@ -160,7 +169,7 @@ impl Tether {
         };
         self.end.send_replace(Some(end));
         for (_, run) in runs {
-            _ = run.ended.send(Ended::Lost(why.clone()));
+            _ = run.ended.send(Ended::Lost(why.clone().into_failure()));
         }
         for (_, reply) in asks {
             _ = reply.send(Err(why.clone()));

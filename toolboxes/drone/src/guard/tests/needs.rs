@@ -208,7 +208,7 @@ fn needs_that_do_not_hold_are_refused_and_so_are_unknown_ones() {
 }
 
 #[test]
-fn safe_tools_and_questions_work_while_somebody_else_flies_or_the_battery_is_low() {
+fn safe_tools_and_questions_work_while_a_pilot_flies_or_the_battery_is_low() {
     for tool in [
         "land",
         "rtl",

@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::adapter::ActionError;
+use crate::adapter::{ActionError, Estop};
 use crate::capability::Gripper;
-use crate::config::Estop;
 use crate::model::{Model, ModelError};
 use crate::ros::RosConfig;
 

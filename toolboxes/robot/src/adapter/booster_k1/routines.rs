@@ -1,28 +1,17 @@
 //! The K1's own wave and dance, which go on until they are ended.
 //!
-//! Owns starting and ending them, and the list of those without a confirmed end. The robot would go on for ever, so
+//! Owns the requests that end them, and the list of those without a confirmed end. The robot would go on for ever, so
 //! an entry stays until the robot has confirmed the end. Read [`Routines`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::BoosterK1;
-use super::rpc::RpcLink;
-use crate::action::Keyframe;
-use crate::adapter::walker::own_time;
-use crate::adapter::{ActionError, ActionOutput, Control};
 use crate::dds::booster::api;
-use crate::ros::RosError;
-use crate::step::Step;
 use crate::subsystem::Subsystem;
 
 /// Ends a dance.
 const STOP_DANCING: i64 = 1000;
-/// How often an end is sent while the robot does not confirm it, and the pause between two tries.
-const TIMES: u32 = 3;
-const AGAIN: Duration = Duration::from_millis(200);
 
 /// The request that ends one of the robot's own routines.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,145 +123,5 @@ impl Routines {
         let list = self.list();
         let mut same = list.begun.iter().filter(|begun| begun.end == *end).peekable();
         same.peek().is_some() && same.all(|begun| begun.owed)
-    }
-}
-
-impl RpcLink {
-    /// Ends the robot's own routines of these parts, where there are any.
-    pub(super) fn end(&self, parts: &[Subsystem]) -> Result<(), RosError> {
-        self.end_each(&self.routines.of(parts))
-    }
-
-    /// Ends every routine of the robot's own, including one of a process that has died.
-    pub(super) fn end_all(&self) -> Result<(), RosError> {
-        self.end_each(&End::all())
-    }
-
-    /// Sends the unconfirmed ends again to a robot that comes back.
-    pub(super) fn end_owed(&self) -> Result<(), RosError> {
-        self.end_each(&self.routines.owed())
-    }
-
-    /// Every end is sent, even after one that failed.
-    fn end_each(&self, ends: &[End]) -> Result<(), RosError> {
-        let said: Vec<_> = ends.iter().map(|end| self.say_end(end)).collect();
-        said.into_iter().collect()
-    }
-
-    /// Sends an end now, and again until the robot confirms it.
-    fn say_end(&self, end: &End) -> Result<(), RosError> {
-        let newest = self.routines.ending(end);
-        let mut asked = self.rpc.ask(end.function, &end.body)?;
-        let (rpc, routines, end) = (self.rpc.clone(), self.routines.clone(), end.clone());
-        // The end is sent already. Without this task it stays on the list, and the next halt sends it again.
-        let _ = self.participant.start(move || async move {
-            for time in 1..=TIMES {
-                let Err(error) = asked.answer().await else {
-                    routines.ended(&end, newest);
-                    return;
-                };
-                tracing::warn!(%error, time, "the end of what the robot does of its own");
-                tokio::time::sleep(AGAIN).await;
-                if time == TIMES || !routines.is_owed(&end) {
-                    return;
-                }
-                match rpc.ask(end.function, &end.body) {
-                    Ok(again) => asked = again,
-                    Err(_) => return,
-                }
-            }
-        });
-        Ok(())
-    }
-}
-
-impl BoosterK1 {
-    /// Performs the robot's own wave or dance; `None` for every other step.
-    pub(super) async fn built_in(
-        &self,
-        link: &RpcLink,
-        on: Subsystem,
-        step: &Step,
-        frames: &[Keyframe],
-        control: &Control,
-    ) -> Result<Option<ActionOutput>, ActionError> {
-        let time = own_time(frames, 0.6, 6.0);
-        let is_own = match step {
-            Step::Wave { .. } => on.is_arm(),
-            Step::Dance { .. } => true,
-            _ => false,
-        };
-        if is_own && link.are_ours() {
-            return Err(ActionError::Refused(
-                "the arms are led joint by joint: send them home (go_to_pose home) before the robot's own wave or dance"
-                    .to_owned(),
-            ));
-        }
-        match (step, on) {
-            (Step::Wave { .. }, Subsystem::LeftArm | Subsystem::RightArm) => {
-                let hand = i64::from(on == Subsystem::RightArm);
-                let begin = json!({"hand_index": hand, "hand_action": 0});
-                self.own(link, on, &begin, End::wave(hand), time, control).await?;
-                Ok(Some(
-                    ActionOutput::said("waved").note("the robot's own wave: it knows no style"),
-                ))
-            }
-            // The robot dances with its whole body. The right arm's part of the plan starts and ends the dance.
-            (Step::Dance { style, duration }, Subsystem::RightArm) => {
-                let begin = json!({ "dance_id": dance(style) });
-                let time = Duration::from_secs_f64(*duration);
-                self.own(link, on, &begin, End::dance(), time, control).await?;
-                Ok(Some(ActionOutput::said("danced").note("the robot's own dance")))
-            }
-            (Step::Dance { duration, .. }, _) => {
-                control.sleep(Duration::from_secs_f64(*duration)).await?;
-                Ok(Some(ActionOutput::along(format!("{on} danced along"))))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Lets the robot perform a routine of its own for a while. It would go on for ever, so a halt of the arm ends
-    /// it.
-    async fn own(
-        &self,
-        link: &RpcLink,
-        on: Subsystem,
-        begin: &Value,
-        end: End,
-        time: Duration,
-        control: &Control,
-    ) -> Result<(), ActionError> {
-        let begun = self.remote.ask(control, || {
-            link.routines.begin(on, end.clone());
-            link.ask(end.function, begin)
-        });
-        if let Err(error) = begun.await {
-            // The robot may have heard the request even where no answer came.
-            let _ = control.command(|| link.end(&[on]));
-            return Err(error);
-        }
-        control.sleep(time).await?;
-        let mut newest = 0;
-        let ended = self.remote.ask(control, || {
-            newest = link.routines.ending(&end);
-            link.ask(end.function, &end.body)
-        });
-        if let Err(error) = ended.await {
-            let _ = control.command(|| link.end(&[on]));
-            return Err(error);
-        }
-        link.routines.ended(&end, newest);
-        Ok(())
-    }
-}
-
-/// The robot's dance for a style: our choice among its own.
-fn dance(style: &str) -> i64 {
-    match style {
-        "silly" => 1,
-        "groovy" => 2,
-        "victory" => 6,
-        _ => 7,
     }
 }

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::config::BoosterK1Config;
 use super::posture::Posture;
 use super::routines::{End, Routines};
-use super::{BoosterK1, BoosterK1Config, Sent};
-use crate::action::{Grip, Velocity};
+use super::sent::Sent;
+use crate::action::Velocity;
+use crate::adapter::Notify;
 use crate::adapter::remote::node_name;
 use crate::adapter::walker::Hands;
-use crate::adapter::{ActionError, ActionOutput, Control, Notify};
 use crate::dds::asked::Asked;
 use crate::dds::booster::{LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd, Rpc, RpcReqMsg, api, request};
 use crate::dds::latest::Latest;
 use crate::dds::{Participant, Publisher, radians};
 use crate::ros::RosError;
-use crate::ros::path::Path;
 use crate::subsystem::Subsystem;
 
 /// Joints of a K1.
@@ -29,10 +29,9 @@ const DAMPING: f32 = 1.5;
 /// The largest weight of our commands for an arm, from the vendor's example, and its change with each command.
 const WEIGHT: f32 = 0.5;
 const WEIGHT_STEP: f32 = 0.01;
-/// The pause between two commands while an arm is given back.
-const STEP: Duration = Duration::from_millis(20);
-/// The number of the walking mode.
-const WALKING: i64 = 2;
+/// How often an end is sent while the robot does not confirm it, and the pause between two tries.
+const TIMES: u32 = 3;
+const AGAIN: Duration = Duration::from_millis(200);
 
 pub(in crate::adapter) struct RpcLink {
     pub(super) participant: Participant,
@@ -43,10 +42,10 @@ pub(in crate::adapter) struct RpcLink {
     sent: Sent,
     told: Mutex<Told>,
     /// The arms may obey us. They are given back in the end.
-    ours: AtomicBool,
+    pub(super) ours: AtomicBool,
     /// The robot has given us the arms and was not away since then.
-    taken: AtomicBool,
-    hands: Hands,
+    pub(super) taken: AtomicBool,
+    pub(super) hands: Hands,
     /// The robot's own routines.
     pub(super) routines: Routines,
     posture: Posture,
@@ -175,7 +174,7 @@ impl RpcLink {
 
     /// Whether the arms may be given back, now that this one is at home: the other one is at home, too, or does not
     /// obey us.
-    fn may_fade(&self, on: Subsystem) -> bool {
+    pub(super) fn may_fade(&self, on: Subsystem) -> bool {
         let mut told = self.told();
         if !told.home.contains(&on) {
             told.home.push(on);
@@ -192,7 +191,7 @@ impl RpcLink {
     }
 
     /// Lowers the arms' weight by a step, and returns whether none is left.
-    fn fade(&self) -> Result<bool, RosError> {
+    pub(super) fn fade(&self) -> Result<bool, RosError> {
         let mut told = self.told();
         for motor in &mut told.motors {
             motor.weight = (motor.weight - WEIGHT_STEP).max(0.0);
@@ -303,6 +302,55 @@ impl RpcLink {
     }
 }
 
+impl RpcLink {
+    /// Ends the robot's own routines of these parts, where there are any.
+    pub(super) fn end(&self, parts: &[Subsystem]) -> Result<(), RosError> {
+        self.end_each(&self.routines.of(parts))
+    }
+
+    /// Ends every routine of the robot's own, including one of a process that has died.
+    pub(super) fn end_all(&self) -> Result<(), RosError> {
+        self.end_each(&End::all())
+    }
+
+    /// Sends the unconfirmed ends again to a robot that comes back.
+    pub(super) fn end_owed(&self) -> Result<(), RosError> {
+        self.end_each(&self.routines.owed())
+    }
+
+    /// Every end is sent, even after one that failed.
+    fn end_each(&self, ends: &[End]) -> Result<(), RosError> {
+        let said: Vec<_> = ends.iter().map(|end| self.say_end(end)).collect();
+        said.into_iter().collect()
+    }
+
+    /// Sends an end now, and again until the robot confirms it.
+    fn say_end(&self, end: &End) -> Result<(), RosError> {
+        let newest = self.routines.ending(end);
+        let mut asked = self.rpc.ask(end.function, &end.body)?;
+        let (rpc, routines, end) = (self.rpc.clone(), self.routines.clone(), end.clone());
+        // The end is sent already. Without this task it stays on the list, and the next halt sends it again.
+        let _ = self.participant.start(move || async move {
+            for time in 1..=TIMES {
+                let Err(error) = asked.answer().await else {
+                    routines.ended(&end, newest);
+                    return;
+                };
+                tracing::warn!(%error, time, "the end of what the robot does of its own");
+                tokio::time::sleep(AGAIN).await;
+                if time == TIMES || !routines.is_owed(&end) {
+                    return;
+                }
+                match rpc.ask(end.function, &end.body) {
+                    Ok(again) => asked = again,
+                    Err(_) => return,
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
 /// The requests of a stop without an instance: walking ends first, then power, then the robot's own routines.
 pub(super) fn stops(damp: bool) -> Vec<RpcReqMsg> {
     let mut stops = vec![request(api::MOVE, &move_body(&Velocity::default()), false).1];
@@ -318,119 +366,6 @@ fn move_body(velocity: &Velocity) -> Value {
 }
 
 /// Degrees to the robot's radians. Its yaw is counterclockwise, our pan is to the right.
-fn head_body(pan: f64, tilt: f64) -> Value {
+pub(super) fn head_body(pan: f64, tilt: f64) -> Value {
     json!({"pitch": tilt.to_radians(), "yaw": -pan.to_radians()})
-}
-
-impl BoosterK1 {
-    /// Asks for something that moves, and waits for the answer.
-    async fn ask(
-        &self,
-        link: &RpcLink,
-        control: &Control,
-        api: i64,
-        body: &Value,
-    ) -> Result<Value, ActionError> {
-        self.remote.ask(control, || link.ask(api, body)).await
-    }
-
-    /// Puts the robot into its walking mode, unless it is in it.
-    pub(super) async fn walk_mode(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
-        let mode = self.ask(link, control, api::GET_MODE, &Value::Null).await?;
-        if mode["mode"] == WALKING {
-            return Ok(());
-        }
-        self.ask(link, control, api::CHANGE_MODE, &json!({"mode": WALKING}))
-            .await
-            .map(drop)
-    }
-
-    /// Asks the robot to let the arms obey us.
-    pub(super) async fn take_arms(&self, link: &RpcLink, control: &Control) -> Result<(), ActionError> {
-        if !link.taken.load(Ordering::SeqCst) {
-            link.ours.store(true, Ordering::SeqCst);
-            self.ask(
-                link,
-                control,
-                api::UPPER_BODY_CUSTOM_CONTROL,
-                &json!({"start": true}),
-            )
-            .await?;
-            link.taken.store(true, Ordering::SeqCst);
-        }
-        Ok(())
-    }
-
-    /// Gives the arms back to the robot's own controller, once all that obey us are at home.
-    pub(super) async fn return_arms(
-        &self,
-        link: &RpcLink,
-        on: Subsystem,
-        control: &Control,
-    ) -> Result<(), ActionError> {
-        if !on.is_arm() || !link.are_ours() {
-            return Ok(());
-        }
-        while link.may_fade(on) {
-            if self.remote.command(control, || link.fade())? {
-                let body = json!({"start": false});
-                self.ask(link, control, api::UPPER_BODY_CUSTOM_CONTROL, &body)
-                    .await?;
-                link.taken.store(false, Ordering::SeqCst);
-                link.ours.store(false, Ordering::SeqCst);
-                break;
-            }
-            control.sleep(STEP).await?;
-        }
-        Ok(())
-    }
-
-    /// Turns the head. The robot itself leads it there.
-    pub(super) async fn head(
-        &self,
-        link: &RpcLink,
-        positions: &[f64],
-        path: &Path,
-        control: &Control,
-    ) -> Result<(), ActionError> {
-        let [pan, tilt] = positions else {
-            return Err(self.remote.lacks("a head of other than two joints"));
-        };
-        let time = path.time().max(Duration::from_millis(200));
-        let mut body = head_body(*pan, *tilt);
-        body["time_millis"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        self.ask(link, control, api::ROTATE_HEAD_WITH_TIME, &body).await?;
-        link.sent.set(Subsystem::Gantry, positions.to_vec());
-        control.sleep(time).await
-    }
-
-    pub(super) async fn clench(
-        &self,
-        link: &RpcLink,
-        on: Subsystem,
-        action: Grip,
-        force: Option<f64>,
-        control: &Control,
-    ) -> Result<ActionOutput, ActionError> {
-        let key = match on {
-            Subsystem::LeftArm => Subsystem::LeftArm,
-            _ => Subsystem::RightArm,
-        };
-        let close = link.hands.closes(key, action);
-        // The robot's parser takes only whole numbers.
-        let force = crate::adapter::johnny5::round(force.unwrap_or(0.5) * 1000.0);
-        let body = json!({
-            "motion_param": {"position": if close { 0 } else { 1000 }, "force": force, "speed": 500},
-            "mode": 0,
-            "hand_index": i64::from(key == Subsystem::RightArm),
-        });
-        self.ask(link, control, api::CONTROL_GRIPPER, &body).await?;
-        link.hands.told(key, close);
-        control.sleep(Duration::from_secs(1)).await?;
-        Ok(ActionOutput::said(format!(
-            "gripper of {on} was told to {}",
-            if close { "close" } else { "open" }
-        ))
-        .with("closed", close))
-    }
 }

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{BoosterK1Config, Sent, Topics, model};
+use super::config::{BoosterK1Config, Topics, model};
+use super::sent::Sent;
 use crate::action::Velocity;
 use crate::adapter::remote::node_name;
 use crate::capability::Capabilities;
+use crate::dds::latest::LastWord;
 use crate::ros::backend::join;
 use crate::ros::message::{Float64MultiArray, Twist, Vector3};
-use crate::ros::{Kind, LastWord, RosBackend, RosError, RosMessage};
+use crate::ros::{Kind, RosBackend, RosError, RosMessage};
 use crate::subsystem::Subsystem;
 
 /// A K1 behind its four topics.

@@ -6,8 +6,9 @@ use serde_json::json;
 
 use super::torque::ready;
 use super::{Johnny5, tenth};
-use crate::action::{BusName, Velocity};
+use crate::action::Velocity;
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::capability::BusName;
 
 /// How long the wheels turn without a renewed command.
 pub(super) const LEASE: Duration = Duration::from_millis(300);

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::servo::exact;
 use super::{Johnny5, tenth};
-use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::capability::BusName;
 use crate::servo::{Health, ServoError};
 use crate::subsystem::Subsystem;
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::motion::{Goal, THERE};
 use super::servo::{Servo, exact, round};
 use super::{Johnny5, tenth};
-use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::capability::BusName;
 use crate::servo::Calibration;
 use crate::subsystem::Subsystem;
 

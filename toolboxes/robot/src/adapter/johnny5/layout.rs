@@ -10,14 +10,20 @@ use serde::{Deserialize, Serialize};
 
 use super::servo::{Servo, TURN};
 use super::wheels::Wheels;
-use crate::action::BusName;
 use crate::adapter::ActionError;
-use crate::capability::{Bus, Capabilities, Motor};
+use crate::capability::{Bus, BusName, Capabilities, Motor};
 use crate::model::{Model, ModelError};
 use crate::subsystem::Subsystem;
 
-/// What STS3215 servos reach on wheels of 5 cm, nearly: the largest and the usual speed, m/s.
-const WHEELS: (f64, f64) = (0.3, 0.2);
+/// The largest and the usual speed of a base on three wheels of 5 cm, m/s: the fast and the middle one of the speed levels of
+/// LeKiwi's software (`speed_levels` in LeRobot's `lekiwi_client.py`: 0.1, 0.2, 0.3).
+///
+/// The largest is about what the servos reach. Without a load, by the datasheets, an STS3215 turns 60° in 0.192 s (the one for
+/// 7.4 V) or 0.222 s (the one for 12 V): 0.87 or 0.75 turns a second. The rim of the wheel does 2π · 0.05 m as often: 0.27 or
+/// 0.24 m/s, which is the speed sideways. Straight ahead two wheels roll at 30° to the way, and the base goes 1 / cos 30° as
+/// fast: 0.31 or 0.27 m/s. What is too fast for the servos is slowed down in [`Wheels::speeds`].
+const FAST: f64 = 0.3;
+const USUAL: f64 = 0.2;
 
 /// A built-in layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -282,9 +288,9 @@ impl Layout {
         // No servo can tell.
         own.services.charge = false;
         if let Some(base) = &mut own.base {
-            base.max_linear = base.max_linear.min(WHEELS.0);
-            base.max_lateral = base.max_lateral.min(WHEELS.0);
-            base.usual_linear = base.usual_linear.min(WHEELS.1);
+            base.max_linear = base.max_linear.min(FAST);
+            base.max_lateral = base.max_lateral.min(FAST);
+            base.usual_linear = base.usual_linear.min(USUAL);
         }
         for servo in &self.servos {
             let Some([min, max]) = range_mut(&mut own, servo) else {

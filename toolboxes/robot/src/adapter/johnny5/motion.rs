@@ -8,10 +8,10 @@ use serde_json::json;
 use super::servo::{Servo, exact};
 use super::torque::{SLOWEST, hold, power};
 use super::{Johnny5, tenth};
-use crate::action::BusName;
-use crate::action::{Grip, HitchAction, Keyframe, LiftTarget};
+use crate::action::{Keyframe, LiftTarget};
 use crate::adapter::{ActionError, ActionOutput, Control};
-use crate::capability::Gripper;
+use crate::capability::{BusName, Gripper};
+use crate::step::{Grip, HitchAction};
 use crate::subsystem::Subsystem;
 
 /// The pause between two readings of the positions.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::Johnny5;
+use super::config::{Johnny5Config, estop};
 use super::layout::Layout;
 use super::torque::hold;
-use super::{Johnny5, Johnny5Config};
-use crate::action::BusName;
-use crate::adapter::ActionError;
-use crate::config::Estop;
+use crate::adapter::{ActionError, Estop};
+use crate::capability::BusName;
 use crate::servo::{ServoError, Then, Wire};
 use crate::subsystem::Subsystem;
 
@@ -17,17 +17,6 @@ use crate::subsystem::Subsystem;
 const PATIENCE: Duration = Duration::from_millis(45);
 /// How long a port may be held by the process that has just died.
 const RELEASE: Duration = Duration::from_millis(800);
-
-/// What an emergency stop does: torque off by default.
-pub(super) fn estop(robot: &str, estop: Option<Estop>) -> Result<Estop, ActionError> {
-    match estop.unwrap_or(Estop::TorqueOff) {
-        Estop::Damp => Err(ActionError::NotSupported {
-            robot: robot.to_owned(),
-            what: "estop damp: Feetech servos either hold or let go; expected hold or torque_off".to_owned(),
-        }),
-        estop => Ok(estop),
-    }
-}
 
 impl Johnny5 {
     pub(super) fn rest(&self, subsystems: &[Subsystem], emergency: bool) -> Result<(), ActionError> {
@@ -104,9 +93,9 @@ fn settle(wire: &mut Wire, all: &[u8], joints: &[u8], torque_off: bool) -> Resul
 ///
 /// # Errors
 /// A bus could not be reached, with the reason; the others were stopped.
-pub fn safe_stop(name: &str, config: &Johnny5Config, estop: Option<Estop>) -> Result<(), ActionError> {
+pub fn safe_stop(name: &str, config: &Johnny5Config, own: Option<Estop>) -> Result<(), ActionError> {
     let layout = &config.layout()?;
-    let torque_off = self::estop(name, estop)? == Estop::TorqueOff;
+    let torque_off = estop(name, own)? == Estop::TorqueOff;
     // In parallel: a missing bus must not delay the other.
     let stopped: Vec<Result<(), ServoError>> = std::thread::scope(|scope| {
         let stops = [BusName::Left, BusName::Right]

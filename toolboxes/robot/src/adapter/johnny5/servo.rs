@@ -2,8 +2,7 @@
 //!
 //! Pure. Read [`Servo`].
 
-use crate::action::BusName;
-use crate::capability::Motor;
+use crate::capability::{BusName, Motor};
 use crate::model::Model;
 use crate::subsystem::Subsystem;
 

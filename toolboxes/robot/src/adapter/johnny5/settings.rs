@@ -6,8 +6,8 @@ use super::Johnny5;
 use super::kept::{in_words, offset_for};
 use super::servo::Servo;
 use super::torque::with_torque_off;
-use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::capability::BusName;
 use crate::servo::{ServoError, Wire};
 use crate::subsystem::Subsystem;
 

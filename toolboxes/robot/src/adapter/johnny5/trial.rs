@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use super::motion::{Blocked, Goal};
 use super::servo::exact;
 use super::{Johnny5, tenth};
-use crate::action::BusName;
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::capability::BusName;
 use crate::resolve::CAREFUL;
 
 /// The speed of a wheel in a test, steps per second.

@@ -8,9 +8,10 @@ use serde_json::json;
 use super::settings::configure;
 use super::torque::{power, ready};
 use super::{Johnny5, tenth};
-use crate::action::{Action, BusName, Recovery};
+use crate::action::Action;
 use crate::adapter::{ActionError, ActionOutput, Control};
-use crate::step::Step;
+use crate::capability::BusName;
+use crate::step::{Recovery, Step};
 use crate::subsystem::Subsystem;
 
 impl Johnny5 {

@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::config::Fault;
 use super::{Begun, Sim, thousandth, world};
-use crate::action::{Grip, HitchAction, Keyframe, LiftTarget, Velocity};
+use crate::action::{Keyframe, LiftTarget, Velocity};
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::step::{Grip, HitchAction};
 use crate::subsystem::Subsystem;
 
 impl Sim {

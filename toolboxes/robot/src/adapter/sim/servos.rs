@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::Fault;
-use crate::action::{BusName, Recovery};
-use crate::capability::Capabilities;
+use crate::capability::{BusName, Capabilities};
+use crate::step::Recovery;
 use crate::subsystem::Subsystem;
 
 const AMBIENT: f64 = 28.0;

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::servos::{load, temperature};
 use super::{Begun, Fault, Sim, thousandth, world};
-use crate::action::{BusName, Velocity};
+use crate::action::Velocity;
 use crate::adapter::{ActionError, ActionOutput, Control};
+use crate::capability::BusName;
 use crate::resolve::CAREFUL;
 use crate::step::Step;
 use crate::subsystem::Subsystem;

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use crate::action::Grip;
 use crate::adapter::walker::Hands;
 use crate::dds::latest::Latest;
 use crate::dds::unitree::{HAND_COMMAND, HandCmd, LOW_COMMAND, LOW_STATE, LowCmd, LowState, MotorCmd};
 use crate::dds::{Participant, Publisher, radians};
 use crate::ros::RosError;
+use crate::step::Grip;
 use crate::subsystem::Subsystem;
 
 /// The pause between two commands: 50 a second, as in the vendor's example.

@@ -1,32 +1,35 @@
 //! The state of the manager, under one lock that is never held across a wait.
 //!
-//! Numbers the generations, and makes the snapshots. Decides nothing. Read [`Book`] first.
+//! Numbers the generations, and makes the snapshots. Decides nothing. Read [`Copies`] first.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+
+use ovos_toolbox_wire::Event;
 
 use crate::artifact::scan::FailedFile;
 use crate::artifact::stage::Fingerprint;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
 use crate::lifecycle::code::Code;
-use crate::lifecycle::settings::ToolboxConfig;
+use crate::lifecycle::health::Health;
+use crate::lifecycle::settings::Configured;
 use crate::lifecycle::status::{Live, LiveToolbox, State};
-use crate::lifecycle::supervise::Health;
+use crate::process::confine::why_unconfined;
 use crate::transport::hosted::Hosted;
 
 /// The state of the manager.
 #[derive(Default)]
-pub(crate) struct Book {
+pub(crate) struct Copies {
     pub(crate) slots: BTreeMap<String, Slot>,
     /// Toolboxes whose first copy is being opened.
     pub(crate) starting: BTreeSet<String>,
     pub(crate) failed: Vec<FailedFile>,
-    /// Includes copies that are being drained: answers to their requests still arrive.
+    /// Includes copies that are being drained, whose answers still arrive, and those that are being opened.
     pub(crate) instances: HashMap<Origin, Weak<Hosted>>,
-    /// Copies whose tools changed before they had a slot.
-    pub(crate) changed_early: HashSet<Origin>,
+    /// Copies whose tools changed before they had a slot, with the event that said so.
+    pub(crate) changed_early: HashMap<Origin, Event>,
     /// Loaded libraries that are not in use, by toolbox id: a copy that failed to open is opened again without a
     /// second load.
     pub(crate) spares: HashMap<String, Source>,
@@ -50,13 +53,13 @@ pub(crate) struct Source {
 /// The live copy of one toolbox.
 pub(crate) struct Slot {
     pub(crate) source: Source,
-    pub(crate) config: ToolboxConfig,
+    pub(crate) config: Configured,
     pub(crate) instance: Arc<Hosted>,
     pub(crate) tools: Arc<ToolSet>,
     pub(crate) state: State,
 }
 
-impl Book {
+impl Copies {
     /// The number of the next copy of a toolbox.
     pub(crate) fn next_generation(&mut self, id: &str) -> u64 {
         let generation = self.generations.entry(id.to_owned()).or_insert(0);
@@ -129,13 +132,13 @@ impl Slot {
     fn live(&self, health: &HashMap<String, Health>) -> Arc<LiveToolbox> {
         let health = health.get(&*self.instance.origin().toolbox_id);
         let origin = self.instance.origin();
-        let instance = Arc::clone(&self.instance);
         Arc::new(LiveToolbox {
             id: Arc::clone(&origin.toolbox_id),
             manifest: Arc::clone(self.instance.manifest()),
             tools: Arc::clone(&self.tools),
-            toolbox: instance.clone(),
-            isolation: self.config.isolation,
+            toolbox: Arc::clone(&self.instance),
+            isolation: self.config.toolbox.isolation,
+            unconfined: self.config.toolbox.confine.as_ref().and_then(why_unconfined),
             reading: self.config.reading,
             restarts: health.map_or(0, |health| health.restarts),
             last_death: health.and_then(|health| health.last.clone()),
@@ -143,7 +146,6 @@ impl Slot {
             path: self.source.path.clone(),
             sha256: self.source.sha256.clone(),
             state: self.state.clone(),
-            instance,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The engine's state for one toolbox: its latch, its reservations and its live generations.
 //!
-//! A station belongs to the service and outlives every generation of its toolbox. Read [`Station`].
+//! It belongs to the service and outlives every generation of its toolbox. Read [`KnownToolbox`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::toolbox::{Halt, Toolbox};
 const SAFE_CALLS: usize = 64;
 
 /// The engine's state for one toolbox, over the life of the service.
-pub(crate) struct Station {
+pub(crate) struct KnownToolbox {
     pub(crate) toolbox_id: String,
     pub(crate) latch: Latch,
     limits: Mutex<Limits>,
@@ -43,7 +43,7 @@ pub(crate) struct Station {
 }
 
 /// Counts a resume as under way, until it is dropped.
-pub(crate) struct Resuming<'a>(&'a Station);
+pub(crate) struct Resuming<'a>(&'a KnownToolbox);
 
 impl Drop for Resuming<'_> {
     fn drop(&mut self) {
@@ -79,7 +79,7 @@ struct Generation {
     retired: bool,
 }
 
-impl Station {
+impl KnownToolbox {
     pub(crate) fn new(toolbox_id: &str, latch: Latch, limits: Limits) -> Self {
         Self {
             toolbox_id: toolbox_id.to_owned(),
@@ -167,7 +167,7 @@ impl Station {
             .find(|g| g.number == number && !g.retired)?;
         generation.leases.fetch_add(1, Ordering::SeqCst);
         Some(Lease {
-            station: self.clone(),
+            known: self.clone(),
             number,
             toolbox: generation.toolbox.clone(),
             leases: generation.leases.clone(),
@@ -236,7 +236,7 @@ impl Station {
             .take_seat(control, claim, safe, granted)
             .map_err(Refusal::Ended)?;
         let reserved = Reserved {
-            station: self.clone(),
+            known: self.clone(),
             ticket,
         };
         match request {
@@ -284,15 +284,11 @@ impl Station {
         }
         seats.next += 1;
         let ticket = seats.next;
-        let displaced = if safe {
-            seats.displaced_by(&claim)
+        let (displaced, request) = if safe {
+            let displaced = seats.displaced_by(&claim);
+            (displaced, seats.table.request_first(ticket, claim))
         } else {
-            Vec::new()
-        };
-        let request = if safe {
-            seats.table.request_first(ticket, claim)
-        } else {
-            seats.table.request(ticket, claim)
+            (Vec::new(), seats.table.request(ticket, claim))
         };
         seats.calls.insert(
             ticket,
@@ -356,9 +352,8 @@ impl Seats {
     /// The calls that hold or wait for a subsystem of a safe call. They may be safe themselves: the newest safe call
     /// wins.
     fn displaced_by(&self, claim: &Claim) -> Vec<Arc<CallControl>> {
-        let (holders, waiting) = (self.table.holders(claim), self.table.waiting_for(claim));
         let control = |ticket| Some(self.calls.get(ticket)?.control.clone());
-        holders.iter().chain(&waiting).filter_map(control).collect()
+        self.table.in_the_way(claim).iter().filter_map(control).collect()
     }
 }
 
@@ -394,8 +389,8 @@ impl Claimed {
             return Ok(self.reserved);
         };
         control.show(|call| Fact::Waiting { call, ahead });
-        let station = &self.reserved.station;
-        let limit = station.limits().max_wait;
+        let known = &self.reserved.known;
+        let limit = known.limits().max_wait;
         // A safe call keeps its place, unless a cause ends safe actions, too.
         let ended = if safe { control.hard() } else { control.soft() };
         tokio::select! {
@@ -403,7 +398,7 @@ impl Claimed {
             () = ended.cancelled() => Err(Refusal::Ended(control.cause().unwrap_or(Cause::Shutdown))),
             granted = timeout(limit, grant) => match granted {
                 Ok(_) => Ok(self.reserved),
-                Err(_) => Err(station.waited_too_long(&wanted, limit)),
+                Err(_) => Err(known.waited_too_long(&wanted, limit)),
             }
         }
     }
@@ -411,20 +406,20 @@ impl Claimed {
 
 /// Subsystems that a call holds or waits for; released when dropped.
 pub(crate) struct Reserved {
-    station: Arc<Station>,
+    known: Arc<KnownToolbox>,
     ticket: Ticket,
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.station.release(self.ticket);
+        self.known.release(self.ticket);
     }
 }
 
 /// A call's hold on a generation. The generation is closed only after the drop of its leases, or after the drain's time
 /// limit.
 pub struct Lease {
-    station: Arc<Station>,
+    known: Arc<KnownToolbox>,
     number: u64,
     toolbox: Arc<dyn Toolbox>,
     leases: Arc<AtomicUsize>,
@@ -443,20 +438,26 @@ impl Lease {
         self.number
     }
 
-    pub(crate) fn station(&self) -> &Arc<Station> {
-        &self.station
+    /// The number of emergency stops of the toolbox so far.
+    #[must_use]
+    pub fn stop_epoch(&self) -> u64 {
+        self.known.latch.epoch()
+    }
+
+    pub(crate) fn known_toolbox(&self) -> &Arc<KnownToolbox> {
+        &self.known
     }
 }
 
 impl std::fmt::Debug for Lease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Lease({} generation {})", self.station.toolbox_id, self.number)
+        write!(f, "Lease({} generation {})", self.known.toolbox_id, self.number)
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         self.leases.fetch_sub(1, Ordering::SeqCst);
-        self.station.returned.notify_waiters();
+        self.known.returned.notify_waiters();
     }
 }

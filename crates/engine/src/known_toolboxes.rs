@@ -1,6 +1,6 @@
 //! The toolboxes of the engine: which are installed, and which generations of them take calls.
 //!
-//! Read [`Engine::attach`] and [`Engine::drain`]. What is kept for one toolbox is a [`Station`].
+//! Read [`Engine::attach`] and [`Engine::drain`]. What is kept for one toolbox is a [`KnownToolbox`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use tokio::time::timeout;
 
 use super::call::Cause;
 use super::fact::Fact;
+use super::known_toolbox::{KnownToolbox, Lease};
 use super::latch::{Latch, StopRecord};
 use super::plan::StepTools;
-use super::station::{Lease, Station};
 use super::toolbox::Toolbox;
 use super::{Engine, Limits};
 
-/// The stations of all toolboxes that the engine has known since its start.
-pub(crate) struct Stations {
-    pub(crate) by_id: BTreeMap<String, Arc<Station>>,
+/// All toolboxes that the engine has known since its start.
+pub(crate) struct KnownToolboxes {
+    pub(crate) by_id: BTreeMap<String, Arc<KnownToolbox>>,
     /// A stop that holds every toolbox, including those that are attached later. While it holds, the latch of a single
     /// toolbox is not lifted.
     pub(crate) everything: Option<StopRecord>,
@@ -26,13 +26,19 @@ pub(crate) struct Stations {
     pub(crate) starting: bool,
 }
 
-impl Stations {
-    /// The station of a toolbox. A new one is latched where one stop holds everything.
-    pub(crate) fn of(&mut self, toolbox_id: &str, limits: Limits) -> Arc<Station> {
+impl KnownToolboxes {
+    /// A toolbox. A new one is latched where one stop holds everything.
+    pub(crate) fn of(&mut self, toolbox_id: &str, limits: Limits) -> Arc<KnownToolbox> {
         let everything = &self.everything;
-        let fresh = || Arc::new(Station::new(toolbox_id, Latch::new(everything.clone()), limits));
-        let station = self.by_id.entry(toolbox_id.to_owned()).or_insert_with(fresh);
-        station.clone()
+        let fresh = || {
+            Arc::new(KnownToolbox::new(
+                toolbox_id,
+                Latch::new(everything.clone()),
+                limits,
+            ))
+        };
+        let known = self.by_id.entry(toolbox_id.to_owned()).or_insert_with(fresh);
+        known.clone()
     }
 }
 
@@ -41,26 +47,26 @@ impl Engine {
     /// those that were given up until a reload. A stop reaches all of these, and a stop of any other name stops all of
     /// them. The latch of a removed toolbox stays and holds the toolbox again when it comes back.
     pub fn set_installed(&self, toolbox_ids: &BTreeSet<&str>) {
-        let mut stations = self.stations.write();
+        let mut toolboxes = self.toolboxes.write();
         for toolbox_id in toolbox_ids {
-            stations.of(toolbox_id, Limits::default());
+            toolboxes.of(toolbox_id, Limits::default());
         }
-        for station in stations.by_id.values() {
-            station.set_installed(toolbox_ids.contains(station.toolbox_id.as_str()));
+        for known in toolboxes.by_id.values() {
+            known.set_installed(toolbox_ids.contains(known.toolbox_id.as_str()));
         }
     }
 
     /// Sets whether toolboxes are being loaded for the first time. Meanwhile a stop of every toolbox also holds those
     /// that are attached later, until [`Self::resume_all`].
     pub fn set_starting(&self, starting: bool) {
-        self.stations.write().starting = starting;
+        self.toolboxes.write().starting = starting;
     }
 
     /// Makes a generation of a toolbox callable, including one that was drained. A new generation is halted at once if
     /// its toolbox is in emergency stop.
     pub fn attach(&self, toolbox_id: &str, generation: u64, toolbox: Arc<dyn Toolbox>, limits: Limits) {
-        let station = self.stations.write().of(toolbox_id, limits);
-        if station.attach(generation, toolbox, limits) {
+        let known = self.toolboxes.write().of(toolbox_id, limits);
+        if known.attach(generation, toolbox, limits) {
             self.facts.make(|| Fact::ToolboxUp {
                 toolbox_id: toolbox_id.to_owned(),
                 generation,
@@ -71,14 +77,14 @@ impl Engine {
     /// Sets the tools of a toolbox and which of them are forbidden; the toolbox's plans are checked against them. Must
     /// be called before the toolbox is attached.
     pub fn set_step_tools(&self, toolbox_id: &str, tools: StepTools) {
-        let station = self.stations.write().of(toolbox_id, Limits::default());
-        station.set_step_tools(tools);
+        let known = self.toolboxes.write().of(toolbox_id, Limits::default());
+        known.set_step_tools(tools);
     }
 
     /// Holds a generation for a call; `None` when the generation is unknown or takes no new calls.
     #[must_use]
     pub fn lease(&self, toolbox_id: &str, generation: u64) -> Option<Lease> {
-        self.station(toolbox_id)?.lease(generation)
+        self.known_toolbox(toolbox_id)?.lease(generation)
     }
 
     /// Refuses new calls for a generation and waits for its calls to end. After `limit` it ends them and waits once
@@ -87,10 +93,10 @@ impl Engine {
     /// # Cancel safety
     /// Dropped early, the generation still takes no new calls; [`Self::attach`] undoes that.
     pub async fn drain(&self, toolbox_id: &str, generation: u64, limit: Duration) {
-        let Some(station) = self.station(toolbox_id) else {
+        let Some(known) = self.known_toolbox(toolbox_id) else {
             return;
         };
-        if timeout(limit, station.drained(generation)).await.is_ok() {
+        if timeout(limit, known.drained(generation)).await.is_ok() {
             return;
         }
         let cause = Cause::Reloaded {
@@ -99,9 +105,9 @@ impl Engine {
         self.end_all(&cause, |call| {
             call.toolbox_id == toolbox_id && call.generation() == generation
         });
-        let limits = station.limits();
+        let limits = known.limits();
         let patience = limits.settle + limits.grace + 2 * limits.halt + 2 * limits.plan;
-        if timeout(patience, station.drained(generation)).await.is_err() {
+        if timeout(patience, known.drained(generation)).await.is_err() {
             tracing::error!(
                 toolbox = toolbox_id,
                 generation,
@@ -112,8 +118,8 @@ impl Engine {
 
     /// Removes a closed generation. The latch stays.
     pub fn detach(&self, toolbox_id: &str, generation: u64) {
-        let station = self.station(toolbox_id);
-        if station.is_some_and(|station| station.detach(generation)) {
+        let known = self.known_toolbox(toolbox_id);
+        if known.is_some_and(|known| known.detach(generation)) {
             self.facts.make(|| Fact::ToolboxDown {
                 toolbox_id: toolbox_id.to_owned(),
                 generation,
@@ -124,16 +130,16 @@ impl Engine {
     /// The longest `settle` of all toolboxes: how long the slowest machine may take to come to rest.
     #[must_use]
     pub fn longest_settle(&self) -> Duration {
-        let stations = self.stations();
-        let settles = stations.iter().map(|station| station.limits().settle);
+        let toolboxes = self.toolboxes();
+        let settles = toolboxes.iter().map(|known| known.limits().settle);
         settles.max().unwrap_or_default()
     }
 
-    pub(crate) fn stations(&self) -> Vec<Arc<Station>> {
-        self.stations.read().by_id.values().cloned().collect()
+    pub(crate) fn toolboxes(&self) -> Vec<Arc<KnownToolbox>> {
+        self.toolboxes.read().by_id.values().cloned().collect()
     }
 
-    pub(crate) fn station(&self, toolbox_id: &str) -> Option<Arc<Station>> {
-        self.stations.read().by_id.get(toolbox_id).cloned()
+    pub(crate) fn known_toolbox(&self, toolbox_id: &str) -> Option<Arc<KnownToolbox>> {
+        self.toolboxes.read().by_id.get(toolbox_id).cloned()
     }
 }

@@ -1,0 +1,258 @@
+//! What the MCP door costs: a call through it against the same call over the bus, its start, its memory, its list of tools.
+
+use std::cell::RefCell;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::measure::{Rounds, latency, median};
+use super::peers::{Bus, BusKind, Question, plugins, service_command};
+use super::process::{Process, Sandbox};
+use super::start::{MB_A_KIB, field};
+
+const STARTS: usize = 11;
+
+/// Calls, starts and sizes.
+pub(crate) struct Door {
+    /// Over the bus, at stdin and stdout, over HTTP: microseconds of one call at a time.
+    pub(crate) calls: Rounds,
+    /// Milliseconds from before the process exists until a client has the list of tools.
+    pub(crate) ready: f64,
+    /// Resident MB after the calls: at stdin and stdout, over HTTP.
+    pub(crate) resident: [f64; 2],
+    /// Bytes of the list with the toolboxes that come with the service, and how many tools that are.
+    pub(crate) list: (usize, usize),
+}
+
+/// `None` where the door's program was not built.
+pub(crate) fn measure(rounds: usize, calls: usize, limit: Duration) -> io::Result<Option<Door>> {
+    if !program().exists() {
+        return Ok(None);
+    }
+    let bus = Bus::start(BusKind::Embedded);
+    let _service = bus.service(&json!({"isolation": "in_process"}));
+    let sandbox = sandbox(&bus)?;
+    let question = Question::invoke("add", &json!({"a": 20, "b": 22}));
+    let stdio = RefCell::new(Stdin::start(&bus, &sandbox)?);
+    let http = RefCell::new(Http::start(&bus, &sandbox)?);
+    let call = request(
+        "tools/call",
+        json!({"name": "add", "arguments": {"a": 20, "b": 22}}),
+    );
+    let timed = |one: &mut dyn FnMut() -> io::Result<Vec<u8>>| -> io::Result<f64> {
+        let begun = Instant::now();
+        let mut times = Vec::with_capacity(calls);
+        while times.len() < calls && begun.elapsed() < limit {
+            let asked = Instant::now();
+            let answer = one()?;
+            times.push(asked.elapsed().as_secs_f64() * 1e6);
+            let is_right = answer.windows(12).any(|part| part == b"{\"result\":42");
+            if !is_right {
+                let text = String::from_utf8_lossy(&answer).into_owned();
+                return Err(io::Error::other(text));
+            }
+        }
+        Ok(median(times))
+    };
+    let play = |rounds| {
+        Rounds::play(
+            rounds,
+            &mut [
+                // The bus sends the answers to the doors' calls to every client: one that has been here longer has them.
+                &mut || latency(&mut bus.join(), &question, calls, limit),
+                &mut || timed(&mut || stdio.borrow_mut().ask(&call)),
+                &mut || timed(&mut || http.borrow_mut().ask("add", &call)),
+            ],
+        )
+    };
+    play(1)?;
+    let calls = play(rounds)?;
+    let resident = [
+        resident(stdio.borrow().child.id())?,
+        resident(http.borrow().process.pid())?,
+    ];
+
+    let list = request("tools/list", json!({}));
+    let mut ready = Vec::new();
+    for round in 0..=STARTS {
+        let begun = Instant::now();
+        Stdin::start(&bus, &sandbox)?.ask(&list)?;
+        // The first start warms the machine's caches.
+        if round > 0 {
+            ready.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    Ok(Some(Door {
+        calls,
+        ready: median(ready),
+        resident,
+        list: shipped()?,
+    }))
+}
+
+/// The list with everything that comes with the service.
+fn shipped() -> io::Result<(usize, usize)> {
+    let bus = Bus::start(BusKind::Embedded);
+    let home = Sandbox::with_bus(bus.port);
+    let mut command = service_command(&home);
+    command.arg("--plugins").arg(plugins("bench-toolboxes"));
+    let mut service = Process::start("ovos-tools", &home, command);
+    service.until("all toolboxes", |service| {
+        service.output().contains("Try: ovos-tools list").then_some(())
+    });
+    let sandbox = sandbox(&bus)?;
+    let answer = Stdin::start(&bus, &sandbox)?.ask(&request("tools/list", json!({})))?;
+    let list: Value = serde_json::from_slice(&answer)?;
+    let tools = list["result"]["tools"].as_array().map_or(0, Vec::len);
+    Ok((answer.len(), tools))
+}
+
+fn program() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_ovos-tools")).with_file_name("ovos-tools-mcp")
+}
+
+/// A home whose door asks for no token.
+fn sandbox(bus: &Bus) -> io::Result<Sandbox> {
+    let sandbox = Sandbox::new();
+    let conf = json!({
+        "websocket": {"host": "127.0.0.1", "port": bus.port},
+        "PHAL": {"ovos-phal-plugin-tools": {"service": {"doors": {"mcp": {"http_token": false}}}}},
+    });
+    std::fs::write(sandbox.path("config/mycroft/mycroft.conf"), conf.to_string())?;
+    Ok(sandbox)
+}
+
+fn command(bus: &Bus, sandbox: &Sandbox) -> Command {
+    let mut command = sandbox.command(program());
+    command.args(["--bus", &format!("ws://127.0.0.1:{}/core", bus.port)]);
+    command
+}
+
+/// A request of the revision of 2026-07-28.
+fn request(method: &str, mut params: Value) -> String {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
+}
+
+fn resident(pid: u32) -> io::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    Ok(field(&status, "VmRSS") * MB_A_KIB)
+}
+
+/// A door at stdin and stdout.
+struct Stdin {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Stdin {
+    fn start(bus: &Bus, sandbox: &Sandbox) -> io::Result<Self> {
+        let mut command = command(bus, sandbox);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take());
+        let (Some(stdin), Some(stdout)) = pipes else {
+            return Err(io::Error::other("the door has no pipes"));
+        };
+        Ok(Self {
+            child,
+            stdin,
+            stdout: BufReader::new(stdout),
+        })
+    }
+
+    /// Asks, and reads the answer: nothing else comes to a client that asks for no progress.
+    fn ask(&mut self, request: &str) -> io::Result<Vec<u8>> {
+        self.stdin.write_all(format!("{request}\n").as_bytes())?;
+        let mut line = Vec::new();
+        self.stdout.read_until(b'\n', &mut line)?;
+        Ok(line)
+    }
+}
+
+impl Drop for Stdin {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A door that listens, and a connection to it that stays open.
+struct Http {
+    process: Process,
+    address: String,
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Http {
+    fn start(bus: &Bus, sandbox: &Sandbox) -> io::Result<Self> {
+        let mut command = command(bus, sandbox);
+        command.args(["--http", "127.0.0.1:0"]);
+        let mut process = Process::start("door", sandbox, command);
+        let address = process.until("its address", |door| {
+            let output = door.output();
+            let (_, rest) = output.split_once("MCP at http://")?;
+            Some(rest.split_once('/')?.0.to_owned())
+        });
+        let stream = TcpStream::connect(&address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        Ok(Self {
+            process,
+            address,
+            stream,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Asks, and reads the response to its last chunk.
+    fn ask(&mut self, tool: &str, request: &str) -> io::Result<Vec<u8>> {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, \
+             text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: \
+             {tool}\r\nContent-Length: {}\r\n\r\n",
+            self.address,
+            request.len()
+        );
+        self.stream.write_all(format!("{head}{request}").as_bytes())?;
+        self.buffer.clear();
+        let mut room = [0; 16 << 10];
+        while !is_whole(&self.buffer) {
+            let read = self.stream.read(&mut room)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.buffer.extend_from_slice(&room[..read]);
+        }
+        Ok(self.buffer.clone())
+    }
+}
+
+/// Whether a response has its length, or its last chunk.
+fn is_whole(response: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(response);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    match length.and_then(|length| length.parse::<usize>().ok()) {
+        Some(length) => body.len() >= length,
+        None => body.ends_with("0\r\n\r\n"),
+    }
+}

@@ -1,0 +1,82 @@
+//! The last status that a client heard, shared by all who want it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use crate::payload::StatusResponse;
+use crate::received::Received;
+use crate::routes::{Heard, Route};
+use crate::topic;
+
+/// How long a service has to answer.
+pub(crate) const WAIT: Duration = Duration::from_secs(5);
+
+/// The last status that a client heard, and the question under way.
+#[derive(Default)]
+pub(crate) struct Statuses(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// It outlives the call that asked: dropping a wait for it loses nothing.
+    asked: Option<(Route, Instant)>,
+    last: Option<Word>,
+}
+
+/// What came of a question.
+#[derive(Clone)]
+pub(crate) struct Word {
+    pub(crate) asked: Instant,
+    heard: Instant,
+    pub(crate) said: Said,
+}
+
+#[derive(Clone)]
+pub(crate) enum Said {
+    Status(Arc<StatusResponse>),
+    /// An answer that is no status.
+    Other,
+    /// No answer in time.
+    Nothing,
+}
+
+impl Statuses {
+    /// What came of a question whose answer was heard after `after`; sends one where there is none. `None` where the bus is
+    /// away.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn after(&self, after: Instant, send: impl FnOnce() -> Option<Route>) -> Option<Word> {
+        let mut known = self.0.lock().await;
+        if let Some(word) = known.last.as_ref().filter(|word| word.heard > after) {
+            return Some(word.clone());
+        }
+        // An old question says nothing about a service that came since.
+        let waits = |asked: &(Route, Instant)| asked.1.elapsed() < WAIT;
+        if !known.asked.as_ref().is_some_and(waits) {
+            known.asked = Some((send()?, Instant::now()));
+        }
+        let (route, asked) = known.asked.as_mut()?;
+        let asked = *asked;
+        let heard = timeout_at(asked + WAIT, route.next()).await;
+        known.asked = None;
+        let said = match heard {
+            Ok(Heard::Answer(data)) => {
+                let status: Received<StatusResponse> = Received::new(topic::STATUS.name(), data);
+                match status.good() {
+                    // An answer that names no process is none of a service.
+                    Ok(status) if status.service.pid > 0 => Said::Status(Arc::new(status)),
+                    Ok(_) | Err(_) => Said::Other,
+                }
+            }
+            Ok(Heard::Progress(_) | Heard::Lost(_)) => return None,
+            Err(_) => Said::Nothing,
+        };
+        let heard = Instant::now();
+        let word = Word { asked, heard, said };
+        known.last = Some(word.clone());
+        Some(word)
+    }
+}

@@ -1,0 +1,200 @@
+//! Calls that a person has to confirm: the client's user is asked, in the way of the client's era.
+//!
+//! The service decides which calls these are and what a yes is for: its token is for one run of one call. A client that asks
+//! its user gets the token as opaque state; one that is asked by the door never sees it. Nothing that a model writes is an
+//! answer. Read [`call_asking`].
+
+use std::time::Duration;
+
+use client::payload::Confirm;
+use ovos_toolbox_wire::Object;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ElicitRequest,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest, InputRequests,
+    InputRequiredResult, InputResponses, ServerRequest,
+};
+use rmcp::service::{PeerRequestOptions, RequestContext};
+use rmcp::{RoleServer, ServiceError};
+use tokio_util::sync::CancellationToken;
+
+use crate::answer;
+use crate::call::{Came, Said, call};
+use crate::door::Door;
+use crate::listing::Registered;
+use crate::presence::{is_modern, leaves};
+
+/// The name of the question in a result that asks it.
+const QUESTION: &str = "confirm";
+
+/// Why a user was not asked.
+const NO_WAY: &str = "this client cannot ask its user";
+
+/// Calls a tool of a toolbox. Where a person has to confirm the call, the client's user is asked.
+///
+/// # Cancel safety
+/// Dropping it asks the service to end the call.
+pub(crate) async fn call_asking(
+    door: &Door,
+    tool: &Registered,
+    request: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+    session: &CancellationToken,
+) -> CallToolResponse {
+    let args: Object = request.arguments.unwrap_or_default();
+    let run = |said| call(door, tool, args.clone(), said, context, session);
+    let Some(said) = said(request.input_responses.as_ref(), request.request_state) else {
+        return unanswered(tool).into();
+    };
+    let confirm = match run(said).await {
+        Came::Answered(result) => return result.into(),
+        Came::Waits(confirm) => confirm,
+    };
+    if !asks_its_user(context) {
+        return answer::waits(tool, &confirm, NO_WAY).into();
+    }
+    if is_modern(context) {
+        return question(confirm).into();
+    }
+    let said = match ask(context, session, door, tool, &confirm).await {
+        Ok(said) => said,
+        Err(failed) => return failed.into(),
+    };
+    match run(said).await {
+        Came::Answered(result) => result.into(),
+        Came::Waits(confirm) => answer::waits(tool, &confirm, "what was confirmed is out of date").into(),
+    }
+}
+
+/// What a request brings of its user's answer to the question of an earlier one. `None` where the user gave none.
+fn said(answers: Option<&InputResponses>, state: Option<String>) -> Option<Said> {
+    let answer = answers.and_then(|answers| answers.get(QUESTION));
+    let answer = answer.and_then(|answer| serde_json::from_value::<ElicitResult>(answer.clone()).ok());
+    match (answer, state) {
+        (Some(answer), Some(token)) => meant(&answer.action, token),
+        _ => Some(Said::Nothing),
+    }
+}
+
+/// `None` where the user closed the question.
+fn meant(action: &ElicitationAction, token: String) -> Option<Said> {
+    match action {
+        ElicitationAction::Accept => Some(Said::Yes(token)),
+        ElicitationAction::Decline => Some(Said::No(token)),
+        _ => None,
+    }
+}
+
+fn unanswered(tool: &Registered) -> CallToolResult {
+    answer::cancelled(tool, "a person has to confirm it, and its user did not answer")
+}
+
+/// Whether the client shows its user a form where it is asked to. Until 2025-11-25 there was one kind of question.
+fn asks_its_user(context: &RequestContext<RoleServer>) -> bool {
+    let declared = context
+        .client_capabilities()
+        .and_then(|client| client.elicitation);
+    declared.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+}
+
+fn form(confirm: &Confirm) -> ElicitRequest {
+    ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: format!("Let this run? {}", confirm.text),
+        requested_schema: ElicitationSchema::new(std::collections::BTreeMap::new()),
+    })
+}
+
+/// The question as a result: the client asks, and sends the request again with the answer and the state.
+fn question(confirm: Confirm) -> InputRequiredResult {
+    let form = InputRequest::Elicitation(form(&confirm));
+    let questions = InputRequests::from([(QUESTION.to_owned(), form)]);
+    InputRequiredResult::new(Some(questions), Some(confirm.token))
+}
+
+/// Asks during the call, as before 2026-07-28.
+///
+/// # Errors
+/// The user gave no answer.
+async fn ask(
+    context: &RequestContext<RoleServer>,
+    session: &CancellationToken,
+    door: &Door,
+    tool: &Registered,
+    confirm: &Confirm,
+) -> Result<Said, CallToolResult> {
+    let wait = Duration::from_millis(confirm.expires_ms);
+    let asked = async {
+        let request = ServerRequest::ElicitRequest(form(confirm));
+        let options = PeerRequestOptions::with_timeout(wait);
+        let sent = context.peer.send_request_with_option(request, options);
+        sent.await?.await_response().await
+    };
+    let answer = tokio::select! {
+        left = leaves(context, session, &door.shutdown, tool.effect) => {
+            return Err(answer::cancelled(tool, left.reason()));
+        }
+        answer = asked => answer,
+    };
+    match answer {
+        Ok(ClientResult::ElicitResult(answer)) => {
+            meant(&answer.action, confirm.token.clone()).ok_or_else(|| unanswered(tool))
+        }
+        Ok(_) | Err(ServiceError::McpError(_)) => Err(answer::waits(tool, confirm, NO_WAY)),
+        Err(error) => {
+            tracing::info!(tool = tool.name, %error, "a client did not answer whether a call may run");
+            Err(unanswered(tool))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn only_an_accepted_question_with_its_state_is_a_yes() {
+        let yes = || Some(Said::Yes("t".to_owned()));
+        let accepted = json!({"confirm": {"action": "accept", "content": {}}});
+        for (answers, state, expected) in [
+            (accepted.clone(), Some("t"), yes()),
+            (json!({"confirm": {"action": "accept"}}), Some("t"), yes()),
+            (
+                json!({"confirm": {"action": "decline"}}),
+                Some("t"),
+                Some(Said::No("t".to_owned())),
+            ),
+            (json!({"confirm": {"action": "cancel"}}), Some("t"), None),
+            (accepted, None, Some(Said::Nothing)),
+            (json!({}), Some("t"), Some(Said::Nothing)),
+            (
+                json!({"other": {"action": "accept"}}),
+                Some("t"),
+                Some(Said::Nothing),
+            ),
+            (
+                json!({"confirm": {"action": "yes"}}),
+                Some("t"),
+                Some(Said::Nothing),
+            ),
+            (json!({"confirm": "accept"}), Some("t"), Some(Said::Nothing)),
+            (
+                json!({"confirm": {"content": {"action": "accept"}}}),
+                Some("t"),
+                Some(Said::Nothing),
+            ),
+        ] {
+            let Value::Object(entries) = &answers else {
+                panic!("{answers}")
+            };
+            let entries: InputResponses = entries.clone().into_iter().collect();
+            assert_eq!(
+                said(Some(&entries), state.map(str::to_owned)),
+                expected,
+                "{answers}"
+            );
+        }
+        assert_eq!(said(None, Some("t".to_owned())), Some(Said::Nothing));
+    }
+}

@@ -1,0 +1,80 @@
+//! The schemas of arguments as every client reads them. Pure.
+
+use ovos_toolbox_wire::Object;
+use serde_json::{Value, json};
+
+/// A schema in which each type stands alone: many hosts pass schemas on to models whose dialect has no list of types, and
+/// leave the tool out where they find one.
+pub(crate) fn one_type_each(mut schema: Object) -> Object {
+    split(&mut schema);
+    schema
+}
+
+fn split(schema: &mut Object) {
+    for (keyword, value) in schema.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
+                named
+                    .values_mut()
+                    .filter_map(Value::as_object_mut)
+                    .for_each(split);
+            }
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(several)) => {
+                several
+                    .iter_mut()
+                    .filter_map(Value::as_object_mut)
+                    .for_each(split);
+            }
+            ("items" | "additionalProperties" | "not" | "if" | "then" | "else", Value::Object(inner)) => {
+                split(inner);
+            }
+            _ => {}
+        }
+    }
+    let types = schema.get("type").and_then(Value::as_array).cloned();
+    match types.as_deref() {
+        None => {}
+        Some([only]) => {
+            schema.insert("type".to_owned(), only.clone());
+        }
+        // What stands beside the types holds for each of them, and only for those that it can hold for.
+        Some(types) if !schema.contains_key("anyOf") => {
+            let each = types.iter().map(|kind| json!({ "type": kind }));
+            schema.insert("anyOf".to_owned(), each.collect());
+            schema.shift_remove("type");
+        }
+        Some(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_types_become_choices_at_every_depth() {
+        for (schema, expected) in [
+            (json!({"type": "object"}), json!({"type": "object"})),
+            (json!({"type": ["string"]}), json!({"type": "string"})),
+            (
+                json!({"type": ["string", "number"], "maximum": 3}),
+                json!({"maximum": 3, "anyOf": [{"type": "string"}, {"type": "number"}]}),
+            ),
+            // A property may be called `type`, and data may look like a schema.
+            (
+                json!({"properties": {"type": {"items": {"type": ["string", "null"]}, "default": {"type": ["a", "b"]}}}}),
+                json!({"properties": {"type": {
+                    "items": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "default": {"type": ["a", "b"]}}}}),
+            ),
+            (
+                json!({"type": ["string", "number"], "anyOf": [{"minLength": 1}]}),
+                json!({"type": ["string", "number"], "anyOf": [{"minLength": 1}]}),
+            ),
+        ] {
+            let Value::Object(given) = schema else {
+                panic!("a schema")
+            };
+            assert_eq!(Value::Object(one_type_each(given)), expected);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Whether a call may run: what the policy decides on it, and whether it was confirmed.
+
+use std::time::Instant;
+
+use ovos_toolbox_wire::Effect;
+
+use super::actions::{everything, for_people, told};
+use super::error::WireError;
+use super::{Api, Request};
+use crate::policy::{Answer, By, Decide, Decision, Hold, Principal, Question, Subject, Told};
+use crate::registry::Tool;
+use client::payload::{CallOptions, Confirm};
+use engine::{CallFacts, Lease, Plan, Refusal};
+
+/// How many actions the text of a plan names.
+const ACTIONS: usize = 8;
+
+/// Why a call does not run.
+pub(super) enum Denied {
+    /// The policy says so.
+    Answer(WireError),
+    /// It has no plan.
+    Engine(Refusal),
+}
+
+impl Api {
+    /// Whether a call may run now. A call that has to be confirmed is planned, to say what it would do; the plan that was judged
+    /// is returned, and no other may run.
+    ///
+    /// # Errors
+    /// It may not, or has to be confirmed first; or it has no plan.
+    ///
+    /// # Cancel safety
+    /// Safe: what was confirmed is used up only when this returns at once.
+    pub(super) async fn permit(
+        &self,
+        request: &Request,
+        tool: &Tool,
+        lease: &Lease,
+        run: &engine::CallRequest,
+        options: &CallOptions,
+        call: &CallFacts,
+    ) -> Result<Option<Plan>, Denied> {
+        let principal = Principal::of(&request.head.context);
+        let policy = &self.settings.policy;
+        let subject = || {
+            Subject::new(
+                principal.clone(),
+                request.head.session_id(),
+                (&tool.toolbox_id, tool.name()),
+                &run.args,
+                (lease.generation(), lease.stop_epoch()),
+            )
+        };
+        if let Some(token) = &options.decline {
+            return Err(Denied::Answer(self.declined(&subject(), token)));
+        }
+        let on = |simulated| policy.decide(&question(&principal, tool, simulated));
+        let mut plan = None;
+        let mut decision = on(false);
+        let on_simulator = on(true);
+        if decision != on_simulator {
+            let backends = self.toolboxes.backends(&tool.toolbox_id, lease.generation());
+            let simulated = match backends.of_every_call() {
+                Some(simulated) => simulated,
+                // Only another rule would be named. A safe tool, which is never confirmed, waits for a plan only where one
+                // of the rules denies it.
+                None if decision.decide == on_simulator.decide => false,
+                None => {
+                    let made = self.engine.plan(lease, run).await.map_err(Denied::Engine)?;
+                    let simulated = backends.simulates(&made.claim().to_vec());
+                    plan = Some(made);
+                    simulated
+                }
+            };
+            if simulated {
+                decision = on_simulator;
+            }
+        }
+        call.decided(&principal, decision.decide.as_str(), &decision.place);
+        match decision.decide {
+            Decide::Allow => return Ok(plan),
+            Decide::Deny => return Err(Denied::Answer(not_permitted(&principal, tool, &decision))),
+            Decide::Confirm => {}
+        }
+        // What cannot run anyway is not asked about.
+        if matches!(tool.effect(), Effect::Write | Effect::Motion)
+            && let Some(stop) = self.engine.latch(&tool.toolbox_id)
+        {
+            let toolbox_id = tool.toolbox_id.clone();
+            return Err(Denied::Engine(Refusal::Latched { toolbox_id, stop }));
+        }
+        let plan = match plan {
+            Some(plan) => plan,
+            None => self.engine.plan(lease, run).await.map_err(Denied::Engine)?,
+        };
+        // Nothing is awaited in it, so that a call which is cancelled or timed out uses no confirmation up. A stop that comes
+        // after it meets the call at the latch.
+        self.confirmed(&subject(), &plan, options, call)
+            .map_err(Denied::Answer)?;
+        Ok(Some(plan))
+    }
+
+    fn confirmed(
+        &self,
+        subject: &Subject,
+        plan: &Plan,
+        options: &CallOptions,
+        call: &CallFacts,
+    ) -> Result<(), WireError> {
+        // Before the lock is taken: a plan can be large.
+        let told = Told::new(text(subject, plan), for_people(plan), &everything(plan));
+        let now = Instant::now();
+        let mut confirmations = self.settings.policy.confirmations();
+        let answer = confirmations.ask(subject, options.confirm.as_deref(), told, now);
+        drop(confirmations);
+        let (principal, tool) = (subject.principal(), subject.tool());
+        match answer {
+            Answer::Confirmed(by) => {
+                let by = match by {
+                    By::Caller => "caller",
+                    By::Operator => "operator",
+                };
+                call.confirmed(principal, by);
+                Ok(())
+            }
+            Answer::Waits(waiting) => {
+                tracing::info!(id = waiting.id, toolbox = subject.toolbox_id(), tool, %principal, "call waits to be confirmed");
+                let left = waiting.until.saturating_duration_since(now);
+                Err(WireError::to_confirm(Confirm {
+                    id: waiting.id,
+                    token: waiting.token,
+                    text: waiting.told.text,
+                    expires_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
+                }))
+            }
+            Answer::Refused(refusal) => Err(refused(tool, refusal)),
+            Answer::Full(of_one) => Err(WireError::new(
+                "BusyError",
+                format!(
+                    "too many calls wait to be confirmed, {of_one} of them of {principal}: confirm them, or let them \
+                     expire"
+                ),
+            )),
+        }
+    }
+
+    /// The answer to a call that its caller declines, which runs in no case.
+    fn declined(&self, subject: &Subject, token: &str) -> WireError {
+        let mut confirmations = self.settings.policy.confirmations();
+        let declined = confirmations.decline(subject, token, Instant::now());
+        drop(confirmations);
+        let tool = subject.tool();
+        match declined {
+            Ok(refusal) => refused(tool, refusal),
+            Err(gone) => WireError::new(
+                "PermissionError",
+                format!("'{tool}' was declined, and does not run; {gone}"),
+            ),
+        }
+    }
+
+    /// Whether a tool that lifts a stop may be called by this client, whatever the toolbox drives.
+    pub(super) fn permit_resume(&self, request: &Request, tool: &Tool) -> Result<(), WireError> {
+        let principal = Principal::of(&request.head.context);
+        for simulated in [false, true] {
+            let decision = self
+                .settings
+                .policy
+                .decide(&question(&principal, tool, simulated));
+            if decision.decide != Decide::Allow {
+                return Err(not_permitted(&principal, tool, &decision));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn question<'a>(principal: &'a Principal, tool: &'a Tool, simulated: bool) -> Question<'a> {
+    Question {
+        principal,
+        toolbox_id: &tool.toolbox_id,
+        tool: tool.name(),
+        effect: tool.effect(),
+        simulated,
+    }
+}
+
+fn refused(tool: &str, refusal: Hold) -> WireError {
+    let what = if refusal.whole_tool {
+        "three calls of it in a row; every call of it"
+    } else {
+        "this call of it; the same call"
+    };
+    let minutes = refusal.left.as_secs().div_ceil(60);
+    WireError::new(
+        "PermissionError",
+        format!("'{tool}': a person has refused {what} is refused for {minutes} minutes more"),
+    )
+}
+
+fn not_permitted(principal: &Principal, tool: &Tool, decision: &Decision) -> WireError {
+    let reason = decision.reason.as_deref().map(|reason| format!(": {reason}"));
+    WireError::new(
+        "PermissionError",
+        format!(
+            "'{}' of toolbox '{}' is not for {principal} ({}){}",
+            tool.name(),
+            tool.toolbox_id,
+            decision.place,
+            reason.unwrap_or_default()
+        ),
+    )
+}
+
+/// What a call would do: its plan. What a model wrote into the arguments stands in it only as quoted parameters.
+fn text(subject: &Subject, plan: &Plan) -> String {
+    let actions = plan.waves.iter().flatten().take(ACTIONS);
+    let actions: Vec<String> = actions.map(|&index| told(&plan.actions[index])).collect();
+    let count = plan.actions.len();
+    let more = match count.saturating_sub(ACTIONS) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!(
+        "{} of {}: {}{more} ({count} {}, at most {} s)",
+        subject.tool(),
+        subject.toolbox_id(),
+        actions.join("; "),
+        if count == 1 { "action" } else { "actions" },
+        plan.bound().as_secs_f64().ceil()
+    )
+}

@@ -1,0 +1,43 @@
+//! Asking the service of this machine through its control socket, past the bus.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::error::CliError;
+use client::payload::{ControlAnswer, ControlRequest};
+
+/// The longest answer, in bytes.
+const LONGEST: u64 = 16 << 20;
+
+/// Asks, and returns the answer as it came and as it is meant.
+pub(super) fn ask(
+    request: &ControlRequest,
+    context: &mut Context<'_, '_>,
+) -> Result<(Value, ControlAnswer), CliError> {
+    let path = context.config()?.control_socket();
+    let answer = exchange(&path, request, context).map_err(|cause| CliError::Machine {
+        what: format!(
+            "ask the service of this machine through {} (it runs with `ovos-tools serve`, and as this user)",
+            path.display()
+        ),
+        cause,
+    })?;
+    let data = serde_json::from_value(answer.clone()).unwrap_or_default();
+    Ok((answer, data))
+}
+
+fn exchange(path: &Path, request: &ControlRequest, context: &Context<'_, '_>) -> std::io::Result<Value> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(context.wait()))?;
+    stream.set_write_timeout(Some(context.wait()))?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let mut answer = String::new();
+    BufReader::new(stream.take(LONGEST)).read_line(&mut answer)?;
+    Ok(serde_json::from_str(&answer)?)
+}

@@ -1,0 +1,397 @@
+//! The calls that wait to be confirmed.
+//!
+//! A call under *confirm* is made twice: the first time it is answered with what it would do, and waits here; the same call
+//! made again runs when it shows the token of that answer, or when an operator has approved it meanwhile. Each confirmation
+//! is for one run of one call. Times are given, never read. Read [`Confirmations::ask`].
+
+use std::time::{Duration, Instant};
+
+use ovos_toolbox_wire::Object;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::principal::Principal;
+
+/// How long a call may take to come again after an operator's approval.
+const APPROVED: Duration = Duration::from_secs(60);
+
+/// How long a refusal holds.
+const REFUSED: Duration = Duration::from_secs(600);
+
+/// After this many refusals in a row every call of the tool is refused.
+const IN_A_ROW: u32 = 3;
+
+/// How many refusals are kept, and rows of them. The oldest go.
+const KEPT: usize = 256;
+
+/// How many calls of one principal may wait.
+const OF_ONE: usize = 4;
+
+/// How many calls may wait: principals are claims, and there is no limit to their number.
+const OF_ALL: usize = 64;
+
+/// A call, as a confirmation is bound to it: any difference makes it another call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    principal: Principal,
+    session: Option<String>,
+    toolbox_id: String,
+    tool: String,
+    arguments: [u8; 32],
+    generation: u64,
+    stop_epoch: u64,
+}
+
+impl Subject {
+    /// The call of this tool by this principal. `args` are the checked arguments; the order of their keys means nothing.
+    #[must_use]
+    pub fn new(
+        principal: Principal,
+        session: Option<&str>,
+        (toolbox_id, tool): (&str, &str),
+        args: &Object,
+        (generation, stop_epoch): (u64, u64),
+    ) -> Self {
+        Self {
+            principal,
+            session: session.map(str::to_owned),
+            toolbox_id: toolbox_id.to_owned(),
+            tool: tool.to_owned(),
+            arguments: hash(&Value::Object(args.clone())),
+            generation,
+            stop_epoch,
+        }
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// The toolbox that owns the tool.
+    #[must_use]
+    pub fn toolbox_id(&self) -> &str {
+        &self.toolbox_id
+    }
+
+    /// The tool's name.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+}
+
+/// What a call would do.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// For people.
+    pub text: String,
+    /// Its plan, as far as people are shown it.
+    pub plan: Value,
+    everything: [u8; 32],
+}
+
+impl Told {
+    /// `everything` is what the plan is made of: where it differs, the call has to be confirmed anew.
+    #[must_use]
+    pub fn new(text: String, plan: Value, everything: &Value) -> Self {
+        Self {
+            text,
+            plan,
+            everything: hash(everything),
+        }
+    }
+}
+
+fn hash(value: &Value) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    canonical(value, &mut hash);
+    hash.finalize().into()
+}
+
+/// Feeds a value to the hash with the keys of its objects in order; lengths keep neighbours apart.
+fn canonical(value: &Value, hash: &mut Sha256) {
+    let mut count = |mark: u8, count: usize| {
+        hash.update([mark]);
+        hash.update(u64::try_from(count).unwrap_or(u64::MAX).to_le_bytes());
+    };
+    match value {
+        Value::Array(items) => {
+            count(b'[', items.len());
+            items.iter().for_each(|item| canonical(item, hash));
+        }
+        Value::Object(entries) => {
+            count(b'{', entries.len());
+            let mut entries: Vec<_> = entries.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            for (key, value) in entries {
+                canonical(&Value::from(key.as_str()), hash);
+                canonical(value, hash);
+            }
+        }
+        plain => {
+            let text = plain.to_string();
+            count(b'.', text.len());
+            hash.update(text);
+        }
+    }
+}
+
+/// A call that waits.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    /// Names it for an operator.
+    pub id: String,
+    /// What the same call shows to run.
+    pub token: String,
+    /// The call.
+    pub subject: Subject,
+    /// What it would do.
+    pub told: Told,
+    /// Until when it waits.
+    pub until: Instant,
+    /// Whether an operator has approved it.
+    pub approved: bool,
+}
+
+/// Who confirmed a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The caller, with the token.
+    Caller,
+    /// An operator.
+    Operator,
+}
+
+/// What becomes of a call under *confirm*.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// It runs, once.
+    Confirmed(By),
+    /// It waits.
+    Waits(Box<Waiting>),
+    /// A person has refused it.
+    Refused(Hold),
+    /// So many calls wait already.
+    Full(usize),
+}
+
+/// A refusal that holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// For how long.
+    pub left: Duration,
+    /// Whether every call of the tool is refused, because three were in a row.
+    pub whole_tool: bool,
+}
+
+/// No call of this id waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no call of this id waits to be confirmed; it may have run, expired, or been refused")]
+pub struct Unknown;
+
+#[derive(Debug)]
+struct Refused {
+    /// The call that was refused, without its plan.
+    call: Waiting,
+    /// Whether every call of the tool is.
+    whole_tool: bool,
+}
+
+/// The calls that wait, and the refusals that hold.
+#[derive(Debug)]
+pub struct Confirmations {
+    lifetime: Duration,
+    waiting: Vec<Waiting>,
+    refused: Vec<Refused>,
+    /// The number of refusals of a tool since a call of it was confirmed, those of the last refused tool at the end.
+    in_a_row: Vec<((String, String), u32)>,
+}
+
+impl Confirmations {
+    /// None yet. A call waits for `lifetime`.
+    #[must_use]
+    pub fn new(lifetime: Duration) -> Self {
+        Self {
+            lifetime,
+            waiting: Vec::new(),
+            refused: Vec::new(),
+            in_a_row: Vec::new(),
+        }
+    }
+
+    /// A call under *confirm* came, perhaps with a token. A call that would do something else than what was told before is
+    /// asked about anew.
+    pub fn ask(&mut self, subject: &Subject, token: Option<&str>, told: Told, now: Instant) -> Answer {
+        self.forget(now);
+        // A call that was asked about before a stop or a reload can never run any more.
+        self.waiting.retain(|waiting| {
+            let old = &waiting.subject;
+            let copy = (subject.generation, subject.stop_epoch);
+            old.toolbox_id != subject.toolbox_id || (old.generation, old.stop_epoch) == copy
+        });
+        self.waiting
+            .retain(|waiting| waiting.subject != *subject || waiting.told.everything == told.everything);
+        if let Some(refused) = self.refused.iter().find(|refused| refused.holds(subject)) {
+            return Answer::Refused(refused.at(now));
+        }
+        if let Some(at) = self
+            .waiting
+            .iter()
+            .position(|waiting| waiting.subject == *subject)
+        {
+            let waiting = &self.waiting[at];
+            let by = if waiting.approved {
+                By::Operator
+            } else if token == Some(waiting.token.as_str()) {
+                By::Caller
+            } else {
+                return Answer::Waits(Box::new(waiting.clone()));
+            };
+            let confirmed = self.waiting.remove(at);
+            let tool = confirmed.tool();
+            self.in_a_row.retain(|(refused, _)| *refused != tool);
+            return Answer::Confirmed(by);
+        }
+        let of_one = |waiting: &&Waiting| waiting.subject.principal == subject.principal;
+        let of_one = self.waiting.iter().filter(of_one).count();
+        if of_one >= OF_ONE || self.waiting.len() >= OF_ALL {
+            return Answer::Full(of_one);
+        }
+        let waiting = Waiting {
+            id: self.new_id(),
+            token: Uuid::new_v4().simple().to_string(),
+            subject: subject.clone(),
+            told,
+            until: now + self.lifetime,
+            approved: false,
+        };
+        self.waiting.push(waiting.clone());
+        Answer::Waits(Box::new(waiting))
+    }
+
+    /// The calls that wait, oldest first.
+    pub fn waiting(&mut self, now: Instant) -> &[Waiting] {
+        self.forget(now);
+        &self.waiting
+    }
+
+    /// The calls that were refused, oldest first, until when the refusal holds.
+    pub fn refused(&mut self, now: Instant) -> impl Iterator<Item = &Waiting> {
+        self.forget(now);
+        self.refused.iter().map(|refused| &refused.call)
+    }
+
+    /// An operator approves: the call runs when it comes again within a minute. Where it was refused, that is over.
+    ///
+    /// # Errors
+    /// No such call waits or was refused.
+    pub fn approve(&mut self, id: &str, now: Instant) -> Result<Waiting, Unknown> {
+        self.forget(now);
+        if let Some(refused) = self.refused.iter().find(|refused| refused.call.id == id) {
+            let call = refused.call.clone();
+            self.refused.retain(|refused| !refused.holds(&call.subject));
+            self.in_a_row.retain(|(tool, _)| *tool != call.tool());
+            self.waiting.push(call);
+        }
+        let waiting = self.waiting.iter_mut().find(|waiting| waiting.id == id);
+        let waiting = waiting.ok_or(Unknown)?;
+        // A second approval does not prolong the first.
+        if !waiting.approved {
+            waiting.approved = true;
+            waiting.until = now + APPROVED;
+        }
+        Ok(waiting.clone())
+    }
+
+    /// An operator refuses, also what was approved and has not run yet.
+    ///
+    /// # Errors
+    /// No such call waits.
+    pub fn deny(&mut self, id: &str, now: Instant) -> Result<Waiting, Unknown> {
+        self.refuse(|waiting| waiting.id == id, now)
+            .map(|(waiting, _)| waiting)
+    }
+
+    /// The caller refuses, with the token of this call.
+    ///
+    /// # Errors
+    /// No such call waits.
+    pub fn decline(&mut self, subject: &Subject, token: &str, now: Instant) -> Result<Hold, Unknown> {
+        self.refuse(
+            |waiting| waiting.token == token && waiting.subject == *subject,
+            now,
+        )
+        .map(|(_, refusal)| refusal)
+    }
+
+    fn refuse(&mut self, meant: impl Fn(&Waiting) -> bool, now: Instant) -> Result<(Waiting, Hold), Unknown> {
+        self.forget(now);
+        let at = self.waiting.iter().position(meant);
+        let waiting = self.waiting.remove(at.ok_or(Unknown)?);
+        let tool = waiting.tool();
+        let before = self.in_a_row.iter().position(|(refused, _)| *refused == tool);
+        let before = before.map_or(0, |at| self.in_a_row.remove(at).1);
+        let whole_tool = before + 1 >= IN_A_ROW;
+        if !whole_tool {
+            keep(&mut self.in_a_row, (tool, before + 1));
+        }
+        let mut call = waiting.clone();
+        (call.approved, call.until, call.told.plan) = (false, now + REFUSED, Value::Null);
+        let refused = Refused { call, whole_tool };
+        // Nor does what waits of it for others, who would be refused all the same.
+        self.waiting.retain(|other| !refused.holds(&other.subject));
+        let refusal = refused.at(now);
+        keep(&mut self.refused, refused);
+        Ok((waiting, refusal))
+    }
+
+    /// Drops what is over.
+    fn forget(&mut self, now: Instant) {
+        self.waiting.retain(|waiting| waiting.until > now);
+        self.refused.retain(|refused| refused.call.until > now);
+    }
+
+    /// Short enough to be typed.
+    fn new_id(&self) -> String {
+        loop {
+            let mut id = Uuid::new_v4().simple().to_string();
+            id.truncate(6);
+            let mut refused = self.refused.iter().map(|refused| &refused.call);
+            if self.waiting.iter().all(|waiting| waiting.id != id) && refused.all(|call| call.id != id) {
+                return id;
+            }
+        }
+    }
+}
+
+/// Adds to the end of a list, from which the oldest goes where it is full.
+fn keep<T>(list: &mut Vec<T>, newest: T) {
+    if list.len() >= KEPT {
+        list.remove(0);
+    }
+    list.push(newest);
+}
+
+impl Waiting {
+    fn tool(&self) -> (String, String) {
+        (self.subject.toolbox_id.clone(), self.subject.tool.clone())
+    }
+}
+
+impl Refused {
+    fn at(&self, now: Instant) -> Hold {
+        Hold {
+            left: self.call.until.saturating_duration_since(now),
+            whole_tool: self.whole_tool,
+        }
+    }
+
+    fn holds(&self, subject: &Subject) -> bool {
+        let refused = &self.call.subject;
+        (&refused.toolbox_id, &refused.tool) == (&subject.toolbox_id, &subject.tool)
+            && (self.whole_tool || refused.arguments == subject.arguments)
+    }
+}

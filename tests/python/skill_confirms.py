@@ -1,0 +1,70 @@
+"""The skill of docs/bus.md, in ovos-workshop, on a bus with a service whose bus callers confirm motion: skill_confirms.py PORT.
+
+What ovos-core does is done here: it passes the next utterance of the session on to the skill that asked.
+"""
+import sys
+import threading
+
+from ovos_bus_client import Message, MessageBusClient
+from ovos_bus_client.session import Session
+
+from confirming_skill import ToolSkill
+
+PORT = int(sys.argv[1])
+DEADLINE = 60
+MOVE = {"subsystems": ["left_arm"], "step_ms": 1, "steps": 1}
+
+
+class Arm(ToolSkill):
+    def initialize(self):
+        self.answered = threading.Event()
+        self.add_event("test.move", self.move)
+
+    def move(self, message):
+        self.answer = self.call_tool(message, "assemble", **MOVE)
+        self.answered.set()
+
+
+def connect():
+    bus = MessageBusClient(host="127.0.0.1", port=PORT)
+    bus.run_in_thread()
+    assert bus.connected_event.wait(DEADLINE), "no bus"
+    return bus
+
+
+user, skill = connect(), Arm(bus=connect(), skill_id="arm.test")
+spoken, said = [], ""
+
+
+def on_speak(message):
+    spoken.append(message.data["utterance"])
+    user.emit(message.forward("recognizer_loop:audio_output_start"))
+    user.emit(message.forward("recognizer_loop:audio_output_end"))
+
+
+user.on("speak", on_speak)
+user.on("arm.test.get_response.waiting",
+        lambda message: user.emit(message.forward("arm.test.converse.get_response", {"utterances": [said], "lang": "en-US"})))
+
+
+def moved(words):
+    """What the service answers when the user says this to the question."""
+    global said
+    said = words
+    spoken.clear()
+    skill.answered.clear()
+    user.emit(Message("test.move", context={"session": Session("kitchen").serialize()}))
+    assert skill.answered.wait(DEADLINE), f"no answer; spoken: {spoken}"
+    return skill.answer
+
+
+answer = moved("purple bananas")
+assert answer["error"].startswith("ConfirmationRequired: ") and len(spoken) == 1, (answer, spoken)
+answer = moved("yes please")
+assert answer["result"]["success"] is True, answer
+assert "assemble of testbed" in spoken[0] and "left_arm" in spoken[0], spoken
+for asked in (1, 0):
+    answer = moved("no")
+    assert "a person has refused" in answer["error"] and len(spoken) == asked, (answer, spoken)
+print("the skill asks its user")
+skill.default_shutdown()

@@ -1,0 +1,134 @@
+//! How a robot is reached: the domain and the addresses of this machine.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::RosError;
+
+/// How a robot is reached over ROS 2 or DDS.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RosConfig {
+    /// The DDS domain, `ROS_DOMAIN_ID` on the robot.
+    #[schemars(range(min = 0, max = 232))]
+    pub domain: u16,
+    /// The addresses of this machine on which the robot is reached, such as `["192.168.123.10"]`; all when empty.
+    pub interfaces: Vec<IpAddr>,
+    /// The ROS 2 distribution of the other side.
+    pub distro: Distro,
+    /// How long to wait for the robot when the toolbox is opened, in milliseconds.
+    #[schemars(range(min = 0, max = 8000))]
+    pub discovery_ms: u64,
+}
+
+impl Default for RosConfig {
+    fn default() -> Self {
+        Self {
+            domain: 0,
+            interfaces: Vec::new(),
+            distro: Distro::default(),
+            discovery_ms: 5000,
+        }
+    }
+}
+
+/// A ROS 2 distribution. They differ in how a node says its name; topics work between all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Distro {
+    /// What the K1 and the G1 have.
+    #[default]
+    Humble,
+    /// Iron, Jazzy and newer.
+    Jazzy,
+}
+
+impl RosConfig {
+    pub(crate) fn check(&self) -> Result<(), RosError> {
+        if self.domain > 232 {
+            return Err(RosError::Join {
+                domain: self.domain,
+                reason: "a domain is 0 to 232".to_owned(),
+            });
+        }
+        let addresses = self.addresses();
+        match self.interfaces.iter().find(|named| !addresses.contains(named)) {
+            // The library would join without it, and neither hear nor be heard.
+            Some(missing) => Err(RosError::Join {
+                domain: self.domain,
+                reason: format!(
+                    "this machine has no address {missing}, which ros.interfaces names; plug in the robot's network, \
+                     give this machine that address, or change ros.interfaces"
+                ),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// The addresses of this machine on which the robot may be reached now, as the library lists them when it joins.
+    pub(crate) fn addresses(&self) -> BTreeSet<IpAddr> {
+        let interfaces = netdev::get_interfaces().into_iter();
+        interfaces
+            .flat_map(|interface| interface.ip_addrs())
+            .filter(|address| self.interfaces.is_empty() || self.interfaces.contains(address))
+            .collect()
+    }
+
+    /// Whether what a ROS installation takes from its environment is this domain. `environment` is the value of
+    /// `ROS_DOMAIN_ID`; without one it is 0. A stop from nothing goes to `domain` and would miss a node in another.
+    ///
+    /// # Errors
+    /// It is another domain, or none.
+    pub fn is_domain(&self, environment: Option<&str>) -> Result<(), RosError> {
+        let said = environment.map(str::trim).filter(|said| !said.is_empty());
+        match said.map_or(Ok(0), str::parse::<u16>) {
+            Ok(domain) if domain == self.domain => Ok(()),
+            _ => Err(RosError::Join {
+                domain: self.domain,
+                reason: format!(
+                    "ROS_DOMAIN_ID is {}, ros.domain has to be the same, or a stop after a crash misses the robot",
+                    said.unwrap_or("not set, which is 0")
+                ),
+            }),
+        }
+    }
+
+    pub(crate) fn discovery(&self) -> Duration {
+        Duration::from_millis(self.discovery_ms.min(8000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RosConfig;
+
+    #[test]
+    fn a_domain_of_the_environment_is_the_configured_one() {
+        let in_domain = |domain| RosConfig {
+            domain,
+            ..RosConfig::default()
+        };
+        for (domain, environment, same) in [
+            (0, None, true),
+            (0, Some(""), true),
+            (7, Some("7"), true),
+            (7, None, false),
+            (0, Some("7"), false),
+            (0, Some("seven"), false),
+        ] {
+            let result = in_domain(domain).is_domain(environment);
+            assert_eq!(result.is_ok(), same, "{domain} {environment:?}");
+            if let Err(error) = result {
+                let said = error.to_string();
+                assert!(
+                    said.contains("ROS_DOMAIN_ID") && said.contains("ros.domain"),
+                    "{said}"
+                );
+            }
+        }
+    }
+}

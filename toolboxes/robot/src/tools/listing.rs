@@ -1,0 +1,124 @@
+//! The list of tools while it is made: a tool is added where a robot has what it needs.
+
+use std::collections::BTreeSet;
+
+use ovos_toolbox_sdk::prelude::*;
+use ovos_toolbox_sdk::{argument_schema, output_schema};
+use serde::de::DeserializeOwned;
+
+use crate::capability::Capabilities;
+use crate::conclude::{ToolOutput, conclude};
+use crate::error::tool_error;
+use crate::graph::Graph;
+use crate::robots::Robots;
+use crate::run;
+use crate::unit::Unit;
+
+/// What a tool's function returns.
+pub(super) type Planned<'a> = Result<Graph<'a>, ToolError>;
+
+/// Collects the tools that the robots of the configuration can do.
+pub(super) struct Listing<'a> {
+    pub(super) robots: &'a Robots,
+    pub(super) category: &'static str,
+    pub(super) tools: Vec<Tool<Robots>>,
+}
+
+impl<'a> Listing<'a> {
+    /// An empty list.
+    pub(super) fn new(robots: &'a Robots) -> Self {
+        Self {
+            robots,
+            category: "",
+            tools: Vec::new(),
+        }
+    }
+
+    /// Adds a tool where a robot has what it needs.
+    pub(super) fn add<A>(
+        &mut self,
+        name: &'static str,
+        effect: Effect,
+        needs: fn(&Capabilities) -> bool,
+        graph: for<'u> fn(&'u Unit, A) -> Planned<'u>,
+    ) where
+        A: DeserializeOwned + JsonSchema + 'static,
+    {
+        self.add_with(name, effect, needs, graph, argument_schema::<A>());
+    }
+
+    /// The same for a tool whose argument schema depends on the robots.
+    pub(super) fn add_with<A>(
+        &mut self,
+        name: &'static str,
+        effect: Effect,
+        needs: fn(&Capabilities) -> bool,
+        graph: for<'u> fn(&'u Unit, A) -> Planned<'u>,
+        arguments: Value,
+    ) where
+        A: DeserializeOwned + JsonSchema + 'static,
+    {
+        if !self.robots.units().iter().any(|unit| needs(unit.capabilities())) {
+            return;
+        }
+        let tool = Tool::dynamic(
+            name,
+            effect,
+            self.robots.units().choice(arguments),
+            output_schema::<ToolOutput>(),
+            run::run_value,
+        );
+        let plan = move |robots: &Robots, args: Object| {
+            let (unit, args) = robots.unit_of::<A>(args)?;
+            if !needs(unit.capabilities()) {
+                return Err(tool_error(unit.lacks(name)));
+            }
+            graph(unit, args)?.actions()
+        };
+        let end = move |robots: &Robots, args: Object, report: Report| {
+            let (unit, args) = robots.unit_of::<A>(args)?;
+            // The graph is made again for its notes. A graph that would be refused by now (`Graph::refused`) has
+            // them, too.
+            let (notes, speak) = graph(unit, args).map_or_else(
+                |_| (Vec::new(), None),
+                |graph| (graph.notes().to_vec(), graph.spoken().map(str::to_owned)),
+            );
+            Ok(conclude(unit, name, &report, notes, speak))
+        };
+        self.tools
+            .push(tool.category(self.category).plan(plan).conclude(end));
+    }
+
+    /// The names of the poses that one of the robots can take, sorted.
+    pub(super) fn poses(&self) -> BTreeSet<&str> {
+        let units = self.robots.units().iter();
+        let poses = units.flat_map(|unit| unit.model.pose_names().map(move |name| (unit, name)));
+        poses
+            .filter(|(unit, name)| {
+                let pose = unit.model.pose(name);
+                pose.is_some_and(|pose| !pose.joints.is_empty() || pose.lift.is_some())
+            })
+            .map(|(_, name)| name)
+            .collect()
+    }
+}
+
+pub(super) fn any_arm(robot: &Capabilities) -> bool {
+    robot.left_arm.is_some() || robot.right_arm.is_some()
+}
+
+pub(super) fn head(robot: &Capabilities) -> bool {
+    robot.gantry.is_some()
+}
+
+pub(super) fn arm_or_head(robot: &Capabilities) -> bool {
+    any_arm(robot) || head(robot)
+}
+
+pub(super) fn base(robot: &Capabilities) -> bool {
+    robot.base.is_some()
+}
+
+pub(super) fn anything(_: &Capabilities) -> bool {
+    true
+}
