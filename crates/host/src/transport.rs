@@ -4,6 +4,8 @@ pub(crate) mod channels;
 pub(crate) mod child;
 pub(crate) mod frame;
 pub(crate) mod hosted;
+#[cfg(test)]
+mod hosted_tests;
 pub(crate) mod inlet;
 pub(crate) mod keeper;
 pub(crate) mod lanes;
