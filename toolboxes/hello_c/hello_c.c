@@ -13,7 +13,7 @@ static const char TOOLS[] =
 
 struct hello { const tb_host *host; }; /* state lives in the instance, never in statics */
 
-static tb_status open(const tb_host *host, tb_str config, void **instance, tb_bytes *error) {
+static tb_status hello_open(const tb_host *host, tb_str config, void **instance, tb_bytes *error) {
     struct hello *hello = malloc(sizeof *hello);
     (void)config;
     if (!hello) return tb_refuse(error, TB_ERR, "{\"kind\":\"MemoryError\",\"message\":\"out of memory\"}");
@@ -21,8 +21,8 @@ static tb_status open(const tb_host *host, tb_str config, void **instance, tb_by
     *instance = hello;
     return TB_OK;
 }
-static tb_status tools(void *instance, tb_bytes *out) { return (void)instance, *out = tb_constant(TOOLS), TB_OK; }
-static tb_status start(void *instance, uint64_t run, tb_str json, tb_bytes *error) {
+static tb_status hello_tools(void *instance, tb_bytes *out) { return (void)instance, *out = tb_constant(TOOLS), TB_OK; }
+static tb_status hello_start(void *instance, uint64_t run, tb_str json, tb_bytes *error) {
     struct hello *hello = instance;
     tb_str action = tb_get(json, "action"), name = tb_string(tb_get(tb_get(action, "params"), "name"));
     if (!tb_is(tb_get(action, "name"), "\"hello_c\""))
@@ -33,13 +33,14 @@ static tb_status start(void *instance, uint64_t run, tb_str json, tb_bytes *erro
                           tb_print("{\"output\":{\"greeting\":\"Hello, %.*s!\"}}", (int)name.len, name.ptr));
     return TB_OK;
 }
-static void cancel(void *instance, uint64_t run) { (void)instance, (void)run; }
-static tb_status resume(void *instance, tb_bytes *error) { return (void)instance, (void)error, TB_OK; }
+static void hello_cancel(void *instance, uint64_t run) { (void)instance, (void)run; }
+static tb_status hello_resume(void *instance, tb_bytes *error) { return (void)instance, (void)error, TB_OK; }
 
 const tb_toolbox *toolbox_entry_v1(void) {
     static const tb_toolbox table = { /* without a halt: nothing of it moves */
         .size = sizeof(tb_toolbox), .manifest = {MANIFEST, sizeof MANIFEST - 1},
-        .open = open, .tools = tools, .start = start, .cancel = cancel, .resume = resume, .close = free,
+        .open = hello_open, .tools = hello_tools, .start = hello_start, .cancel = hello_cancel, .resume = hello_resume,
+        .close = free,
     };
     return &table;
 }
