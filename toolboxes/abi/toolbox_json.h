@@ -97,6 +97,39 @@ static inline tb_bytes tb_print(const char *format, ...) {
     return bytes;
 }
 
+/* A JSON string, with its quotes, of any bytes, such as a file name: printed as %s by tb_print, and freed with free().
+ * What JSON cannot hold is escaped; a byte that is no part of UTF-8 becomes U+FFFD. NULL without memory. */
+static inline char *tb_quote(const char *text, size_t len) {
+    const unsigned char *from = (const unsigned char *)text, *end = from + len;
+    char *quoted = (char *)malloc(6 * len + 3), *to = quoted;
+    if (quoted == NULL) return NULL;
+    *to++ = '"';
+    while (from < end) {
+        unsigned char c = *from;
+        /* How many bytes follow the first one, and which of them the second may be: no overlong form, no surrogate. */
+        size_t more = c < 0xc2 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : c < 0xf5 ? 3 : 0, i;
+        unsigned char low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80, high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+        if (c < 0x20 || c == '"' || c == '\\') {
+            to += sprintf(to, "\\u%04x", c);
+            from++;
+            continue;
+        }
+        for (i = 1; i <= more; i++) {
+            if (from + i >= end || from[i] < low || from[i] > high) break;
+            low = 0x80, high = 0xbf;
+        }
+        if (c >= 0x80 && (more == 0 || i <= more)) {
+            to += sprintf(to, "\\ufffd");
+            from++;
+            continue;
+        }
+        memcpy(to, from, more + 1);
+        to += more + 1, from += more + 1;
+    }
+    *to++ = '"', *to = '\0';
+    return quoted;
+}
+
 /* Returns a file beside an output: writes `data` into a new file of the folder that `start` names for content, and makes the
  * payload of complete: {"output": output, "content": [{"type", "mime_type", "path"}]}. The path is `name` behind a number of
  * its own. `type` is image, audio, text or resource; none of the texts needs an escape. Where there is no folder, or the file

@@ -136,11 +136,16 @@ pub type Entry = unsafe extern "C" fn() -> *const Toolbox;
 
 /// The smallest `size` of a version 1 table: everything up to and including `close`.
 ///
-/// A constant rather than `size_of::<Toolbox>()`, which grows when a field is appended.
-pub const TOOLBOX_SIZE_V1_0: u64 = 128;
+/// A constant rather than `size_of::<Toolbox>()`, which grows when a field is appended. 128 where pointers have 64 bits,
+/// 68 where they have 32 (the compiler pads that to 72).
+pub const TOOLBOX_SIZE_V1_0: u64 = if cfg!(target_pointer_width = "64") {
+    128
+} else {
+    68
+};
 
 const _: () =
     assert!(core::mem::offset_of!(Toolbox, close) + size_of::<*const ()>() == TOOLBOX_SIZE_V1_0 as usize);
 const _: () = assert!(core::mem::offset_of!(Toolbox, manifest) == 8);
-const _: () = assert!(size_of::<Host>() == 56);
-const _: () = assert!(size_of::<Bytes>() == 32);
+const _: () = assert!(size_of::<Host>() == if cfg!(target_pointer_width = "64") { 56 } else { 32 });
+const _: () = assert!(size_of::<Bytes>() == size_of::<*const ()>() * 4);

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::mem::offset_of;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -169,6 +171,39 @@ fn the_headers_are_clean_c_and_cpp() {
             &[standard, "-fvisibility=hidden", "-c"],
             &source,
             &source.with_extension("o"),
+        );
+    }
+}
+
+#[test]
+fn any_bytes_become_a_json_string() {
+    let source = scratch(
+        "quote.c",
+        "#include \"toolbox_json.h\"\nint main(int argc, char **argv) {\n    (void)argc;\n    \
+         char *quoted = tb_quote(argv[1], strlen(argv[1]));\n    puts(quoted);\n    free(quoted);\n    return 0;\n}\n",
+    );
+    let program = source.with_extension("");
+    compile("cc", &["-fsanitize=undefined"], &source, &program);
+    let rows: [(&[u8], &str); 9] = [
+        (b"", r#""""#),
+        (b"plain.png", r#""plain.png""#),
+        (b"a \"b\" \\ c", r#""a \u0022b\u0022 \u005c c""#),
+        (b"line\n\x01", r#""line\u000a\u0001""#),
+        ("héllo ☃ 🤖".as_bytes(), "\"héllo ☃ 🤖\""),
+        (b"\xff-\xc3", r#""\ufffd-\ufffd""#),
+        (b"\xc0\xaf", r#""\ufffd\ufffd""#),
+        (b"\xed\xa0\x80", r#""\ufffd\ufffd\ufffd""#),
+        (b"\xf4\x90\x80\x80", r#""\ufffd\ufffd\ufffd\ufffd""#),
+    ];
+    for (text, expected) in rows {
+        let output = Command::new(&program)
+            .arg(OsStr::from_bytes(text))
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout).trim_end(),
+            expected,
+            "{text:?}"
         );
     }
 }
