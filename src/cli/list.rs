@@ -1,4 +1,4 @@
-//! `ovos-tools list`: the tools, grouped by toolbox.
+//! `ovos-tools list`: the tools, or those that fit some words, grouped by toolbox.
 
 use clap::Args;
 use serde_json::Value;
@@ -9,6 +9,7 @@ use super::paint::{Paint, Tone, count, first_line};
 use super::schema;
 use client::payload::{ListRequest, ToolEntry};
 use client::topic;
+use ovos_toolbox_wire::Effect;
 
 /// Arguments of `list`.
 #[derive(Debug, Args)]
@@ -16,11 +17,46 @@ use client::topic;
 Examples:
   ovos-tools list
   ovos-tools list --toolbox math
+  ovos-tools list take photo
+  ovos-tools list --effect motion --effect safe
   ovos-tools list --json | jq -r '.tools[].name'")]
 pub struct Arguments {
+    /// Only the tools that have each of these words in their name, description or category, in any case of letters
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
     /// Only the tools of this toolbox
     #[arg(long, value_name = "ID")]
     toolbox: Option<String>,
+    /// Only the tools of this effect; may be repeated
+    #[arg(long, value_name = "EFFECT", value_parser = effect)]
+    effect: Vec<Effect>,
+}
+
+impl Arguments {
+    fn selects(&self) -> bool {
+        self.toolbox.is_some() || !self.words.is_empty() || !self.effect.is_empty()
+    }
+
+    /// Whether a tool is one of those that were asked for.
+    fn fits(&self, tool: &ToolEntry) -> bool {
+        let meta = tool.meta.as_ref();
+        let category = meta.and_then(|meta| meta.category.as_deref());
+        let text = [
+            tool.name.as_str(),
+            tool.description.as_str(),
+            category.unwrap_or_default(),
+        ]
+        .join("\n");
+        let text = text.to_lowercase();
+        self.toolbox.as_ref().is_none_or(|id| *id == tool.toolbox_id)
+            && self.words.iter().all(|word| text.contains(&word.to_lowercase()))
+            && (self.effect.is_empty() || meta.is_some_and(|meta| self.effect.contains(&meta.effect)))
+    }
+}
+
+fn effect(text: &str) -> Result<Effect, String> {
+    serde_json::from_value(Value::from(text))
+        .map_err(|_| "expected read, write, motion, safe, stop or resume".to_owned())
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
@@ -32,20 +68,28 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     };
     let mut answer = client.ask(topic::LIST, &request, wait).await?;
     context.refuse_error(&answer)?;
-    if let Some(wanted) = &arguments.toolbox {
-        let all = answer.read()?.tools;
+    let all = answer.read()?.tools;
+    if let Some(wanted) = &arguments.toolbox
+        && !all.iter().any(|tool| tool.toolbox_id == *wanted)
+    {
         let mut known: Vec<String> = all.into_iter().map(|tool| tool.toolbox_id).collect();
         known.sort();
         known.dedup();
-        if !known.contains(wanted) {
-            return Err(CliError::Refused(format!(
-                "no tools of a toolbox {wanted:?}; toolboxes with tools: {}; see also `ovos-tools status`",
-                super::paint::joined(&known)
-            )));
-        }
-        if let Some(Value::Array(tools)) = answer.data.get_mut("tools") {
-            tools.retain(|tool| tool.get("toolbox_id").and_then(Value::as_str) == Some(wanted));
-        }
+        return Err(CliError::Refused(format!(
+            "no tools of a toolbox {wanted:?}; toolboxes with tools: {}; see also `ovos-tools status`",
+            super::paint::joined(&known)
+        )));
+    }
+    let fits: Vec<bool> = all.iter().map(|tool| arguments.fits(tool)).collect();
+    if arguments.selects() && !fits.contains(&true) {
+        return Err(CliError::Refused(format!(
+            "none of {} fits; `ovos-tools list` shows all",
+            count(all.len(), "tool", "tools")
+        )));
+    }
+    if let Some(Value::Array(tools)) = answer.data.get_mut("tools") {
+        let mut fits = fits.into_iter();
+        tools.retain(|_| fits.next().unwrap_or(false));
     }
     let tools = answer.read()?.tools;
     context.output.result(&answer.data, |paint| render(&tools, paint))

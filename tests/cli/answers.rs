@@ -69,15 +69,29 @@ robot (1 tool)
  wave  motion  -          Waves. \\u{1b}[2J
 ";
     check(&["list"], json!({"detail": true}), tools(), text, None).await;
-    let (ran, _) = ask(
-        &["list", "--toolbox", "robot", "--json"],
-        "ovos.tools.list",
-        &tools(),
-    )
-    .await;
-    let data: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(data["tools"].as_array().unwrap().len(), 1, "{data}");
-    assert_eq!(data["tools"][0]["name"], "wave");
+    for (selection, expected) in [
+        (&["--toolbox", "robot"][..], &["wave"][..]),
+        (&["Two", "NUMBERS"], &["add"]),
+        (&["motion"], &["wave"]),
+        (&["--effect", "read", "--effect", "motion"], &["add", "wave"]),
+        (&["wave", "--effect", "motion", "--toolbox", "robot"], &["wave"]),
+    ] {
+        let arguments = [&["list", "--json"], selection].concat();
+        let (ran, _) = ask(&arguments, "ovos.tools.list", &tools()).await;
+        let data: Value = serde_json::from_str(&ran.out).unwrap();
+        let names: Vec<&str> = data["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|tool| tool["name"].as_str())
+            .collect();
+        assert_eq!(names, expected, "{selection:?}");
+    }
+    let (ran, _) = ask(&["list", "two", "waves"], "ovos.tools.list", &tools()).await;
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (1, "error: none of 3 tools fits; `ovos-tools list` shows all\n")
+    );
     let (ran, _) = ask(&["list", "--toolbox", "drone"], "ovos.tools.list", &tools()).await;
     let error =
         "no tools of a toolbox \"drone\"; toolboxes with tools: math, robot; see also `ovos-tools status`";
