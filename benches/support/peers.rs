@@ -82,13 +82,10 @@ impl Bus {
             .args(["-m", "ovos_PHAL"])
             .env("REFERENCE_TOOLBOX_GROWN", grown.to_string());
         let process = Process::start("ovos_PHAL", &sandbox, command);
-        self.ready(
-            "PHAL",
-            Peer {
-                process,
-                _sandbox: sandbox,
-            },
-        )
+        self.ready(Peer {
+            process,
+            _sandbox: sandbox,
+        })
     }
 
     /// Starts our service with testbed and this section of the configuration.
@@ -108,25 +105,26 @@ impl Bus {
         let mut command = service_command(&sandbox);
         command.arg("--plugins").arg(plugins("bench-plugins"));
         let process = Process::start("ovos-tools", &sandbox, command);
-        self.ready(
-            "ovos_tools",
-            Peer {
-                process,
-                _sandbox: sandbox,
-            },
-        )
+        self.ready(Peer {
+            process,
+            _sandbox: sandbox,
+        })
     }
 
-    fn ready(&self, name: &str, mut peer: Peer) -> Peer {
-        let topic = format!("mycroft.{name}.is_ready");
-        let question = format!(r#"{{"type":"{topic}","data":{{}},"context":{{}}}}"#);
-        let answer = format!("{topic}.response");
+    /// Waits until the service lists the tools of its toolbox, which may join after the service says that it is ready.
+    fn ready(&self, mut peer: Peer) -> Peer {
+        let Question {
+            request: question,
+            answer,
+        } = Question::new("ovos.tools.list", &json!({}));
         let mut asking = self.join();
         let mut writing = asking.writer().expect("a socket can be cloned");
         let (told, tells) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let ready = |text: &[u8]| {
-                serde_json::from_slice::<Value>(text).is_ok_and(|answer| answer["data"]["status"] == true)
+                let list: Value = serde_json::from_slice(text).unwrap_or_default();
+                let tools = list["data"]["tools"].as_array();
+                tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == "add"))
             };
             while let Ok(ready) = asking.until(&answer, ready) {
                 if told.send(ready).is_err() {
