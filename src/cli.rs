@@ -14,6 +14,7 @@ mod config;
 mod confirm;
 mod context;
 mod control;
+mod doctor;
 mod door;
 mod error;
 mod export;
@@ -141,6 +142,8 @@ pub enum Command {
     Status(status::Arguments),
     /// Try out a plugin file and say what is wrong with it
     Check(check::Arguments),
+    /// Say what is missing on this machine, for what, and how to mend it
+    Doctor(doctor::Arguments),
     /// Show the configuration in force and which file each value came from
     Config(config::Arguments),
     /// Print the completions of a shell
@@ -194,6 +197,7 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Cancel(arguments)) => cancel::run(arguments, context).await,
         Some(Command::Status(arguments)) => status::run(arguments, context).await,
         Some(Command::Check(arguments)) => check::run(arguments, context).await,
+        Some(Command::Doctor(arguments)) => doctor::run(arguments, context).await,
         Some(Command::Config(arguments)) => config::run(arguments, context),
         Some(Command::Completions(arguments)) => completions::run(arguments, context),
         // Handled by `host_toolbox`, before the runtime started.

@@ -136,6 +136,9 @@ fn summary(started: &Started, paint: Paint) -> String {
     if status.toolboxes.is_empty() && status.failed.is_empty() {
         text += "  no plugins found: `ovos-tools config` shows where they are looked for (plugins_dir)\n";
     }
+    if !status.failed.is_empty() || status.toolboxes.is_empty() {
+        text += "  `ovos-tools doctor` says what is missing, and how to mend it\n";
+    }
     text + &format!("Try: ovos-tools list --bus {}\n", started.bus)
 }
 

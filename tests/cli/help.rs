@@ -19,6 +19,7 @@ const SUBCOMMANDS: &[&str] = &[
     "cancel",
     "status",
     "check",
+    "doctor",
     "config",
     "completions",
     "toolbox-host",

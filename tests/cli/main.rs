@@ -8,6 +8,7 @@
 
 mod answers;
 mod bus;
+mod doctor;
 mod emergency;
 mod help;
 mod invoke;

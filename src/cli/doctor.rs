@@ -1,0 +1,136 @@
+//! `ovos-tools doctor`: what is missing on this machine, for what, and the line that mends it.
+//!
+//! Looks and changes nothing; plugins are loaded in child processes, as `check` does. Read [`Finding`], then [`run`].
+
+mod machine;
+mod peers;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::context::{Context, address};
+use super::error::CliError;
+use super::paint::{Paint, Tone, count, plain};
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools doctor
+  ovos-tools doctor --json | jq -r '.findings[] | select(.state != \"good\") | .mend'
+
+Exits with 1 when something keeps a part from working; what only limits one is no failure.")]
+pub struct Arguments {}
+
+/// Something that was looked at.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    /// What it is needed for.
+    part: String,
+    state: State,
+    /// What was found.
+    found: String,
+    /// The line that mends it, or what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mend: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Good,
+    /// It works, with less than there could be.
+    Limited,
+    /// It does not work.
+    Broken,
+}
+
+impl Finding {
+    fn good(part: &str, found: impl Into<String>) -> Self {
+        Self {
+            part: part.to_owned(),
+            state: State::Good,
+            found: found.into(),
+            mend: None,
+        }
+    }
+
+    fn limited(part: &str, found: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self {
+            state: State::Limited,
+            mend: Some(mend.into()),
+            ..Self::good(part, found)
+        }
+    }
+
+    fn broken(part: &str, found: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self {
+            state: State::Broken,
+            ..Self::limited(part, found, mend)
+        }
+    }
+}
+
+/// The answer.
+#[derive(Serialize)]
+struct Report {
+    findings: Vec<Finding>,
+}
+
+pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let mut findings = Vec::new();
+    match context.config() {
+        Ok(config) => {
+            findings.extend(machine::configuration(&config));
+            findings.extend(peers::look(&address(&config), context.wait()).await);
+            let plugins = machine::plugins(&config).await?;
+            if plugins.is_empty() {
+                findings.push(machine::no_plugins(&config));
+            }
+            findings.extend(plugins.iter().map(machine::tried));
+            let installed = plugins.iter().filter_map(|plugin| plugin.manifest.as_ref());
+            let installed = installed.map(|manifest| manifest.id.as_str());
+            let configured = config.toolboxes.keys().map(String::as_str);
+            findings.extend(machine::sections(&config, &installed.chain(configured).collect()));
+        }
+        Err(error) => findings.push(Finding::broken(
+            "configuration",
+            error.to_string(),
+            "correct the file; `ovos-tools config --all` lists the files that are read",
+        )),
+    }
+    findings.push(machine::runtime_dir());
+    let broken = findings
+        .iter()
+        .filter(|finding| finding.state == State::Broken)
+        .count();
+    let report = Report { findings };
+    context
+        .output
+        .result(&report, |paint| render(&report.findings, paint))?;
+    match broken {
+        0 => Ok(()),
+        _ => Err(CliError::Refused(format!(
+            "{} to mend",
+            count(broken, "thing", "things")
+        ))),
+    }
+}
+
+fn render(findings: &[Finding], paint: Paint) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let (tone, word) = match finding.state {
+            State::Good => (Tone::Good, "good"),
+            State::Limited => (Tone::Warning, "limited"),
+            State::Broken => (Tone::Bad, "broken"),
+        };
+        // Padded before it is coloured, because escapes have no width.
+        let word = paint.tone(tone, &format!("{word:<8}"));
+        text += &format!("{word} {}: {}\n", plain(&finding.part), plain(&finding.found));
+        if let Some(mend) = &finding.mend {
+            text += &format!("         {}\n", plain(mend));
+        }
+    }
+    text
+}

@@ -1,0 +1,249 @@
+//! Files, devices, programs and the kernel.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, UdpSocket};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use serde_json::Value;
+
+use super::super::error::CliError;
+use super::super::paint::count;
+use super::Finding;
+use config::{Config, Environment, ProcessEnvironment};
+use host::{Inspection, Probe, inspect, why_unconfined};
+
+/// Libraries that a plugin may lack, and the Debian packages that have them.
+const LIBRARIES: [(&str, &str); 1] = [(
+    "libgst",
+    "sudo apt install gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-libav",
+)];
+
+/// Programs that a toolbox starts: toolbox, key of its section with the path, program, how to get it.
+const PROGRAMS: [(&str, &str, &str, &str); 1] = [(
+    "drone",
+    "mavsdk_server",
+    "mavsdk_server",
+    "pip install mavsdk-grpc, and set `mavsdk_server` in the section `drone` to its mavsdk_grpc/bin/mavsdk_server",
+)];
+
+/// The files of the configuration.
+pub(super) fn configuration(config: &Config) -> Vec<Finding> {
+    let part = "configuration";
+    let mut findings: Vec<Finding> = config
+        .toolboxes
+        .iter()
+        .filter_map(|(id, section)| Some((id, section.as_ref().err()?)))
+        .map(|(id, error)| Finding::broken(part, error.to_string(), format!("correct the section `{id}`")))
+        .collect();
+    for notice in &config.notices {
+        let mend = "see docs/bus.md and mycroft.conf.example";
+        findings.push(Finding::limited(part, notice.to_string(), mend));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::good(part, "every value is accepted"));
+    }
+    findings
+}
+
+/// The plugins of the folders, each tried out in a process of its own.
+///
+/// # Errors
+/// This program's own file is not known.
+pub(super) async fn plugins(config: &Config) -> Result<Vec<Inspection>, CliError> {
+    let program = std::env::current_exe().map_err(|cause| CliError::Machine {
+        what: "find this program".to_owned(),
+        cause,
+    })?;
+    let folders = config.service.plugins_dir.iter();
+    let mut inspections = Vec::new();
+    for file in folders.flat_map(|folder| libraries(folder)) {
+        let mut probe = Probe::with_program(program.clone());
+        if let Some(id) = host::section_of(&file)
+            && let Ok(section) = config.toolbox(id)
+        {
+            probe.env = section.toolbox.env.clone();
+        }
+        inspections.push(inspect(&file, &probe).await);
+    }
+    Ok(inspections)
+}
+
+/// That there is no plugin in any folder.
+pub(super) fn no_plugins(config: &Config) -> Finding {
+    let folders = config.service.plugins_dir.iter();
+    let folders: Vec<String> = folders.map(|folder| folder.display().to_string()).collect();
+    Finding::broken(
+        "plugins",
+        format!("there is no *.so in {}", folders.join(", ")),
+        "run `make plugins` in the source tree, and set `plugins_dir` in the section `service` to its folder plugins",
+    )
+}
+
+fn libraries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "so"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// What trying out a plugin showed.
+pub(super) fn tried(inspection: &Inspection) -> Finding {
+    let path = inspection.path.display().to_string();
+    let part = match &inspection.manifest {
+        Some(manifest) => format!("toolbox {}", manifest.id),
+        None => format!("plugin {path}"),
+    };
+    let Some(error) = inspection.errors.first() else {
+        let tools = count(inspection.tools.len(), "tool", "tools");
+        return Finding::good(&part, format!("{tools} in {path}"));
+    };
+    let library = LIBRARIES.iter().find(|(library, _)| error.contains(library));
+    let mend = match library {
+        Some((_, mend)) => (*mend).to_owned(),
+        None => format!("`ovos-tools check {path}` tells more"),
+    };
+    Finding::broken(&part, error, mend)
+}
+
+/// What toolboxes need by their sections: devices, addresses, programs, a confinement.
+pub(super) fn sections(config: &Config, ids: &BTreeSet<&str>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for &id in ids {
+        let Ok(section) = config.toolbox(id) else { continue };
+        let part = format!("toolbox {id}");
+        let missed = section.toolbox.confine.as_ref().and_then(why_unconfined);
+        if let Some(missed) = missed {
+            let mend = "a kernel of 5.13 or newer with CONFIG_SECURITY_LANDLOCK confines it; `cat /sys/kernel/security/lsm` names landlock then";
+            findings.push(Finding::limited(
+                &part,
+                format!("runs without its confinement: {missed}"),
+                mend,
+            ));
+        }
+        for setting in &section.settings {
+            let name = setting.key.rsplit('.').next().unwrap_or_default();
+            named(name, &setting.value, &part, &mut findings);
+        }
+        let needs = PROGRAMS.iter().filter(|(toolbox, ..)| *toolbox == id);
+        findings.extend(needs.map(|(_, key, program, mend)| {
+            let written = section
+                .settings
+                .iter()
+                .find(|setting| setting.key.ends_with(&format!(".{key}")));
+            let written = written.and_then(|setting| setting.value.as_str());
+            needed(&part, program, written.map(Path::new), mend)
+        }));
+    }
+    findings
+}
+
+/// The devices and addresses in a value, at any depth.
+fn named(key: &str, value: &Value, part: &str, findings: &mut Vec<Finding>) {
+    match value {
+        Value::String(text) if text.starts_with("/dev/") && !text.contains('*') => {
+            findings.push(device(part, Path::new(text)));
+        }
+        Value::String(text) if key == "interfaces" => {
+            if let Ok(ip) = text.parse() {
+                findings.push(interface(part, ip));
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| named(key, item, part, findings)),
+        Value::Object(map) => map
+            .iter()
+            .for_each(|(key, value)| named(key, value, part, findings)),
+        _ => {}
+    }
+}
+
+/// A device file: there, and open to this user.
+fn device(part: &str, path: &Path) -> Finding {
+    let name = path.display();
+    if access(path, Access::READ_OK | Access::WRITE_OK).is_ok() {
+        return Finding::good(part, format!("may use {name}"));
+    }
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return Finding::broken(
+            part,
+            format!("there is no {name}"),
+            "plug it in; `ls /dev/serial/by-id` names what is there",
+        );
+    };
+    let group = group_name(metadata.gid());
+    let mend = format!("sudo usermod -aG {group} $USER, then log in again");
+    Finding::broken(part, format!("this user may not read and write {name}"), mend)
+}
+
+/// The name of a group, or its number.
+fn group_name(gid: u32) -> String {
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let number = gid.to_string();
+    let named = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    });
+    named.unwrap_or(number)
+}
+
+/// An address of the network that a robot is on.
+fn interface(part: &str, ip: IpAddr) -> Finding {
+    // Only an address of this machine can be bound.
+    match UdpSocket::bind((ip, 0)) {
+        Ok(_) => Finding::good(part, format!("this machine has the address {ip}")),
+        Err(_) => Finding::broken(
+            part,
+            format!("this machine has no address {ip}, which `interfaces` names"),
+            "plug in the robot's network and give this machine that address; `ip -brief address` shows those it has",
+        ),
+    }
+}
+
+/// A program that a toolbox starts.
+fn needed(part: &str, program: &str, written: Option<&Path>, mend: &str) -> Finding {
+    let path = ProcessEnvironment.var("PATH").unwrap_or_default();
+    let in_path = std::env::split_paths(&path).map(|folder| folder.join(program));
+    // Where `make mavsdk` puts it.
+    let versions = std::fs::read_dir(".venv-mavsdk/lib")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let in_venv = versions.map(|version| version.path().join("site-packages/mavsdk_grpc/bin").join(program));
+    let found = match written {
+        Some(written) => Some(written.to_owned()).filter(|path| path.is_file()),
+        None => in_path.chain(in_venv).find(|path| path.is_file()),
+    };
+    match found {
+        Some(path) => Finding::good(part, format!("{program} is {}", path.display())),
+        None => Finding::broken(part, format!("{program} was not found"), mend),
+    }
+}
+
+/// The folder of the control socket, over which people approve calls and stop without a bus.
+pub(super) fn runtime_dir() -> Finding {
+    let part = "control socket";
+    let named = ProcessEnvironment.var("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match named {
+        Some(folder) if access(&folder, Access::WRITE_OK).is_ok() => {
+            Finding::good(part, format!("in {}", folder.display()))
+        }
+        Some(folder) => Finding::limited(
+            part,
+            format!(
+                "{} cannot be written: `approve`, `deny` and a stop without the bus do not work",
+                folder.display()
+            ),
+            "log in as the service's user, or set XDG_RUNTIME_DIR to a folder of that user's",
+        ),
+        None => Finding::limited(
+            part,
+            "XDG_RUNTIME_DIR is not set: `approve`, `deny` and a stop without the bus do not work",
+            "log in as the service's user, or set XDG_RUNTIME_DIR to a folder of that user's",
+        ),
+    }
+}

@@ -1,0 +1,135 @@
+//! The messagebus, and the services that answer on it. Read [`look`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Finding;
+use bus::{BusClient, BusHandler, ClientConfig, Message, Utf8Bytes};
+use client::{Address, topic};
+
+/// How long answers are collected. A service that is up answers within milliseconds; the Python one within 50.
+const ANSWERS: Duration = Duration::from_millis(1000);
+
+/// Every service answers this; only ours tells of each tool what it does to the world, in `meta`.
+const LIST: &str = topic::LIST.name();
+
+/// Connects to the bus and asks who lists tools there.
+pub(super) async fn look(address: &Address, wait: Duration) -> Vec<Finding> {
+    let url = &address.url;
+    let heard = match timeout(wait, ask(address)).await {
+        Ok(Ok(heard)) => heard,
+        Ok(Err(reason)) => return vec![no_bus(format!("there is none at {url}: {reason}"))],
+        Err(_) => {
+            let seconds = wait.as_secs_f64();
+            return vec![no_bus(format!("{url} does not answer within {seconds} s"))];
+        }
+    };
+    let ours = heard.iter().filter(|tools| is_ours(tools)).count();
+    vec![
+        Finding::good("messagebus", format!("connected to {url}")),
+        services(ours, heard.len() - ours),
+    ]
+}
+
+fn no_bus(found: String) -> Finding {
+    Finding::broken(
+        "messagebus",
+        found,
+        "start ovos-messagebus, or run `ovos-tools serve --embedded-bus auto`",
+    )
+}
+
+/// What it means that so many of ours and so many others answer.
+fn services(ours: usize, others: usize) -> Finding {
+    let part = "service";
+    match (ours, others) {
+        (1, 0) => Finding::good(part, "one ovos-tools answers"),
+        (0, 0) => Finding::broken(part, "no service answers", "run `ovos-tools serve`"),
+        (0, _) => Finding::broken(
+            part,
+            "only ovos-PHAL-plugin-tools answers",
+            "run `ovos-tools serve`, and switch the other off: \"PHAL\": {\"ovos-phal-plugin-tools\": {\"enabled\": false}} in mycroft.conf",
+        ),
+        (_, 0) => Finding::broken(
+            part,
+            format!("{ours} ovos-tools answer on one bus, and each runs every call"),
+            "stop all but one: `pgrep -a ovos-tools`",
+        ),
+        (_, _) => Finding::broken(
+            part,
+            "ovos-PHAL-plugin-tools answers, too, and each client takes the answer that comes first",
+            "switch it off: \"PHAL\": {\"ovos-phal-plugin-tools\": {\"enabled\": false}} in mycroft.conf, and restart ovos-PHAL",
+        ),
+    }
+}
+
+/// Whether a list is from a service of ours. An empty one is; the Python service has no reason to run without tools.
+fn is_ours(tools: &[Value]) -> bool {
+    tools.iter().all(|tool| tool.get("meta").is_some())
+}
+
+/// The lists of tools that services answer with.
+async fn ask(address: &Address) -> Result<Vec<Vec<Value>>, String> {
+    let config = ClientConfig {
+        extra_ca: address.certificate.clone(),
+        ..ClientConfig::new(address.url.clone())
+    };
+    let session = uuid::Uuid::new_v4().to_string();
+    let lists = Arc::new(Lists {
+        session: session.clone(),
+        heard: Mutex::default(),
+    });
+    let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
+    let _end = shutdown.clone().drop_guard();
+    let connected = BusClient::connect(config, lists.clone(), &tasks, shutdown).await;
+    let bus = connected.map_err(|error| error.to_string())?;
+    let mut question = Message::new(LIST, Map::from_iter([("detail".to_owned(), Value::Bool(true))]));
+    question
+        .context
+        .insert("session".to_owned(), json!({"session_id": session}));
+    if !bus.notify(question.to_text()) {
+        return Err("the question could not be sent".to_owned());
+    }
+    sleep(ANSWERS).await;
+    Ok(std::mem::take(&mut *lists.heard.lock()))
+}
+
+/// Collects the answers of a session.
+struct Lists {
+    session: String,
+    heard: Mutex<Vec<Vec<Value>>>,
+}
+
+impl BusHandler for Lists {
+    fn frame(&self, text: Utf8Bytes) {
+        // Before it is parsed: the bus relays everything to everybody.
+        if !text.contains(&self.session) {
+            return;
+        }
+        let Ok(answer) = serde_json::from_str::<Value>(&text) else {
+            return;
+        };
+        if answer["type"]
+            .as_str()
+            .and_then(|kind| kind.strip_suffix(".response"))
+            == Some(LIST)
+        {
+            let tools = answer["data"]["tools"].as_array().cloned().unwrap_or_default();
+            self.heard.lock().push(tools);
+        }
+    }
+
+    fn connected(&self) {}
+
+    fn disconnected(&self, _: &str) {}
+
+    fn instead(&self, _: &str, _: &str) -> Option<String> {
+        None
+    }
+}
