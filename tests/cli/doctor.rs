@@ -146,7 +146,7 @@ async fn without_a_bus_it_says_how_to_get_one() {
     assert_eq!(ran.code, 1);
     assert!(
         ran.out
-            .contains("broken   messagebus: there is none at ws://127.0.0.1:9/core"),
+            .contains("broken   messagebus: no bus at ws://127.0.0.1:9/core"),
         "{ran:?}"
     );
     assert!(

@@ -24,7 +24,7 @@ pub(super) async fn look(address: &Address, wait: Duration) -> Vec<Finding> {
     let url = &address.url;
     let heard = match timeout(wait, ask(address)).await {
         Ok(Ok(heard)) => heard,
-        Ok(Err(reason)) => return vec![no_bus(format!("there is none at {url}: {reason}"))],
+        Ok(Err(reason)) => return vec![no_bus(reason)],
         Err(_) => {
             let seconds = wait.as_secs_f64();
             return vec![no_bus(format!("{url} does not answer within {seconds} s"))];
