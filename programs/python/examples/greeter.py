@@ -1,0 +1,36 @@
+"""A toolbox in 30 lines: what it does is in its methods, what it takes and returns in their types."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated, Literal, Optional
+
+from ovos_tools_program import Context, Toolbox, tool
+
+
+@dataclass
+class Greeting:
+    text: str
+    language: str
+
+
+class Greeter(Toolbox):
+    """Greets people."""
+
+    id = "greeter"
+
+    @tool("read")
+    def greet(self, name: Annotated[str, "Whom to greet."], language: Literal["en", "de"] = "en") -> Greeting:
+        """Greets a person by name."""
+        return Greeting({"en": "Hello", "de": "Hallo"}[language] + f", {name}!", language)
+
+    @tool("read")
+    async def count(self, context: Context, to: int, pause: Optional[float] = 0.1) -> int:
+        """Counts slowly, and says how far it is."""
+        for number in range(1, to + 1):
+            await asyncio.sleep(pause or 0)
+            context.progress(number / to, f"{number} of {to}")
+        return to
+
+
+if __name__ == "__main__":
+    Greeter.run()

@@ -1,0 +1,377 @@
+"""A small parent of the process that runs a toolbox's code. It serves the control lane by itself.
+
+The user's code can hold up every thread of its process, by a call into C that keeps Python's lock. The guard runs none of
+that code: it answers beats, passes on every other order of the control lane, and watches. If a halt is not carried out in
+time it kills the user's process and brings the machine to rest in a fresh one; so it does when the service is silent or gone
+and the user's process does not halt. It has one thread and never waits for anything but all of its sockets at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, NoReturn, Optional
+
+from . import frames
+
+#: A halt that the user's process has not answered after this time is not carried out, in seconds. The service waits 200 ms.
+HALT = 0.15
+#: A halt of the guard's own, because the service is gone.
+OWN_HALT = 0.3
+#: How long the user's process may take to close once everything is halted, and a safe stop in a fresh process.
+LEAVE = 1.7
+SAFE_STOP = 1.8
+#: A user's process that answers nothing for so long hangs, in seconds.
+HANGS = 10.0
+#: The exit status after the user's process was killed because it did not answer.
+KILLED = 70
+#: The `seq` of the guard's own halt.
+_OWN_SEQ = -1
+
+SafeStop = Callable[[Dict[str, Any]], None]
+
+
+def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeStop]) -> socket.socket:
+    """Waits for the first order and forks. Returns in the user's process, with its control socket; not in the guard."""
+    first = select.poll()
+    first.register(data, select.POLLIN | select.POLLRDHUP)
+    first.poll()
+    ours, theirs = socket.socketpair()
+    wake = _signals()
+    guard = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _reset(wake)
+        ours.close()
+        control.close()
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != guard:
+            os._exit(KILLED)
+        return theirs
+    theirs.close()
+    Guard(data, control, ours, child, wake, safe_stop).run()
+
+
+class Guard:
+    """The parent's loop."""
+
+    def __init__(
+        self, data: socket.socket, control: socket.socket, link: socket.socket, child: int, wake: socket.socket,
+        safe_stop: Optional[SafeStop],
+    ) -> None:
+        self._data = data
+        self._control = _End(control)
+        self._link = _End(link)
+        self._child = child
+        self._wake = wake
+        self._safe_stop = safe_stop
+        self._status: Optional[int] = None
+        self._config: Dict[str, Any] = {}
+        self._silence = 0.5
+        self._functions: Dict[str, bool] = {}
+        self._moving = 0
+        self._heard = time.monotonic()
+        self._alive = time.monotonic()
+        self._pinged = 0.0
+        self._halts: Dict[int, float] = {}
+        self._waited = 0.0
+        self._own_halt: Optional[bool] = None
+
+    def run(self) -> NoReturn:
+        """Serves until either side ends. Does not return."""
+        while True:
+            gone = self._step(0.05)
+            if self._status is not None or self._link.ended:
+                self._end_with_child()
+            if gone:
+                self._service_is_gone(gone)
+            now = time.monotonic()
+            if self._moving and now - self._heard > self._silence:
+                self._service_is_gone(f"the service said nothing for {self._silence * 1000:.0f} ms while something moved")
+            if self._late_halt(now):
+                self._kill(f"it did not carry out a halt within {HALT * 1000:.0f} ms")
+            if now - self._alive > HANGS:
+                self._kill(f"it answered nothing for {HANGS:.0f} s")
+            if now - self._pinged > 1:
+                self._pinged = now
+                self._link.send(frames.encode("order", "ping"))
+
+    # --- one turn
+
+    def _step(self, seconds: float) -> str:
+        """Waits for a socket, passes on what came, and says why the service is gone, if it is."""
+        poll = select.poll()
+        poll.register(self._data, select.POLLRDHUP)
+        poll.register(self._wake, select.POLLIN)
+        for end in (self._control, self._link):
+            if not end.ended:
+                poll.register(end.connection, select.POLLIN | (select.POLLOUT if end.waiting else 0))
+        if self._halts:
+            seconds = min(seconds, max(0.0, min(self._halts.values()) - time.monotonic()))
+        ready = dict(poll.poll(seconds * 1000 + 1))
+        self._control.flush()
+        self._link.flush()
+        gone = ""
+        if self._wake.fileno() in ready:
+            if signal.SIGTERM in self._wake.recv(4096):
+                gone = "SIGTERM"
+        if self._status is None:
+            done, status = os.waitpid(self._child, os.WNOHANG)
+            self._status = status if done else None
+        if self._data.fileno() in ready:
+            gone = "the data socket ended"
+        if self._control.connection.fileno() in ready:
+            for text in self._control.read():
+                self._order(text)
+        if self._link.connection.fileno() in ready:
+            for text in self._link.read():
+                self._notice(text)
+        return "the control socket ended" if self._control.ended else gone
+
+    def _order(self, text: bytes) -> None:
+        self._heard = time.monotonic()
+        frame = frames.decode(text, "order")
+        if frame.name == "beat":
+            self._control.send(frames.encode("notice", "beat", frame.body))
+            return
+        if frame.name == "halt":
+            if not self._halts:
+                self._waited = self._starved()
+            self._halts[frame.body["seq"]] = self._heard + HALT
+        self._link.send_json(text)
+
+    def _notice(self, text: bytes) -> None:
+        self._alive = time.monotonic()
+        frame = frames.decode(text, "notice")
+        if frame.name == "moving":
+            if frame.body["runs"] and not self._moving:
+                self._heard = self._alive
+            self._moving = frame.body["runs"]
+        elif frame.name == "opening":
+            self._config = frame.body["config"]
+            self._silence = frame.body["silence_ms"] / 1000
+        elif frame.name == "opened":
+            self._functions = frame.body["functions"] or {}
+        elif frame.name == "halted" and frame.body["seq"] == _OWN_SEQ:
+            self._own_halt = "ok" in frame.body["answer"]
+        elif frame.name != "pong":
+            if frame.name == "halted":
+                self._halts.pop(frame.body["seq"], None)
+            self._control.send_json(text)
+
+    def _late_halt(self, now: float) -> bool:
+        """Whether a halt is late. Time in which the child's threads waited for a processor is added, as the service does."""
+        if not self._halts or now < min(self._halts.values()):
+            return False
+        extra = min(self._starved() - self._waited, 2 * HALT)
+        return now > min(self._halts.values()) + max(0.0, extra)
+
+    def _starved(self) -> float:
+        """Seconds for which the child's threads have waited for a processor."""
+        total = 0
+        try:
+            for task in os.listdir(f"/proc/{self._child}/task"):
+                with open(f"/proc/{self._child}/task/{task}/schedstat", encoding="ascii") as file:
+                    total += int(file.read().split()[1])
+        except (OSError, IndexError, ValueError):
+            pass
+        return total / 1e9
+
+    # --- ends
+
+    def _end_with_child(self) -> NoReturn:
+        """The user's process has ended: so does the guard, in the same way, for the service to see why."""
+        self._reap(1.0)
+        self._drain()
+        status = self._status or 0
+        if self._control.ended and self._functions.get("safe_stop") and status != 0:
+            self._stop_safely()
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if number not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else KILLED)
+
+    def _service_is_gone(self, reason: str) -> NoReturn:
+        """Rule 7: halt everything, close the toolbox, end."""
+        until = time.monotonic() + OWN_HALT + LEAVE
+        moved = self._moving > 0
+        if self._functions.get("halt"):
+            halt = {"seq": _OWN_SEQ, "subsystems": ["all"], "emergency": True, "stop_epoch": None}
+            self._link.send(frames.encode("order", "halt", halt))
+            late = time.monotonic() + OWN_HALT
+            while self._own_halt is None and time.monotonic() < late and self._status is None:
+                self._wait_for_child(late - time.monotonic())
+            if not self._own_halt:
+                self._kill(f"it did not halt after {reason}")
+        self._link.send(frames.encode("order", "leave", {"reason": reason, "moved": moved}))
+        while self._status is None and time.monotonic() < until:
+            self._wait_for_child(until - time.monotonic())
+        if self._status is None:
+            os.kill(self._child, signal.SIGKILL)
+        self._drain()
+        os._exit(0)
+
+    def _wait_for_child(self, seconds: float) -> None:
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        if not self._link.ended:
+            poll.register(self._link.connection, select.POLLIN | (select.POLLOUT if self._link.waiting else 0))
+        poll.poll(max(0.0, seconds) * 1000 + 1)
+        self._link.flush()
+        for text in self._link.read():
+            self._notice(text)
+        self._reap(0)
+
+    def _kill(self, why: str) -> NoReturn:
+        """Ends a user's process that does not answer, and brings the machine to rest in a fresh one."""
+        text = f"the toolbox's process was killed: {why}"
+        print(text, file=sys.stderr, flush=True)
+        os.kill(self._child, signal.SIGKILL)
+        self._reap(1.0)
+        for seq in list(self._halts):
+            answer = {"error": {"kind": "ToolboxCrashed", "message": text}}
+            self._control.send(frames.encode("notice", "halted", {"seq": seq, "answer": answer}))
+        self._drain()
+        if self._functions.get("safe_stop"):
+            self._stop_safely()
+        os._exit(KILLED)
+
+    def _stop_safely(self) -> None:
+        """Runs the toolbox's `safe_stop` in a copy of this process, in which the toolbox was never opened."""
+        if self._safe_stop is None:
+            return
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            _reset(self._wake)
+            os.setsid()
+            signal.alarm(5)
+            for connection in (self._data, self._control.connection, self._link.connection):
+                connection.close()
+            os._exit(stop_safely(self._safe_stop, self._config))
+        until = time.monotonic() + SAFE_STOP
+        while time.monotonic() < until:
+            if os.waitpid(child, os.WNOHANG)[0]:
+                return
+            self._answer_while_stopping()
+        print("the safe stop takes long; it goes on by itself for 5 s", file=sys.stderr, flush=True)
+
+    def _answer_while_stopping(self) -> None:
+        if self._control.ended:
+            time.sleep(0.01)
+            return
+        poll = select.poll()
+        poll.register(self._control.connection, select.POLLIN)
+        poll.poll(10)
+        for text in self._control.read():
+            frame = frames.decode(text, "order")
+            if frame.name == "beat":
+                self._control.send(frames.encode("notice", "beat", frame.body))
+            elif frame.name == "halt":
+                message = "the toolbox's process was killed; a fresh one brings the machine to rest"
+                answer = {"error": {"kind": "ToolboxCrashed", "message": message}}
+                self._control.send(frames.encode("notice", "halted", {"seq": frame.body["seq"], "answer": answer}))
+        self._control.flush()
+
+    def _reap(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self._status is None:
+            done, status = os.waitpid(self._child, os.WNOHANG)
+            if done:
+                self._status = status
+            elif time.monotonic() >= until:
+                return
+            else:
+                time.sleep(0.005)
+
+    def _drain(self) -> None:
+        """Passes on what the user's process said last, as far as the service takes it at once."""
+        for text in self._link.read():
+            self._notice(text)
+        self._control.flush()
+
+
+class _End:
+    """A socket that is never waited for."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.ended = False
+        self.waiting = bytearray()
+        self._splitter = frames.Splitter(frames.MAX_DATA)
+        connection.setblocking(False)
+
+    def send(self, frame: bytes) -> None:
+        self.waiting += frame
+        self.flush()
+
+    def send_json(self, text: bytes) -> None:
+        self.send(len(text).to_bytes(4, "little") + text)
+
+    def flush(self) -> None:
+        try:
+            while self.waiting and not self.ended:
+                sent = self.connection.send(self.waiting)
+                del self.waiting[:sent]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.waiting.clear()
+
+    def read(self) -> Iterator[bytes]:
+        """The JSON of the frames that are there now."""
+        while not self.ended:
+            try:
+                data = self.connection.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self.ended = True
+                return
+            yield from self._splitter.feed(data)
+
+
+def stop_safely(safe_stop: SafeStop, config: Dict[str, Any]) -> int:
+    """Calls `safe_stop` and returns the exit status: 0, or 1 with the reason on standard error."""
+    try:
+        safe_stop(config)
+        return 0
+    except BaseException as error:
+        print(f"the safe stop failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return 1
+
+
+def _signals() -> socket.socket:
+    """A socket that becomes readable when SIGTERM or SIGCHLD comes."""
+    wake, ring = socket.socketpair()
+    wake.setblocking(False)
+    ring.setblocking(False)
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    signal.set_wakeup_fd(ring.detach(), warn_on_full_buffer=False)
+    return wake
+
+
+def _reset(wake: socket.socket) -> None:
+    """Undoes `_signals` in a process that was forked."""
+    os.close(signal.set_wakeup_fd(-1))
+    wake.close()
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def read_config() -> Dict[str, Any]:
+    """The configuration that `--safe-stop` gets as descriptor 0."""
+    return json.load(sys.stdin) or {}

@@ -1,0 +1,276 @@
+"""The process that runs a toolbox's code: its two lanes, and the threads that read them. Read `Program.run`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any, Callable, Dict, NoReturn, Optional
+
+from . import frames
+from .box import Box
+from .lane import Lane
+from .logs import ForwardingHandler
+from .served import Served
+
+log = logging.getLogger("ovos_tools_program")
+#: What a program that is left alone by the service takes for its end, in seconds.
+LEAVE = 1.2
+#: How long the process may live after its data socket ended.
+GUARD_LATE = 4.0
+
+MakeBox = Callable[[str], Box]
+
+
+class Program:
+    """Serves toolboxes over a data socket and a control socket."""
+
+    def __init__(
+        self, make: MakeBox, own_id: Optional[str], data: socket.socket, control: socket.socket, guarded: bool,
+        end: Callable[[int], Any] = os._exit,
+    ) -> None:
+        """`own_id` is the id of the only toolbox, or None for a program with the feature `toolboxes`."""
+        self._end = end
+        self._make = make
+        self._own_id = own_id
+        self._guarded = guarded
+        self._data = Lane(data, "data")
+        self._control = Lane(control, "control")
+        self._served: Dict[str, Served] = {}
+        self._lock = threading.Lock()
+        self._leaving = False
+
+    def run(self) -> NoReturn:
+        """Serves as a process of its own, until the service closes the program or is gone."""
+        _keep_from_children(self._data.connection, self._control.connection)
+        self._forward_logs()
+        if self._guarded:
+            # The guard decides what a signal means; a handler, unlike SIG_IGN, is not inherited by programs that tools start.
+            signal.signal(signal.SIGTERM, lambda *_: None)
+        else:
+            signal.signal(signal.SIGTERM, lambda *_: self._start_leaving("SIGTERM"))
+        self.serve()
+        time.sleep(GUARD_LATE)
+        os._exit(70)
+
+    def serve(self) -> None:
+        """Reads both lanes until the data socket ends."""
+        threading.Thread(target=self._read_control, name="control", daemon=True).start()
+        reason = self._read(self._data.connection, "data", frames.MAX_DATA, self._order)
+        if not self._guarded:
+            self._start_leaving(reason)
+
+    def exit(self, status: int) -> None:
+        """Ends the process after what waits for the service is written."""
+        self._data.flush(0.3)
+        self._control.flush(0.1)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._end(status)
+
+    def offer(self, manifests: Any) -> None:
+        """Renews the list of toolboxes of a program with the feature `toolboxes`."""
+        self._data.send(frames.encode("notice", "event", {"kind": "offers_changed", "data": {"toolboxes": manifests}}))
+
+    @property
+    def served(self) -> Dict[str, Served]:
+        """The toolboxes that are open or opening, by id."""
+        with self._lock:
+            return dict(self._served)
+
+    # --- reading
+
+    def _read(self, connection: socket.socket, lane: str, limit: int, take: Callable[[frames.Frame], None]) -> str:
+        """Reads orders until the end, and says why it ended."""
+        try:
+            for frame in frames.read_all(connection, "order", limit):
+                try:
+                    take(frame)
+                except (KeyError, TypeError, AttributeError) as error:
+                    raise frames.FrameError(f"the order `{frame.name}` has a wrong body: {error!r}") from error
+            return f"the {lane} socket ended"
+        except (frames.FrameError, OSError) as error:
+            print(f"the {lane} socket: {error}", file=sys.stderr, flush=True)
+            return str(error)
+
+    def _read_control(self) -> None:
+        reason = self._read(self._control.connection, "control", frames.MAX_CONTROL, self._control_order)
+        if self._guarded:
+            self._end(70)  # the guard is gone, and with it the right to move anything
+        self._start_leaving(reason)
+
+    def _order(self, frame: frames.Frame) -> None:
+        name = frame.name
+        toolbox = self._own_id or frame.toolbox
+        if name == "close" and (self._own_id or toolbox is None):
+            threading.Thread(target=self._close_all, args=(frame.body["seq"],), daemon=True).start()
+            return
+        if toolbox is None:
+            return
+        if name == "open":
+            with self._lock:
+                self._served[toolbox] = Served(self._make(toolbox), _Lanes(self, toolbox), frame.body)
+            return
+        served = self._served.get(toolbox)
+        if served is None:
+            return
+        if name == "close":
+            threading.Thread(target=self._close_one, args=(toolbox, served, frame.body["seq"]), daemon=True).start()
+        else:
+            served.order(name, frame.body)
+
+    def _control_order(self, frame: frames.Frame) -> None:
+        name, body = frame.name, frame.body
+        if name in ("beat", "ping"):
+            self._control.send(frames.encode("notice", "beat" if name == "beat" else "pong", body))
+        elif name == "leave":
+            self._start_leaving(body["reason"], body["moved"])
+        elif name == "halt" and self._own_id is None and frame.toolbox is None:
+            self._halt_several(body)
+        else:
+            served = self._served.get(self._own_id or frame.toolbox or "")
+            if served is not None:
+                served.control(name, body)
+            elif name in ("halt", "resume"):
+                # Nothing is open yet, so nothing moves.
+                notice = {"halt": "halted", "resume": "resumed"}[name]
+                _Lanes(self, self._own_id or frame.toolbox).control(notice, {"seq": body["seq"], "answer": {"ok": None}})
+
+    def _halt_several(self, body: Dict[str, Any]) -> None:
+        named = [self._served[one] for one in body["toolboxes"] if one in self._served]
+        missed: Dict[str, str] = {}
+        left = len(named)
+        lock = threading.Lock()
+
+        def told(served: Served, answer: Dict[str, Any]) -> None:
+            nonlocal left
+            with lock:
+                left -= 1
+                if "error" in answer:
+                    missed[served.id] = answer["error"]["message"]
+                if left > 0:
+                    return
+            self._halted_several(body["seq"], missed)
+
+        if not named:
+            self._halted_several(body["seq"], missed)
+        for served in named:
+            served.halt(body, lambda answer, served=served: told(served, answer))
+
+    def _halted_several(self, seq: int, missed: Dict[str, str]) -> None:
+        answer: Dict[str, Any] = {"ok": None}
+        if missed:
+            text = "; ".join(f"{one}: {why}" for one, why in missed.items())
+            answer = {"error": {"kind": "ToolboxError", "message": f"not reached: {text}"}}
+        self._control.send(frames.encode("notice", "halted", {"seq": seq, "answer": answer}))
+
+    # --- the end
+
+    def _close_one(self, toolbox: str, served: Served, seq: int) -> None:
+        in_time = served.close()
+        with self._lock:
+            if self._served.get(toolbox) is served:
+                del self._served[toolbox]
+        self._data.send(frames.encode("notice", "closed", {"seq": seq, "in_time": in_time}, toolbox))
+
+    def _close_all(self, seq: int) -> None:
+        done = [True]
+        threads = [
+            threading.Thread(target=lambda one=one: done.append(one.close()), daemon=True) for one in self.served.values()
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._data.send(frames.encode("notice", "closed", {"seq": seq, "in_time": all(done)}))
+        self.exit(0)
+
+    def _start_leaving(self, reason: str, moved: Optional[bool] = None) -> None:
+        with self._lock:
+            if self._leaving:
+                return
+            self._leaving = True
+        threading.Thread(target=self._leave, args=(reason, moved), daemon=True).start()
+
+    def _leave(self, reason: str, moved: Optional[bool]) -> None:
+        """Closes everything because the service is gone. With a guard, the motion is halted already."""
+        threads = []
+        for served in self.served.values():
+            if moved:
+                served.host.latched(f"the program ended: {reason}")
+            served.cancel_all()
+            threads.append(threading.Thread(target=served.close, args=(LEAVE,), daemon=True))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LEAVE)
+        self.exit(0)
+
+    def _forward_logs(self) -> None:
+        def say(line: Dict[str, Any]) -> bool:
+            return self._data.send_or_drop(frames.encode("notice", "log", line))
+
+        def dropped() -> None:
+            for served in self.served.values():
+                served.counts.add("dropped_logs")
+
+        root = logging.getLogger()
+        root.addHandler(ForwardingHandler(say, dropped))
+        if root.level in (logging.NOTSET, logging.WARNING):
+            root.setLevel(logging.INFO)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(line_buffering=True, errors="backslashreplace")
+
+
+class _Lanes:
+    """The lanes, for the notices of one toolbox."""
+
+    def __init__(self, program: Program, toolbox: Optional[str]) -> None:
+        self._program = program
+        self._named = None if program._own_id else toolbox
+
+    def data(self, name: str, body: Any) -> None:
+        self._program._data.send(frames.encode("notice", name, body, self._named))
+
+    def data_raw(self, name: str, body: bytes) -> None:
+        self._program._data.send(frames.encode_raw("notice", name, body, self._named))
+
+    def data_or_drop(self, name: str, body: Any) -> bool:
+        return self._program._data.send_or_drop(frames.encode("notice", name, body, self._named))
+
+    def control(self, name: str, body: Any) -> None:
+        self._program._control.send(frames.encode("notice", name, body, self._named))
+
+    def moving(self, runs: int) -> None:
+        self._tell("moving", {"runs": runs})
+
+    def opening(self, body: Dict[str, Any]) -> None:
+        self._tell("opening", {"config": body.get("config") or {}, "silence_ms": body.get("silence_ms", 500)})
+
+    def opened(self, functions: Optional[Dict[str, bool]]) -> None:
+        self._tell("opened", {"functions": functions})
+
+    def _tell(self, name: str, body: Any) -> None:
+        """Tells the guard, which keeps it from the service."""
+        if self._program._guarded:
+            self._program._control.send(frames.encode("notice", name, body))
+
+
+def _keep_from_children(*connections: socket.socket) -> None:
+    """Processes that a tool starts or forks get neither socket: the service waits for their end."""
+    for connection in connections:
+        connection.set_inheritable(False)
+    numbers = [connection.fileno() for connection in connections]
+
+    def after_fork() -> None:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in numbers:
+            os.dup2(null, number, inheritable=False)
+        os.close(null)
+
+    os.register_at_fork(after_in_child=after_fork)
