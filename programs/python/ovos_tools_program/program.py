@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, NoReturn, Optional
 
 from . import frames
 from .box import Box
+from .errors import failure_of
 from .lane import Lane
 from .logs import ForwardingHandler
 from .served import Served
@@ -112,16 +113,27 @@ class Program:
         if toolbox is None:
             return
         if name == "open":
-            with self._lock:
-                self._served[toolbox] = Served(self._make(toolbox), _Lanes(self, toolbox), frame.body)
+            self._open(toolbox, frame.body)
             return
         served = self._served.get(toolbox)
         if served is None:
+            if name == "close":
+                _Lanes(self, toolbox).data("closed", {"seq": frame.body["seq"], "in_time": True})
             return
         if name == "close":
             threading.Thread(target=self._close_one, args=(toolbox, served, frame.body["seq"]), daemon=True).start()
         else:
             served.order(name, frame.body)
+
+    def _open(self, toolbox: str, body: Dict[str, Any]) -> None:
+        lanes = _Lanes(self, toolbox)
+        try:
+            box = self._make(toolbox)
+        except Exception as error:
+            lanes.data("opened", {"seq": body["seq"], "answer": {"error": failure_of(error)}})
+            return
+        with self._lock:
+            self._served[toolbox] = Served(box, lanes, body)
 
     def _control_order(self, frame: frames.Frame) -> None:
         name, body = frame.name, frame.body

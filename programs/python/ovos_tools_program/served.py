@@ -410,6 +410,6 @@ def _unwritable(error: BaseException) -> Dict[str, Any]:
     """Why something could not be written as JSON. NaN has the text of the reference."""
     if isinstance(error, RecursionError):
         return failure("ValueError", "the result is nested too deeply")
-    if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
-        return failure("ValueError", "Out of range float values are not JSON compliant")
+    if str(error).startswith("Out of range float values"):
+        return failure("ValueError", "Out of range float values are not JSON compliant")  # Python 3.13 adds the value
     return failure(type(error).__name__, f"the result is not JSON: {error}")

@@ -1,0 +1,93 @@
+"""Which toolboxes this interpreter has, read from the metadata of packages. Imports none of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+import re
+import sys
+from typing import Any, Dict, List, Optional
+
+#: The entry point group of OPM's toolboxes.
+GROUP = "opm.agents.toolbox"
+#: Ids that ovos-tools keeps for itself.
+RESERVED = ("service", "all")
+_ID = re.compile(r"[a-z0-9_-]+\Z")
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One entry point, and the package that it is of."""
+
+    name: str
+    target: str
+    distribution: str
+    version: str
+    summary: str
+    licence: str
+    point: importlib.metadata.EntryPoint
+
+    def manifest(self, toolbox_id: str, subscribes: List[str], requests: List[str]) -> Dict[str, Any]:
+        """The manifest under which it is offered."""
+        return {
+            "id": toolbox_id,
+            "version": self.version,
+            "description": f"{self.summary} (Python package {self.distribution})".strip(),
+            "licence": self.licence,
+            "subscribes": subscribes,
+            "requests": requests,
+        }
+
+
+def is_id(text: Any) -> bool:
+    """Whether a text can be the id of a toolbox."""
+    return isinstance(text, str) and bool(_ID.match(text)) and text not in RESERVED
+
+
+def find() -> Dict[str, Entry]:
+    """The entry points by name. Of two with one name the later wins, as in OPM."""
+    found: Dict[str, Entry] = {}
+    seen = set()
+    for distribution in importlib.metadata.distributions():
+        metadata = distribution.metadata
+        name = metadata["Name"] or ""
+        # A package that is on the path twice counts where Python would import it: the first time.
+        if name.lower() in seen:
+            continue
+        seen.add(name.lower())
+        for point in distribution.entry_points:
+            if point.group == GROUP:
+                licence = metadata.get("License-Expression") or metadata.get("License") or ""
+                found[point.name] = Entry(
+                    point.name, point.value, name, distribution.version or "", metadata.get("Summary") or "",
+                    licence.splitlines()[0][:100] if licence else "", point,
+                )
+    return dict(sorted(found.items()))
+
+
+def listing() -> Dict[str, Any]:
+    """What `--list` prints: the interpreter, its toolboxes, and the versions of everything that is installed."""
+    distributions = {one.metadata["Name"] or "": one.version or "" for one in importlib.metadata.distributions()}
+    return {
+        "python": {"executable": sys.executable, "version": platform.python_version(), "prefix": sys.prefix},
+        "plugin_manager": distributions.get("ovos-plugin-manager") or distributions.get("ovos_plugin_manager"),
+        "toolboxes": [
+            {
+                "entry_point": one.name,
+                "object": one.target,
+                "distribution": one.distribution,
+                "version": one.version,
+                "problem": problem_of(one),
+            }
+            for one in find().values()
+        ],
+        "distributions": dict(sorted(distributions.items())),
+    }
+
+
+def problem_of(entry: Entry) -> Optional[str]:
+    """Why an entry point cannot be offered; None if it can."""
+    if is_id(entry.name):
+        return None
+    return f"`{entry.name}` is no id for a toolbox: a-z, 0-9, _ and -, and not {' or '.join(RESERVED)}"
