@@ -63,7 +63,9 @@ class Served:
         self._idle = threading.Condition(self._lock)
         self._runs: Dict[int, Run] = {}
         self._queued: Deque[Run] = deque()
+        #: Threads for runs, those of them that are inside a tool, and those whose run was abandoned.
         self._threads = 0
+        self._inside = 0
         self._gone = 0
         self._halts = 0
         self._closing = False
@@ -144,8 +146,8 @@ class Served:
                 refusal = {"lost": failure("ToolboxClosed", f"toolbox `{self.id}` is closed")}
             elif not begins or stale:
                 refusal = {"cancelled": None}
-            elif len(self._queued) >= self._opening.get("max_queued", 16384):
-                refusal = {"error": failure("BusyError", f"{len(self._queued)} starts wait already; try again later")}
+            elif self._waiting() >= self._opening.get("max_queued", 16384):
+                refusal = {"error": failure("BusyError", f"{self._waiting()} starts wait already; try again later")}
             else:
                 self._runs[run.number] = run
                 if run.moves:
@@ -154,6 +156,11 @@ class Served:
                 self._spawn()
         if refusal is not None:
             self._finish(run, refusal)
+
+    def _waiting(self) -> int:
+        """How many starts wait for a thread: not those that a thread is about to take, or a new one could. Under the lock."""
+        free = self._threads - self._inside + max(0, MAX_THREADS - (self._threads - self._gone))
+        return max(0, len(self._queued) - free)
 
     def _spawn(self) -> None:
         """Starts a thread for what is queued. Under the lock."""
@@ -168,7 +175,10 @@ class Served:
                     self._threads -= 1
                     return
                 run = self._queued.popleft()
+                self._inside += 1
             self._perform(run)
+            with self._lock:
+                self._inside -= 1
 
     def _perform(self, run: Run) -> None:
         try:

@@ -134,6 +134,7 @@ class Driver:
                     self._answer(frame)
         except (OSError, frames.FrameError):
             pass
+        connection.close()
         with self._changed:
             self._ended += 1
             self._changed.notify_all()

@@ -22,6 +22,10 @@ log = logging.getLogger("ovos_tools_python")
 MAX_ABANDONED = 8
 #: Seconds until a discovery that found nothing is repeated; doubled each time, up to the last.
 FIRST_RETRY, LAST_RETRY = 1.0, 300.0
+#: How often a discovery is repeated that finds nothing without failing; a toolbox that is not configured has no tools.
+EMPTY_RETRIES = 8
+#: One import at a time: modules that import each other on two threads see each other half made.
+_IMPORTS = threading.Lock()
 
 
 class OpmBox(Box):
@@ -54,7 +58,8 @@ class OpmBox(Box):
     def open(self, config: Dict[str, Any], host: Host) -> None:
         self._config = config = {**self._earlier, **config}
         try:
-            kind = self._entry.point.load()
+            with _IMPORTS:
+                kind = self._entry.point.load()
         except BaseException as error:
             raise ToolError("ImportError", f"{self._entry.target} cannot be imported: {_text(error)}") from error
         if config.get("bus") == "proxy":
@@ -70,7 +75,8 @@ class OpmBox(Box):
         except ToolError:
             self.close()
             raise
-        if not self._discover():
+        self._discover()
+        if not self._box.tools:
             threading.Thread(target=self._discover_later, args=(host,), name="discover", daemon=True).start()
 
     def tools(self) -> List[Dict[str, Any]]:
@@ -112,20 +118,25 @@ class OpmBox(Box):
             end()
 
     def _discover(self) -> bool:
-        """Whether the toolbox has tools. One whose first discovery failed may succeed later."""
-        if not self._box.tools:
-            try:
-                self._box.refresh_tools()
-            except Exception as error:
-                log.warning("no tools of %s yet: %s", self._entry.name, _text(error))
-        return bool(self._box.tools)
+        """Asks a toolbox without tools for them. False if that failed: it may succeed later."""
+        if self._box.tools:
+            return True
+        try:
+            self._box.refresh_tools()
+            return True
+        except Exception as error:
+            log.warning("no tools of %s yet: %s", self._entry.name, _text(error))
+            return False
 
     def _discover_later(self, host: Host) -> None:
         delay = FIRST_RETRY
-        while not self._closed.wait(delay):
-            if self._discover():
+        empty = 0
+        while empty < EMPTY_RETRIES and not self._closed.wait(delay):
+            found = self._discover()
+            if self._box.tools:
                 host.tools_changed()
                 return
+            empty += found
             delay = min(2 * delay, LAST_RETRY)
 
     def _one_by_one(self) -> List[Dict[str, Any]]:
