@@ -41,6 +41,7 @@ for dir in toolboxes/gstreamer; do
         suite scripts/skip.sh "$(basename "$dir")" "$reason"
     fi
 done
+if [ $# -eq 0 ]; then suite scripts/python-programs.sh; fi
 if command -v cargo-deny >/dev/null; then
     suite cargo deny --workspace --log-level error check licenses
 else

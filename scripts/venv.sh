@@ -1,9 +1,9 @@
 #!/bin/sh
 # venv.sh [mavsdk|mcp|skills|opm|node]: fills .venv with the Python packages that the interop tests use, .venv-vendors with the
 # vendors' types that exports are compared with, .venv-mavsdk with mavsdk_server, .venv-mcp with MCP clients, .venv-skills
-# with ovos-workshop, .venv-opm with the published OPM toolboxes, .venv-node with Node and the programs that test an MCP server, and .venv-robots with the clients of
-# robots' vendors (separately, because their dependencies may conflict); with an argument only that one. Does nothing if
-# nothing changed.
+# with ovos-workshop, .venv-opm with the published OPM toolboxes, .venv-node with Node and the programs that test an MCP
+# server, and .venv-robots with the clients of robots' vendors (separately, because their dependencies may conflict); with an
+# argument only that one. Does nothing if nothing changed.
 set -eu
 cd "$(dirname "$0")/.."
 
