@@ -3,12 +3,13 @@
 `journal`, a key of its configuration, names a file; each command to the joint is a line of it.
 """
 
+import functools
 import threading
 import time
 from dataclasses import dataclass
 from typing import Annotated, Any, Dict, List
 
-from ovos_tools_program import Action, Context, Field, Toolbox, ToolError, action, planned, tool
+from ovos_tools_program import Action, Context, Field, Toolbox, ToolError, action, conclude, planned, tool
 
 Angle = Annotated[float, Field("Degrees.", minimum=-90, maximum=90)]
 
@@ -70,8 +71,9 @@ class Mover(Toolbox):
         start = self.joint.angle
         steps = max(1, int(abs(angle - start)))
         for step in range(1, steps + 1):
+            target = start + (angle - start) * step / steps
             # Through `command`, so that no step follows a halt.
-            context.command(lambda at=step: self.joint.step(start + (angle - start) * at / steps))
+            context.command(functools.partial(self.joint.step, target))
             context.progress(step / steps)
             context.wait(0.01)
         return Position(self.joint.angle)
@@ -82,7 +84,7 @@ class Mover(Toolbox):
         out = Action("swing", {"times": times}, subsystems=["joint"], timeout=15)
         return [out, Action("centre", subsystems=["joint"], after=["swing"], timeout=15)]
 
-    @wave.conclude
+    @conclude(wave)
     def waved(self, args: Dict[str, Any], report: Dict[str, Any]) -> Position:
         return Position(self.joint.angle)
 

@@ -7,6 +7,6 @@ from .errors import Cancelled, ToolError
 from .run import Context
 from .schema import Field
 from .toolbox import Toolbox
-from .tools import Action, action, planned, tool
+from .tools import Action, action, conclude, planned, tool
 
-__all__ = ["Action", "Cancelled", "Context", "Field", "ToolError", "Toolbox", "action", "planned", "tool"]
+__all__ = ["Action", "Cancelled", "Context", "Field", "ToolError", "Toolbox", "action", "conclude", "planned", "tool"]

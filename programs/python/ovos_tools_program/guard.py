@@ -42,7 +42,10 @@ def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeS
     """Waits for the first order and forks. Returns in the user's process, with its control socket; not in the guard."""
     first = select.poll()
     first.register(data, select.POLLIN | select.POLLRDHUP)
-    first.poll()
+    if not first.poll()[0][1] & select.POLLIN:
+        os._exit(0)  # the service only wanted to know who this is
+    sys.stdout.flush()
+    sys.stderr.flush()
     ours, theirs = socket.socketpair()
     wake = _signals()
     guard = os.getpid()
@@ -78,16 +81,18 @@ class Guard:
         self._functions: Dict[str, bool] = {}
         self._moving = 0
         self._heard = time.monotonic()
-        self._alive = time.monotonic()
-        self._pinged = 0.0
+        #: When the child was asked whether it lives, if it has not answered yet; and when it was asked last.
+        self._asked: Optional[float] = None
+        self._asked_last = 0.0
         self._halts: Dict[int, float] = {}
         self._waited = 0.0
         self._own_halt: Optional[bool] = None
+        self._leaving = False
 
     def run(self) -> NoReturn:
         """Serves until either side ends. Does not return."""
         while True:
-            gone = self._step(0.05)
+            gone = self._step(self._next())
             if self._status is not None or self._link.ended:
                 self._end_with_child()
             if gone:
@@ -97,25 +102,30 @@ class Guard:
                 self._service_is_gone(f"the service said nothing for {self._silence * 1000:.0f} ms while something moved")
             if self._late_halt(now):
                 self._kill(f"it did not carry out a halt within {HALT * 1000:.0f} ms")
-            if now - self._alive > HANGS:
+            if self._asked is not None and now - self._asked > HANGS:
                 self._kill(f"it answered nothing for {HANGS:.0f} s")
-            if now - self._pinged > 1:
-                self._pinged = now
-                self._link.send(frames.encode("order", "ping"))
 
     # --- one turn
 
-    def _step(self, seconds: float) -> str:
+    def _next(self) -> Optional[float]:
+        """Seconds until something is late; None if nothing can be."""
+        times = list(self._halts.values())
+        if self._moving:
+            times.append(self._heard + self._silence)
+        if self._asked is not None:
+            times.append(self._asked + HANGS)
+        return max(0.001, min(times) - time.monotonic()) if times else None
+
+    def _step(self, seconds: Optional[float]) -> str:
         """Waits for a socket, passes on what came, and says why the service is gone, if it is."""
         poll = select.poll()
-        poll.register(self._data, select.POLLRDHUP)
+        if not self._leaving:
+            poll.register(self._data, select.POLLRDHUP)
         poll.register(self._wake, select.POLLIN)
         for end in (self._control, self._link):
             if not end.ended:
                 poll.register(end.connection, select.POLLIN | (select.POLLOUT if end.waiting else 0))
-        if self._halts:
-            seconds = min(seconds, max(0.0, min(self._halts.values()) - time.monotonic()))
-        ready = dict(poll.poll(seconds * 1000 + 1))
+        ready = dict(poll.poll(None if seconds is None else seconds * 1000 + 1))
         self._control.flush()
         self._link.flush()
         gone = ""
@@ -140,6 +150,10 @@ class Guard:
         frame = frames.decode(text, "order")
         if frame.name == "beat":
             self._control.send(frames.encode("notice", "beat", frame.body))
+            # Something is under way, so it is worth knowing whether the child lives.
+            if self._asked is None and self._heard - self._asked_last > 1:
+                self._asked = self._asked_last = self._heard
+                self._link.send(frames.encode("order", "ping"))
             return
         if frame.name == "halt":
             if not self._halts:
@@ -148,11 +162,11 @@ class Guard:
         self._link.send_json(text)
 
     def _notice(self, text: bytes) -> None:
-        self._alive = time.monotonic()
+        self._asked = None
         frame = frames.decode(text, "notice")
         if frame.name == "moving":
             if frame.body["runs"] and not self._moving:
-                self._heard = self._alive
+                self._heard = time.monotonic()
             self._moving = frame.body["runs"]
         elif frame.name == "opening":
             self._config = frame.body["config"]
@@ -203,6 +217,7 @@ class Guard:
 
     def _service_is_gone(self, reason: str) -> NoReturn:
         """Rule 7: halt everything, close the toolbox, end."""
+        self._leaving = True
         until = time.monotonic() + OWN_HALT + LEAVE
         moved = self._moving > 0
         if self._functions.get("halt"):
@@ -210,38 +225,27 @@ class Guard:
             self._link.send(frames.encode("order", "halt", halt))
             late = time.monotonic() + OWN_HALT
             while self._own_halt is None and time.monotonic() < late and self._status is None:
-                self._wait_for_child(late - time.monotonic())
+                self._step(late - time.monotonic())
             if not self._own_halt:
                 self._kill(f"it did not halt after {reason}")
         self._link.send(frames.encode("order", "leave", {"reason": reason, "moved": moved}))
         while self._status is None and time.monotonic() < until:
-            self._wait_for_child(until - time.monotonic())
+            self._step(until - time.monotonic())
         if self._status is None:
             os.kill(self._child, signal.SIGKILL)
         self._drain()
         os._exit(0)
-
-    def _wait_for_child(self, seconds: float) -> None:
-        poll = select.poll()
-        poll.register(self._wake, select.POLLIN)
-        if not self._link.ended:
-            poll.register(self._link.connection, select.POLLIN | (select.POLLOUT if self._link.waiting else 0))
-        poll.poll(max(0.0, seconds) * 1000 + 1)
-        self._link.flush()
-        for text in self._link.read():
-            self._notice(text)
-        self._reap(0)
 
     def _kill(self, why: str) -> NoReturn:
         """Ends a user's process that does not answer, and brings the machine to rest in a fresh one."""
         text = f"the toolbox's process was killed: {why}"
         print(text, file=sys.stderr, flush=True)
         os.kill(self._child, signal.SIGKILL)
-        self._reap(1.0)
         for seq in list(self._halts):
             answer = {"error": {"kind": "ToolboxCrashed", "message": text}}
             self._control.send(frames.encode("notice", "halted", {"seq": seq, "answer": answer}))
-        self._drain()
+        # What it still commands must not follow the safe stop.
+        self._reap(1.0)
         if self._functions.get("safe_stop"):
             self._stop_safely()
         os._exit(KILLED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import signal
@@ -44,6 +45,7 @@ class Program:
         self._served: Dict[str, Served] = {}
         self._lock = threading.Lock()
         self._leaving = False
+        self._ending = False
 
     def run(self) -> NoReturn:
         """Serves as a process of its own, until the service closes the program or is gone."""
@@ -67,6 +69,7 @@ class Program:
 
     def exit(self, status: int) -> None:
         """Ends the process after what waits for the service is written."""
+        self._ending = True
         self._data.flush(0.3)
         self._control.flush(0.1)
         sys.stdout.flush()
@@ -95,7 +98,8 @@ class Program:
                     raise frames.FrameError(f"the order `{frame.name}` has a wrong body: {error!r}") from error
             return f"the {lane} socket ended"
         except (frames.FrameError, OSError) as error:
-            print(f"the {lane} socket: {error}", file=sys.stderr, flush=True)
+            if not self._ending:
+                print(f"the {lane} socket: {error}", file=sys.stderr, flush=True)
             return str(error)
 
     def _read_control(self) -> None:
@@ -171,7 +175,7 @@ class Program:
         if not named:
             self._halted_several(body["seq"], missed)
         for served in named:
-            served.halt(body, lambda answer, served=served: told(served, answer))
+            served.halt(body, functools.partial(told, served))
 
     def _halted_several(self, seq: int, missed: Dict[str, str]) -> None:
         answer: Dict[str, Any] = {"ok": None}
@@ -191,8 +195,12 @@ class Program:
 
     def _close_all(self, seq: int) -> None:
         done = [True]
+
+        def close(served: Served) -> None:
+            done.append(served.close())
+
         threads = [
-            threading.Thread(target=lambda one=one: done.append(one.close()), daemon=True) for one in self.served.values()
+            threading.Thread(target=close, args=(one,), daemon=True) for one in self.served.values()
         ]
         for thread in threads:
             thread.start()
@@ -230,10 +238,7 @@ class Program:
             for served in self.served.values():
                 served.counts.add("dropped_logs")
 
-        root = logging.getLogger()
-        root.addHandler(ForwardingHandler(say, dropped))
-        if root.level in (logging.NOTSET, logging.WARNING):
-            root.setLevel(logging.INFO)
+        logging.getLogger().addHandler(ForwardingHandler(say, dropped))
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(line_buffering=True, errors="backslashreplace")
@@ -264,7 +269,7 @@ class _Lanes:
     def opening(self, body: Dict[str, Any]) -> None:
         self._tell("opening", {"config": body.get("config") or {}, "silence_ms": body.get("silence_ms", 500)})
 
-    def opened(self, functions: Optional[Dict[str, bool]]) -> None:
+    def opened(self, functions: Dict[str, bool]) -> None:
         self._tell("opened", {"functions": functions})
 
     def _tell(self, name: str, body: Any) -> None:

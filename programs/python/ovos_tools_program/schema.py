@@ -180,7 +180,7 @@ def _simple(value: Any, hint: Any, where: str) -> Any:
         _expect(is_number, value, "a number", where)
         return float(value)
     if hint is int:
-        _expect(is_number and value == int(value), value, "an integer", where)
+        _expect(is_number and (isinstance(value, int) or value.is_integer()), value, "an integer", where)
         return int(value)
     _expect(isinstance(value, hint), value, _SIMPLE[hint], where)
     return value

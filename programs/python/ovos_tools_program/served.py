@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import inspect
 import logging
 import os
@@ -41,7 +42,7 @@ class Lanes(Protocol):
     def control(self, name: str, body: Any) -> None: ...
     def moving(self, runs: int) -> None: ...
     def opening(self, body: Dict[str, Any]) -> None: ...
-    def opened(self, functions: Optional[Dict[str, bool]]) -> None: ...
+    def opened(self, functions: Dict[str, bool]) -> None: ...
 
 
 class Served:
@@ -100,11 +101,10 @@ class Served:
     def control(self, name: str, body: Dict[str, Any]) -> None:
         """An order of the control lane. Returns at once."""
         if name == "halt":
-            self.halt(body, lambda answer: self.lanes.control("halted", {"seq": body["seq"], "answer": answer}))
+            self.halt(body, functools.partial(self._told, "halted", body["seq"]))
         elif name == "resume":
             seen = self.stops.resume_begins()
-            told = lambda answer: self.lanes.control("resumed", {"seq": body["seq"], "answer": answer})  # noqa: E731
-            self._beside(lambda: self.stops.resume(seen), told)
+            self._beside(functools.partial(self.stops.resume, seen), functools.partial(self._told, "resumed", body["seq"]))
         elif name == "epoch":
             with self._lock:
                 self._ledger.stopped(body["stop_epoch"])
@@ -131,6 +131,9 @@ class Served:
             self.stops.again(run.subsystems or ["all"])
         except Exception as error:
             log.error("the second halt of %s failed: %s", run.subsystems, error)
+
+    def _told(self, notice: str, seq: int, answer: Dict[str, Any]) -> None:
+        self.lanes.control(notice, {"seq": seq, "answer": answer})
 
     # --- runs
 
@@ -301,10 +304,13 @@ class Served:
         try:
             self.box.open(self._opening.get("config") or {}, self.host)
             functions = self.box.functions()
+            if self._closing:
+                self.box.close()
+                raise ToolError("ToolboxClosed", f"toolbox `{self.id}` was closed while it opened")
             self.is_open = True
             answer: Dict[str, Any] = {"ok": functions}
         except BaseException as error:
-            functions = None
+            functions = {}
             answer = {"error": failure_of(error)}
             log.debug("open failed", exc_info=True)
         self.lanes.opened(functions)

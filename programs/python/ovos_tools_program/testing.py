@@ -158,10 +158,7 @@ class Started:
 
     def wait(self, seconds: float = PATIENCE) -> Dict[str, Any]:
         """The body of its `ended`."""
-        number = self.number
-        name = self._harness.name
-        ended = lambda one: one.name == "ended" and one.toolbox == name and one.body["run"] == number  # noqa: E731
-        return self._harness.driver.wait(ended, seconds).body
+        return self._harness.wait_for("ended", "run", self.number, seconds)
 
     def result(self, seconds: float = PATIENCE) -> Any:
         """Its output. Raises Failed; a cancelled one fails as `CancelledError`."""
@@ -189,9 +186,14 @@ class Harness:
         """Serves a class derived from Toolbox in threads of this process. `limits` are keys of `open`."""
         box = AuthorsBox(toolbox)
         (data, theirs), (control, their_control) = socket.socketpair(), socket.socketpair()
+
+        def hang_up(_: int) -> None:
+            theirs.close()
+            their_control.close()
+
         program = Program(
             lambda _: AuthorsBox(toolbox), box.manifest["id"], theirs, their_control, guarded=False,
-            end=lambda _: (theirs.close(), their_control.close()),
+            end=hang_up,
         )
         theirs.sendall(frames.encode("notice", "hello", hello_of(box.manifest)))
         threading.Thread(target=program.serve, daemon=True).start()
@@ -239,11 +241,19 @@ class Harness:
         """Sends an order with a `seq` and waits for its answer. Raises Failed."""
         seq = self.driver.next_seq()
         self.send(order, {"seq": seq, **(body or {})})
-        wanted = lambda one: one.name == notice and one.toolbox == self.name and one.body["seq"] == seq  # noqa: E731
-        answer = self.driver.wait(wanted, seconds).body["answer"]
+        answer = self.wait_for(notice, "seq", seq, seconds)["answer"]
         if "ok" not in answer:
             raise Failed(answer.get("error") or answer["lost"])
         return answer["ok"]
+
+    def wait_for(self, notice: str, key: str, number: int, seconds: float = PATIENCE) -> Dict[str, Any]:
+        """The body of the notice of this toolbox in which `key` is `number`, waiting for it."""
+
+        def wanted(one: frames.Frame) -> bool:
+            return one.name == notice and one.toolbox == self.name and bool(one.body[key] == number)
+
+        body: Dict[str, Any] = self.driver.wait(wanted, seconds).body
+        return body
 
     def tools(self) -> Dict[str, Dict[str, Any]]:
         """The tools by name."""
@@ -320,8 +330,7 @@ class Harness:
         """Closes the toolbox, and the program if it is its only one. True if it closed in time."""
         seq = self.driver.next_seq()
         self.send("close", {"seq": seq})
-        wanted = lambda one: one.name == "closed" and one.toolbox == self.name and one.body["seq"] == seq  # noqa: E731
-        in_time = bool(self.driver.wait(wanted).body["in_time"])
+        in_time = bool(self.wait_for("closed", "seq", seq)["in_time"])
         if self.name is None:
             self.driver.end()
         return in_time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from typing import Any, Dict, List, NoReturn, Optional, Sequence
 
 from .box import Box
@@ -62,7 +63,9 @@ class Toolbox:
 
     @classmethod
     def run(cls) -> NoReturn:
-        """Serves the toolbox to the service that started this program."""
+        """Serves the toolbox to the service that started this program. Log lines from `INFO` up reach its log."""
+        if logging.getLogger().level == logging.WARNING:
+            logging.getLogger().setLevel(logging.INFO)
         box = AuthorsBox(cls)
         main(lambda _: AuthorsBox(cls), box.manifest, safe_stop=cls.safe_stop if box.has("safe_stop") else None)
 

@@ -79,7 +79,7 @@ def planned(
 ) -> Callable[[F], F]:
     """Makes a method a tool of several actions. It returns them as a list of `Action`, and does no IO.
 
-    `@method.conclude` marks the method that makes the result: `(self, args, report)`, for failed calls too.
+    Its result is what a method with `conclude` makes, or else an object of the actions' outputs.
     """
     return _mark("planned", effect, name, (), timeout, category)
 
@@ -90,6 +90,22 @@ def action(function: F) -> F:
     return function
 
 
+def conclude(of: Callable[..., Any]) -> Callable[[F], F]:
+    """Marks the method that makes the result of a `planned` tool: `(self, args, report)`, also of a call that failed.
+
+    `args` are the tool's arguments, `report` is what schemas/abi/report.json describes.
+    """
+    spec = getattr(of, _MARK, None)
+    if not isinstance(spec, Spec) or spec.kind != "planned":
+        raise TypeError("write @conclude(method) below a method with @planned")
+
+    def mark(function: F) -> F:
+        spec.conclude = function
+        return function
+
+    return mark
+
+
 def _mark(
     kind: str, effect: str, name: Optional[str], subsystems: Sequence[str], timeout: Optional[float], category: Optional[str]
 ) -> Callable[[F], F]:
@@ -98,13 +114,7 @@ def _mark(
 
     def mark(function: F) -> F:
         spec = Spec(kind, effect, function, name or function.__name__, tuple(subsystems), timeout, category)
-
-        def conclude(result: F) -> F:
-            spec.conclude = result
-            return result
-
         setattr(function, _MARK, spec)
-        setattr(function, "conclude", conclude)
         return function
 
     return mark

@@ -13,6 +13,7 @@ calls never ended and hold threads.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import logging
 import os
@@ -48,6 +49,7 @@ class Hosted:
         self._topics = (subscribes, requests)
         self._configs: Dict[str, Dict[str, Any]] = {}
         self._program: Optional[Program] = None
+        self._lock = threading.Lock()
         self._replacing = threading.Lock()
 
     def manifests(self) -> List[Dict[str, Any]]:
@@ -64,7 +66,7 @@ class Hosted:
         if entry is None:
             raise ToolError("ToolboxError", f"no toolbox `{toolbox_id}` is offered; there are {', '.join(self._offered)}")
         manifest = entry.manifest(toolbox_id, *self._topics)
-        named = lambda own, config: self._named(toolbox_id, entry, own, config)  # noqa: E731
+        named = functools.partial(self._named, toolbox_id, entry)
         return OpmBox(entry, manifest, self._configs.get(toolbox_id, {}), named, self._replace)
 
     def _named(self, offered_as: str, entry: Entry, own: Any, config: Dict[str, Any]) -> None:
@@ -74,11 +76,12 @@ class Hosted:
         if not self._several or not entries.is_id(own) or own in self._offered:
             log.warning("entry point `%s` calls itself `%s`; it is served as `%s`", entry.name, own, offered_as)
             return
-        del self._offered[offered_as]
-        self._offered[own] = entry
-        self._configs[own] = config
-        if self._program is not None:
-            threading.Timer(0.1, self._program.offer, [self.manifests()]).start()
+        with self._lock:
+            del self._offered[offered_as]
+            self._offered[own] = entry
+            self._configs[own] = config
+            if self._program is not None:
+                self._program.offer(self.manifests())
         raise ToolError("ToolboxRenamed", f"entry point `{entry.name}` is the toolbox `{own}`; it is offered as that now")
 
     def _replace(self, why: str) -> None:

@@ -50,8 +50,8 @@ def find() -> Dict[str, Entry]:
     found: Dict[str, Entry] = {}
     seen = set()
     for distribution in importlib.metadata.distributions():
-        metadata = distribution.metadata
-        name = metadata["Name"] or ""
+        metadata: Any = distribution.metadata
+        name = distribution_name(distribution)
         # A package that is on the path twice counts where Python would import it: the first time.
         if name.lower() in seen:
             continue
@@ -68,7 +68,7 @@ def find() -> Dict[str, Entry]:
 
 def listing() -> Dict[str, Any]:
     """What `--list` prints: the interpreter, its toolboxes, and the versions of everything that is installed."""
-    distributions = {one.metadata["Name"] or "": one.version or "" for one in importlib.metadata.distributions()}
+    distributions = {distribution_name(one): one.version or "" for one in importlib.metadata.distributions()}
     return {
         "python": {"executable": sys.executable, "version": platform.python_version(), "prefix": sys.prefix},
         "plugin_manager": distributions.get("ovos-plugin-manager") or distributions.get("ovos_plugin_manager"),
@@ -84,6 +84,12 @@ def listing() -> Dict[str, Any]:
         ],
         "distributions": dict(sorted(distributions.items())),
     }
+
+
+def distribution_name(distribution: importlib.metadata.Distribution) -> str:
+    """The name of a package, or nothing where its metadata is broken."""
+    metadata: Any = distribution.metadata
+    return str(metadata.get("Name") or "")
 
 
 def problem_of(entry: Entry) -> Optional[str]:

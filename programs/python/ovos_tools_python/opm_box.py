@@ -82,6 +82,7 @@ class OpmBox(Box):
     def tools(self) -> List[Dict[str, Any]]:
         if not self._box.tools:
             self._discover()
+        listed: List[Dict[str, Any]]
         try:
             listed = self._box.tool_json_list
         except Exception:

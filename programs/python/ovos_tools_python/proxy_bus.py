@@ -86,7 +86,11 @@ class ProxyBus:
         """Waits for the next message of a topic that `--subscribe` names; None if none came."""
         came: List[Any] = []
         event = threading.Event()
-        handler = lambda message: (came.append(message), event.set())  # noqa: E731
+
+        def handler(message: Any) -> None:
+            came.append(message)
+            event.set()
+
         self.on(topic, handler)
         event.wait(timeout)
         self.remove(topic, handler)
