@@ -17,7 +17,7 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, NoReturn, Optional
+from typing import Any, Callable, Dict, Iterator, NoReturn, Optional, Tuple
 
 from . import frames
 
@@ -36,6 +36,7 @@ KILLED = 70
 _OWN_SEQ = -1
 
 SafeStop = Callable[[Dict[str, Any]], None]
+Bell = Tuple[socket.socket, socket.socket]
 
 
 def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeStop]) -> socket.socket:
@@ -47,11 +48,11 @@ def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeS
     sys.stdout.flush()
     sys.stderr.flush()
     ours, theirs = socket.socketpair()
-    wake = _signals()
+    bell = _signals()
     guard = os.getpid()
     child = os.fork()
     if child == 0:
-        _reset(wake)
+        _reset(bell)
         ours.close()
         control.close()
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -59,21 +60,22 @@ def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeS
             os._exit(KILLED)
         return theirs
     theirs.close()
-    Guard(data, control, ours, child, wake, safe_stop).run()
+    Guard(data, control, ours, child, bell, safe_stop).run()
 
 
 class Guard:
     """The parent's loop."""
 
     def __init__(
-        self, data: socket.socket, control: socket.socket, link: socket.socket, child: int, wake: socket.socket,
+        self, data: socket.socket, control: socket.socket, link: socket.socket, child: int, bell: Bell,
         safe_stop: Optional[SafeStop],
     ) -> None:
         self._data = data
         self._control = _End(control)
         self._link = _End(link)
         self._child = child
-        self._wake = wake
+        self._bell = bell
+        self._wake = bell[0]
         self._safe_stop = safe_stop
         self._status: Optional[int] = None
         self._config: Dict[str, Any] = {}
@@ -257,7 +259,7 @@ class Guard:
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
-            _reset(self._wake)
+            _reset(self._bell)
             os.setsid()
             signal.alarm(5)
             for connection in (self._data, self._control.connection, self._link.connection):
@@ -357,21 +359,22 @@ def stop_safely(safe_stop: SafeStop, config: Dict[str, Any]) -> int:
         return 1
 
 
-def _signals() -> socket.socket:
-    """A socket that becomes readable when SIGTERM or SIGCHLD comes."""
+def _signals() -> Bell:
+    """A socket that becomes readable when SIGTERM or SIGCHLD comes, and the one that Python writes to."""
     wake, ring = socket.socketpair()
     wake.setblocking(False)
     ring.setblocking(False)
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
-    signal.set_wakeup_fd(ring.detach(), warn_on_full_buffer=False)
-    return wake
+    signal.set_wakeup_fd(ring.fileno(), warn_on_full_buffer=False)
+    return wake, ring
 
 
-def _reset(wake: socket.socket) -> None:
+def _reset(bell: Bell) -> None:
     """Undoes `_signals` in a process that was forked."""
-    os.close(signal.set_wakeup_fd(-1))
-    wake.close()
+    signal.set_wakeup_fd(-1)
+    for end in bell:
+        end.close()
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
 
