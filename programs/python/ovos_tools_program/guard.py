@@ -9,7 +9,6 @@ and the user's process does not halt. It has one thread and never waits for anyt
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import resource
 import select
@@ -17,9 +16,11 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, NoReturn, Optional, Tuple
+from typing import Any, Dict, NoReturn, Optional, Tuple
 
 from . import frames
+from .end import End
+from .safe_stop import SafeStop, stop_safely
 
 #: A halt that the user's process has not answered after this time is not carried out, in seconds. The service waits 200 ms.
 HALT = 0.15
@@ -35,15 +36,12 @@ KILLED = 70
 #: The `seq` of the guard's own halt.
 _OWN_SEQ = -1
 
-SafeStop = Callable[[Dict[str, Any]], None]
 Bell = Tuple[socket.socket, socket.socket]
 
 
 def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeStop]) -> socket.socket:
     """Waits for the first order and forks. Returns in the user's process, with its control socket; not in the guard."""
-    first = select.poll()
-    first.register(data, select.POLLIN | select.POLLRDHUP)
-    if not first.poll()[0][1] & select.POLLIN:
+    if not data.recv(1, socket.MSG_PEEK):
         os._exit(0)  # the service only wanted to know who this is
     sys.stdout.flush()
     sys.stderr.flush()
@@ -71,8 +69,8 @@ class Guard:
         safe_stop: Optional[SafeStop],
     ) -> None:
         self._data = data
-        self._control = _End(control)
-        self._link = _End(link)
+        self._control = End(control)
+        self._link = End(link)
         self._child = child
         self._bell = bell
         self._wake = bell[0]
@@ -307,58 +305,6 @@ class Guard:
         self._control.flush()
 
 
-class _End:
-    """A socket that is never waited for."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self.ended = False
-        self.waiting = bytearray()
-        self._splitter = frames.Splitter(frames.MAX_DATA)
-        connection.setblocking(False)
-
-    def send(self, frame: bytes) -> None:
-        self.waiting += frame
-        self.flush()
-
-    def send_json(self, text: bytes) -> None:
-        self.send(len(text).to_bytes(4, "little") + text)
-
-    def flush(self) -> None:
-        try:
-            while self.waiting and not self.ended:
-                sent = self.connection.send(self.waiting)
-                del self.waiting[:sent]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.waiting.clear()
-
-    def read(self) -> Iterator[bytes]:
-        """The JSON of the frames that are there now."""
-        while not self.ended:
-            try:
-                data = self.connection.recv(1 << 16)
-            except BlockingIOError:
-                return
-            except OSError:
-                data = b""
-            if not data:
-                self.ended = True
-                return
-            yield from self._splitter.feed(data)
-
-
-def stop_safely(safe_stop: SafeStop, config: Dict[str, Any]) -> int:
-    """Calls `safe_stop` and returns the exit status: 0, or 1 with the reason on standard error."""
-    try:
-        safe_stop(config)
-        return 0
-    except BaseException as error:
-        print(f"the safe stop failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        return 1
-
-
 def _signals() -> Bell:
     """A socket that becomes readable when SIGTERM or SIGCHLD comes, and the one that Python writes to."""
     wake, ring = socket.socketpair()
@@ -377,8 +323,3 @@ def _reset(bell: Bell) -> None:
         end.close()
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
-
-
-def read_config() -> Dict[str, Any]:
-    """The configuration that `--safe-stop` gets as descriptor 0."""
-    return json.load(sys.stdin) or {}

@@ -8,8 +8,9 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional, Union
 
 from . import frames
 from .box import Box
-from .guard import SafeStop, read_config, split, stop_safely
+from .guard import split
 from .program import Program
+from .safe_stop import SafeStop, read_config, stop_safely
 
 #: Where the service puts the sockets.
 DATA, CONTROL = 3, 4

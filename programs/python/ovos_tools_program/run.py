@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, TypeVar
 from .errors import Cancelled, ToolError
 
 if TYPE_CHECKING:
-    from .served import Served
+    from .runs import Runs
 
 T = TypeVar("T")
 #: Effects that move something.
@@ -28,9 +28,9 @@ def covers(halted: List[str], subsystem: str) -> bool:
 class Run:
     """A run that has not ended."""
 
-    def __init__(self, served: Served, number: int, start: Dict[str, Any], wants_progress: bool) -> None:
+    def __init__(self, runs: Runs, number: int, start: Dict[str, Any], wants_progress: bool) -> None:
         action = start.get("action") or {}
-        self.served = served
+        self.runs = runs
         self.number = number
         self.call: Dict[str, Any] = start.get("call") or {}
         self.action: Dict[str, Any] = action
@@ -99,7 +99,7 @@ class Run:
                 self._commanding -= 1
                 halted = self._halted or (self.cancelled.is_set() and self.effect == "motion")
             if halted:
-                self.served.halt_again(self)
+                self.runs.halt_again(self)
 
 
 class Context:
@@ -118,7 +118,7 @@ class Context:
     @property
     def latched(self) -> bool:
         """Whether the toolbox is in emergency stop. A `safe` tool must not move anything then."""
-        return bool(self.call.get("latched")) or self._run.served.stops.stopped
+        return bool(self.call.get("latched")) or self._run.runs.stops.stopped
 
     @property
     def operator(self) -> bool:
@@ -149,7 +149,7 @@ class Context:
 
     def progress(self, fraction: Optional[float] = None, message: Optional[str] = None, data: Any = None) -> None:
         """Tells the caller how far it is. `fraction` is 0.0 to 1.0. May be lost."""
-        self._run.served.progress(self._run, {"fraction": fraction, "message": message, "data": data})
+        self._run.runs.progress(self._run, {"fraction": fraction, "message": message, "data": data})
 
     def show(self, kind: str, mime_type: str, data: bytes, title: Optional[str] = None) -> None:
         """Returns a picture or other media beside the result. `kind` is `image`, `audio`, `text` or `resource`.
@@ -172,4 +172,4 @@ class Context:
 
     def request(self, topic: str, data: Optional[Dict[str, Any]] = None, timeout: float = 3.0) -> Any:
         """Asks the bus and waits for the answer. The class's `requests` has to name the topic. Raises ToolError."""
-        return self._run.served.host.request(topic, data, timeout)
+        return self._run.runs.host.request(topic, data, timeout)

@@ -7,6 +7,7 @@ import logging
 from typing import Any, Dict, List, NoReturn, Optional, Sequence
 
 from .box import Box
+from .errors import ToolError
 from .host import Host
 from .main import main
 from .run import Context
@@ -77,6 +78,7 @@ class AuthorsBox(Box):
         self._kind = kind
         self._object: Any = None
         self._functions: Dict[str, Function] = functions_of(kind)
+        self._tools = [one.definition() for one in self._functions.values() if one.spec.kind != "action"]
         self.manifest = self._manifest()
         moving = [name for name, one in self._functions.items() if one.spec.effect in _MOVING]
         if moving and not self.has("halt"):
@@ -122,13 +124,17 @@ class AuthorsBox(Box):
         self._object.open(config)
 
     def tools(self) -> List[Dict[str, Any]]:
-        return [one.definition() for one in self._functions.values() if one.spec.kind != "action"]
+        return self._tools
 
     def plan(self, tool: str, args: Dict[str, Any]) -> Optional[Dict[str, Any]]:
         function = self._functions[tool]
         spec = function.spec
         if spec.kind == "planned":
-            return {"actions": [one.to_json() for one in function.call(self._object, args)]}
+            actions = function.call(self._object, args)
+            for one in actions:
+                if one.name not in self._functions:
+                    raise ToolError("PlanError", f"there is no method `{one.name}` with @action or @tool")
+            return {"actions": [one.to_json() for one in actions]}
         if not spec.subsystems:
             return None
         return {"actions": [{"id": tool, "name": tool, "params": args, "subsystems": list(spec.subsystems)}]}

@@ -214,8 +214,10 @@ def functions_of(owner: type) -> Dict[str, Function]:
     for attribute, value in seen.items():
         spec = getattr(value, _MARK, None)
         if isinstance(spec, Spec):
-            function = Function(owner.__name__, spec)
-            made[spec.name or attribute] = function
+            name = spec.name or attribute
+            if name in made:
+                raise TypeError(f"{owner.__name__} has two tools or actions `{name}`")
+            made[name] = Function(owner.__name__, spec)
     return made
 
 

@@ -63,6 +63,23 @@ class Held(ProgramTest):
         self.assertEqual(box.driver.end(5), 70)
         self.assertEqual(self.lines()[-1], "safe stop")
 
+    def test_a_process_that_answers_nothing_is_killed(self) -> None:
+        code = "import ovos_tools_program.guard as guard, awkward; guard.HANGS = 1.0; awkward.Awkward.run()"
+        driver = self.start(PYTHON, "-c", code)
+        box = Harness.of_driver(driver, None, {"journal": str(self.journal)})
+        box.start("keeps_the_lock", effect="read")
+        eventually(lambda: "locked" in self.lines())
+        began = time.monotonic()
+        while driver.process.poll() is None and time.monotonic() - began < 5:
+            try:
+                self.beat(box)
+            except (AssertionError, OSError):
+                break
+            time.sleep(0.1)
+        self.assertEqual(driver.end(5), 70)
+        self.assertGreater(time.monotonic() - began, 1)
+        self.assertEqual(self.lines()[-1], "safe stop")
+
     def child_of(self, box: Harness) -> int:
         guard = box.driver.process.pid
         with open(f"/proc/{guard}/task/{guard}/children", encoding="ascii") as file:

@@ -9,7 +9,7 @@ import threading
 import unittest
 from typing import Annotated, Any, Dict, List, Literal, Optional, Tuple, TypedDict, Union
 
-from ovos_tools_program import Field, Toolbox, tool
+from ovos_tools_program import Action, Field, Toolbox, action, conclude, planned, tool
 from ovos_tools_program.errors import ToolError
 from ovos_tools_program.frames import FrameError, Splitter, decode, encode, to_json
 from ovos_tools_program.ledger import Ledger
@@ -17,6 +17,7 @@ from ovos_tools_program.rates import Rate
 from ovos_tools_program.run import covers
 from ovos_tools_program.schema import BadValue, from_json, schema_of
 from ovos_tools_program.stops import Stops
+from ovos_tools_program.testing import Failed, Harness
 from ovos_tools_program.toolbox import AuthorsBox
 
 
@@ -194,7 +195,7 @@ class Types(unittest.TestCase):
             def get(self, what: complex) -> None: ...
 
         with self.assertRaisesRegex(TypeError, "Bad.get: `what`: .*complex.* has no JSON Schema"):
-            AuthorsBox(Bad).tools()
+            AuthorsBox(Bad)
 
     def test_an_effect_is_required(self) -> None:
         with self.assertRaises(TypeError):
@@ -211,6 +212,73 @@ class Types(unittest.TestCase):
 
         with self.assertRaisesRegex(TypeError, "go.*no `halt`"):
             AuthorsBox(Moves)
+
+
+class Planning(unittest.TestCase):
+    def test_the_tools_of_a_machine(self) -> None:
+        class Arm(Toolbox):
+            id = "arm"
+
+            def halt(self, subsystems: List[str], emergency: bool) -> None: ...
+
+            @planned("motion")
+            def wave(self, arm: str) -> List[Action]:
+                return [Action("lift", {"arm": arm}, [arm], id="up", timeout=2), Action("drop", subsystems=[arm], after=["up"])]
+
+            @conclude(wave)
+            def waved(self, args: Dict[str, Any], report: Dict[str, Any]) -> str:
+                if report["outcome"] != "completed":
+                    raise ToolError("HardwareError", f"{args['arm']} did not wave")
+                return args["arm"]
+
+            @action
+            def lift(self, arm: str) -> None: ...
+
+            @action
+            def drop(self) -> None: ...
+
+            @planned("motion")
+            def jump(self) -> List[Action]:
+                return [Action("fly")]
+
+            @tool("motion", subsystems=["left"])
+            def touch(self, force: float = 1.0) -> None: ...
+
+            @tool("stop")
+            def stop_all(self) -> Dict[str, bool]:
+                return {"stopped": True}
+
+        with Harness(Arm) as arm:
+            self.assertEqual(list(arm.tools()), ["wave", "jump", "touch", "stop_all"])
+            self.assertEqual(arm.tools()["wave"]["output_schema"]["properties"], {"result": {"type": "string"}})
+            self.assertEqual(arm.plan("wave", {"arm": "left"}), [
+                {"id": "up", "name": "lift", "params": {"arm": "left"}, "subsystems": ["left"], "dependencies": [], "timeout_ms": 2000},
+                {"name": "drop", "params": {}, "subsystems": ["left"], "dependencies": ["up"]},
+            ])
+            with self.assertRaisesRegex(Failed, "PlanError: there is no method `fly`"):
+                arm.plan("jump", {})
+            touch = {"id": "touch", "name": "touch", "params": {"force": 2}, "subsystems": ["left"]}
+            self.assertEqual(arm.plan("touch", {"force": 2}), [touch])
+            self.assertIsNone(arm.plan("stop_all", {}))
+            asked = {"tool": "wave", "args": {"arm": "left"}, "report": {"outcome": "completed", "actions": []}}
+            self.assertEqual(arm.ask("conclude", "concluded", asked), {"output": {"result": "left"}})
+            with self.assertRaisesRegex(Failed, "HardwareError: left did not wave"):
+                arm.ask("conclude", "concluded", {**asked, "report": {"outcome": "failed", "actions": []}})
+            self.assertIsNone(arm.ask("conclude", "concluded", {**asked, "tool": "touch"}))
+            self.assertEqual(arm.ask("conclude", "concluded", {**asked, "tool": "stop_all"}), {"output": {"stopped": True}})
+
+    def test_two_tools_of_one_name_are_refused(self) -> None:
+        class Two(Toolbox):
+            id = "two"
+
+            @tool("read")
+            def get(self) -> None: ...
+
+            @tool("read", name="get")
+            def other(self) -> None: ...
+
+        with self.assertRaisesRegex(TypeError, "two tools or actions `get`"):
+            AuthorsBox(Two)
 
 
 class Frames(unittest.TestCase):
