@@ -17,6 +17,7 @@ class Greeter(Toolbox):
     """Greets people."""
 
     id = "greeter"
+    licence = "Apache-2.0"
 
     @tool("read")
     def greet(self, name: Annotated[str, "Whom to greet."], language: Literal["en", "de"] = "en") -> Greeting:

@@ -42,6 +42,7 @@ class Mover(Toolbox):
     """One simulated joint."""
 
     id = "mover"
+    licence = "Apache-2.0"
     exclusive = True
 
     def open(self, config: Dict[str, Any]) -> None:
@@ -79,7 +80,7 @@ class Mover(Toolbox):
         return Position(self.joint.angle)
 
     @planned("motion", timeout=30)
-    def wave(self, times: int = 1) -> List[Action]:
+    def wave(self, times: Annotated[int, Field("How often.", minimum=1)] = 1) -> List[Action]:
         """Waves, and comes back to the middle."""
         out = Action("swing", {"times": times}, subsystems=["joint"], timeout=15)
         return [out, Action("centre", subsystems=["joint"], after=["swing"], timeout=15)]

