@@ -43,6 +43,8 @@ class Program:
         self._data = Lane(data, "data")
         self._control = Lane(control, "control")
         self._served: Dict[str, Served] = {}
+        #: Emergency stops that became known before their toolbox was opened.
+        self._epochs: Dict[str, int] = {}
         self._lock = threading.Lock()
         self._leaving = False
         self._ending = False
@@ -137,7 +139,9 @@ class Program:
             lanes.data("opened", {"seq": body["seq"], "answer": {"error": failure_of(error)}})
             return
         with self._lock:
-            self._served[toolbox] = Served(box, lanes, body)
+            # The control lane may be faster than the data lane.
+            newest = max(body.get("stop_epoch") or 0, self._epochs.pop(toolbox, 0))
+            self._served[toolbox] = Served(box, lanes, {**body, "stop_epoch": newest})
 
     def _control_order(self, frame: frames.Frame) -> None:
         name, body = frame.name, frame.body
@@ -148,7 +152,11 @@ class Program:
         elif name == "halt" and self._own_id is None and frame.toolbox is None:
             self._halt_several(body)
         else:
-            served = self._served.get(self._own_id or frame.toolbox or "")
+            toolbox = self._own_id or frame.toolbox or ""
+            with self._lock:
+                served = self._served.get(toolbox)
+                if served is None and name in ("epoch", "halt"):
+                    self._epochs[toolbox] = max(self._epochs.get(toolbox, 0), body.get("stop_epoch") or 0)
             if served is not None:
                 served.control(name, body)
             elif name in ("halt", "resume"):
@@ -279,15 +287,27 @@ class _Lanes:
 
 
 def _keep_from_children(*connections: socket.socket) -> None:
-    """Processes that a tool starts or forks get neither socket: the service waits for their end."""
+    """Processes that a tool starts or forks get neither socket, for the service waits for their end; and end by SIGTERM.
+
+    SIGTERM is held back during a fork: sent right after it, it would meet this process's handler in the copy.
+    """
     for connection in connections:
         connection.set_inheritable(False)
     numbers = [connection.fileno() for connection in connections]
+    thread = threading.local()
 
-    def after_fork() -> None:
+    def before() -> None:
+        thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def in_parent() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, thread.mask)
+
+    def in_child() -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for number in numbers:
             os.dup2(null, number, inheritable=False)
         os.close(null)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, thread.mask)
 
-    os.register_at_fork(after_in_child=after_fork)
+    os.register_at_fork(before=before, after_in_parent=in_parent, after_in_child=in_child)

@@ -164,6 +164,10 @@ class Held(ProgramTest):
         finally:
             os.kill(pid, signal.SIGKILL)
 
+    def test_a_process_that_a_tool_forks_ends_by_sigterm(self) -> None:
+        with self.awkward() as box:
+            self.assertEqual(box.start("terminates").result(), {"result": -signal.SIGTERM})
+
     def test_nothing_but_the_hello_before_open(self) -> None:
         driver = self.start(PYTHON, SAMPLES / "awkward.py")
         driver.wait(lambda one: one.name == "hello")

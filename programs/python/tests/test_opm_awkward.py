@@ -156,6 +156,16 @@ class Constructing(ProgramTest):
         with self.alone("renamed-entry") as box:
             self.assertIn("calls itself `renamed_tools`", box.driver.named("log")[0]["message"])
 
+    def test_a_stop_before_open_holds_after_it(self) -> None:
+        driver = self.start(sys.executable, HOST)
+        driver.send("epoch", {"stop_epoch": 5}, "sample-tools")
+        driver.send("beat", {"seq": 1})
+        driver.wait(lambda one: one.name == "beat")
+        box = Harness.of_driver(driver, "sample-tools", {})
+        self.assertEqual(box.start("add", {"a": 1}).wait()["end"], "cancelled")
+        box.epoch = 5
+        self.assertEqual(box.start("add", {"a": 1}).result(), {"value": 2})
+
     def test_several_are_offered_anew_under_their_own_id(self) -> None:
         driver = self.start(sys.executable, HOST)
         hello = driver.wait(lambda one: one.name == "hello").body

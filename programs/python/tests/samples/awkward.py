@@ -2,6 +2,7 @@
 
 import enum
 import logging
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -146,6 +147,15 @@ class Awkward(Toolbox):
     @tool("write")
     def spawns(self) -> int:
         return subprocess.Popen(["sleep", "5"], close_fds=False, start_new_session=True).pid
+
+    @tool("write")
+    def terminates(self) -> Optional[int]:
+        """Forks a process and ends it by SIGTERM."""
+        process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(30,))
+        process.start()
+        process.terminate()
+        process.join(5)
+        return process.exitcode
 
     @tool("motion", subsystems=["arm"])
     def keeps_the_lock(self) -> int:
