@@ -94,7 +94,7 @@ class Guard:
         while True:
             gone = self._step(self._next())
             if self._status is not None or self._link.ended:
-                self._end_with_child()
+                self._end_with_child(bool(gone))
             if gone:
                 self._service_is_gone(gone)
             now = time.monotonic()
@@ -200,12 +200,15 @@ class Guard:
 
     # --- ends
 
-    def _end_with_child(self) -> NoReturn:
-        """The user's process has ended: so does the guard, in the same way, for the service to see why."""
+    def _end_with_child(self, alone: bool) -> NoReturn:
+        """The user's process has ended: so does the guard, in the same way, for the service to see why.
+
+        `alone` says that the service is gone as well, which otherwise starts the safe stop.
+        """
         self._reap(1.0)
         self._drain()
         status = self._status or 0
-        if self._control.ended and self._functions.get("safe_stop") and status != 0:
+        if alone and self._functions.get("safe_stop") and status != 0:
             self._stop_safely()
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
@@ -231,8 +234,7 @@ class Guard:
         self._link.send(frames.encode("order", "leave", {"reason": reason, "moved": moved}))
         while self._status is None and time.monotonic() < until:
             self._step(until - time.monotonic())
-        if self._status is None:
-            os.kill(self._child, signal.SIGKILL)
+        self._kill_child()
         self._drain()
         os._exit(0)
 
@@ -240,7 +242,7 @@ class Guard:
         """Ends a user's process that does not answer, and brings the machine to rest in a fresh one."""
         text = f"the toolbox's process was killed: {why}"
         print(text, file=sys.stderr, flush=True)
-        os.kill(self._child, signal.SIGKILL)
+        self._kill_child()
         for seq in list(self._halts):
             answer = {"error": {"kind": "ToolboxCrashed", "message": text}}
             self._control.send(frames.encode("notice", "halted", {"seq": seq, "answer": answer}))
@@ -286,6 +288,11 @@ class Guard:
                 answer = {"error": {"kind": "ToolboxCrashed", "message": message}}
                 self._control.send(frames.encode("notice", "halted", {"seq": frame.body["seq"], "answer": answer}))
         self._control.flush()
+
+    def _kill_child(self) -> None:
+        # Once it was waited for, its number may be another process's.
+        if self._status is None:
+            os.kill(self._child, signal.SIGKILL)
 
     def _reap(self, seconds: float) -> None:
         until = time.monotonic() + seconds

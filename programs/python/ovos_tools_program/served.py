@@ -41,6 +41,8 @@ class Served:
         self._lock = threading.Lock()
         self._halts = 0
         self._closing = False
+        self._closed: Optional[bool] = None
+        self._close_lock = threading.Lock()
         self._is_open = False
         self._messages: Deque[Dict[str, Any]] = deque(maxlen=opening.get("max_messages", 64))
         self._work: queue.Queue[Callable[[], None]] = queue.Queue()
@@ -181,7 +183,16 @@ class Served:
     # --- the end
 
     def close(self, limit: Optional[float] = None) -> bool:
-        """Takes no more work, waits for what is under way, and closes the toolbox. False if that took too long."""
+        """Takes no more work, waits for what is under way, and closes the toolbox. False if that took too long.
+
+        Asked twice, because the service is gone while it closes, the second waits for the first.
+        """
+        with self._close_lock:
+            if self._closed is None:
+                self._closed = self._close_once(limit)
+            return self._closed
+
+    def _close_once(self, limit: Optional[float]) -> bool:
         until = time.monotonic() + (limit or max(0.1, self._opening.get("close_ms", 10000) / 1000 - CLOSE_MARGIN))
         self._closing = True
         in_time = self._runs.end(until)

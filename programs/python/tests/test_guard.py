@@ -138,6 +138,12 @@ class Held(ProgramTest):
         self.assertEqual(self.lines()[-1], "safe stop")
         self.assertFalse(is_alive(child))
 
+    def test_a_toolbox_that_dies_as_it_is_halted(self) -> None:
+        box = self.moving("commands", "command", {"halt_exits": True}, seconds=30)
+        box.driver.hang_up()
+        self.assertEqual(box.driver.end(3), 70)
+        self.assertEqual(self.lines()[-1], "safe stop")
+
     # --- processes end with each other
 
     def test_the_toolbox_dies_with_its_guard(self) -> None:

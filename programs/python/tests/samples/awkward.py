@@ -60,6 +60,8 @@ class Awkward(Toolbox):
         self.note(f"halt {'+'.join(subsystems)} {'emergency' if emergency else 'gentle'}")
         if self.config.get("halt_hangs"):
             time.sleep(30)
+        if self.config.get("halt_exits"):
+            os._exit(5)
         if self.config.get("halt_fails"):
             raise ToolError("HardwareError", "the arm does not answer")
         if not emergency and self.config.get("gentle_takes"):
