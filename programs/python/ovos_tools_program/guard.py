@@ -9,6 +9,7 @@ and the user's process does not halt. It has one thread and never waits for anyt
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import resource
 import select
@@ -48,6 +49,8 @@ def split(data: socket.socket, control: socket.socket, safe_stop: Optional[SafeS
     ours, theirs = socket.socketpair()
     bell = _signals()
     guard = os.getpid()
+    # What was imported so far is shared with the child, as long as the garbage collector does not write to it.
+    gc.freeze()
     child = os.fork()
     if child == 0:
         _reset(bell)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import threading
 from typing import Any, Callable, Dict, Optional
@@ -60,6 +59,8 @@ class Host:
 
     async def request_async(self, topic: str, data: Optional[Dict[str, Any]] = None, timeout: float = 3.0) -> Any:
         """As `request`, for async tools."""
+        import asyncio
+
         return await asyncio.wrap_future(self._ask(topic, data, timeout))
 
     def _ask(self, topic: str, data: Optional[Dict[str, Any]], timeout: float) -> concurrent.futures.Future[Any]:

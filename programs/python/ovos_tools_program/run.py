@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, TypeVar
 from .errors import Cancelled, ToolError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from .runs import Runs
 
 T = TypeVar("T")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import inspect
 import logging
@@ -18,7 +17,6 @@ from .frames import to_json
 from .host import Host
 from .lanes import Lanes
 from .ledger import Ledger
-from .loop import event_loop
 from .rates import Counts, Rate
 from .run import Context, Run
 from .stops import Stops
@@ -206,7 +204,7 @@ class Runs:
             if inspect.isawaitable(result):
                 result = self._await(run, result)
             end = {"cancelled": None} if run.was_halted else {"output": result}
-        except (Cancelled, asyncio.CancelledError, concurrent.futures.CancelledError):
+        except (Cancelled, concurrent.futures.CancelledError):
             end = {"cancelled": None}
         except BaseException as error:
             if not isinstance(error, ToolError):
@@ -219,6 +217,11 @@ class Runs:
         self._finish(run, end)
 
     def _await(self, run: Run, awaitable: Any) -> Any:
+        # Imported here because it takes 7 MB in each of the two processes.
+        import asyncio
+
+        from .loop import event_loop
+
         async def shell() -> Any:
             run.task = asyncio.current_task()
             if run.cancelled.is_set():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
-import platform
 import re
 import sys
 from typing import Any, Dict, List, Optional
@@ -50,19 +49,21 @@ def find() -> Dict[str, Entry]:
     found: Dict[str, Entry] = {}
     seen = set()
     for distribution in importlib.metadata.distributions():
+        points = [point for point in distribution.entry_points if point.group == GROUP]
+        if not points:
+            continue
         metadata: Any = distribution.metadata
         name = distribution_name(distribution)
         # A package that is on the path twice counts where Python would import it: the first time.
         if name.lower() in seen:
             continue
         seen.add(name.lower())
-        for point in distribution.entry_points:
-            if point.group == GROUP:
-                licence = metadata.get("License-Expression") or metadata.get("License") or ""
-                found[point.name] = Entry(
-                    point.name, point.value, name, distribution.version or "", metadata.get("Summary") or "",
-                    licence.splitlines()[0][:100] if licence else "", point,
-                )
+        licence = metadata.get("License-Expression") or metadata.get("License") or ""
+        for point in points:
+            found[point.name] = Entry(
+                point.name, point.value, name, distribution.version or "", metadata.get("Summary") or "",
+                licence.splitlines()[0][:100] if licence else "", point,
+            )
     return dict(sorted(found.items()))
 
 
@@ -70,7 +71,7 @@ def listing() -> Dict[str, Any]:
     """What `--list` prints: the interpreter, its toolboxes, and the versions of everything that is installed."""
     distributions = {distribution_name(one): one.version or "" for one in importlib.metadata.distributions()}
     return {
-        "python": {"executable": sys.executable, "version": platform.python_version(), "prefix": sys.prefix},
+        "python": {"executable": sys.executable, "version": sys.version.split()[0], "prefix": sys.prefix},
         "plugin_manager": distributions.get("ovos-plugin-manager") or distributions.get("ovos_plugin_manager"),
         "toolboxes": [
             {
