@@ -19,7 +19,9 @@ mod refuse;
 mod reload;
 mod request;
 mod resolve;
+mod run;
 mod status;
+mod steps;
 mod stop;
 mod topic;
 
@@ -91,6 +93,19 @@ pub struct Request {
     pub data: Arc<Object>,
     /// When it was read.
     pub received: Instant,
+    /// The step of a run that it is.
+    step: Option<InRun>,
+}
+
+/// A step of a run, whose progress is told as the run's.
+#[derive(Clone, Debug)]
+struct InRun {
+    /// The call_id of the run.
+    run_id: String,
+    /// The id of the step.
+    id: String,
+    /// When the run was read.
+    received: Instant,
 }
 
 impl Request {
@@ -101,6 +116,7 @@ impl Request {
             head,
             data: Arc::new(data),
             received,
+            step: None,
         }
     }
 }
@@ -179,6 +195,13 @@ impl Api {
                 self.answer(head, &answer).await;
                 self.content.answered(&answer.content);
             }
+            Topic::Run => {
+                let answer = self.run_steps(&request).await;
+                self.answer(head, &answer).await;
+                for step in &answer.steps {
+                    self.content.answered(&step.content);
+                }
+            }
             Topic::Reload => {
                 let answer = self.reload(&request).await;
                 self.answer(head, &answer).await;
@@ -234,6 +257,7 @@ impl Api {
                 let bytes = large.len();
                 let instead = [
                     refuse::without_content(data, bytes, limit),
+                    refuse::without_results(data, bytes, limit),
                     Some(refuse::too_large(data, bytes, limit)),
                 ];
                 let mut frames = instead.iter().flatten();

@@ -7,6 +7,7 @@
 mod approve;
 mod arguments;
 mod bus;
+mod call;
 mod cancel;
 mod check;
 mod completions;
@@ -28,6 +29,7 @@ mod plan;
 mod progress;
 mod reload;
 mod resume;
+mod run;
 mod schema;
 mod serve;
 mod status;
@@ -53,6 +55,7 @@ Examples:
   ovos-tools serve --embedded-bus auto     run the service, with a bus of its own when there is none
   ovos-tools list                          which tools there are
   ovos-tools invoke add a=1 b=2            call one
+  ovos-tools run morning.json              several calls, from a file
   ovos-tools plan add a=1 b=2              what a call would do, without doing it
   ovos-tools stop                          emergency stop of everything
   ovos-tools mcp                           the tools for Claude, VS Code and other MCP clients, a program of its own
@@ -98,7 +101,7 @@ pub struct Options {
     /// Print the data of the answer as JSON
     #[arg(long, global = true)]
     pub json: bool,
-    /// How long to wait for the bus and for an answer [default: 5; reload: 60; invoke: as long as the call runs]
+    /// How long to wait for the bus and for an answer [default: 5; reload: 60; invoke and run: as long as it runs]
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds, value_hint = ValueHint::Other)]
     pub timeout: Option<Duration>,
     /// Print nothing but errors; the exit code tells
@@ -122,6 +125,8 @@ pub enum Command {
     Get(get::Arguments),
     /// Call a tool
     Invoke(invoke::Arguments),
+    /// Run several calls, in which later ones may take values from the results of earlier ones
+    Run(run::Arguments),
     /// Show what a call would do, wave by wave, without doing it
     Plan(plan::Arguments),
     /// Print the tools in the format of a language model
@@ -187,6 +192,7 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::List(arguments)) => list::run(arguments, context).await,
         Some(Command::Get(arguments)) => get::run(arguments, context).await,
         Some(Command::Invoke(arguments)) => invoke::run(arguments, context).await,
+        Some(Command::Run(arguments)) => run::run(arguments, context).await,
         Some(Command::Plan(arguments)) => plan::run(arguments, context).await,
         Some(Command::Export(arguments)) => export::run(arguments, context).await,
         Some(Command::Reload(arguments)) => reload::run(arguments, context).await,

@@ -86,10 +86,21 @@ impl Asking {
     }
 }
 
-/// The bytes left of [`LONGEST`].
-struct Room(usize);
+/// How many bytes of memory are left for values that are kept.
+#[derive(Debug)]
+pub(super) struct Room(usize);
 
 impl Room {
+    /// A room of so many bytes.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self(bytes)
+    }
+
+    /// Subtracts the size of a value, or nothing if the value does not fit.
+    pub(super) fn takes_value(&mut self, value: &Value) -> bool {
+        self.takes(|room| fits(value, room))
+    }
+
     /// Subtracts the size of a part, or nothing if the part does not fit.
     fn takes(&mut self, fits: impl FnOnce(&mut usize) -> bool) -> bool {
         let mut left = self.0;

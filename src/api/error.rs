@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use client::payload::{Confirm, ErrorDetail};
-use engine::{PlanError, Refusal, Verdict};
+use engine::{Cause, PlanError, Refusal, Verdict};
 use schema::{Problem, python_type_name};
 
 /// The kinds of error that the service itself reports, and what a caller can do about each. A toolbox may report others.
@@ -79,6 +79,8 @@ pub struct WireError {
     pub detail: Box<ErrorDetail>,
     /// How the call can be confirmed, where it waits for that.
     pub confirm: Option<Box<Confirm>>,
+    /// How a call ended that was ended before it ran.
+    pub(super) outcome: Option<CallOutcome>,
 }
 
 impl WireError {
@@ -98,7 +100,28 @@ impl WireError {
             text: text.into(),
             detail: Box::new(detail),
             confirm: None,
+            outcome: None,
         }
+    }
+
+    /// The call was ended before it ran.
+    pub(super) fn ended(cause: &Cause) -> Self {
+        let (kind, outcome) = match cause {
+            Cause::EmergencyStop { .. } => ("EmergencyStop", CallOutcome::Stopped),
+            Cause::TimedOut { .. } => ("TimeoutError", CallOutcome::TimedOut),
+            _ => ("CancelledError", CallOutcome::Cancelled),
+        };
+        Self {
+            outcome: Some(outcome),
+            ..Self::new(kind, cause)
+        }
+    }
+
+    /// The same of a step of a run.
+    pub(super) fn of_step(&self, id: &str) -> Self {
+        let kind = &self.detail.kind;
+        let text = self.text.strip_prefix(&format!("{kind}: ")).unwrap_or(&self.text);
+        Self::new(kind, format!("step '{id}': {text}"))
     }
 
     /// The call waits to be confirmed.
@@ -206,7 +229,7 @@ impl WireError {
                 Self::new("BusyError", refusal)
             }
             Refusal::NotRecorded { .. } => Self::new("StateError", refusal),
-            Refusal::Ended(cause) => Self::new(ended_kind(cause), cause),
+            Refusal::Ended(cause) => Self::ended(cause),
             _ => Self::new("ValueError", refusal),
         }
     }
@@ -248,15 +271,6 @@ impl<T> From<Result<T, WireError>> for OrError<T> {
             Ok(good) => Self::Good(good),
             Err(error) => Self::Bad { error: error.text },
         }
-    }
-}
-
-fn ended_kind(cause: &engine::Cause) -> &'static str {
-    use engine::Cause;
-    match cause {
-        Cause::EmergencyStop { .. } => "EmergencyStop",
-        Cause::TimedOut { .. } => "TimeoutError",
-        _ => "CancelledError",
     }
 }
 

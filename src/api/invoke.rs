@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ovos_toolbox_wire::{Effect, Object, Report};
+use ovos_toolbox_wire::{CallOutcome, Effect, Object, Report};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -25,7 +25,7 @@ use schema::Unknown;
 impl Api {
     pub(super) async fn invoke(self: &Arc<Self>, request: &Request) -> InvokeResponse {
         let name = Name::echoed(&request.data);
-        let found = self.resolve(request).map(|(_, tools)| tools);
+        let found = self.resolve(&request.data).map(|(_, tools)| tools);
         self.answered(request, name, found, "args").await
     }
 
@@ -68,7 +68,7 @@ impl Api {
         })
     }
 
-    /// Runs the tools that a request names, with the arguments under the key `args`.
+    /// Runs the tools that a request names, with the arguments under the key `args`, and answers it.
     async fn answered(
         self: &Arc<Self>,
         request: &Request,
@@ -76,27 +76,11 @@ impl Api {
         found: Result<Vec<Arc<Tool>>, WireError>,
         args: &str,
     ) -> InvokeResponse {
-        let options = call_options(&request.data);
-        let mode = options.as_ref().ok().and_then(|options| options.content);
-        let mut asking = Asking::new(request);
-        let outcome = match found {
-            Ok(tools) => {
-                let args = request.data.get(args);
-                self.run(request, &mut asking, tools, args, options).await
-            }
-            Err(error) => Err(error),
-        };
-        let gathered = match (mode, asking.content.take(), &outcome) {
-            (Some(mode), Some((toolbox_id, content)), Ok(result)) => {
-                let room = match mode {
-                    ContentMode::Path => usize::MAX,
-                    ContentMode::Inline => self.room_beside(result),
-                };
-                self.content.gather(&toolbox_id, content, mode, room).await
-            }
-            _ => Gathered::default(),
-        };
-        asking.answered(self.engine.facts(), &outcome);
+        let Came {
+            result: outcome,
+            gathered,
+            ..
+        } = self.came(request, found, args).await;
         let with_detail = request.data.get("detail") == Some(&Value::Bool(true));
         // Echoed even if another key is wrong.
         let call_id = call_id(&request.data).unwrap_or_default();
@@ -114,6 +98,42 @@ impl Api {
             call_id,
             content: gathered.content,
             content_refused: gathered.refused,
+        }
+    }
+
+    /// What comes of a request that calls tools, with the arguments under the key `args`.
+    pub(super) async fn came(
+        self: &Arc<Self>,
+        request: &Request,
+        found: Result<Vec<Arc<Tool>>, WireError>,
+        args: &str,
+    ) -> Came {
+        let options = call_options(&request.data);
+        let mode = options.as_ref().ok().and_then(|options| options.content);
+        let mut asking = Asking::new(request);
+        let result = match found {
+            Ok(tools) => {
+                let args = request.data.get(args);
+                self.run(request, &mut asking, tools, args, options).await
+            }
+            Err(error) => Err(error),
+        };
+        let outcome = asking.outcome;
+        let gathered = match (mode, asking.content.take(), &result) {
+            (Some(mode), Some((toolbox_id, content)), Ok(result)) => {
+                let room = match mode {
+                    ContentMode::Path => usize::MAX,
+                    ContentMode::Inline => self.room_beside(result),
+                };
+                self.content.gather(&toolbox_id, content, mode, room).await
+            }
+            _ => Gathered::default(),
+        };
+        asking.answered(self.engine.facts(), &result);
+        Came {
+            result,
+            outcome,
+            gathered,
         }
     }
 
@@ -292,8 +312,28 @@ impl Api {
         Ok((tool, lease, place))
     }
 
-    fn new_call_id(&self) -> String {
+    pub(super) fn new_call_id(&self) -> String {
         format!("call-{}", self.call_ids.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// What came of a call.
+pub(super) struct Came {
+    pub(super) result: Result<Value, WireError>,
+    /// How it ended; `None` where it never ran.
+    pub(super) outcome: Option<CallOutcome>,
+    /// The content that the request asks for.
+    pub(super) gathered: Gathered,
+}
+
+impl Came {
+    /// A call that was not made.
+    pub(super) fn refused(error: WireError) -> Self {
+        Self {
+            result: Err(error),
+            outcome: None,
+            gathered: Gathered::default(),
+        }
     }
 }
 

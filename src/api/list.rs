@@ -80,7 +80,7 @@ impl Api {
     }
 
     pub(super) fn get(&self, request: &Request) -> OrError<Listed> {
-        let found = self.resolve(request).and_then(|(name, mut tools)| {
+        let found = self.resolve(&request.data).and_then(|(name, mut tools)| {
             let detail = flag(&request.data, "detail")?;
             match (tools.pop(), tools.is_empty()) {
                 (Some(tool), true) => Ok(Listed::new(&tool, detail)),

@@ -1,8 +1,10 @@
-//! `ovos.tools.plan`: the plan of a call that is not run.
+//! `ovos.tools.plan`: the plan of a call or a run that is not run.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use ovos_toolbox_wire::Object;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,8 +12,9 @@ use super::actions::{entries, label};
 use super::error::WireError;
 use super::invoke::{engine_request, prepare};
 use super::resolve::Name;
+use super::run::named;
 use super::{Api, Request};
-use client::payload::{CallOptions, PlanErrorResponse, PlanResponse};
+use client::payload::{CallOptions, PlanErrorResponse, PlanResponse, RunPlanResponse, RunStepPlan};
 use engine::{Plan, PlannedAction};
 
 /// How long a plan waits for a toolbox that is being replaced. Unlike a call it has no timeout of its own, and its
@@ -23,14 +26,21 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[serde(untagged)]
 pub(super) enum PlanAnswer {
     Planned(Box<PlanResponse>),
+    Run(RunPlanResponse),
     Failed(PlanErrorResponse),
 }
 
 impl Api {
     pub(super) async fn plan(&self, request: &Request) -> PlanAnswer {
         let name = Name::echoed(&request.data);
-        match self.planned(request, name.clone()).await {
-            Ok(response) => PlanAnswer::Planned(Box::new(response)),
+        let planned = if request.data.contains_key("steps") {
+            self.planned_run(request).await.map(PlanAnswer::Run)
+        } else {
+            let planned = self.planned(request, &request.data, name.clone()).await;
+            planned.map(|plan| PlanAnswer::Planned(Box::new(plan)))
+        };
+        match planned {
+            Ok(answer) => answer,
             Err(error) => PlanAnswer::Failed(PlanErrorResponse {
                 name,
                 error: error.text,
@@ -38,11 +48,61 @@ impl Api {
         }
     }
 
-    async fn planned(&self, request: &Request, name: Value) -> Result<PlanResponse, WireError> {
-        let (_, mut tools) = self.resolve(request)?;
+    /// The plans of those steps of a run whose arguments are known.
+    async fn planned_run(&self, request: &Request) -> Result<RunPlanResponse, WireError> {
+        let (mut steps, _) = self.checked_steps(&request.data)?;
+        let mut plans = Vec::with_capacity(steps.all().len());
+        for index in 0..steps.all().len() {
+            let open = steps.open(index);
+            let step = &steps.all()[index];
+            let (id, name, mut data) = (step.id.clone(), step.name.clone(), named(step));
+            let after = steps.waits_for(index);
+            let args = if open.is_empty() {
+                steps.arguments(index).ok()
+            } else {
+                None
+            };
+            plans.push(async move {
+                let plan = RunStepPlan {
+                    id,
+                    name: name.clone(),
+                    after,
+                    ..RunStepPlan::default()
+                };
+                let Some(args) = args else {
+                    let planned_later = Some(open);
+                    return RunStepPlan {
+                        planned_later,
+                        ..plan
+                    };
+                };
+                data.insert("args".to_owned(), args);
+                match self.planned(request, &data, Value::from(name)).await {
+                    Ok(response) => RunStepPlan {
+                        plan: Some(response),
+                        ..plan
+                    },
+                    Err(error) => RunStepPlan {
+                        error: Some(error.text),
+                        ..plan
+                    },
+                }
+            });
+        }
+        let steps = join_all(plans).await;
+        Ok(RunPlanResponse { steps })
+    }
+
+    async fn planned(
+        &self,
+        request: &Request,
+        data: &Object,
+        name: Value,
+    ) -> Result<PlanResponse, WireError> {
+        let (_, mut tools) = self.resolve(data)?;
         let tool = tools.pop().ok_or_else(WireError::missing_name)?;
         let (tool, lease) = self.lease(tool, PATIENCE).await?;
-        let args = prepare(&tool, request.data.get("args"))?;
+        let args = prepare(&tool, data.get("args"))?;
         let options = CallOptions::default();
         let call = engine_request(request, &tool, lease.generation(), args, &options, None);
         let plan = self

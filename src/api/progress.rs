@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::{Outbox, Request, frame};
+use super::{InRun, Outbox, Request, frame};
 use bus::Message;
 use client::payload::{ProgressKind, ProgressMessage};
 use engine::{Call, Fact, Step};
@@ -19,6 +19,7 @@ pub(super) struct Progress {
     outbox: Arc<dyn Outbox>,
     head: Message,
     received: Instant,
+    step: Option<InRun>,
 }
 
 impl Progress {
@@ -27,7 +28,11 @@ impl Progress {
             steps,
             outbox,
             head: request.head.clone(),
-            received: request.received,
+            received: request
+                .step
+                .as_ref()
+                .map_or(request.received, |step| step.received),
+            step: request.step.clone(),
         }
     }
 
@@ -53,9 +58,13 @@ impl Progress {
 
     fn send(&self, step: &Step) {
         let elapsed = step.at.saturating_duration_since(self.received);
-        let Some(message) = message(step, elapsed) else {
+        let Some(mut message) = message(step, elapsed) else {
             return;
         };
+        if let Some(InRun { run_id, id, .. }) = &self.step {
+            message.call_id.clone_from(run_id);
+            message.step = Some(id.clone());
+        }
         match frame(&self.head, TOPIC, &message) {
             Ok(frame) => self.outbox.notify(frame),
             Err(error) => tracing::error!(%error, "a progress message cannot be written as JSON"),
@@ -67,6 +76,7 @@ impl Progress {
 fn message(step: &Step, elapsed: Duration) -> Option<ProgressMessage> {
     let of = |call: &Call, kind, wave: usize, waves: usize| ProgressMessage {
         call_id: call.call_id.clone(),
+        step: None,
         name: call.tool.clone(),
         toolbox_id: call.toolbox_id.clone(),
         seq: step.seq,

@@ -13,7 +13,7 @@ use super::request::call_id;
 use super::resolve::Name;
 use super::{Api, Request, Topic};
 use bus::Message;
-use client::payload::{CancelResponse, StopResponse, StoppedToolbox};
+use client::payload::{CancelResponse, RunResponse, StopResponse, StoppedToolbox};
 
 /// The longest value, in bytes, that is repeated in the error that replaces an answer.
 const LONGEST_ECHO: usize = 1024;
@@ -62,6 +62,14 @@ impl Api {
             Topic::Invoke | Topic::Plan => {
                 let name = Name::echoed(data);
                 answer.insert("name".to_owned(), name);
+            }
+            Topic::Run => {
+                let answer = RunResponse {
+                    call_id: call_id(data).unwrap_or_default(),
+                    error: Some(error),
+                    ..RunResponse::default()
+                };
+                return self.answer(head, &answer).await;
             }
             Topic::Call { toolbox_id } => {
                 let id = toolbox_id.clone().or_else(|| text("toolbox_id"));
@@ -144,6 +152,28 @@ pub(super) fn without_content<T: Serialize>(answer: &T, bytes: usize, limit: usi
     Some(answer)
 }
 
+/// The answer to a run that is too large for the bus, with what became of each step and without what the steps returned; none
+/// where it is no such answer.
+pub(super) fn without_results<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Option<Object> {
+    let Ok(Value::Object(mut answer)) = serde_json::to_value(answer) else {
+        return None;
+    };
+    let reason = format!(
+        "with all results the answer has {bytes} bytes, and the bus takes {limit} (websocket.max_msg_size)"
+    );
+    let steps = answer.get_mut("steps")?.as_array_mut()?;
+    let steps = steps.iter_mut().filter_map(Value::as_object_mut);
+    let mut left_out = false;
+    for step in steps.filter(|step| step.contains_key("result")) {
+        for key in ["result", "content"] {
+            step.shift_remove(key);
+        }
+        step.insert("result_left_out".to_owned(), Value::from(reason.as_str()));
+        left_out = true;
+    }
+    left_out.then_some(answer)
+}
+
 /// The data that replaces an answer which is too large for the bus.
 pub(super) fn too_large<T: Serialize>(answer: &T, bytes: usize, limit: usize) -> Object {
     let answer = match serde_json::to_value(answer) {
@@ -171,6 +201,28 @@ fn short(answer: Object, reason: &str) -> Object {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_that_is_too_long_loses_its_results_and_not_what_became_of_its_steps() {
+        let long = "x".repeat(100);
+        let ran = json!({"ok": true, "steps": [
+            {"id": "a", "status": "completed", "result": long, "content": [{"data": long}]},
+            {"id": "b", "status": "failed", "error": "no"},
+        ]});
+        let left = Value::Object(without_results(&ran, 20, 10).unwrap());
+        let reason = left["steps"][0]["result_left_out"].as_str().unwrap();
+        assert!(reason.contains("has 20 bytes, and the bus takes 10"), "{reason}");
+        assert_eq!(
+            left,
+            json!({"ok": true, "steps": [
+                {"id": "a", "status": "completed", "result_left_out": reason},
+                {"id": "b", "status": "failed", "error": "no"},
+            ]})
+        );
+        for other in [json!({"result": 1}), json!({"steps": [{"id": "a", "plan": {}}]})] {
+            assert_eq!(without_results(&other, 20, 10), None, "{other}");
+        }
+    }
 
     #[test]
     fn an_answer_that_is_too_long_loses_its_content_and_not_its_result() {

@@ -23,6 +23,12 @@ pub(super) fn call_options(data: &Object) -> Result<CallOptions, WireError> {
     })
 }
 
+/// The steps in the data of a run that can be read at all.
+pub(super) fn steps_of(data: &Object) -> impl Iterator<Item = &Object> {
+    let steps = data.get("steps").and_then(Value::as_array);
+    steps.into_iter().flatten().filter_map(Value::as_object)
+}
+
 fn content_mode(data: &Object) -> Result<Option<ContentMode>, WireError> {
     match text(data, "content")?.as_deref() {
         None => Ok(None),

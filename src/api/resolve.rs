@@ -8,7 +8,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::error::WireError;
-use super::request::{call_options, text};
+use super::request::{call_options, steps_of, text};
+use super::steps::MOST_STEPS;
 use super::{Api, Request, Topic};
 use crate::registry::{Found, Snapshot, Tool, ToolboxState};
 use engine::Lease;
@@ -88,27 +89,24 @@ fn python_float(number: f64) -> String {
 }
 
 impl Api {
-    /// Waits for the tool of a call or a plan whose toolbox still starts: until the tool is present, every toolbox is
-    /// loaded or has failed, or the time of the request is up. Other requests do not wait.
+    /// Waits for the tools of a call, a run or a plan whose toolboxes still start: until the tools are present, every toolbox
+    /// is loaded or has failed, or the time of the request is up. Other requests do not wait.
     pub(super) async fn wait_for_start(&self, topic: &Topic, request: &Request) {
         if *self.all_loaded.borrow() {
             return;
         }
-        let (name, toolbox_id) = match (topic, Name::of(&request.data)) {
-            (Topic::Invoke | Topic::Plan, Name::Given { name, .. }) => {
-                (name, text(&request.data, "toolbox_id").unwrap_or_default())
-            }
-            (Topic::Call { toolbox_id }, Name::Given { name, .. }) => {
-                let given = || text(&request.data, "toolbox_id").unwrap_or_default();
-                (name, toolbox_id.clone().or_else(given))
-            }
-            _ => return,
-        };
+        let wanted = wanted(topic, &request.data);
+        if wanted.is_empty() {
+            return;
+        }
         let mut changed = self.registry.watch();
         // A call that stops does not wait for its toolbox if another toolbox has a stop of this name.
         let is_there = |snapshot: &Snapshot| {
-            !matches!(snapshot.find(&name, toolbox_id.as_deref()), Found::None)
-                || !stops(snapshot, &name).is_empty()
+            let mut names = wanted.iter().map(|(name, _)| name);
+            let found = |(name, toolbox_id): &(String, Option<String>)| {
+                !matches!(snapshot.find(name, toolbox_id.as_deref()), Found::None)
+            };
+            names.any(|name| !stops(snapshot, name).is_empty()) || wanted.iter().all(found)
         };
         let found = async {
             while !is_there(&self.registry.snapshot()) {
@@ -128,14 +126,14 @@ impl Api {
         }
     }
 
-    /// Returns the tools of a name. There is more than one only if all of them are stops, because a stop is never
-    /// refused.
-    pub(super) fn resolve(&self, request: &Request) -> Result<(String, Vec<Arc<Tool>>), WireError> {
-        let Name::Given { name, .. } = Name::of(&request.data) else {
+    /// Returns the tools that the data of a request names. There is more than one only if all of them are stops, because a
+    /// stop is never refused.
+    pub(super) fn resolve(&self, data: &Object) -> Result<(String, Vec<Arc<Tool>>), WireError> {
+        let Name::Given { name, .. } = Name::of(data) else {
             return Err(WireError::missing_name());
         };
         let snapshot = self.registry.snapshot();
-        let found = match text(&request.data, "toolbox_id") {
+        let found = match text(data, "toolbox_id") {
             Ok(toolbox_id) => {
                 if let Some(id) = toolbox_id.as_deref()
                     && snapshot.toolbox(id).is_none()
@@ -232,8 +230,27 @@ impl Api {
     }
 }
 
+/// The tools for which a request waits while they start: names, and the toolboxes that own them where that is said.
+fn wanted(topic: &Topic, data: &Object) -> Vec<(String, Option<String>)> {
+    let of = |data: &Object| match Name::of(data) {
+        Name::Given { name, .. } => Some((name, text(data, "toolbox_id").unwrap_or_default())),
+        Name::Missing => None,
+    };
+    let of_steps = || steps_of(data).filter_map(of).take(MOST_STEPS).collect();
+    match topic {
+        Topic::Run => of_steps(),
+        Topic::Plan if data.contains_key("steps") => of_steps(),
+        Topic::Invoke | Topic::Plan => of(data).into_iter().collect(),
+        Topic::Call { toolbox_id } => {
+            let of_topic = |(name, given)| (name, toolbox_id.clone().or(given));
+            of(data).map(of_topic).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The tools of this name whose effect is `stop`.
-fn stops(snapshot: &Snapshot, name: &str) -> Vec<Arc<Tool>> {
+pub(super) fn stops(snapshot: &Snapshot, name: &str) -> Vec<Arc<Tool>> {
     let tools = match snapshot.find(name, None) {
         Found::One(tool) => vec![tool],
         Found::Several(tools) => tools,

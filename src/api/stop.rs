@@ -9,8 +9,8 @@ use ovos_toolbox_wire::{ActionReport, CallOutcome, Conclusion, Effect, Object, O
 use serde_json::{Value, json};
 
 use super::error::WireError;
-use super::request::required_text;
-use super::resolve::{python_text, unavailable};
+use super::request::{required_text, steps_of};
+use super::resolve::{python_text, stops, unavailable};
 use super::{Api, Request, Topic, Urgent};
 use crate::registry::{Found, Tool};
 use bus::{Envelope, Message};
@@ -109,7 +109,7 @@ impl Api {
     pub fn calls_stop(&self, topic: &Topic, text: &str) -> bool {
         let snapshot = self.registry.snapshot();
         if text.len() > LARGEST
-            || !matches!(topic, Topic::Invoke | Topic::Call { .. })
+            || !matches!(topic, Topic::Invoke | Topic::Run | Topic::Call { .. })
             || !snapshot.may_stop(text)
         {
             return false;
@@ -131,11 +131,32 @@ impl Api {
                     _ => Vec::new(),
                 }
             }
+            Topic::Run => self.stops_among(&request.data),
             _ => self
-                .resolve(&request)
+                .resolve(&request.data)
                 .map_or_else(|_| Vec::new(), |(_, tools)| tools),
         };
         tools.last().is_some_and(|tool| tool.effect() == Effect::Stop)
+    }
+
+    /// The tools of effect `stop` that the steps of a run name, whatever else is wrong with the run.
+    pub(super) fn stops_among(&self, data: &Object) -> Vec<Arc<Tool>> {
+        let snapshot = self.registry.snapshot();
+        let mut found: Vec<Arc<Tool>> = Vec::new();
+        for step in steps_of(data) {
+            let name = step.get("name").and_then(Value::as_str).unwrap_or_default();
+            // Most names are no stop's; only these are looked up in full.
+            if stops(&snapshot, name).is_empty() {
+                continue;
+            }
+            let tools = self.resolve(step).map_or_else(|_| Vec::new(), |(_, tools)| tools);
+            for tool in tools.into_iter().filter(|tool| tool.effect() == Effect::Stop) {
+                if !found.iter().any(|other| other.toolbox_id == tool.toolbox_id) {
+                    found.push(tool);
+                }
+            }
+        }
+        found
     }
 
     /// Stops toolboxes and returns what was stopped.

@@ -17,6 +17,8 @@ pub enum Topic {
     Get,
     /// `ovos.tools.invoke`
     Invoke,
+    /// `ovos.tools.run`
+    Run,
     /// `ovos.tools.reload`
     Reload,
     /// `ovos.tools.plan`
@@ -78,6 +80,7 @@ impl Topic {
                 "list" => Self::List,
                 "get" => Self::Get,
                 "invoke" => Self::Invoke,
+                "run" => Self::Run,
                 "reload" => Self::Reload,
                 "plan" => Self::Plan,
                 "export" => Self::Export,
@@ -122,6 +125,7 @@ mod tests {
     fn topics_mean_what_the_contract_says() {
         let rows = [
             ("ovos.tools.list", Some(Topic::List)),
+            ("ovos.tools.run", Some(Topic::Run)),
             ("ovos.tools.list.response", None),
             ("ovos.tools.stop", None),
             ("ovos.tools.invoke.progress", None),

@@ -3,23 +3,19 @@
 //! The caller is responsible for the call: Ctrl-C and a `--timeout` that runs out cancel it before the program
 //! ends.
 
-use std::time::Duration;
-
 use clap::Args;
 use ovos_toolbox_wire::{Content, Outcome};
 use serde_json::Value;
 
 use super::arguments;
+use super::call;
 use super::confirm::{self, Next};
 use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, milliseconds, plain};
 use super::progress::View;
-use client::payload::{CallOptions, CancelRequest, ContentMode, ErrorDetail, InvokeRequest, InvokeResponse};
-use client::{Client, ClientError, Patience, Received, Step, topic};
-
-/// How long to wait for the end of a call that was cancelled: motion has to come to rest first.
-const CANCEL_WAIT: Duration = Duration::from_secs(5);
+use client::payload::{CallOptions, ContentMode, ErrorDetail, InvokeRequest, InvokeResponse};
+use client::{ClientError, Received};
 
 /// Arguments of `invoke`.
 #[derive(Debug, Args)]
@@ -59,10 +55,7 @@ pub struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let args = arguments::parse(&arguments.arguments)?;
-    let call_id = match &arguments.call_id {
-        Some(id) => id.clone(),
-        None => format!("cli-{}", uuid::Uuid::new_v4()),
-    };
+    let call_id = arguments.call_id.clone().unwrap_or_else(call::own_id);
     let mut request = InvokeRequest {
         name: arguments.name.clone(),
         args,
@@ -79,16 +72,10 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     };
     let client = context.client().await?;
     loop {
-        let answer = match answered(&client, &request, context).await {
-            Some(Ok(answer)) => answer,
-            Some(Err(error)) => return Err(give_up(&client, &call_id, error).await),
-            None => {
-                context
-                    .output
-                    .remark("cancelling the call; Ctrl-C again to leave it alone");
-                return Err(CliError::Refused(interrupt(&client, &call_id).await));
-            }
-        };
+        let asks = request.options.progress;
+        let view = asks.then(|| View::new(context.output, &request.name));
+        let send = |patience| client.invoke(request.clone(), patience);
+        let answer = call::answered(&client, &call_id, view, context, send).await?;
         let advice = match confirm::next(&answer, &request.options, context.output).await? {
             Next::Again(options) => {
                 request.options = options;
@@ -102,79 +89,6 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             (CliError::Refused(text), Some(advice)) => CliError::Refused(format!("{text}; {advice}")),
             (error, _) => error,
         });
-    }
-}
-
-/// Makes a call and shows its progress until it is answered; `None` where Ctrl-C came first.
-async fn answered(
-    client: &Client,
-    request: &InvokeRequest,
-    context: &mut Context<'_, '_>,
-) -> Option<Result<Received<InvokeResponse>, ClientError>> {
-    let given = context.options.timeout;
-    let patience = given.map_or(Patience::WhileItRuns, Patience::AtMost);
-    let mut view = request
-        .options
-        .progress
-        .then(|| View::new(context.output, &request.name));
-    let followed = async {
-        let mut call = client.invoke(request.clone(), patience)?;
-        loop {
-            match call.next().await? {
-                Step::Answer(answer) => break Ok(answer),
-                Step::Progress(progress) => {
-                    if let Some(view) = &mut view {
-                        view.show(&progress, context.output);
-                    }
-                }
-            }
-        }
-    };
-    let answered = tokio::select! {
-        // Polled first, so that Ctrl-C is handled before the call is sent.
-        biased;
-        _ = tokio::signal::ctrl_c() => None,
-        answered = followed => Some(answered),
-    };
-    if let Some(view) = &mut view {
-        view.end();
-    }
-    answered
-}
-
-/// Cancels a call that got no answer in time, so that it does not continue without its client.
-async fn give_up(client: &Client, call_id: &str, error: ClientError) -> CliError {
-    match CliError::from(error) {
-        CliError::NoAnswer { url, wait, .. } => {
-            let sent = client.cancel_unheard(call_id);
-            client.close().await;
-            let advice = match sent {
-                Ok(()) => "; should the call run after all, it was asked to cancel".to_owned(),
-                Err(_) => format!("; should the call run after all: `ovos-tools cancel {call_id}`"),
-            };
-            CliError::NoAnswer { url, wait, advice }
-        }
-        other => other,
-    }
-}
-
-/// Cancels the call and says how it ended.
-async fn interrupt(client: &Client, call_id: &str) -> String {
-    let request = CancelRequest {
-        call_id: call_id.to_owned(),
-    };
-    let asked = client.ask(topic::CANCEL, &request, CANCEL_WAIT);
-    let answer = tokio::select! {
-        answer = asked => answer,
-        _ = tokio::signal::ctrl_c() => return format!("left alone while the call {call_id} was being cancelled"),
-    };
-    match answer.and_then(|answer| answer.read()) {
-        Ok(cancel) if cancel.cancelled => format!("interrupted; the call {call_id} was cancelled"),
-        Ok(cancel) => format!(
-            "interrupted; the call {call_id} was not cancelled: {}",
-            cancel.error.unwrap_or_else(|| "it had ended".to_owned())
-        ),
-        Err(_) => format!("interrupted; it was not confirmed that the call {call_id} was cancelled"),
     }
 }
 
@@ -202,7 +116,8 @@ fn show(
     if !context.output.json() {
         // An answer of a newer service may hold other kinds.
         let read = answer.read();
-        for line in read.iter().flat_map(content) {
+        let lines = |answer: &InvokeResponse| content(&answer.content, &answer.content_refused);
+        for line in read.iter().flat_map(lines) {
             context.output.remark(&line);
         }
     }
@@ -219,7 +134,7 @@ fn show(
 }
 
 /// Where the content beside a result lies, and what was left out of it.
-fn content(answer: &InvokeResponse) -> Vec<String> {
+pub(super) fn content(content: &[Content], refused: &[String]) -> Vec<String> {
     let item = |item: &Content| {
         let place = item.path.as_ref().or(item.uri.as_ref());
         let title = item
@@ -229,12 +144,15 @@ fn content(answer: &InvokeResponse) -> Vec<String> {
         format!("{}: {}{title}", item.mime_type, place.map_or("", String::as_str))
     };
     let left_out = |why: &String| format!("content is left out: {why}");
-    let refused = answer.content_refused.iter().map(left_out);
-    answer.content.iter().map(item).chain(refused).collect()
+    content
+        .iter()
+        .map(item)
+        .chain(refused.iter().map(left_out))
+        .collect()
 }
 
 /// The report of a call that failed, a line for each action.
-fn report(detail: &ErrorDetail, paint: Paint) -> String {
+pub(super) fn report(detail: &ErrorDetail, paint: Paint) -> String {
     let Some(report) = detail.report.as_ref().filter(|it| !it.actions.is_empty()) else {
         return String::new();
     };

@@ -79,19 +79,24 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
 }
 
-fn render(plan: &PlanResponse, paint: Paint) -> String {
-    let mut facts = vec![format!(
-        "{} ({})",
-        paint.tone(Tone::Strong, &value(&plan.name)),
-        plain(&plan.toolbox_id)
-    )];
-    facts.push(plan.effect.as_str().to_owned());
-    facts.push(format!("at most {}", milliseconds(plan.bound_ms)));
-    facts.push(if plan.subsystems.is_empty() {
+/// `motion · at most 15 s · holds left_arm`
+pub(super) fn summary(plan: &PlanResponse) -> String {
+    let holds = if plan.subsystems.is_empty() {
         "holds nothing".to_owned()
     } else {
         format!("holds {}", plain(&plan.subsystems.join(", ")))
-    });
+    };
+    let bound = milliseconds(plan.bound_ms);
+    format!("{} · at most {bound} · {holds}", plan.effect.as_str())
+}
+
+fn render(plan: &PlanResponse, paint: Paint) -> String {
+    let title = format!(
+        "{} ({}) · {}",
+        paint.tone(Tone::Strong, &value(&plan.name)),
+        plain(&plan.toolbox_id),
+        summary(plan)
+    );
     let rows = plan.waves.iter().zip(1_usize..).flat_map(|(wave, number)| {
         wave.iter().enumerate().map(move |(place, action)| {
             vec![
@@ -110,8 +115,7 @@ fn render(plan: &PlanResponse, paint: Paint) -> String {
         })
     });
     format!(
-        "{}\n{}",
-        facts.join(" · "),
+        "{title}\n{}",
         paint.table(
             &["WAVE", "ACTION", "SUBSYSTEMS", "TIMEOUT", "AFTER", "PARAMS"],
             rows

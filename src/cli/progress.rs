@@ -75,7 +75,16 @@ fn line(progress: &ProgressMessage) -> String {
     format!("{seconds:>7.1}s  {}", words(progress))
 }
 
+/// In a run the step comes first: `find: wave 1 of 2`.
 fn words(progress: &ProgressMessage) -> String {
+    let words = words_of_call(progress);
+    match &progress.step {
+        Some(step) => format!("{}: {}", plain(step), words.trim_start()),
+        None => words,
+    }
+}
+
+fn words_of_call(progress: &ProgressMessage) -> String {
     let action = progress.action.as_deref().unwrap_or("call");
     let mut text = match &progress.kind {
         ProgressKind::Queued => "waits for its subsystems".to_owned(),
@@ -115,7 +124,7 @@ pub(super) struct Live {
     all: MultiProgress,
     call: ProgressBar,
     name: String,
-    actions: HashMap<String, ProgressBar>,
+    actions: HashMap<(Option<String>, String), ProgressBar>,
 }
 
 impl Live {
@@ -134,29 +143,31 @@ impl Live {
 
     fn show(&mut self, progress: &ProgressMessage) {
         let action = progress.action.clone().unwrap_or_default();
+        // Two steps of a run may have actions of the same name.
+        let key = (progress.step.clone(), action.clone());
         match &progress.kind {
             ProgressKind::Queued => self
                 .call
                 .set_message(format!("{}: {}", self.name, words(progress))),
             ProgressKind::Wave => {
                 self.call
-                    .set_message(format!("{}: {}", self.name, wave(progress)));
+                    .set_message(format!("{}: {}", self.name, words(progress)));
                 let _ = self.all.println(line(progress));
             }
             ProgressKind::ActionStarted => {
                 let bar = ProgressBar::new(STEPS).with_style(style("    {spinner} {msg} {elapsed:.dim}"));
                 bar.set_message(plain(&action).into_owned());
                 bar.enable_steady_tick(Duration::from_millis(100));
-                self.actions.insert(action, self.all.add(bar));
+                self.actions.insert(key, self.all.add(bar));
             }
             ProgressKind::ActionEnded => {
-                if let Some(bar) = self.actions.remove(&action) {
+                if let Some(bar) = self.actions.remove(&key) {
                     bar.finish_and_clear();
                     self.all.remove(&bar);
                 }
                 let _ = self.all.println(line(progress));
             }
-            ProgressKind::Update => match self.actions.get(&action) {
+            ProgressKind::Update => match self.actions.get(&key) {
                 Some(bar) => {
                     if let Some(fraction) = progress.fraction {
                         bar.set_style(style("    {spinner} {bar:20} {msg} {elapsed:.dim}"));
@@ -221,6 +232,14 @@ mod tests {
             (
                 json!({"kind": "action_ended", "action": "grasp", "outcome": "timed_out", "elapsed_ms": 61000}),
                 "   61.0s    grasp timed_out",
+            ),
+            (
+                json!({"kind": "wave", "wave": 1, "waves": 2, "step": "find", "elapsed_ms": 100}),
+                "    0.1s  find: wave 1 of 2",
+            ),
+            (
+                json!({"kind": "action_started", "action": "scan", "step": "find", "elapsed_ms": 100}),
+                "    0.1s  find: scan started",
             ),
             (
                 json!({"kind": "later", "message": "\u{1b}[2J"}),

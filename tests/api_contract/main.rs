@@ -14,6 +14,7 @@ mod calls;
 mod content;
 mod frames;
 mod lists;
+mod run;
 mod stops;
 #[allow(dead_code, reason = "the helpers serve several test programs")]
 #[path = "../support"]

@@ -9,6 +9,7 @@ const SUBCOMMANDS: &[&str] = &[
     "list",
     "get",
     "invoke",
+    "run",
     "plan",
     "export",
     "reload",

@@ -12,5 +12,6 @@ mod doctor;
 mod emergency;
 mod help;
 mod invoke;
+mod run;
 mod scripted;
 mod silence;

@@ -32,10 +32,15 @@ impl Stage {
 
     /// With a testbed that does not say that it is simulated.
     pub(crate) fn on_hardware() -> Self {
+        Self::on_hardware_with(&json!({}))
+    }
+
+    /// The same, with these keys of the door.
+    pub(crate) fn on_hardware_with(keys: &Value) -> Self {
         let scene = Scene::new(&json!({}));
         let testbed = json!({ "testbed": { "simulated": false } });
         scene.configure(
-            &json!({}),
+            &json!({ "doors": { "mcp": keys } }),
             &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
         );
         Self::of(scene, &[])

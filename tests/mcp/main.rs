@@ -25,4 +25,5 @@ mod door;
 #[allow(dead_code, reason = "each test program uses its part")]
 mod figures;
 mod gate;
+mod run;
 mod sessions;

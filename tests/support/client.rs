@@ -124,7 +124,7 @@ impl Client {
         // Other answers have a `call_id`, too, such as that of a cancel.
         let of_call = matches!(
             kind,
-            "ovos.tools.invoke.response" | "ovos.persona.tools.call.response"
+            "ovos.tools.invoke.response" | "ovos.tools.run.response" | "ovos.persona.tools.call.response"
         );
         if let (true, Some(call_id)) = (of_call, frame["data"]["call_id"].as_str()) {
             self.answers

@@ -1,16 +1,21 @@
 //! A call that was sent: its progress, its answer, its cancel.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::client::{Client, FOREVER, deadline};
 use crate::error::ClientError;
-use crate::payload::{CancelResponse, GetRequest, InvokeRequest, InvokeResponse, ProgressMessage};
+use crate::payload::{
+    CallOptions, CancelResponse, GetRequest, InvokeRequest, InvokeResponse, ProgressMessage, RunRequest,
+    RunResponse,
+};
 use crate::pulse::{Beat, Pulse};
 use crate::received::Received;
 use crate::routes::{Heard, Route};
-use crate::topic;
+use crate::topic::{self, Topic};
 
 /// How long a service has to answer the request that shows that it lives.
 const SIGN_OF_LIFE_WAIT: Duration = Duration::from_secs(5);
@@ -29,18 +34,20 @@ pub enum Patience {
     WhileItRuns,
 }
 
-/// What arrives for a call.
+/// What arrives for a call whose answer is an `A`.
 #[derive(Debug)]
-pub enum Step {
+pub enum Step<A = InvokeResponse> {
     /// Its progress; only for calls that ask for it.
     Progress(Received<ProgressMessage>),
     /// Its answer, which is the last step.
-    Answer(Received<InvokeResponse>),
+    Answer(Received<A>),
 }
 
-/// A call that was sent. Only [`cancel`](Self::cancel) ends the call; dropping this does not.
-pub struct Call {
+/// A call that was sent, or a run. Only [`cancel`](Self::cancel) ends it; dropping this does not.
+pub struct Call<A = InvokeResponse> {
     client: Client,
+    topic: &'static str,
+    is: PhantomData<fn() -> A>,
     call_id: String,
     route: Route,
     /// The request that shows that a service lives, and when its answer is due; `None` once it has arrived.
@@ -58,28 +65,52 @@ impl Client {
     /// # Errors
     /// [`ClientError::NotSent`], [`ClientError::TooLarge`]: nothing was sent.
     pub fn invoke(&self, mut request: InvokeRequest, patience: Patience) -> Result<Call, ClientError> {
-        let own = || format!("client-{}", uuid::Uuid::new_v4());
-        let call_id = request.options.call_id.get_or_insert_with(own).clone();
-        let bound = request.options.timeout().map(|bound| bound + ANSWER_MARGIN);
+        let call_id = own_id(&mut request.options);
+        let bound = request.options.timeout();
+        let name = request.name.clone();
+        self.follow(topic::INVOKE, &request, (call_id, bound, name), patience)
+    }
+
+    /// Sends a run, and never waits. [`Patience`] counts for the run as a whole.
+    ///
+    /// A request without a `call_id` gets one that no other call has.
+    ///
+    /// # Errors
+    /// As [`invoke`](Self::invoke).
+    pub fn run(&self, mut request: RunRequest, patience: Patience) -> Result<Call<RunResponse>, ClientError> {
+        let call_id = own_id(&mut request.options);
+        let bound = request.options.timeout();
+        let name = request.steps.first().map(|step| step.name.clone());
+        let name = name.unwrap_or_default();
+        self.follow(topic::RUN, &request, (call_id, bound, name), patience)
+    }
+
+    /// Sends a call with this id, this bound of its own and, for the sign of life, this tool.
+    fn follow<Q: Serialize, A>(
+        &self,
+        topic: Topic<Q, A>,
+        request: &Q,
+        (call_id, bound, name): (String, Option<Duration>, String),
+        patience: Patience,
+    ) -> Result<Call<A>, ClientError> {
         let (sign, wait) = match patience {
             Patience::AtMost(wait) => (None, wait),
             Patience::WhileItRuns => {
-                let name = request.name.clone();
                 let asked = GetRequest {
                     name,
                     ..GetRequest::default()
                 };
                 let sign = self.send(topic::GET.name(), &asked)?;
-                (
-                    Some((sign, deadline(SIGN_OF_LIFE_WAIT))),
-                    bound.unwrap_or(FOREVER),
-                )
+                let wait = bound.map_or(FOREVER, |bound| bound + ANSWER_MARGIN);
+                (Some((sign, deadline(SIGN_OF_LIFE_WAIT))), wait)
             }
         };
-        let route = self.send(topic::INVOKE.name(), &request)?;
+        let route = self.send(topic.name(), request)?;
         let pulse = sign.is_some().then(Pulse::new);
         Ok(Call {
             client: self.clone(),
+            topic: topic.name(),
+            is: PhantomData,
             call_id,
             route,
             sign,
@@ -90,7 +121,13 @@ impl Client {
     }
 }
 
-impl Call {
+/// The id of a call, which gets one of its own where it has none.
+fn own_id(options: &mut CallOptions) -> String {
+    let own = || format!("client-{}", uuid::Uuid::new_v4());
+    options.call_id.get_or_insert_with(own).clone()
+}
+
+impl<A> Call<A> {
     /// The id of the call, for cancel and status.
     #[must_use]
     pub fn call_id(&self) -> &str {
@@ -105,7 +142,7 @@ impl Call {
     ///
     /// # Cancel safety
     /// Safe: nothing is lost.
-    pub async fn next(&mut self) -> Result<Step, ClientError> {
+    pub async fn next(&mut self) -> Result<Step<A>, ClientError> {
         loop {
             let Self {
                 client,
@@ -147,11 +184,11 @@ impl Call {
                     }
                     Err(_) => return Err(self.client.no_service(SIGN_OF_LIFE_WAIT)),
                 },
-                () = sleep_until(*end) => return Err(self.client.no_answer(topic::INVOKE.name(), self.wait)),
+                () = sleep_until(*end) => return Err(self.client.no_answer(self.topic, self.wait)),
             };
             self.sign = None;
             match heard {
-                Heard::Answer(data) => return Ok(Step::Answer(Received::new(topic::INVOKE.name(), data))),
+                Heard::Answer(data) => return Ok(Step::Answer(Received::new(self.topic, data))),
                 Heard::Lost(cause) => return Err(self.client.lost(cause)),
                 Heard::Progress(data) => {
                     let of = data.get("call_id").and_then(|call_id| call_id.as_str());
@@ -170,7 +207,7 @@ impl Call {
     ///
     /// # Cancel safety
     /// If dropped, the steps so far are lost, and the call continues.
-    pub async fn answer(mut self) -> Result<Received<InvokeResponse>, ClientError> {
+    pub async fn answer(mut self) -> Result<Received<A>, ClientError> {
         loop {
             if let Step::Answer(answer) = self.next().await? {
                 return Ok(answer);

@@ -7,6 +7,7 @@
 mod call;
 mod control;
 mod request;
+mod run;
 mod status;
 mod tool;
 
@@ -22,6 +23,9 @@ pub use control::{ControlAnswer, ControlRequest, WaitingCall};
 pub use request::{
     CallOptions, CallRequest, CancelRequest, ContentMode, DoorHello, EmptyRequest, ExportRequest, GetRequest,
     InvokeRequest, ListRequest, PlanRequest, ReloadRequest, ResumeRequest, StopRequest,
+};
+pub use run::{
+    RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, RunStatus, RunStep, RunStepPlan, RunStepReport,
 };
 pub use status::{
     AllLatched, BusStatus, CallStatus, EventMessage, IsReady, ServiceStatus, StatusResponse, StopResponse,
@@ -62,10 +66,18 @@ pub fn schemas() -> BTreeMap<String, Schema> {
             "ovos.tools.reload.response",
             schema_for!(Either<ReloadResponse, ErrorResponse>),
         ),
-        ("ovos.tools.plan", schema_for!(PlanRequest)),
+        ("ovos.tools.run", schema_for!(RunRequest)),
+        (
+            "ovos.tools.run.response",
+            schema_for!(Either<RunResponse, ErrorResponse>),
+        ),
+        (
+            "ovos.tools.plan",
+            schema_for!(Either<PlanRequest, RunPlanRequest>),
+        ),
         (
             "ovos.tools.plan.response",
-            schema_for!(Either<PlanResponse, PlanErrorResponse>),
+            schema_for!(Either<PlanResponse, Either<RunPlanResponse, PlanErrorResponse>>),
         ),
         ("ovos.tools.export", schema_for!(ExportRequest)),
         (

@@ -15,7 +15,7 @@ use tokio::sync::{broadcast, mpsc};
 
 use crate::events::{EVENTS, News};
 use crate::payload::EventMessage;
-use crate::topic::{EVENT, INVOKE, PREFIX, PROGRESS, RELOADED};
+use crate::topic::{EVENT, INVOKE, PREFIX, PROGRESS, RELOADED, RUN};
 
 /// The context key of a request's id.
 pub(crate) const IDENT: &str = "ident";
@@ -92,7 +92,7 @@ impl Routes {
         let is_answer = kind
             .strip_prefix(pending.topic)
             .is_some_and(|rest| rest == ".response");
-        let is_progress = kind == PROGRESS && pending.topic == INVOKE.name();
+        let is_progress = kind == PROGRESS && [INVOKE.name(), RUN.name()].contains(&pending.topic);
         if !is_answer && !is_progress {
             return;
         }

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use crate::payload::{
     CancelRequest, CancelResponse, EmptyRequest, ExportRequest, ExportResponse, GetRequest, InvokeRequest,
     InvokeResponse, ListRequest, ListResponse, PlanRequest, PlanResponse, ReloadRequest, ReloadResponse,
-    ResumeRequest, StatusResponse, StopRequest, StopResponse, ToolEntry,
+    ResumeRequest, RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, StatusResponse, StopRequest,
+    StopResponse, ToolEntry,
 };
 
 /// A topic whose requests are a `Q` and whose answers are an `A`.
@@ -36,8 +37,12 @@ pub const LIST: Topic<ListRequest, ListResponse> = Topic::new("ovos.tools.list")
 pub const GET: Topic<GetRequest, ToolEntry> = Topic::new("ovos.tools.get");
 /// Runs a tool; [`Client::invoke`](crate::Client::invoke) uses it.
 pub const INVOKE: Topic<InvokeRequest, InvokeResponse> = Topic::new("ovos.tools.invoke");
+/// Runs several tools; [`Client::run`](crate::Client::run) uses it.
+pub const RUN: Topic<RunRequest, RunResponse> = Topic::new("ovos.tools.run");
 /// The plan of a call that is not run.
 pub const PLAN: Topic<PlanRequest, PlanResponse> = Topic::new("ovos.tools.plan");
+/// The plan of a run that is not run.
+pub const PLAN_RUN: Topic<RunPlanRequest, RunPlanResponse> = Topic::new("ovos.tools.plan");
 /// The tools in the format of a model.
 pub const EXPORT: Topic<ExportRequest, ExportResponse> = Topic::new("ovos.tools.export");
 /// Ends a call.

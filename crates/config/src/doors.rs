@@ -26,6 +26,8 @@ pub struct McpDoor {
     pub toolset: Toolset,
     /// Whether the list of tools holds the schemas of their outputs, which makes it several times as long.
     pub output_schemas: bool,
+    /// Whether clients see the tool `run_steps`, which calls several tools of the list as one.
+    pub run_steps: bool,
     /// The size of the list of tools, in bytes of JSON, above which the door warns and names the largest tools.
     #[serde(with = "Whole::<1024, 16_777_216>")]
     pub warn_list_bytes: usize,
@@ -75,6 +77,7 @@ impl Doors {
         let defaults = McpDoor {
             toolset: Toolset::default(),
             output_schemas: false,
+            run_steps: false,
             warn_list_bytes: 64 << 10,
             http_hosts: Vec::new(),
             http_origins: Vec::new(),

@@ -270,6 +270,17 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// The handle of the call.
+    #[must_use]
+    pub fn control(&self) -> &Arc<CallControl> {
+        &self.control
+    }
+
+    /// Declares that the call runs: for a call that is made of other calls, which the engine does not run itself.
+    pub fn runs(&self) {
+        self.control.enter(Phase::Running);
+    }
+
     /// Waits for a condition that the call needs before it can run.
     ///
     /// # Errors

@@ -87,6 +87,13 @@ impl Engine {
         self.known_toolbox(toolbox_id)?.lease(generation)
     }
 
+    /// The number of emergency stops of a toolbox so far; 0 where the engine does not know the toolbox.
+    #[must_use]
+    pub fn stop_epoch(&self, toolbox_id: &str) -> u64 {
+        let known = self.known_toolbox(toolbox_id);
+        known.map_or(0, |known| known.latch.epoch())
+    }
+
     /// Refuses new calls for a generation and waits for its calls to end. After `limit` it ends them and waits once
     /// more, for at most `settle + grace + 2 * halt + 2 * plan` of the toolbox's [`Limits`].
     ///

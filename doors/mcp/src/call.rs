@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use client::payload::{CallOptions, Confirm, ContentMode, InvokeRequest};
-use client::{Patience, Step};
+use client::{Call, ClientError, Patience, Received, Step};
 use ovos_toolbox_wire::{Effect, Object};
 use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
@@ -62,7 +62,7 @@ pub(crate) async fn call(
     context: &RequestContext<RoleServer>,
     session: &CancellationToken,
 ) -> Came {
-    let call_id = format!("mcp-{}", uuid::Uuid::new_v4());
+    let call_id = own_id();
     let token = context.meta.get_progress_token();
     let (confirm, decline) = match said {
         Said::Nothing => (None, None),
@@ -83,8 +83,44 @@ pub(crate) async fn call(
             content: Some(ContentMode::Path),
         },
     };
+    let send = |patience| door.client.invoke(request, patience);
+    let answer = match carried(door, tool, &call_id, send, context, session).await {
+        Ok(answer) => answer,
+        Err(failed) => return Came::Answered(failed),
+    };
+    if let Some(confirm) = answer::confirm(&answer) {
+        return Came::Waits(confirm);
+    }
+    let mut result = answer::of(tool, &answer);
+    result
+        .content
+        .extend(content::blocks(&door.content, &answer.data).await);
+    Came::Answered(result)
+}
+
+/// An id that no other call has.
+pub(crate) fn own_id() -> String {
+    format!("mcp-{}", uuid::Uuid::new_v4())
+}
+
+/// Sends a call or a run and carries it to its answer: tells its progress, and ends it where its client goes away.
+///
+/// # Errors
+/// What its client gets where there is no answer.
+///
+/// # Cancel safety
+/// Dropping it asks the service to end the call.
+pub(crate) async fn carried<A>(
+    door: &Door,
+    tool: &Registered,
+    call_id: &str,
+    send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
+    context: &RequestContext<RoleServer>,
+    session: &CancellationToken,
+) -> Result<Received<A>, CallToolResult> {
+    let token = context.meta.get_progress_token();
     tracing::debug!(call_id, tool = tool.name, "call");
-    let mut running = door.calls.enter(&door.client, &call_id, &tool.name);
+    let mut running = door.calls.enter(&door.client, call_id, &tool.name);
     let moves = tool.effect == Effect::Motion;
     let mut beat = interval(BEAT_EVERY);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -93,11 +129,11 @@ pub(crate) async fn call(
         beat.tick().await;
         _ = door.client.beat();
     }
-    let mut call = match door.client.invoke(request, Patience::WhileItRuns) {
+    let mut call = match send(Patience::WhileItRuns) {
         Ok(call) => call,
         Err(error) => {
             running.answered();
-            return Came::Answered(answer::refused(tool, &error));
+            return Err(answer::refused(tool, &error));
         }
     };
     let mut progress = token.map(|token| Progress::new(context.peer.clone(), token));
@@ -138,16 +174,11 @@ pub(crate) async fn call(
                     if let Some(progress) = progress {
                         progress.finish().await;
                     }
-                    if let Some(confirm) = answer::confirm(&answer) {
-                        return Came::Waits(confirm);
-                    }
-                    let mut result = answer::of(tool, &answer);
-                    result.content.extend(content::blocks(&door.content, &answer).await);
-                    return Came::Answered(result);
+                    return Ok(answer);
                 }
                 Err(error) => {
                     tracing::warn!(call_id, tool = tool.name, %error, "a call got no answer");
-                    return Came::Answered(answer::refused(tool, &error));
+                    return Err(answer::refused(tool, &error));
                 }
             },
             _ = again.tick(), if left.is_some() => {
@@ -156,7 +187,7 @@ pub(crate) async fn call(
             () = &mut given_up, if left.is_some() => {
                 let why = left.map_or("", |farewell| farewell.reason());
                 tracing::warn!(call_id, tool = tool.name, "a cancelled call did not end within {CANCEL_WAIT:?}");
-                return Came::Answered(answer::cancelled(tool, why));
+                return Err(answer::cancelled(tool, why));
             }
             () = told => {}
         }

@@ -12,9 +12,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use client::Received;
-use client::payload::InvokeResponse;
-use ovos_toolbox_wire::{Content, ContentKind};
+use ovos_toolbox_wire::{Content, ContentKind, Object};
 use rmcp::model::{ContentBlock, Resource, ResourceContents};
 use rustix::fs::OFlags;
 use serde_json::Value;
@@ -66,14 +64,13 @@ impl Folder {
     }
 }
 
-/// The blocks for what an answer carries beside its result, in order.
+/// The blocks for what an answer, or the report of a step, carries beside its result, in order.
 ///
 /// # Cancel safety
 /// Safe: it changes nothing.
-pub(crate) async fn blocks(folder: &Folder, answer: &Received<InvokeResponse>) -> Vec<ContentBlock> {
+pub(crate) async fn blocks(folder: &Folder, answer: &Object) -> Vec<ContentBlock> {
     let list = |key: &str| {
         answer
-            .data
             .get(key)
             .and_then(Value::as_array)
             .map_or(&[][..], Vec::as_slice)

@@ -9,6 +9,7 @@ use ovos_toolbox_wire::{Effect, Object};
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::Value;
 
+use crate::run_tool;
 use crate::schema::one_type_each;
 use crate::stop_tool::StopTool;
 
@@ -30,6 +31,8 @@ pub(crate) struct Listing {
 pub(crate) enum Owner {
     /// The door's own.
     Door(StopTool),
+    /// The door's own, for several tools of toolboxes.
+    Steps,
     /// A toolbox's.
     Toolbox(Arc<Registered>),
 }
@@ -69,6 +72,11 @@ impl Listing {
             return None;
         }
         let mut listing = Self::of_door();
+        if config.run_steps {
+            // It may do what the worst of its steps does.
+            let shown = run_tool::definition().with_annotations(annotations(Effect::Motion));
+            listing.add(shown, Owner::Steps);
+        }
         for (entry, exported) in offered.into_iter().zip(exported) {
             let name = exported.get("name")?.as_str()?;
             let own = exported.get("title").map_or(Some(name), Value::as_str)?;
@@ -222,6 +230,7 @@ mod tests {
         McpDoor {
             toolset: Toolset::default(),
             output_schemas: false,
+            run_steps: false,
             warn_list_bytes: 1024,
             http_hosts: Vec::new(),
             http_origins: Vec::new(),
@@ -344,6 +353,35 @@ mod tests {
         );
         let renamed = listing.tool("arm__emergency_stop").expect("a tool");
         assert!(renamed.output_schema.is_some());
+    }
+
+    #[test]
+    fn run_steps_is_shown_where_it_is_switched_on_and_says_that_it_may_move_something() {
+        let listed = [entry("arm", "run_steps", Effect::Read)];
+        let tools = json!([exported("run_steps", None)]);
+        let config = McpDoor {
+            run_steps: true,
+            ..door()
+        };
+        let listing = Listing::new(&listed, &tools, &config).expect("the answers fit");
+        assert_eq!(
+            names(&listing),
+            ["emergency_stop", "stop_moving", "run_steps", "arm__run_steps"]
+        );
+        assert_eq!(listing.owner("run_steps"), Some(&Owner::Steps));
+        let shown = listing.tool("run_steps").expect("a tool");
+        let hints = shown.annotations.as_ref().expect("annotations");
+        assert_eq!(
+            (hints.read_only_hint, hints.destructive_hint),
+            (Some(false), Some(true))
+        );
+        assert_eq!(
+            *shown.input_schema,
+            one_type_each((*shown.input_schema).clone()),
+            "one type in each schema"
+        );
+        let without = Listing::new(&listed, &tools, &door()).expect("the answers fit");
+        assert_eq!(names(&without)[2..], ["run_steps"], "the toolbox's own");
     }
 
     #[test]

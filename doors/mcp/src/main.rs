@@ -2,7 +2,7 @@
 //! HTTP.
 //!
 //! It is a bus client like any other, made of [`client::Client`]; the service does not know it. `server` answers requests,
-//! `listing` is what clients see, `call` carries one call out, `presence` notices that a client has vanished.
+//! `listing` is what clients see, `call` carries one call out, `run` several as one, `presence` notices that a client has vanished.
 
 mod answer;
 mod call;
@@ -16,6 +16,8 @@ mod listing;
 mod presence;
 mod progress;
 mod resources;
+mod run;
+mod run_tool;
 mod schema;
 mod server;
 mod stdio;

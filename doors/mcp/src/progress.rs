@@ -1,4 +1,4 @@
-//! The progress of one call, as the one number that clients know: waves done, of all waves.
+//! The progress of one call, as the one number that clients know: waves done, of all waves. Of a run: steps that have begun.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -99,6 +99,8 @@ struct Notes {
     waiting: VecDeque<Note>,
     /// What was sent last.
     sent: Option<f64>,
+    /// The steps of a run that have begun.
+    begun: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -112,8 +114,11 @@ struct Note {
 }
 
 impl Note {
-    /// `wave 1 of 3: lift, turn`.
+    /// `wave 1 of 3: lift, turn`; in a run, where there is no wave, `step find`.
     fn message(&self) -> String {
+        if self.wave == 0 {
+            return self.said.clone().unwrap_or_default();
+        }
         let of = self
             .waves
             .map_or_else(String::new, |waves| format!(" of {waves}"));
@@ -132,6 +137,9 @@ impl Notes {
         if step.wave == 0 {
             // It waits; the number is not above zero yet.
             return;
+        }
+        if let Some(id) = &step.step {
+            return self.take_step(id, now);
         }
         let done = (step.wave - 1) as f64;
         let waves = (step.waves > 0).then_some(step.waves as f64);
@@ -168,6 +176,24 @@ impl Notes {
             }
             _ => {}
         }
+    }
+
+    /// A step of a run moves on; that it has begun is told once.
+    #[allow(clippy::cast_precision_loss, reason = "a run has few steps")]
+    fn take_step(&mut self, id: &str, now: Instant) {
+        if self.begun.iter().any(|begun| begun == id) {
+            return;
+        }
+        let value = self.begun.len() as f64;
+        self.begun.push(id.to_owned());
+        self.push(Note {
+            value,
+            waves: None,
+            wave: 0,
+            actions: Vec::new(),
+            said: Some(format!("step {id}")),
+            due: now,
+        });
     }
 
     fn push(&mut self, note: Note) {
@@ -253,6 +279,18 @@ mod tests {
         );
         let numbers: Vec<f64> = said.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, [0.0, 0.5, 1.0, 1.99, 2.0]);
+    }
+
+    #[test]
+    fn of_a_run_each_step_is_told_once() {
+        let of = |id: &str, wave: usize| ProgressMessage {
+            step: Some(id.to_owned()),
+            ..step(ProgressKind::Wave, wave, None, None)
+        };
+        let said = said(&[of("find", 1), of("look", 1), of("find", 2), of("grab", 1)]);
+        let expected = [(0.0, "step find"), (1.0, "step look"), (2.0, "step grab")];
+        let expected = expected.map(|(number, text)| (number, text.to_owned()));
+        assert_eq!(said, expected);
     }
 
     #[test]

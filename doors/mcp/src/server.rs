@@ -18,6 +18,7 @@ use crate::confirm::call_asking;
 use crate::door::Door;
 use crate::listing::{Listing, Owner};
 use crate::resources;
+use crate::run::run;
 use crate::stop::stop;
 
 const INSTRUCTIONS: &str = "Tools of this machine and of the robots, drones and media that it drives. Tools that are not \
@@ -63,6 +64,10 @@ impl Session {
                 return Err(ErrorData::invalid_params(text, None));
             }
             Some(Owner::Door(tool)) => stop(tool, &self.door).await.into(),
+            Some(Owner::Steps) => {
+                let arguments = request.arguments.unwrap_or_default();
+                run(&self.door, arguments, context, &self.gone).await.into()
+            }
             Some(Owner::Toolbox(tool)) => call_asking(&self.door, &tool, request, context, &self.gone).await,
         };
         Ok(result)

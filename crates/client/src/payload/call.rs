@@ -90,18 +90,21 @@ pub struct ErrorDetail {
     pub report: Option<Report>,
 }
 
-/// One step of a call. Never sent after the call's answer.
+/// How far a call is. Never sent after the call's answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]
 pub struct ProgressMessage {
-    /// The call.
+    /// The call, or the run.
     pub call_id: String,
+    /// In a run: which step the message is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
     /// The tool.
     pub name: String,
     /// Its toolbox.
     pub toolbox_id: String,
-    /// Counted from 1; a gap means that a message was dropped.
+    /// Counted from 1, in a run for each step; a gap means that a message was dropped.
     pub seq: u64,
     /// What happened.
     pub kind: ProgressKind,

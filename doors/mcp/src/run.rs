@@ -1,0 +1,166 @@
+//! A call of `run_steps`: a run whose steps are tools of the list.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use client::Received;
+use client::payload::{CallOptions, ContentMode, RunRequest, RunResponse, RunStep};
+use ovos_toolbox_wire::{Effect, Object};
+use rmcp::RoleServer;
+use rmcp::model::CallToolResult;
+use rmcp::service::RequestContext;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::answer;
+use crate::call::{carried, own_id};
+use crate::content;
+use crate::door::Door;
+use crate::listing::{Listing, Owner, Registered};
+use crate::run_tool::{self, NAME};
+use crate::stop::stop;
+
+/// Makes a run. Each step is judged by the policy as a call of its tool; one that a person has to confirm is not asked about
+/// here: the result says that the tool has to be called by itself.
+///
+/// # Cancel safety
+/// Dropping it asks the service to end the run.
+pub(crate) async fn run(
+    door: &Door,
+    mut arguments: Object,
+    context: &RequestContext<RoleServer>,
+    session: &CancellationToken,
+) -> CallToolResult {
+    let tool = Registered {
+        toolbox_id: String::new(),
+        name: NAME.to_owned(),
+        effect: Effect::Write,
+        arguments: Arc::new(run_tool::arguments()),
+    };
+    let steps = arguments.shift_remove("steps").unwrap_or_default();
+    let steps: Vec<RunStep> = match serde_json::from_value(steps) {
+        Ok(steps) => steps,
+        Err(error) => return invalid(&error.to_string()),
+    };
+    let listing = door.refreshed().await;
+    // Whatever else is wrong.
+    let owners = steps.iter().filter_map(|step| listing.owner(&step.name));
+    let stops = owners.filter_map(|owner| match owner {
+        Owner::Door(tool) => Some(*tool),
+        _ => None,
+    });
+    if let Some(stopping) = stops.last() {
+        return stop(stopping, door).await;
+    }
+    let (sent, moves) = match of_list(&listing, &steps) {
+        Ok(sent) => sent,
+        Err(why) => return invalid(&why),
+    };
+    let tool = Registered {
+        effect: if moves { Effect::Motion } else { tool.effect },
+        ..tool
+    };
+    let call_id = own_id();
+    let token = context.meta.get_progress_token();
+    let request = RunRequest {
+        steps: sent,
+        options: CallOptions {
+            call_id: Some(call_id.clone()),
+            progress: token.is_some(),
+            detail: true,
+            content: Some(ContentMode::Path),
+            ..CallOptions::default()
+        },
+    };
+    let send = |patience| door.client.run(request, patience);
+    let answer = match carried(door, &tool, &call_id, send, context, session).await {
+        Ok(answer) => answer,
+        Err(failed) => return failed,
+    };
+    let mut result = shown(&tool, &steps, &answer);
+    let reports = answer.data.get("steps").and_then(Value::as_array);
+    for report in reports.into_iter().flatten().filter_map(Value::as_object) {
+        result
+            .content
+            .extend(content::blocks(&door.content, report).await);
+    }
+    result
+}
+
+/// The steps under the names that the service knows, and whether any of them moves something.
+fn of_list(listing: &Listing, steps: &[RunStep]) -> Result<(Vec<RunStep>, bool), String> {
+    let mut moves = false;
+    let mut sent = Vec::with_capacity(steps.len());
+    for step in steps {
+        let Some(Owner::Toolbox(tool)) = listing.owner(&step.name) else {
+            return Err(format!(
+                "step '{}': '{}' is no tool of this list that can be a step",
+                step.id, step.name
+            ));
+        };
+        moves |= tool.effect == Effect::Motion;
+        sent.push(RunStep {
+            name: tool.name.clone(),
+            toolbox_id: Some(tool.toolbox_id.clone()),
+            ..step.clone()
+        });
+    }
+    Ok((sent, moves))
+}
+
+fn invalid(why: &str) -> CallToolResult {
+    let text = format!(
+        "ValueError: {why}\n`{NAME}` takes {{\"steps\": [{{\"id\", \"name\", \"args\", \"after\"}}]}}; nothing was done."
+    );
+    answer::failure(&text, json!({"error": {"kind": "ValueError", "message": why}}))
+}
+
+/// The answer to a run, with the names of this list. The tokens of steps that have to be confirmed are not shown: a yes is not
+/// for the model to say.
+fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -> CallToolResult {
+    let (Ok(run), false) = (answer.read(), answer.data.get("steps").is_none()) else {
+        return match answer.accepted() {
+            Err(error) => answer::refused(tool, &error),
+            Ok(()) => answer::failure("the answer of the service cannot be read", json!({"ok": false})),
+        };
+    };
+    let names: BTreeMap<&str, &str> = steps
+        .iter()
+        .map(|step| (step.id.as_str(), step.name.as_str()))
+        .collect();
+    let mut structured = Value::Object(answer.data.clone());
+    for report in structured["steps"].as_array_mut().into_iter().flatten() {
+        let name = report["id"].as_str().and_then(|id| names.get(id));
+        if let Some(name) = name {
+            report["name"] = json!(name);
+        }
+        if let Some(confirm) = report.get_mut("confirm").and_then(Value::as_object_mut) {
+            confirm.shift_remove("token");
+        }
+        if let Some(report) = report.as_object_mut() {
+            // Blocks of their own.
+            report.shift_remove("content");
+        }
+    }
+    if run.ok {
+        return answer::success(&structured.to_string(), structured);
+    }
+    let mut text = run.error.unwrap_or_default();
+    for step in &run.steps {
+        let Some(confirm) = &step.confirm else { continue };
+        let name = names
+            .get(step.id.as_str())
+            .unwrap_or(&step.name.as_str())
+            .to_string();
+        let args = step.args.as_ref().map_or_else(String::new, Value::to_string);
+        text.push_str(&format!(
+            "\nStep '{}' did not run: a person has to confirm it. Call `{name}` by itself, with the arguments {args}: the user \
+             is asked then. Where this client cannot ask, tell the user that `ovos-tools approve {}`, typed on the machine of \
+             the service, lets that call run.",
+            step.id, confirm.id
+        ));
+    }
+    text.push_str("\n");
+    text.push_str(&structured.to_string());
+    answer::failure(&text, structured)
+}

@@ -1,0 +1,49 @@
+//! The door's tool `run_steps`: several tools of the list as one call. Only the configuration shows it.
+
+use std::sync::Arc;
+
+use ovos_toolbox_wire::Object;
+use rmcp::model::Tool;
+use serde_json::{Value, json};
+
+pub(crate) const NAME: &str = "run_steps";
+
+const DESCRIPTION: &str = "Calls several of these tools as one, in which later steps can take values from the results of earlier \
+ones. A step begins when the steps that it takes values from, and those in `after`, have completed; steps that are ready begin \
+together. After a step that fails, is stopped or has to be confirmed no further one begins. The result says what became of each \
+step. It does what its steps do, which may move a machine. A stop is no step: call it by itself, at once.";
+
+/// As clients see it, without annotations.
+pub(crate) fn definition() -> Tool {
+    Tool::new(NAME, DESCRIPTION, Arc::new(arguments()))
+}
+
+/// The schema of its arguments.
+pub(crate) fn arguments() -> Object {
+    let schema = json!({
+        "type": "object",
+        "properties": {"steps": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 64,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$", "description": "Unique in the run."},
+                    "name": {"type": "string", "description": "A tool of this list."},
+                    "args": {"type": "object", "description": "Its arguments. {\"$from\": \"STEP.PATH\"} in place of a value \
+                        takes it from the result of that step, such as {\"$from\": \"find.pose.x\"}."},
+                    "after": {"type": "array", "items": {"type": "string"}, "description": "Ids of further steps to wait for."},
+                },
+                "required": ["id", "name"],
+                "additionalProperties": false,
+            },
+        }},
+        "required": ["steps"],
+        "additionalProperties": false,
+    });
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Object::new(),
+    }
+}

@@ -1,0 +1,621 @@
+//! The steps of a run: read and checked before anything runs, and given values from the results of earlier ones. Pure.
+//!
+//! What a tool returned is never read as a step's text: a `$from` counts where the request has it, and nowhere else. Read
+//! [`Steps::read`], then [`Steps::give`].
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ovos_toolbox_wire::{Action, Effect, Object};
+use serde_json::Value;
+
+use super::asking::Room;
+use engine::{Defaults, Plan, PlanError};
+use schema::{shorten, shorten_text};
+
+/// How many steps a run may have. Agents plan a handful; without a bound one request could fill the table of calls.
+pub(super) const MOST_STEPS: usize = 64;
+
+/// The longest id, in bytes.
+const LONGEST_ID: usize = 64;
+
+/// How many values the steps may take from results. Each is remembered until its step begins.
+const MOST_VALUES: usize = 4096;
+
+/// How many bytes of memory these values may take together.
+const VALUES: usize = 16 << 20;
+
+/// The key of an object that stands for a value from a result.
+const FROM: &str = "$from";
+
+/// How many keys or ids an error names, and the longest part of a text that it repeats, in bytes.
+const SHOWN: usize = 20;
+const LONGEST_SHOWN: usize = 60;
+
+/// Why a run is not valid.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Invalid {
+    #[error("'steps' must be a list of 1 to {MOST_STEPS} steps, got {0}")]
+    Steps(String),
+    #[error("step number {number} must be an object with id and name, got {found}")]
+    Shape { number: usize, found: String },
+    #[error("step number {number}: 'id' must be 1 to {LONGEST_ID} characters of [A-Za-z0-9_-], got {found}")]
+    Id { number: usize, found: String },
+    #[error("steps number {first} and {second} both have the id '{id}': ids are unique in a run")]
+    DuplicateId { id: String, first: usize, second: usize },
+    #[error("step '{step}': '{key}' must be {accepted}, got {found}")]
+    Key {
+        step: String,
+        key: &'static str,
+        accepted: &'static str,
+        found: String,
+    },
+    #[error("step '{step}' has the unknown key '{key}'; a step has id, name, args, after and toolbox_id")]
+    UnknownKey { step: String, key: String },
+    #[error("step '{step}': '{key}' names '{wanted}', which is no step of this run; its steps are {}", ids.join(", "))]
+    UnknownStep {
+        step: String,
+        key: &'static str,
+        wanted: String,
+        ids: Vec<String>,
+    },
+    #[error(
+        "step '{step}': a value from a result is {{\"$from\": \"STEP.PATH\"}} and nothing beside it, got {found}"
+    )]
+    From { step: String, found: String },
+    #[error("the steps take more than {MOST_VALUES} values from results")]
+    TooManyValues,
+    #[error("the steps wait for each other in a circle: {}", .0.join(" -> "))]
+    Circle(Vec<String>),
+    #[error("{0}")]
+    Graph(PlanError),
+}
+
+/// Why a step does not get a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Missing {
+    #[error("{{\"$from\": \"{from}\"}}: {found}")]
+    Value { from: String, found: String },
+    #[error(
+        "{{\"$from\": \"{from}\"}}: the values that the steps take from results have more than {} MiB together",
+        VALUES >> 20
+    )]
+    TooLarge { from: String },
+}
+
+/// One step.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) toolbox_id: Option<String>,
+    /// Its arguments as the request has them.
+    args: Value,
+    /// The steps that it waits for, by index.
+    pub(super) waits_for: Vec<usize>,
+    /// The values that it takes, in the order in which they stand in `args`.
+    takes: Vec<Take>,
+    missing: Option<Missing>,
+}
+
+/// A value from the result of another step.
+#[derive(Debug)]
+struct Take {
+    /// `find.pose.x`
+    from: String,
+    value: Option<Value>,
+}
+
+impl Take {
+    fn step(&self) -> &str {
+        self.from.split('.').next().unwrap_or_default()
+    }
+}
+
+/// The steps of a valid run, in the order of the request.
+#[derive(Debug)]
+pub(super) struct Steps {
+    steps: Vec<Step>,
+    room: Room,
+}
+
+impl Steps {
+    /// Reads and checks the steps of a request. Whether the tools exist is not looked at.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(super) fn read(data: &Object) -> Result<Self, Invalid> {
+        let items = match data.get("steps") {
+            Some(Value::Array(items)) if (1..=MOST_STEPS).contains(&items.len()) => items,
+            Some(Value::Array(items)) => return Err(Invalid::Steps(format!("a list of {}", items.len()))),
+            Some(other) => return Err(Invalid::Steps(shorten(other))),
+            None => return Err(Invalid::Steps("nothing".to_owned())),
+        };
+        let mut steps = Vec::with_capacity(items.len());
+        let mut after = Vec::with_capacity(items.len());
+        let mut numbers = HashMap::new();
+        let mut values = 0;
+        for (number, item) in (1..).zip(items) {
+            let (step, named) = read_step(number, item)?;
+            if let Some(first) = numbers.insert(step.id.clone(), number) {
+                let (id, second) = (step.id, number);
+                return Err(Invalid::DuplicateId { id, first, second });
+            }
+            values += step.takes.len();
+            if values > MOST_VALUES {
+                return Err(Invalid::TooManyValues);
+            }
+            steps.push(step);
+            after.push(named);
+        }
+        for (step, after) in steps.iter_mut().zip(&after) {
+            let named = after.iter().map(|id| ("after", id.as_str()));
+            let taken = step.takes.iter().map(|take| (FROM, take.step()));
+            let mut stranger = named.chain(taken).filter(|(_, id)| !numbers.contains_key(*id));
+            if let Some((key, wanted)) = stranger.next() {
+                let ids = items.iter().filter_map(|item| item.get("id")?.as_str());
+                return Err(Invalid::UnknownStep {
+                    step: step.id.clone(),
+                    key,
+                    wanted: shorten_text(wanted, LONGEST_SHOWN),
+                    ids: ids.take(SHOWN).map(str::to_owned).collect(),
+                });
+            }
+        }
+        order(&mut steps, after)?;
+        let room = Room::new(VALUES);
+        Ok(Self { steps, room })
+    }
+
+    /// The steps.
+    pub(super) fn all(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The values that a step still takes from results.
+    pub(super) fn open(&self, index: usize) -> Vec<String> {
+        let takes = self.steps[index].takes.iter();
+        let open = takes.filter(|take| take.value.is_none());
+        open.map(|take| take.from.clone()).collect()
+    }
+
+    /// The ids of the steps that a step waits for.
+    pub(super) fn waits_for(&self, index: usize) -> Vec<String> {
+        let before = self.steps[index].waits_for.iter();
+        before.map(|&index| self.steps[index].id.clone()).collect()
+    }
+
+    /// Gives the values in a result to the steps that take them. The result is not needed any longer after this.
+    pub(super) fn give(&mut self, index: usize, result: &Value) {
+        let id = self.steps[index].id.clone();
+        for step in &mut self.steps {
+            for take in step.takes.iter_mut().filter(|take| take.step() == id) {
+                match look_up(&take.from, result) {
+                    Ok(value) if self.room.takes_value(value) => take.value = Some(value.clone()),
+                    Ok(_) => {
+                        let from = take.from.clone();
+                        step.missing.get_or_insert(Missing::TooLarge { from });
+                    }
+                    Err(found) => {
+                        let from = take.from.clone();
+                        step.missing.get_or_insert(Missing::Value { from, found });
+                    }
+                }
+            }
+        }
+    }
+
+    /// The arguments of a step that begins, with the values that it takes.
+    ///
+    /// # Errors
+    /// The first value that it did not get.
+    pub(super) fn arguments(&mut self, index: usize) -> Result<Value, Missing> {
+        let step = &mut self.steps[index];
+        if let Some(missing) = step.missing.take() {
+            return Err(missing);
+        }
+        let mut values = step.takes.iter_mut().map(|take| take.value.take());
+        Ok(filled(&step.args, &mut values))
+    }
+}
+
+/// Reads one step, and the ids after which it begins.
+fn read_step(number: usize, item: &Value) -> Result<(Step, Vec<String>), Invalid> {
+    let Value::Object(entries) = item else {
+        let found = shorten(item);
+        return Err(Invalid::Shape { number, found });
+    };
+    let id = match entries.get("id") {
+        Some(Value::String(id)) if is_id(id) => id.clone(),
+        other => {
+            let found = found(other);
+            return Err(Invalid::Id { number, found });
+        }
+    };
+    let wrong = |key, accepted, value: Option<&Value>| Invalid::Key {
+        step: id.clone(),
+        key,
+        accepted,
+        found: found(value),
+    };
+    let known = ["id", "name", "args", "after", "toolbox_id"];
+    if let Some(key) = entries.keys().find(|key| !known.contains(&key.as_str())) {
+        return Err(Invalid::UnknownKey {
+            step: id,
+            key: shorten_text(key, LONGEST_SHOWN),
+        });
+    }
+    let name = match entries.get("name") {
+        Some(Value::String(name)) if !name.is_empty() => name.clone(),
+        other => return Err(wrong("name", "the name of a tool", other)),
+    };
+    let toolbox_id = match entries.get("toolbox_id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(toolbox_id)) => Some(toolbox_id.clone()),
+        other => return Err(wrong("toolbox_id", "a string", other)),
+    };
+    let args = match entries.get("args") {
+        None => Value::Object(Object::new()),
+        Some(args @ Value::Object(_)) => args.clone(),
+        other => return Err(wrong("args", "an object", other)),
+    };
+    let accepted = "a list of ids of steps";
+    let after = match entries.get("after") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(after)) => {
+            let id = |value: &Value| match value {
+                Value::String(id) => Ok(id.clone()),
+                other => Err(wrong("after", accepted, Some(other))),
+            };
+            after.iter().map(id).collect::<Result<_, _>>()?
+        }
+        other => return Err(wrong("after", accepted, other)),
+    };
+    let mut takes = Vec::new();
+    find_takes(&args, &mut takes).map_err(|found| Invalid::From {
+        step: id.clone(),
+        found: shorten(found),
+    })?;
+    let step = Step {
+        id,
+        name,
+        toolbox_id,
+        args,
+        waits_for: Vec::new(),
+        takes,
+        missing: None,
+    };
+    Ok((step, after))
+}
+
+fn is_id(id: &str) -> bool {
+    let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(legal)
+}
+
+fn found(value: Option<&Value>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), shorten)
+}
+
+/// Collects the values that arguments take, in order; the error is an object that is none although it has the key.
+fn find_takes<'a>(at: &'a Value, takes: &mut Vec<Take>) -> Result<(), &'a Value> {
+    match at {
+        Value::Object(entries) => match entries.get(FROM) {
+            None => entries.values().try_for_each(|value| find_takes(value, takes)),
+            Some(Value::String(from))
+                if entries.len() == 1 && from.split('.').all(|part| !part.is_empty()) =>
+            {
+                let from = from.clone();
+                takes.push(Take { from, value: None });
+                Ok(())
+            }
+            Some(_) => Err(at),
+        },
+        Value::Array(items) => items.iter().try_for_each(|value| find_takes(value, takes)),
+        _ => Ok(()),
+    }
+}
+
+/// The arguments with these values, which are never looked into.
+fn filled(at: &Value, values: &mut impl Iterator<Item = Option<Value>>) -> Value {
+    match at {
+        Value::Object(entries) if entries.contains_key(FROM) => values.next().flatten().unwrap_or_default(),
+        Value::Object(entries) => {
+            let entries = entries.iter();
+            Value::Object(
+                entries
+                    .map(|(key, value)| (key.clone(), filled(value, values)))
+                    .collect(),
+            )
+        }
+        Value::Array(items) => items.iter().map(|value| filled(value, values)).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Sets what each step waits for. The engine's graph finds a circle.
+fn order(steps: &mut [Step], after: Vec<Vec<String>>) -> Result<(), Invalid> {
+    let nodes = steps.iter().zip(after).map(|(step, mut dependencies)| {
+        dependencies.extend(step.takes.iter().map(|take| take.step().to_owned()));
+        Action {
+            id: Some(step.id.clone()),
+            dependencies,
+            ..Action::named(&step.id)
+        }
+    });
+    let defaults = Defaults {
+        effect: Effect::Read,
+        timeout: Duration::ZERO,
+    };
+    let plan = Plan::new(nodes.collect(), defaults).map_err(|error| match error {
+        PlanError::Cycle { path } => Invalid::Circle(path),
+        other => Invalid::Graph(other),
+    })?;
+    for (step, node) in steps.iter_mut().zip(plan.actions) {
+        step.waits_for = node.dependencies;
+    }
+    Ok(())
+}
+
+/// The value at `find.pose.x` in the result of `find`; the error says what is there instead.
+fn look_up<'a>(from: &str, result: &'a Value) -> Result<&'a Value, String> {
+    let mut parts = from.split('.');
+    let mut whose = format!("the result of step '{}'", parts.next().unwrap_or_default());
+    let mut at = result;
+    for part in parts {
+        let next = match at {
+            Value::Object(entries) => entries.get(part),
+            Value::Array(items) if part.bytes().all(|b| b.is_ascii_digit()) => {
+                part.parse().ok().and_then(|index: usize| items.get(index))
+            }
+            _ => None,
+        };
+        let shown = shorten_text(part, LONGEST_SHOWN);
+        at = next.ok_or_else(|| format!("{whose} has no '{shown}': {}", is(at)))?;
+        whose = format!("its '{shown}'");
+    }
+    Ok(at)
+}
+
+/// What a value is, for one who looked for something in it.
+fn is(value: &Value) -> String {
+    match value {
+        Value::Object(entries) if entries.is_empty() => "it is empty".to_owned(),
+        Value::Object(entries) => {
+            let keys = entries.keys().take(SHOWN);
+            let keys: Vec<String> = keys.map(|key| shorten_text(key, LONGEST_SHOWN)).collect();
+            format!("it has {}", keys.join(", "))
+        }
+        Value::Array(items) => format!("it is a list of {}", items.len()),
+        other => format!("it is {}", shorten(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(steps: Value) -> Result<Steps, Invalid> {
+        let Value::Object(data) = json!({ "steps": steps }) else {
+            panic!("an object")
+        };
+        Steps::read(&data)
+    }
+
+    #[track_caller]
+    fn valid(steps: Value) -> Steps {
+        read(steps.clone()).unwrap_or_else(|error| panic!("{steps}: {error}"))
+    }
+
+    #[test]
+    fn a_step_waits_for_the_steps_that_it_names_and_takes_values_from() {
+        let steps = valid(json!([
+            {"id": "late", "name": "t", "args": {"a": {"$from": "find.x"}, "b": [{"c": {"$from": "look"}}]}, "after": ["near"]},
+            {"id": "find", "name": "t"},
+            {"id": "look", "name": "t", "after": ["find", "find"], "toolbox_id": "box"},
+            {"id": "near", "name": "t", "args": {"x": {"$from": "find.0.1"}, "y": {"$from": "find.0.1"}}, "after": null},
+        ]));
+        let waits: Vec<_> = (0..4).map(|index| steps.waits_for(index).join(" ")).collect();
+        assert_eq!(waits, ["find look near", "", "find", "find"]);
+        assert_eq!(steps.open(0), ["find.x", "look"]);
+        assert_eq!(steps.all()[2].toolbox_id.as_deref(), Some("box"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_run_is_named() {
+        let step = |id: &str| json!({"id": id, "name": "t"});
+        let after = |id: &str, after: &[&str]| json!({"id": id, "name": "t", "after": after});
+        let with = |key: &str, value: Value| {
+            let mut step = step("a");
+            step[key] = value;
+            json!([step])
+        };
+        let many = |count: usize| Value::from_iter((0..count).map(|n| step(&n.to_string())));
+        let values = Value::from_iter((0..=MOST_VALUES).map(|_| json!({"$from": "b"})));
+        for (steps, expected) in [
+            (json!(null), "'steps' must be a list of 1 to 64 steps, got null"),
+            (json!([]), "got a list of 0"),
+            (many(65), "got a list of 65"),
+            (
+                json!([7]),
+                "step number 1 must be an object with id and name, got 7",
+            ),
+            (
+                json!([{"name": "t"}]),
+                "step number 1: 'id' must be 1 to 64 characters of [A-Za-z0-9_-], got nothing",
+            ),
+            (json!([step("a"), step("b.c")]), "step number 2: 'id' must be"),
+            (json!([step(&"x".repeat(65))]), "step number 1: 'id' must be"),
+            (json!([step("")]), "got \"\""),
+            (
+                json!([step("a"), step("b"), step("a")]),
+                "steps number 1 and 3 both have the id 'a'",
+            ),
+            (
+                json!([{"id": "a"}]),
+                "step 'a': 'name' must be the name of a tool, got nothing",
+            ),
+            (
+                with("name", json!("")),
+                "step 'a': 'name' must be the name of a tool, got \"\"",
+            ),
+            (
+                with("args", json!([1])),
+                "step 'a': 'args' must be an object, got [1]",
+            ),
+            (
+                with("args", json!(null)),
+                "step 'a': 'args' must be an object, got null",
+            ),
+            (
+                with("after", json!("b")),
+                "step 'a': 'after' must be a list of ids of steps, got \"b\"",
+            ),
+            (with("after", json!([1])), "got 1"),
+            (
+                with("toolbox_id", json!(1)),
+                "step 'a': 'toolbox_id' must be a string, got 1",
+            ),
+            (
+                with("timeout_ms", json!(1)),
+                "step 'a' has the unknown key 'timeout_ms'; a step has id, name, args",
+            ),
+            (
+                json!([step("b"), after("a", &["b", "c"])]),
+                "step 'a': 'after' names 'c', which is no step of this run; its steps are b, a",
+            ),
+            (
+                with("args", json!({"x": {"$from": "c.x"}})),
+                "step 'a': '$from' names 'c', which is no step",
+            ),
+            (
+                with("args", json!({"x": {"$from": 1}})),
+                "step 'a': a value from a result is {\"$from\": \"STEP.PATH\"}",
+            ),
+            (
+                with("args", json!({"x": {"$from": "a", "y": 1}})),
+                "and nothing beside it, got {\"$from\":\"a\",\"y\":1}",
+            ),
+            (with("args", json!({"x": {"$from": ""}})), "got {\"$from\":\"\"}"),
+            (
+                with("args", json!({"x": {"$from": "a..x"}})),
+                "got {\"$from\":\"a..x\"}",
+            ),
+            (
+                with("args", json!({ "x": values })),
+                "the steps take more than 4096 values from results",
+            ),
+            (
+                with("after", json!(["a"])),
+                "the steps wait for each other in a circle: a -> a",
+            ),
+            (
+                json!([
+                    step("d"),
+                    after("a", &["c", "d"]),
+                    after("b", &["a"]),
+                    {"id": "c", "name": "t", "args": {"x": {"$from": "b"}}},
+                ]),
+                "the steps wait for each other in a circle: ",
+            ),
+        ] {
+            let told = read(steps.clone()).expect_err("it is not valid").to_string();
+            assert!(told.contains(expected), "{steps}: no {expected:?} in {told}");
+        }
+        assert_eq!(valid(many(64)).all().len(), 64);
+        // In the order in which they would begin, wherever the circle is entered.
+        let circle = read(json!([
+            after("a", &["c"]),
+            after("b", &["a"]),
+            after("c", &["b"])
+        ]));
+        let told = circle.expect_err("a circle").to_string();
+        let path = told.rsplit(": ").next().unwrap_or_default();
+        assert!(
+            ["a -> b -> c -> a", "b -> c -> a -> b", "c -> a -> b -> c"].contains(&path),
+            "{told}"
+        );
+    }
+
+    fn taking(args: Value) -> Steps {
+        valid(json!([{"id": "find", "name": "t"}, {"id": "use", "name": "t", "args": args}]))
+    }
+
+    #[test]
+    fn values_come_from_where_the_path_leads() {
+        let result = json!({"pose": {"x": 1.5, "0": "key"}, "list": [[1, 2], {"a": null}], "": 1});
+        let big: Value = serde_json::from_str("123456789012345678901234567890").expect("a number");
+        for (from, expected) in [
+            ("find", result.clone()),
+            ("find.pose", json!({"x": 1.5, "0": "key"})),
+            ("find.pose.x", json!(1.5)),
+            ("find.pose.0", json!("key")),
+            ("find.list.0.1", json!(2)),
+            ("find.list.1.a", json!(null)),
+        ] {
+            let mut steps = taking(json!({"deep": [{"v": {"$from": from}}], "n": big}));
+            steps.give(0, &result);
+            assert_eq!(steps.open(1), Vec::<String>::new());
+            assert_eq!(
+                steps.arguments(1),
+                Ok(json!({"deep": [{"v": expected}], "n": big})),
+                "{from}"
+            );
+        }
+        let mut whole = taking(json!({"$from": "find.pose"}));
+        whole.give(0, &result);
+        assert_eq!(whole.arguments(1), Ok(json!({"x": 1.5, "0": "key"})));
+    }
+
+    #[test]
+    fn a_value_that_is_not_there_is_named_with_what_is() {
+        let result = json!({"pose": {"x": 1.5, "y": 2}, "list": [1], "none": {}});
+        for (from, expected) in [
+            (
+                "find.posse",
+                "the result of step 'find' has no 'posse': it has pose, list, none",
+            ),
+            ("find.pose.z", "its 'pose' has no 'z': it has x, y"),
+            ("find.pose.x.y", "its 'x' has no 'y': it is 1.5"),
+            ("find.list.1", "its 'list' has no '1': it is a list of 1"),
+            ("find.list.-1", "its 'list' has no '-1'"),
+            ("find.list.+0", "its 'list' has no '+0'"),
+            ("find.none.a", "its 'none' has no 'a': it is empty"),
+        ] {
+            let mut steps = taking(json!({"a": {"$from": from}, "b": {"$from": "find.pose.x"}}));
+            steps.give(0, &result);
+            let told = steps.arguments(1).expect_err("it is missing").to_string();
+            let expected = format!("{{\"$from\": \"{from}\"}}: {expected}");
+            assert!(told.starts_with(&expected), "{told}");
+        }
+    }
+
+    /// Otherwise a tool could read the results of others, which were not meant for its caller's next tool.
+    #[test]
+    fn what_a_tool_returns_is_not_read_as_a_value_to_take() {
+        let mut steps = valid(json!([
+            {"id": "secret", "name": "t"},
+            {"id": "evil", "name": "t"},
+            {"id": "use", "name": "t", "args": {"a": {"$from": "evil"}, "b": {"$from": "secret.n"}}},
+        ]));
+        let evil = json!({"$from": "secret.n"});
+        steps.give(1, &evil);
+        steps.give(0, &json!({"n": 7}));
+        assert_eq!(steps.arguments(2), Ok(json!({"a": evil, "b": 7})));
+    }
+
+    #[test]
+    fn values_are_bounded_together() {
+        let mebibyte = json!("x".repeat(1 << 20));
+        let takes = Value::from_iter((0..20).map(|_| json!({"$from": "find"})));
+        let mut steps = taking(json!({ "all": takes }));
+        steps.give(0, &mebibyte);
+        let told = steps.arguments(1).expect_err("it is too much").to_string();
+        assert!(told.contains("more than 16 MiB together"), "{told}");
+        let mut few = taking(json!({"a": {"$from": "find"}}));
+        few.give(0, &mebibyte);
+        assert_eq!(few.arguments(1), Ok(json!({ "a": mebibyte })));
+    }
+}

@@ -1,0 +1,103 @@
+//! A call or a run on its way: its progress, and its cancel when the caller does not wait any longer.
+
+use std::time::Duration;
+
+use super::context::Context;
+use super::error::CliError;
+use super::progress::View;
+use client::payload::CancelRequest;
+use client::{Call, Client, ClientError, Patience, Received, Step, topic};
+
+/// How long to wait for the end of a call that was cancelled: motion has to come to rest first.
+const CANCEL_WAIT: Duration = Duration::from_secs(5);
+
+/// The id of a call that has none.
+pub(super) fn own_id() -> String {
+    format!("cli-{}", uuid::Uuid::new_v4())
+}
+
+/// Sends a call and shows its progress until it is answered. Ctrl-C and a wait that runs out cancel it.
+///
+/// # Errors
+/// There is no answer.
+///
+/// # Cancel safety
+/// Not safe: a call that was sent continues.
+pub(super) async fn answered<A>(
+    client: &Client,
+    call_id: &str,
+    mut view: Option<View>,
+    context: &mut Context<'_, '_>,
+    send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
+) -> Result<Received<A>, CliError> {
+    let given = context.options.timeout;
+    let patience = given.map_or(Patience::WhileItRuns, Patience::AtMost);
+    let followed = async {
+        let mut call = send(patience)?;
+        loop {
+            match call.next().await? {
+                Step::Answer(answer) => break Ok(answer),
+                Step::Progress(progress) => {
+                    if let Some(view) = &mut view {
+                        view.show(&progress, context.output);
+                    }
+                }
+            }
+        }
+    };
+    let answered = tokio::select! {
+        // Polled first, so that Ctrl-C is handled before the call is sent.
+        biased;
+        _ = tokio::signal::ctrl_c() => None,
+        answered = followed => Some(answered),
+    };
+    if let Some(view) = &mut view {
+        view.end();
+    }
+    match answered {
+        Some(Ok(answer)) => Ok(answer),
+        Some(Err(error)) => Err(give_up(client, call_id, error).await),
+        None => {
+            context
+                .output
+                .remark("cancelling the call; Ctrl-C again to leave it alone");
+            Err(CliError::Refused(interrupt(client, call_id).await))
+        }
+    }
+}
+
+/// Cancels a call that got no answer in time, so that it does not continue without its client.
+async fn give_up(client: &Client, call_id: &str, error: ClientError) -> CliError {
+    match CliError::from(error) {
+        CliError::NoAnswer { url, wait, .. } => {
+            let sent = client.cancel_unheard(call_id);
+            client.close().await;
+            let advice = match sent {
+                Ok(()) => "; should the call run after all, it was asked to cancel".to_owned(),
+                Err(_) => format!("; should the call run after all: `ovos-tools cancel {call_id}`"),
+            };
+            CliError::NoAnswer { url, wait, advice }
+        }
+        other => other,
+    }
+}
+
+/// Cancels the call and says how it ended.
+async fn interrupt(client: &Client, call_id: &str) -> String {
+    let request = CancelRequest {
+        call_id: call_id.to_owned(),
+    };
+    let asked = client.ask(topic::CANCEL, &request, CANCEL_WAIT);
+    let answer = tokio::select! {
+        answer = asked => answer,
+        _ = tokio::signal::ctrl_c() => return format!("left alone while the call {call_id} was being cancelled"),
+    };
+    match answer.and_then(|answer| answer.read()) {
+        Ok(cancel) if cancel.cancelled => format!("interrupted; the call {call_id} was cancelled"),
+        Ok(cancel) => format!(
+            "interrupted; the call {call_id} was not cancelled: {}",
+            cancel.error.unwrap_or_else(|| "it had ended".to_owned())
+        ),
+        Err(_) => format!("interrupted; it was not confirmed that the call {call_id} was cancelled"),
+    }
+}

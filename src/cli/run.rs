@@ -1,0 +1,202 @@
+//! `ovos-tools run`: several calls from a file.
+
+use std::io::Read as _;
+
+use clap::{Args, ValueHint};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::call;
+use super::context::Context;
+use super::error::CliError;
+use super::invoke::{content, report};
+use super::paint::{Cell, Paint, Tone, joined, plain};
+use super::plan::summary;
+use super::progress::View;
+use client::payload::{
+    CallOptions, ContentMode, RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, RunStatus, RunStep,
+    RunStepReport,
+};
+use client::{Received, topic};
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  ovos-tools run morning.json
+  ovos-tools run morning.json --plan
+  ovos-tools run - --progress < morning.json
+  ovos-tools run morning.json --json | jq '.steps[] | {id, status}'
+
+The file is JSON:
+  {\"steps\": [
+    {\"id\": \"find\", \"name\": \"find_object\", \"args\": {\"object\": \"cup\"}},
+    {\"id\": \"look\", \"name\": \"look_at\", \"args\": {\"x\": {\"$from\": \"find.pose.x\"}}},
+    {\"id\": \"wave\", \"name\": \"wave\", \"after\": [\"look\"]}
+  ]}
+A step begins when the steps that it takes values from, and those in `after`, have completed; steps that are ready begin \
+together. After a step that fails no further one begins.
+
+Ctrl-C cancels the run, and so does a --timeout that runs out. A step that has to be confirmed ends the run.")]
+pub struct Arguments {
+    /// File with the steps, or - to read them from stdin
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: String,
+    /// Show what the steps would do, without doing it
+    #[arg(long, conflicts_with_all = ["call_id", "timeout_ms", "detail", "progress"])]
+    plan: bool,
+    /// Id of the run, for `cancel` and `status` [default: one that no other call has]
+    #[arg(long, value_name = "ID")]
+    call_id: Option<String>,
+    /// End the run after this many milliseconds, waiting for subsystems included
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout_ms: Option<u64>,
+    /// Show the report of all actions of a step that fails
+    #[arg(long)]
+    detail: bool,
+    /// Show waves and actions as they go
+    #[arg(long)]
+    progress: bool,
+}
+
+/// What a file holds.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    steps: Vec<RunStep>,
+}
+
+pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let steps = steps_of(&arguments.file)?;
+    if arguments.plan {
+        return plan(RunPlanRequest { steps }, context).await;
+    }
+    let call_id = arguments.call_id.clone().unwrap_or_else(call::own_id);
+    let request = RunRequest {
+        steps,
+        options: CallOptions {
+            call_id: Some(call_id.clone()),
+            timeout_ms: arguments.timeout_ms,
+            progress: arguments.progress,
+            detail: arguments.detail,
+            content: Some(ContentMode::Path),
+            ..CallOptions::default()
+        },
+    };
+    let client = context.client().await?;
+    let view = arguments.progress.then(|| View::new(context.output, "run"));
+    let send = |patience| client.run(request, patience);
+    let answer = call::answered(&client, &call_id, view, context, send).await?;
+    show(&answer, context)
+}
+
+fn steps_of(file: &str) -> Result<Vec<RunStep>, CliError> {
+    let read = || {
+        if file != "-" {
+            return std::fs::read_to_string(file);
+        }
+        let mut text = String::new();
+        std::io::stdin().lock().read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|cause| CliError::Machine {
+        what: format!("read the steps from {file}"),
+        cause,
+    })?;
+    let read: Result<File, _> = serde_json::from_str(&text);
+    let read = read.map_err(|error| {
+        CliError::Usage(format!(
+            "{file}: expected {{\"steps\": [{{\"id\": ..., \"name\": ..., \"args\": {{...}}}}]}}: {error}"
+        ))
+    })?;
+    Ok(read.steps)
+}
+
+/// Shows what became of the steps, with the reports that the answer has of those that failed.
+fn show(answer: &Received<RunResponse>, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let accepted = answer.accepted();
+    let run = answer.read()?;
+    context.output.result(&answer.data, |paint| render(&run, paint))?;
+    if !context.output.json() {
+        for step in &run.steps {
+            for line in content(&step.content, &step.content_refused) {
+                context.output.remark(&format!("{}: {line}", step.id));
+            }
+            if let Some(confirm) = &step.confirm {
+                context.output.remark(&format!(
+                    "{}: invoke it by itself; where no terminal asks, `ovos-tools approve {}` on the machine of the \
+                     service lets it run when it is invoked within a minute",
+                    step.id, confirm.id
+                ));
+            }
+        }
+    }
+    accepted?;
+    if run.ok {
+        return Ok(());
+    }
+    Err(CliError::Refused("the answer says ok: false".to_owned()))
+}
+
+fn render(run: &RunResponse, paint: Paint) -> String {
+    if run.steps.is_empty() {
+        return String::new();
+    }
+    let rows = run.steps.iter().map(|step| {
+        let tone = match step.status {
+            RunStatus::Completed => Tone::Good,
+            _ => Tone::Bad,
+        };
+        vec![
+            Cell::toned(Tone::Strong, step.id.as_str()),
+            step.name.as_str().into(),
+            Cell::toned(tone, step.status.as_str()),
+            said(step).into(),
+        ]
+    });
+    let mut text = paint.table(&["STEP", "TOOL", "STATUS", "RESULT"], rows);
+    for step in &run.steps {
+        if let Some(detail) = &step.error_detail {
+            text.push_str(&report(detail, paint));
+        }
+    }
+    text
+}
+
+/// What a step returned, or why it did not.
+fn said(step: &RunStepReport) -> String {
+    let result = step.result.as_ref().map(Value::to_string);
+    let said = result
+        .or_else(|| step.error.clone())
+        .or_else(|| step.reason.clone())
+        .or_else(|| step.result_left_out.clone());
+    said.unwrap_or_default()
+}
+
+async fn plan(request: RunPlanRequest, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    let wait = context.wait();
+    let client = context.client().await?;
+    let answer = client.ask(topic::PLAN_RUN, &request, wait).await?;
+    context.refuse_error(&answer)?;
+    let plan = answer.read()?;
+    context
+        .output
+        .result(&answer.data, |paint| render_plan(&plan, paint))
+}
+
+fn render_plan(plan: &RunPlanResponse, paint: Paint) -> String {
+    let rows = plan.steps.iter().map(|step| {
+        let what = match (&step.plan, &step.planned_later, &step.error) {
+            (Some(plan), _, _) => Cell::from(summary(plan)),
+            (None, Some(open), _) => Cell::from(format!("planned later, with {}", plain(&open.join(", ")))),
+            (None, None, error) => Cell::toned(Tone::Bad, error.as_deref().unwrap_or_default()),
+        };
+        vec![
+            Cell::toned(Tone::Strong, step.id.as_str()),
+            step.name.as_str().into(),
+            joined(&step.after).into(),
+            what,
+        ]
+    });
+    paint.table(&["STEP", "TOOL", "AFTER", "PLAN"], rows)
+}
