@@ -117,7 +117,11 @@ fn it_calls_tools_of_the_list_and_shows_what_became_of_each() {
     assert!(failed && text.contains("in a circle: a -> a"), "{text}");
     let (failed, text, _) = client.run(json!([{"id": "a"}]));
     assert!(failed && text.contains("missing field `name`"), "{text}");
-    // A stop is never a step that waits.
+    // A stop is never a step that waits, and is not refused.
+    let (_, _, run) = client.run(json!([{"id": "a", "name": "stop", "after": ["nowhere"]}, 7]));
+    assert_eq!(run["steps"][0]["status"], "completed", "{run}");
+    let (failed, text, _) = client.run(json!([{"id": "a", "name": "assemble"}]));
+    assert!(failed && text.contains("EmergencyStop: step 'a': "), "{text}");
     let (failed, text, _) = client.run(json!([{"id": "a", "name": "emergency_stop", "after": ["nowhere"]}]));
     assert!(!failed && text.contains("Everything is stopped"), "{text}");
 }

@@ -19,6 +19,7 @@ use crate::door::Door;
 use crate::listing::{Listing, Owner, Registered};
 use crate::run_tool::{self, NAME};
 use crate::stop::stop;
+use crate::stop_tool::StopTool;
 
 /// Makes a run. Each step is judged by the policy as a call of its tool; one that a person has to confirm is not asked about
 /// here: the result says that the tool has to be called by itself.
@@ -38,22 +39,18 @@ pub(crate) async fn run(
         arguments: Arc::new(run_tool::arguments()),
     };
     let steps = arguments.shift_remove("steps").unwrap_or_default();
-    let steps: Vec<RunStep> = match serde_json::from_value(steps) {
-        Ok(steps) => steps,
-        Err(error) => return invalid(&error.to_string()),
-    };
     let listing = door.refreshed().await;
-    // Whatever else is wrong.
-    let owners = steps.iter().filter_map(|step| listing.owner(&step.name));
-    let stops = owners.filter_map(|owner| match owner {
-        Owner::Door(tool) => Some(*tool),
-        _ => None,
-    });
-    if let Some(stopping) = stops.last() {
-        return stop(stopping, door).await;
+    let (own, stops) = stops_among(&listing, &steps);
+    if let Some(tool) = own {
+        return stop(tool, door).await;
     }
-    let (sent, moves) = match of_list(&listing, &steps) {
-        Ok(sent) => sent,
+    let checked = serde_json::from_value::<Vec<RunStep>>(steps)
+        .map_err(|error| error.to_string())
+        .and_then(|steps| Ok((of_list(&listing, &steps)?, steps)));
+    let ((sent, moves), steps) = match checked {
+        Ok(checked) => checked,
+        // A stop is not refused, whatever else is wrong.
+        Err(_) if !stops.is_empty() => ((stops.clone(), false), stops),
         Err(why) => return invalid(&why),
     };
     let tool = Registered {
@@ -85,6 +82,26 @@ pub(crate) async fn run(
             .extend(content::blocks(&door.content, report).await);
     }
     result
+}
+
+/// The stops that steps name: one of the door, and those of toolboxes as steps by themselves.
+fn stops_among(listing: &Listing, steps: &Value) -> (Option<StopTool>, Vec<RunStep>) {
+    let (mut own, mut stops) = (None, Vec::new());
+    let names = steps.as_array().into_iter().flatten();
+    for name in names.filter_map(|step| step.get("name")?.as_str()) {
+        match listing.owner(name) {
+            Some(Owner::Door(StopTool::EmergencyStop)) => own = Some(StopTool::EmergencyStop),
+            Some(Owner::Door(tool)) => own = own.or(Some(*tool)),
+            Some(Owner::Toolbox(tool)) if tool.effect == Effect::Stop => stops.push(RunStep {
+                id: format!("stop-{}", stops.len() + 1),
+                name: tool.name.clone(),
+                toolbox_id: Some(tool.toolbox_id.clone()),
+                ..RunStep::default()
+            }),
+            _ => {}
+        }
+    }
+    (own, stops)
 }
 
 /// The steps under the names that the service knows, and whether any of them moves something.
