@@ -265,7 +265,7 @@ fn after_a_step_that_fails_no_further_one_begins_and_those_that_run_finish() {
         let before = stage.marks();
         let answer = stage.run(&json!([
             bad,
-            step("beside", "set_mark", json!({ "ms": 2500 })),
+            step("beside", "set_mark", json!({ "ms": 1500 })),
             after("later", "set_mark", &["bad"]),
             after("last", "set_mark", &["beside"]),
         ]));

@@ -1,6 +1,7 @@
 //! Runs: the request that a file makes, the table of its steps, the exit codes.
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 use crate::scripted::{Bus, Ran, command, finish};
 
@@ -87,6 +88,37 @@ async fn the_end_of_each_step_is_shown_and_the_exit_code_tells_how_the_run_ended
         let (ran, _) = run(&file(), &["--json"], TOPIC, answer.clone()).await;
         assert_eq!((ran.code, ran.out), (code, format!("{answer}\n")));
     }
+}
+
+#[tokio::test]
+async fn progress_names_the_step() {
+    let bus = Bus::start(Box::new(|topic, data| {
+        if topic != TOPIC {
+            return Vec::new();
+        }
+        let progress = |call_id: &Value| {
+            json!({"call_id": call_id, "step": "find", "name": "find_object", "kind": "wave", "wave": 1, "waves": 1,
+                "elapsed_ms": 100})
+        };
+        vec![
+            ("ovos.tools.invoke.progress".to_owned(), progress(&data["call_id"])),
+            ("ovos.tools.invoke.progress".to_owned(), progress(&json!("another"))),
+            (format!("{TOPIC}.response"), json!({"ok": true, "steps": []})),
+        ]
+    }))
+    .await;
+    let home = tempfile::tempdir().unwrap();
+    let mut program = command(home.path(), &["run", "-", "--progress", "--bus", &bus.url]);
+    let mut child = program.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(file().as_bytes()).await.unwrap();
+    drop(stdin);
+    let ran = finish(child).await;
+    assert_eq!(
+        (ran.code, &*ran.err),
+        (0, "    0.1s  find: wave 1 of 1\n"),
+        "{ran:?}"
+    );
 }
 
 #[tokio::test]

@@ -71,14 +71,8 @@ pub fn schemas() -> BTreeMap<String, Schema> {
             "ovos.tools.run.response",
             schema_for!(Either<RunResponse, ErrorResponse>),
         ),
-        (
-            "ovos.tools.plan",
-            schema_for!(Either<PlanRequest, RunPlanRequest>),
-        ),
-        (
-            "ovos.tools.plan.response",
-            schema_for!(Either<PlanResponse, Either<RunPlanResponse, PlanErrorResponse>>),
-        ),
+        ("ovos.tools.plan", schema_for!(AnyPlanRequest)),
+        ("ovos.tools.plan.response", schema_for!(AnyPlanResponse)),
         ("ovos.tools.export", schema_for!(ExportRequest)),
         (
             "ovos.tools.export.response",
@@ -111,6 +105,30 @@ pub fn schemas() -> BTreeMap<String, Schema> {
     rows.into_iter()
         .map(|(name, schema)| (name.to_owned(), schema))
         .collect()
+}
+
+/// `ovos.tools.plan`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum AnyPlanRequest {
+    /// Of a call.
+    Call(PlanRequest),
+    /// Of a run.
+    Run(RunPlanRequest),
+}
+
+/// The answer to `ovos.tools.plan`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum AnyPlanResponse {
+    /// The plan of a call.
+    Call(PlanResponse),
+    /// The plans of a run's steps.
+    Run(RunPlanResponse),
+    /// There is none.
+    Bad(PlanErrorResponse),
 }
 
 /// One of two shapes.

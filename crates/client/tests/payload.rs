@@ -4,7 +4,8 @@
 
 use ovos_tools_client::payload::{
     CallOptions, CancelResponse, ContentMode, EmptyRequest, InvokeRequest, InvokeResponse, ListRequest,
-    ListResponse, PlanRequest, ProgressKind, ProgressMessage, ReloadResponse, StatusResponse, StopRequest,
+    ListResponse, PlanRequest, ProgressKind, ProgressMessage, ReloadResponse, RunRequest, RunResponse,
+    RunStep, StatusResponse, StopRequest,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -53,6 +54,18 @@ fn progress_of_a_newer_service_keeps_its_word() {
 }
 
 #[test]
+fn the_report_of_a_newer_service_is_read() {
+    let run: RunResponse = read(json!({"ok": false, "steps": [
+        {"id": "a", "status": "confirmation_required", "confirm": {"id": "i", "token": "t", "text": "x", "expires_ms": 5}},
+        {"id": "b", "status": "paused", "later": 1},
+        {"id": "c"},
+    ]}));
+    let words: Vec<&str> = run.steps.iter().map(|step| step.status.as_str()).collect();
+    assert_eq!(words, ["confirmation_required", "paused", ""]);
+    assert_eq!(run.steps[0].confirm.as_ref().unwrap().expires_ms, 5);
+}
+
+#[test]
 fn requests_have_only_the_keys_that_were_given() {
     #[track_caller]
     fn check(request: impl Serialize, expected: Value) {
@@ -69,6 +82,17 @@ fn requests_have_only_the_keys_that_were_given() {
             ..InvokeRequest::default()
         },
         json!({"name": "add", "args": {}}),
+    );
+    check(
+        RunRequest {
+            steps: vec![RunStep {
+                id: "a".to_owned(),
+                name: name(),
+                ..RunStep::default()
+            }],
+            ..RunRequest::default()
+        },
+        json!({"steps": [{"id": "a", "name": "add"}]}),
     );
     check(
         PlanRequest {

@@ -177,7 +177,7 @@ fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -
             step.id, confirm.id
         ));
     }
-    text.push_str("\n");
+    text.push('\n');
     text.push_str(&structured.to_string());
     answer::failure(&text, structured)
 }

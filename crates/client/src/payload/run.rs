@@ -96,10 +96,10 @@ pub struct RunStepReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Value>,
     /// Where the request says `"content"`: the pictures and other media beside the result.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Content>,
     /// Content that was left out because it breaks a rule, and which rule.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content_refused: Vec<String>,
 }
 
