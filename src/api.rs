@@ -20,8 +20,11 @@ mod reload;
 mod request;
 mod resolve;
 mod run;
+mod run_course;
 mod status;
 mod steps;
+#[cfg(test)]
+mod steps_tests;
 mod stop;
 mod topic;
 

@@ -12,7 +12,6 @@ use super::actions::{entries, label};
 use super::error::WireError;
 use super::invoke::{engine_request, prepare};
 use super::resolve::Name;
-use super::run::named;
 use super::{Api, Request};
 use client::payload::{CallOptions, PlanErrorResponse, PlanResponse, RunPlanResponse, RunStepPlan};
 use engine::{Plan, PlannedAction};
@@ -55,7 +54,7 @@ impl Api {
         for index in 0..steps.all().len() {
             let open = steps.open(index);
             let step = &steps.all()[index];
-            let (id, name, mut data) = (step.id.clone(), step.name.clone(), named(step));
+            let (id, name, mut data) = (step.id.clone(), step.name.clone(), step.named());
             let after = steps.waits_for(index);
             let args = if open.is_empty() {
                 steps.arguments(index).ok()

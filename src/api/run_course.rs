@@ -1,0 +1,359 @@
+//! The course of a run: which step begins when, what ends it, and what became of each step. Read [`Run::drive`].
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use ovos_toolbox_wire::{CallOutcome, Object};
+use serde_json::Value;
+
+use super::asking::Room;
+use super::error::WireError;
+use super::invoke::Came;
+use super::steps::{Step, Steps};
+use super::{Api, InRun, Request};
+use client::payload::{CallOptions, RunStatus, RunStepReport};
+use engine::{Cause, Known, Place, Refusal};
+
+/// What a run came to.
+pub(super) struct Ran {
+    pub(super) steps: Vec<RunStepReport>,
+    /// What ended it; `None` where every step completed.
+    pub(super) error: Option<WireError>,
+}
+
+/// Why no further step begins.
+struct End {
+    /// As it stands beside the steps that do not begin.
+    reason: String,
+    error: WireError,
+}
+
+/// A run that is under way.
+pub(super) struct Run<'a> {
+    pub(super) api: &'a Arc<Api>,
+    pub(super) request: &'a Request,
+    pub(super) options: &'a CallOptions,
+    pub(super) run_id: &'a str,
+    pub(super) place: &'a Place<'a>,
+    /// The number of emergency stops of each toolbox when the run began.
+    pub(super) epochs: BTreeMap<String, u64>,
+}
+
+/// A step that ended: its index, its request, and what came of it; nothing where the run ended before the step began.
+type Ended = (usize, Request, Option<Came>);
+
+impl Run<'_> {
+    /// Makes the calls, each as soon as the steps that it waits for have completed, until all have or something ends the run.
+    /// Steps that run when another one fails are waited for.
+    pub(super) async fn drive(&self, steps: &mut Steps) -> Ran {
+        let count = steps.all().len();
+        let mut reports: Vec<Option<RunStepReport>> = (0..count).map(|_| None).collect();
+        let mut waiting: Vec<usize> = (0..count).collect();
+        let mut running: FuturesUnordered<BoxFuture<'_, Ended>> = FuturesUnordered::new();
+        let mut end: Option<End> = None;
+        let mut ended = pin!(self.place.wait_for(pending::<()>()));
+        let mut was_ended = false;
+        // Beyond it the answer would be too large for the bus.
+        let mut room = Room::new(self.api.settings.max_answer_bytes);
+        loop {
+            for index in std::mem::take(&mut waiting) {
+                let completed = |&before: &usize| {
+                    let report: &Option<RunStepReport> = &reports[before];
+                    report
+                        .as_ref()
+                        .is_some_and(|report| report.status == RunStatus::Completed)
+                };
+                let step = &steps.all()[index];
+                if end.is_some() || !step.waits_for.iter().all(completed) {
+                    waiting.push(index);
+                    continue;
+                }
+                match steps.arguments(index) {
+                    Ok(args) => {
+                        let step = self.step_request(&steps.all()[index], args);
+                        running.push(Box::pin(self.step(index, step)));
+                    }
+                    Err(missing) => {
+                        let step = &steps.all()[index];
+                        let came = Came::refused(WireError::new("ValueError", missing));
+                        let report = self.report(step, &Object::new(), came, &mut end);
+                        reports[index] = Some(report);
+                    }
+                }
+            }
+            if running.is_empty() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                refusal = &mut ended, if !was_ended => {
+                    was_ended = true;
+                    if let Err(Refusal::Ended(cause)) = refusal {
+                        self.end_all(&cause, steps, &reports);
+                        end.get_or_insert_with(|| self.end_of(&cause));
+                    }
+                }
+                Some((index, step, came)) = running.next() => {
+                    let Some(came) = came else {
+                        end = end.or_else(|| self.ended());
+                        waiting.push(index);
+                        continue;
+                    };
+                    let mut report = self.report(&steps.all()[index], &step.data, came, &mut end);
+                    if let Some(result) = &report.result {
+                        steps.give(index, result);
+                        if !room.takes_value(result) {
+                            report.result = None;
+                            report.result_left_out =
+                                Some("the results of the run are larger than an answer may be".to_owned());
+                        }
+                    }
+                    reports[index] = Some(report);
+                }
+            }
+        }
+        let reason = end.as_ref().map_or("", |end| end.reason.as_str());
+        let report = |(step, report): (&Step, Option<RunStepReport>)| {
+            report.unwrap_or_else(|| not_started(report_of(step), reason))
+        };
+        Ran {
+            steps: steps.all().iter().zip(reports).map(report).collect(),
+            error: end.map(|end| end.error),
+        }
+    }
+
+    /// The request of a step that begins now.
+    fn step_request(&self, step: &Step, args: Value) -> Request {
+        let mut data = step.named();
+        data.insert("args".to_owned(), args);
+        data.insert("call_id".to_owned(), Value::from(self.call_id_of(step)));
+        for (key, wanted) in [
+            ("progress", self.options.progress),
+            ("detail", self.options.detail),
+        ] {
+            if wanted {
+                data.insert(key.to_owned(), Value::Bool(true));
+            }
+        }
+        if self.options.content.is_some() {
+            data.insert("content".to_owned(), Value::from("path"));
+        }
+        let in_run = InRun {
+            run_id: self.run_id.to_owned(),
+            id: step.id.clone(),
+            received: self.request.received,
+        };
+        Request {
+            step: Some(in_run),
+            ..Request::new(self.request.head.clone(), data, Instant::now())
+        }
+    }
+
+    fn call_id_of(&self, step: &Step) -> String {
+        format!("{}:{}", self.run_id, step.id)
+    }
+
+    /// Makes the call of a step, unless the run has ended.
+    async fn step(&self, index: usize, step: Request) -> Ended {
+        // Nothing is awaited between this look and the step's place in the table of calls, where the end of the run finds it.
+        if self.ended().is_some() {
+            return (index, step, None);
+        }
+        let found = self.api.resolve(&step.data).map(|(_, tools)| tools);
+        let came = self.api.came(&step, found, "args").await;
+        (index, step, Some(came))
+    }
+
+    /// Why no further step may begin, whatever became of the steps.
+    fn ended(&self) -> Option<End> {
+        if let Some(cause) = self.place.control().cause() {
+            return Some(self.end_of(&cause));
+        }
+        // A step of another toolbox would not be refused, and a stop may be lifted before the next step begins.
+        let stopped = |(id, epoch): &(&String, &u64)| self.api.engine.stop_epoch(id) != **epoch;
+        let (toolbox_id, _) = self.epochs.iter().find(stopped)?;
+        let reason = format!("toolbox '{toolbox_id}' was stopped during the run");
+        Some(End {
+            error: WireError {
+                outcome: Some(CallOutcome::Stopped),
+                ..WireError::new("EmergencyStop", &reason)
+            },
+            reason,
+        })
+    }
+
+    fn end_of(&self, cause: &Cause) -> End {
+        End {
+            reason: format!("the run was ended: {cause}"),
+            error: WireError::ended(cause),
+        }
+    }
+
+    /// Ends the run and the steps that are under way.
+    fn end_all(&self, cause: &Cause, steps: &Steps, reports: &[Option<RunStepReport>]) {
+        // Where its time is up, nothing else has ended it.
+        self.place.control().end(cause.clone());
+        for (step, report) in steps.all().iter().zip(reports) {
+            if report.is_none()
+                && let Known::InFlight(control) = self.api.engine.find(&self.call_id_of(step))
+            {
+                control.end(cause.clone());
+            }
+        }
+    }
+
+    /// What became of a step that began. A step that did not complete ends the run, unless that has ended already.
+    fn report(&self, step: &Step, data: &Object, came: Came, end: &mut Option<End>) -> RunStepReport {
+        let status = status(&came);
+        if status != RunStatus::Completed {
+            end.get_or_insert_with(|| self.end_by(step, &status, &came));
+        }
+        let began = !data.is_empty();
+        let mut report = RunStepReport {
+            status,
+            call_id: began.then(|| self.call_id_of(step)),
+            content: came.gathered.content,
+            content_refused: came.gathered.refused,
+            ..report_of(step)
+        };
+        match came.result {
+            Ok(result) => report.result = Some(result),
+            Err(error) => {
+                report.error_detail = self.options.detail.then_some(*error.detail);
+                report.error = Some(error.text);
+                if let Some(confirm) = error.confirm {
+                    report.args = data.get("args").cloned();
+                    report.confirm = Some(*confirm);
+                }
+            }
+        }
+        report
+    }
+
+    fn end_by(&self, step: &Step, status: &RunStatus, came: &Came) -> End {
+        let what = match status {
+            RunStatus::TimedOut => "was not done in time",
+            RunStatus::Cancelled => "was cancelled",
+            RunStatus::Stopped => "was stopped",
+            RunStatus::ConfirmationRequired => "has to be confirmed",
+            _ => "failed",
+        };
+        let reason = format!("step '{}' {what}", step.id);
+        let error = match &came.result {
+            Err(error) => error.of_step(&step.id),
+            Ok(_) => {
+                let kind = match status {
+                    RunStatus::TimedOut => "TimeoutError",
+                    RunStatus::Cancelled => "CancelledError",
+                    RunStatus::Stopped => "EmergencyStop",
+                    _ => "RuntimeError",
+                };
+                WireError::new(kind, format!("{reason}: its result says more"))
+            }
+        };
+        let outcome = match status {
+            RunStatus::TimedOut => CallOutcome::TimedOut,
+            RunStatus::Cancelled => CallOutcome::Cancelled,
+            RunStatus::Stopped => CallOutcome::Stopped,
+            _ => CallOutcome::Failed,
+        };
+        End {
+            reason,
+            error: WireError {
+                outcome: Some(outcome),
+                ..error
+            },
+        }
+    }
+}
+
+fn status(came: &Came) -> RunStatus {
+    let says_no = |result: &Value| {
+        let is_false = |key: &str| result.get(key) == Some(&Value::Bool(false));
+        is_false("ok") || is_false("success")
+    };
+    let outcome = match &came.result {
+        Err(error) if error.confirm.is_some() => return RunStatus::ConfirmationRequired,
+        Err(error) => came.outcome.or(error.outcome),
+        Ok(_) => came.outcome,
+    };
+    match outcome {
+        Some(CallOutcome::TimedOut) => RunStatus::TimedOut,
+        Some(CallOutcome::Cancelled) => RunStatus::Cancelled,
+        Some(CallOutcome::Stopped) => RunStatus::Stopped,
+        Some(CallOutcome::Failed) => RunStatus::Failed,
+        Some(CallOutcome::Completed) | None => match &came.result {
+            Ok(result) if !says_no(result) => RunStatus::Completed,
+            _ => RunStatus::Failed,
+        },
+    }
+}
+
+fn report_of(step: &Step) -> RunStepReport {
+    RunStepReport {
+        id: step.id.clone(),
+        name: step.name.clone(),
+        ..RunStepReport::default()
+    }
+}
+
+pub(super) fn not_started(report: RunStepReport, reason: &str) -> RunStepReport {
+    RunStepReport {
+        status: RunStatus::NotStarted,
+        reason: Some(reason.to_owned()),
+        ..report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_step_has_completed_only_if_its_outcome_and_its_result_say_so() {
+        let completed = Some(CallOutcome::Completed);
+        let failed = || Err(WireError::new("RuntimeError", "no"));
+        for (result, outcome, expected) in [
+            (Ok(json!({"x": 1})), completed, RunStatus::Completed),
+            (
+                Ok(json!({"ok": true, "success": 0})),
+                completed,
+                RunStatus::Completed,
+            ),
+            (Ok(json!({"ok": false})), completed, RunStatus::Failed),
+            (Ok(json!({"success": false})), completed, RunStatus::Failed),
+            (
+                Ok(json!({"success": true})),
+                Some(CallOutcome::Failed),
+                RunStatus::Failed,
+            ),
+            (Ok(json!({})), Some(CallOutcome::TimedOut), RunStatus::TimedOut),
+            (Ok(json!({})), Some(CallOutcome::Cancelled), RunStatus::Cancelled),
+            (Ok(json!({})), Some(CallOutcome::Stopped), RunStatus::Stopped),
+            // Its result is not what its schema says.
+            (failed(), completed, RunStatus::Failed),
+            (failed(), None, RunStatus::Failed),
+            (failed(), Some(CallOutcome::Cancelled), RunStatus::Cancelled),
+            (
+                Err(WireError::ended(&Cause::UserStop)),
+                None,
+                RunStatus::Cancelled,
+            ),
+        ] {
+            let came = Came {
+                result: result.clone(),
+                outcome,
+                ..Came::refused(WireError::missing_name())
+            };
+            assert_eq!(status(&came), expected, "{result:?} {outcome:?}");
+        }
+    }
+}
