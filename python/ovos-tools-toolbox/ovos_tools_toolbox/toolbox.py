@@ -1,0 +1,219 @@
+"""The ToolBox: tools that OPM loaders find, mirrored from the service."""
+import sys
+import threading
+import time
+from typing import Any, Dict, List, Optional
+
+from ovos_bus_client.message import dig_for_message
+from ovos_plugin_manager.templates.agent_tools import AgentTool, ToolBox, ToolOutput
+from ovos_utils.log import LOG
+
+from .models import Arguments, Output, model
+from .service import EXPORT, LIST, STATUS, STOP, USER_STOP, Service, ToolError
+from .toolset import Tool, Toolset
+
+TOOLBOX_ID = "ovos-tools-toolbox"
+KEYS = {"tools", "toolboxes", "effects", "timeout_ms"}
+#: Programs that host toolboxes for a tools service. Mirrored there, the service would offer each of its tools twice.
+HOSTS = ("ovos_tools_python", "ovos_phal_plugin_tools")
+#: Seconds for which the list of tools is believed without asking the service whether it changed.
+BELIEVED = 5.0
+#: How often the list is asked for while reloads come between its two halves.
+ATTEMPTS = 3
+#: How many frames of the call stack are searched for the user's request; a persona's loop has about 20.
+STACK = 100
+#: How long an emergency stop is waited for, in seconds, and how long `stop_moving` waits for what moves to rest.
+STOP_WAIT = 5.0
+
+NOTHING: Dict[str, Any] = {"type": "object", "properties": {}}
+STOPPED: Dict[str, Any] = {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}
+
+
+class OVOSToolsToolBox(ToolBox):
+    """All tools of the service that the configuration permits, and two stops that are always there.
+
+    Config: `tools`, `toolboxes`, `effects` with `allow` and `deny` each; `timeout_ms` of a call. A wrong value raises
+    ValueError, so that the loader leaves the toolbox out rather than offer too much.
+    """
+
+    def __init__(self, config: Optional[Dict[str, Any]] = None, bus: Any = None):
+        config = config or {}
+        self._toolset = Toolset(config)
+        self._timeout_ms = config.get("timeout_ms")
+        if self._timeout_ms is not None and (isinstance(self._timeout_ms, bool) or not isinstance(self._timeout_ms, int)
+                                             or self._timeout_ms <= 0):
+            raise ValueError(f"`timeout_ms` is {self._timeout_ms!r}; expected a whole number of milliseconds")
+        if unknown := sorted(set(config) - KEYS):
+            LOG.warning(f"{TOOLBOX_ID} reads no {', '.join(unknown)}; known: {', '.join(sorted(KEYS))}")
+        self._hosted = any(host in sys.modules for host in HOSTS)
+        self._service = Service(None if self._hosted else bus)
+        self._refreshing = threading.RLock()
+        self._own = {} if self._hosted else self._own_tools()
+        self._mirrored: Dict[str, AgentTool] = {}
+        self._seen: Any = None
+        self._changes = -1
+        self._asked = float("-inf")
+        super().__init__(TOOLBOX_ID, config=config, bus=bus)
+
+    # -- the bus --
+
+    def bind(self, bus: Any) -> None:
+        """Speaks through this bus. Answers nothing on it: the service answers `ovos.persona.tools.*` for its tools itself."""
+        self.bus = bus
+        if not self._hosted:
+            self._service.use(bus)
+
+    def unbind(self) -> None:
+        """As `close`."""
+        self.close()
+        self.bus = None
+
+    def stop(self) -> None:
+        """Ends the calls that are under way; what they move comes to rest."""
+        self._service.cancel_all()
+
+    def close(self) -> None:
+        """Ends the calls that are under way, and leaves the bus."""
+        self._service.close()
+
+    shutdown = close
+
+    # -- the tools --
+
+    @property
+    def tools(self) -> Dict[str, AgentTool]:
+        """The tools at this moment; those that were last seen where the service does not answer."""
+        with self._refreshing:
+            if self._is_stale():
+                self._renew()
+            return {**self._own, **self._mirrored}
+
+    @tools.setter
+    def tools(self, tools: Dict[str, AgentTool]) -> None:
+        """The base class hands back what `discover_tools` returned, which is known here."""
+
+    def get_tool(self, name: str) -> Optional[AgentTool]:
+        """The tool of this name. A stop waits for no list."""
+        return self._own.get(name) or super().get_tool(name)
+
+    def discover_tools(self) -> List[AgentTool]:
+        """The tools at this moment. Waits a few seconds for a service that does not answer."""
+        with self._refreshing:
+            self._renew()
+            return [*self._own.values(), *self._mirrored.values()]
+
+    def _is_stale(self) -> bool:
+        """Whether the list has to be asked for again."""
+        if self._hosted:
+            return False
+        since = time.monotonic() - self._asked
+        if self._seen is not None and self._changes != self._service.changes:
+            return True
+        if since < BELIEVED:
+            return False
+        self._asked = time.monotonic()
+        try:
+            return self._loaded() != self._seen
+        except ToolError as error:
+            LOG.warning(f"the list of tools may be out of date: {error}")
+            return False
+
+    def _renew(self) -> None:
+        """Asks for the list; keeps the last one where the service does not answer."""
+        if self._hosted:
+            LOG.warning(f"{TOOLBOX_ID} offers nothing to a tools service: its tools are those of the service")
+            return
+        self._asked = time.monotonic()
+        self._seen = None
+        try:
+            for _ in range(ATTEMPTS):
+                changes, seen = self._service.changes, self._loaded()
+                listed = self._service.ask(LIST, {"detail": True})["tools"]
+                exported = self._service.ask(EXPORT, {"format": "openai"})["tools"]
+                tools = self._toolset.select(listed, exported, set(self._own), self.toolbox_id)
+                if tools is not None:
+                    self._changes, self._seen = changes, seen
+                    self._mirrored = {tool.shown: self._agent_tool(tool) for tool in tools}
+                    return
+        except ToolError as error:
+            LOG.warning(f"the list of tools may be out of date: {error}")
+
+    def _loaded(self) -> Any:
+        """What changes when the tools do."""
+        status = self._service.ask(STATUS)
+        return status["service"]["pid"], [
+            (toolbox["toolbox_id"], toolbox["state"], toolbox.get("generation"), toolbox.get("tools"))
+            for toolbox in status["toolboxes"]
+        ]
+
+    def _agent_tool(self, tool: Tool) -> AgentTool:
+        made = AgentTool(
+            name=tool.shown,
+            description=tool.description,
+            argument_schema=model(Arguments, tool.shown, tool.arguments),
+            output_schema=model(Output, tool.shown, tool.output),
+            tool_call=lambda arguments: self._call(tool, made, arguments),
+        )
+        return made
+
+    # -- a call --
+
+    def call_tool(self, name: str, tool_kwargs: Any) -> ToolOutput:
+        """As in the base class, but an error keeps the text of the service, from which a model learns what to do instead."""
+        try:
+            return super().call_tool(name, tool_kwargs)
+        except RuntimeError as error:
+            if isinstance(error.__cause__, ToolError):
+                raise error.__cause__ from None
+            raise
+
+    def _call(self, tool: Tool, made: AgentTool, arguments: Arguments) -> ToolOutput:
+        request_of = dig_for_message(STACK)
+        if tool.effect in ("write", "motion") and self._service.stops.is_over(request_of):
+            raise ToolError("CancelledError: the user has said stop. Call no further tools; answer the user.")
+        request = {"name": tool.name, "toolbox_id": tool.toolbox_id, "args": arguments.model_dump()}
+        if self._timeout_ms is not None:
+            request["timeout_ms"] = self._timeout_ms
+        result = self._service.call(request, tool.effect == "motion", request_of)
+        return made.output_schema.model_validate(result if isinstance(result, dict) else {"result": result})
+
+    # -- the stops --
+
+    def _own_tools(self) -> Dict[str, AgentTool]:
+        def own(name: str, description: str, run: Any) -> AgentTool:
+            output = model(Output, name, STOPPED)
+            return AgentTool(name, description, model(Arguments, name, NOTHING), output,
+                             lambda _arguments: output.model_validate({"message": run()}))
+
+        tools = (
+            own("emergency_stop",
+                "Emergency stop of every machine, at once. Nothing moves afterwards until a person lifts the stop with "
+                "`ovos-tools resume`. Use it when anybody or anything is in danger; never wait or ask first.",
+                self._emergency_stop),
+            own("stop_moving",
+                "Ends everything that was started here and brings what moves to rest. Nothing is locked: tools can be called "
+                "again. Use it when the user says stop, wait or cancel.",
+                self._stop_moving),
+        )
+        return {tool.name: tool for tool in tools}
+
+    def _emergency_stop(self) -> str:
+        advice = "Tell the user at once to use the machine's own switch."
+        try:
+            stopped = self._service.ask(STOP, wait=STOP_WAIT)["toolboxes"]
+        except ToolError as error:
+            raise ToolError(f"The emergency stop is NOT confirmed: {error}. {advice}") from None
+        if unsure := [f"{one['toolbox_id']} ({one.get('error', 'no reason')})" for one in stopped if not one["ok"]]:
+            raise ToolError(f"Everything was told to stop, but this is NOT confirmed: {', '.join(unsure)}. {advice}")
+        return "Everything is stopped and stays so until a person lifts the stop with `ovos-tools resume`."
+
+    def _stop_moving(self) -> str:
+        before = self._service.running
+        try:
+            self._service.say(USER_STOP)
+        except ToolError as error:
+            raise ToolError(f"Nothing was stopped: {error}. Use emergency_stop.") from None
+        if running := self._service.wait_until_ended(STOP_WAIT):
+            raise ToolError(f"{running} of {before} calls have not ended: they may be bringing a machine to safety. Use "
+                            "emergency_stop if anything must stand still now.")
+        return f"Stopped: {before} under way here." if before else "Nothing was under way here."

@@ -1,0 +1,92 @@
+"""Which tools of the service are mirrored, and under which names. Pure."""
+import re
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional
+
+EFFECTS = ("read", "write", "motion", "safe", "stop", "resume")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool of the service, as models see it (`shown`) and as the service knows it (`toolbox_id`, `name`)."""
+
+    shown: str
+    toolbox_id: str
+    name: str
+    description: str
+    effect: str
+    arguments: Dict[str, Any]
+    output: Dict[str, Any]
+
+
+class Filter:
+    """`{"allow": [...], "deny": [...]}`: what `deny` names is left out; `allow` leaves out everything else. `*` stands for
+    any text."""
+
+    def __init__(self, key: str, section: Any, known: Optional[tuple] = None):
+        section = {} if section is None else section
+        if not isinstance(section, dict) or set(section) - {"allow", "deny"}:
+            raise ValueError(f"`{key}` is {section!r}; expected an object with the keys \"allow\" and \"deny\"")
+        self.allow = self._patterns(key, "allow", section.get("allow"), known)
+        self.deny = self._patterns(key, "deny", section.get("deny"), known) or []
+
+    @staticmethod
+    def _patterns(key: str, part: str, words: Any, known: Optional[tuple]) -> Optional[List["re.Pattern[str]"]]:
+        if words is None:
+            return None
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"`{key}.{part}` is {words!r}; expected a list of texts")
+        for word in words:
+            if known and word not in known:
+                raise ValueError(f"`{key}.{part}` names {word!r}; expected some of {', '.join(known)}")
+        return [re.compile(".*".join(map(re.escape, word.split("*"))), re.DOTALL) for word in words]
+
+    def permits(self, text: str) -> bool:
+        """Whether this is mirrored."""
+        if any(pattern.fullmatch(text) for pattern in self.deny):
+            return False
+        return self.allow is None or any(pattern.fullmatch(text) for pattern in self.allow)
+
+
+class Toolset:
+    """The tools that all three filters of a configuration permit. Raises ValueError for a filter that says nothing clear."""
+
+    def __init__(self, config: Dict[str, Any]):
+        self.tools = Filter("tools", config.get("tools"))
+        self.toolboxes = Filter("toolboxes", config.get("toolboxes"))
+        self.effects = Filter("effects", config.get("effects"), EFFECTS)
+
+    def select(self, listed: List[Dict[str, Any]], exported: List[Dict[str, Any]], taken: set,
+               own_id: str) -> Optional[List[Tool]]:
+        """The tools from the answers to `ovos.tools.list` and `ovos.tools.export`; None where the two do not fit, because a
+        reload came between them. `taken` are names of the mirror's own; `own_id` is a toolbox that is never mirrored: the
+        mirror itself.
+        """
+        # What is not known to be harmless is not.
+        effects = [(entry.get("meta") or {}).get("effect", "write") for entry in listed]
+        offered = [(entry, effect) for entry, effect in zip(listed, effects) if effect != "resume"]
+        if len(offered) != len(exported):
+            return None
+        tools = []
+        taken = set(taken)
+        for (entry, effect), export in zip(offered, exported):
+            function = export["function"]
+            if function.get("description", "") != entry["description"]:
+                return None
+            name, toolbox_id = entry["name"], entry["toolbox_id"]
+            if toolbox_id == own_id or not self.permits(name, toolbox_id, effect):
+                continue
+            shown = function["name"]
+            if shown in taken:
+                shown = f"{toolbox_id}__{name}"
+            if shown in taken:
+                continue
+            taken.add(shown)
+            tools.append(Tool(shown, toolbox_id, name, entry["description"], effect, function["parameters"],
+                              entry["output_schema"]))
+        return tools
+
+    def permits(self, name: str, toolbox_id: str, effect: str) -> bool:
+        """Whether a tool is mirrored. One that lifts a stop never is."""
+        return (effect != "resume" and self.tools.permits(name) and self.toolboxes.permits(toolbox_id)
+                and self.effects.permits(effect))
