@@ -1,7 +1,8 @@
 //! The published Python packages: the bus, the reference service, and scripts that use the bus client.
 //!
-//! They live in `.venv`, the MCP clients in `.venv-mcp`, ovos-workshop in `.venv-skills`, and the programs that need Node in
-//! `.venv-node`; `scripts/venv.sh` fills all of them, and versions are pinned in `tests/python` and `tests/node`.
+//! They live in `.venv`, the MCP clients in `.venv-mcp`, ovos-workshop, ovos-core and OVOS's agents in `.venv-skills`, and
+//! the programs that need Node in `.venv-node`; `scripts/venv.sh` fills all of them, and versions are pinned in `tests/python`
+//! and `tests/node`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +40,7 @@ pub(crate) fn node(program: &str, sandbox: &Sandbox) -> Option<Command> {
     Some(command)
 }
 
-/// The same for the interpreter with ovos-workshop.
+/// The same for the interpreter with ovos-workshop, ovos-core, OVOS's agents and our toolbox for them.
 pub(crate) fn skills_python() -> Option<&'static Path> {
     static PYTHON: OnceLock<PathBuf> = OnceLock::new();
     is_wanted().then(|| PYTHON.get_or_init(|| find(".venv-skills", &["skills"])).as_path())

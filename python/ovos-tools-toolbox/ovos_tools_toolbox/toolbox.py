@@ -46,6 +46,8 @@ class OVOSToolsToolBox(ToolBox):
         if unknown := sorted(set(config) - KEYS):
             LOG.warning(f"{TOOLBOX_ID} reads no {', '.join(unknown)}; known: {', '.join(sorted(KEYS))}")
         self._hosted = any(host in sys.modules for host in HOSTS)
+        if self._hosted:
+            LOG.warning(f"{TOOLBOX_ID} offers nothing to a tools service: its tools are those of the service")
         self._service = Service(None if self._hosted else bus)
         self._refreshing = threading.RLock()
         self._own = {} if self._hosted else self._own_tools()
@@ -121,7 +123,6 @@ class OVOSToolsToolBox(ToolBox):
     def _renew(self) -> None:
         """Asks for the list; keeps the last one where the service does not answer."""
         if self._hosted:
-            LOG.warning(f"{TOOLBOX_ID} offers nothing to a tools service: its tools are those of the service")
             return
         self._asked = time.monotonic()
         self._seen = None

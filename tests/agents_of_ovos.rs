@@ -1,0 +1,105 @@
+//! OVOS's own agents use the tools: python/ovos-tools-toolbox in the published loops, in a persona and behind ovos-core.
+//!
+//! Each test starts processes and runs one script of tests/python, which asserts and prints. The model is a script, too.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[allow(dead_code, reason = "the helpers serve several test programs")]
+mod support {
+    pub(crate) mod client;
+    pub(crate) mod process;
+    pub(crate) mod python;
+    pub(crate) mod robot;
+    pub(crate) mod scene;
+    pub(crate) mod service;
+}
+
+use std::path::Path;
+
+use serde_json::json;
+use support::client::Client;
+use support::process::{Process, Sandbox};
+use support::python::skills_python;
+use support::robot::RobotScene;
+use support::scene::Scene;
+use support::service::BusKind;
+
+/// A script of tests/python in the environment of OVOS's agents.
+fn script(python: &Path, name: &str, args: &[&str], sandbox: &Sandbox) -> Process {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
+    let mut command = sandbox.command(python);
+    command.arg("-u").arg(folder.join(name)).args(args);
+    Process::start(name, sandbox, command)
+}
+
+/// A robot that is four times as fast as a real one.
+fn robot() -> RobotScene {
+    RobotScene::new(&json!({ "time_scale": 4 }))
+}
+
+#[test]
+fn the_toolbox_mirrors_the_service() {
+    let Some(python) = skills_python() else { return };
+    let scene = Scene::new(&json!({}));
+    let testbed = json!({ "testbed": { "simulated": false } });
+    scene.configure(
+        &json!({}),
+        &json!({ "PHAL": { "ovos-phal-plugin-tools": testbed } }),
+    );
+    let _bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let service = scene.service(&mut client);
+    let args = [scene.url(), env!("CARGO_BIN_EXE_ovos-tools").to_owned()];
+    let said = script(
+        python,
+        "agents_mirror.py",
+        &args.each_ref().map(String::as_str),
+        &scene.sandbox,
+    )
+    .finish();
+    assert!(
+        said.contains("the toolbox mirrors the service"),
+        "{said}\n{}",
+        service.log()
+    );
+}
+
+#[test]
+fn a_loop_waves_the_arm_and_what_stops_it_brings_it_to_rest() {
+    let Some(python) = skills_python() else { return };
+    let robot = robot();
+    let trace = robot.scene.sandbox.path("trace.jsonl");
+    let args = [&robot.scene.url(), trace.to_str().unwrap()];
+    let said = script(python, "agents_loop.py", &args, &robot.scene.sandbox).finish();
+    assert!(
+        said.contains("the loops wave and stop"),
+        "{said}\n{}",
+        robot.service.log()
+    );
+}
+
+#[test]
+fn an_utterance_waves_the_arm_through_a_persona() {
+    let Some(python) = skills_python() else { return };
+    let robot = robot();
+    let sandbox = &robot.scene.sandbox;
+    let trace = sandbox.path("trace.jsonl");
+    let args = [&robot.scene.url(), trace.to_str().unwrap()];
+    let mut user = script(python, "agents_persona.py", &args, sandbox);
+    user.until("a configuration", |user| {
+        user.output().contains("START OVOS-CORE").then_some(())
+    });
+    let mut command = sandbox.command(python);
+    command.args(["-m", "ovos_core", "--disable-installer", "--disable-file-watcher"]);
+    let core = Process::start("ovos-core", sandbox, command);
+    let said = user.finish();
+    assert!(
+        said.contains("the persona waves and stops"),
+        "{said}\n{}",
+        core.log()
+    );
+}
