@@ -150,6 +150,19 @@ assert sorted(answers) == ["testbed", "testbed_dup"], answers
 bound.unbind()
 assert bound.bus is None
 
+# The published service beside ours answers the same questions, sooner or later, and knows no tool of ours.
+PUBLISHED = {"name": "now", "description": "", "argument_schema": {}, "output_schema": {}, "toolbox_id": "clock"}
+bus.on("ovos.tools.list", lambda message: bus.emit(message.response({"tools": [PUBLISHED]})))
+bus.on("ovos.tools.invoke", lambda message: bus.emit(message.response(
+    {"name": message.data["name"], "error": f"Unknown tool: '{message.data['name']}'"})))
+for _ in range(20):
+    beside = ToolBox(config={"tools": {"allow": ["add", "now"]}}, bus=bus)
+    assert set(beside.tools) == OWN | {"add"}, sorted(beside.tools)
+    assert str(beside.call_tool("add", {"a": 1, "b": 2})) == '{"result": 3}'
+    beside.unbind()
+for topic in ("ovos.tools.list", "ovos.tools.invoke"):
+    bus.remove_all_listeners(topic)
+
 for host in ("ovos_tools_python", "ovos_phal_plugin_tools"):
     sys.modules[host] = sys
     hosted = ToolBox(config={}, bus=bus)

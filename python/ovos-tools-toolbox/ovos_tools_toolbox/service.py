@@ -4,7 +4,7 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 from ovos_bus_client import Message, MessageBusClient
 
@@ -102,12 +102,19 @@ class Service:
 
     # -- questions --
 
-    def ask(self, topic: str, data: Optional[Dict[str, Any]] = None, wait: float = 3.0) -> Dict[str, Any]:
-        """The data of the answer. Raises ToolError where none comes within `wait` seconds."""
+    def ask(self, topic: str, data: Optional[Dict[str, Any]] = None, wait: float = 3.0,
+            ours: Callable[[Dict[str, Any]], bool] = lambda _: True) -> Dict[str, Any]:
+        """The data of the answer. Raises ToolError where none comes within `wait` seconds. `ours` tells the answer of ovos-tools
+        from that of the published service, which may run beside it and knows other tools.
+        """
+        until = time.monotonic() + wait
         with self._answers() as (question, answers):
             self._emit(topic, data or {}, question)
             try:
-                return answers.get(timeout=wait)[1]
+                while True:
+                    _, answer = answers.get(timeout=max(0.0, until - time.monotonic()))
+                    if ours(answer):
+                        return answer
             except queue.Empty:
                 raise ToolError(f"ConnectionError: ovos-tools did not answer `{topic}` within {wait:g} s; check that the "
                                 "service runs, and on which bus") from None
@@ -173,7 +180,8 @@ class Service:
                 topic, data = answers.get(timeout=BEAT_EVERY)
             except queue.Empty:
                 topic, data = None, {}
-            if topic == f"{INVOKE}.response":
+            # The published service answers, too, where it runs, and names no call.
+            if topic == f"{INVOKE}.response" and data.get("call_id") == call_id:
                 return data
             now = time.monotonic()
             if topic == f"{STATUS}.response":

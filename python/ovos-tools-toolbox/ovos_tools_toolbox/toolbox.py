@@ -78,8 +78,6 @@ class OVOSToolsToolBox(ToolBox):
         """Ends the calls that are under way, and leaves the bus."""
         self._service.close()
 
-    shutdown = close
-
     # -- the tools --
 
     @property
@@ -129,7 +127,7 @@ class OVOSToolsToolBox(ToolBox):
         try:
             for _ in range(ATTEMPTS):
                 changes, seen = self._service.changes, self._loaded()
-                listed = self._service.ask(LIST, {"detail": True})["tools"]
+                listed = self._service.ask(LIST, {"detail": True}, ours=_is_detailed)["tools"]
                 exported = self._service.ask(EXPORT, {"format": "openai"})["tools"]
                 tools = self._toolset.select(listed, exported, set(self._own), self.toolbox_id)
                 if tools is not None:
@@ -218,3 +216,7 @@ class OVOSToolsToolBox(ToolBox):
             raise ToolError(f"{running} of {before} calls have not ended: they may be bringing a machine to safety. Use "
                             "emergency_stop if anything must stand still now.")
         return f"Stopped: {before} under way here." if before else "Nothing was under way here."
+
+
+def _is_detailed(listed: Dict[str, Any]) -> bool:
+    return all("meta" in tool for tool in listed.get("tools", []))
