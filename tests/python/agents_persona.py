@@ -104,13 +104,13 @@ over.clear()
 def thinks(request):
     say("stop", "kitchen")
     assert stopped.wait(DEADLINE), "no stop"
-    # What it reads comes to the toolbox after the stop.
+    # When it has read something, or was kept from it, the toolbox has heard the stop, too.
     return [("motor_status", {"subsystem": "all"})]
 
 
 model.script(thinks, wave_again, report)
 say("dance again", "kitchen")
-assert over.wait(DEADLINE) and '"success": true' in told[0] and "the user has said stop" in told[1], told
+assert over.wait(DEADLINE) and "the user has said stop" in told[1], told
 assert moves(TRACE) == before
 
 # What the user says next is done.
