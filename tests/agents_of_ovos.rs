@@ -69,6 +69,36 @@ fn the_toolbox_mirrors_the_service() {
 }
 
 #[test]
+fn a_call_ends_when_the_service_or_the_bus_is_lost() {
+    let Some(python) = skills_python() else { return };
+    let scene = Scene::new(&json!({}));
+    let mut bus = scene.bus(BusKind::Embedded);
+    let mut client = Client::connect(scene.port);
+    let mut service = scene.service(&mut client);
+    let mut agent = script(python, "agents_lost.py", &[], &scene.sandbox);
+    let calling = |agent: &mut Process, client: &mut Client, word: &str, tool: &str| {
+        agent.until(word, |agent| {
+            let calls = agent
+                .output()
+                .contains(word)
+                .then(|| client.ask("ovos.tools.status", &json!({})))?;
+            (calls["calls"][0]["name"] == tool).then_some(())
+        });
+    };
+    calling(&mut agent, &mut client, "KILL THE SERVICE", "slow");
+    service.kill();
+    agent.until("an error", |agent| {
+        agent.output().contains("LOST THE SERVICE").then_some(())
+    });
+    let _service = scene.service(&mut client);
+    calling(&mut agent, &mut client, "KILL THE BUS", "assemble");
+    bus.kill();
+    let _bus = scene.bus(BusKind::Embedded);
+    let said = agent.finish();
+    assert!(said.contains("the toolbox outlives both"), "{said}");
+}
+
+#[test]
 fn a_loop_waves_the_arm_and_what_stops_it_brings_it_to_rest() {
     let Some(python) = skills_python() else { return };
     let robot = robot();

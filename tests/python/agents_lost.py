@@ -1,0 +1,25 @@
+"""A service, then a bus, that is lost during a call: agents_lost.py. The caller does what is printed, while the call runs."""
+from ovos_tools_toolbox import OVOSToolsToolBox, ToolError
+
+toolbox = OVOSToolsToolBox({})
+ASSEMBLE = {"subsystems": ["left_arm"], "step_ms": 2, "steps": 100_000, "timeout_ms": 300_000}
+for what, tool, arguments, told in [
+    ("THE SERVICE", "slow", {"seconds": 300}, "ovos-tools "),
+    # The service ends what moves, and its answer reaches no client.
+    ("THE BUS", "assemble", ASSEMBLE, "the messagebus "),
+]:
+    print(f"KILL {what}", flush=True)
+    try:
+        raise AssertionError(toolbox.call_tool(tool, arguments))
+    except ToolError as error:
+        assert str(error).startswith(f"ConnectionError: {told}") and "how far" in str(error), error
+    print(f"LOST {what}", flush=True)
+# What comes next works, as soon as the client of the bus is back.
+while True:
+    try:
+        assert str(toolbox.call_tool("add", {"a": 1, "b": 2})) == '{"result": 3}'
+        break
+    except ToolError as error:
+        assert "ConnectionError: " in str(error), error
+print("the toolbox outlives both")
+toolbox.close()
