@@ -1,6 +1,6 @@
 //! What a toolbox tells the service. Read [`Notice`].
 
-use ovos_toolbox_wire::{Conclusion, Content, Event, Failure, Plan, Progress, ToolList};
+use ovos_toolbox_wire::{Conclusion, Content, Event, Failure, Manifest, Plan, Progress, ToolList};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{Answer, Raw};
 
 /// Who a program is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Hello {
     /// The version of the protocol that it speaks.
     pub protocol: u32,
@@ -18,6 +18,10 @@ pub struct Hello {
     /// What it can do beyond that version; the service ignores what it does not know.
     #[serde(default)]
     pub features: Vec<String>,
+    /// The manifest of its toolbox. Missing only where the service knows it already: in its own program, which loads a plugin.
+    /// More than one needs the feature `toolboxes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub toolboxes: Vec<Raw<Manifest>>,
 }
 
 /// The optional functions that a toolbox has.

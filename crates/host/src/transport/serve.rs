@@ -126,6 +126,7 @@ fn hello() -> Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         features: Vec::new(),
+        toolboxes: Vec::new(),
     }
 }
 
