@@ -26,6 +26,7 @@ mod output;
 mod paint;
 mod pid_file;
 mod plan;
+mod program_host;
 mod progress;
 mod reload;
 mod resume;
@@ -145,7 +146,7 @@ pub enum Command {
     Cancel(cancel::Arguments),
     /// Show toolboxes, running calls and counters
     Status(status::Arguments),
-    /// Try out a plugin file and say what is wrong with it
+    /// Try out a plugin or a program and say what is wrong with it
     Check(check::Arguments),
     /// Say what is missing on this machine, for what, and how to mend it
     Doctor(doctor::Arguments),
@@ -156,6 +157,9 @@ pub enum Command {
     /// Host one toolbox; started by the service, not by people
     #[command(hide = true)]
     ToolboxHost(toolbox_host::Arguments),
+    /// Become a program of the configuration; started by the service, not by people
+    #[command(hide = true)]
+    ProgramHost(program_host::Arguments),
 }
 
 impl Cli {
@@ -170,6 +174,7 @@ impl Cli {
     pub fn host_toolbox(&self) -> Option<ExitCode> {
         match &self.command {
             Some(Command::ToolboxHost(arguments)) => Some(toolbox_host::run(arguments)),
+            Some(Command::ProgramHost(arguments)) => Some(program_host::run(arguments)),
             _ => None,
         }
     }
@@ -207,7 +212,7 @@ pub async fn run(cli: &Cli, output: &mut Output<'_>) -> Result<(), CliError> {
         Some(Command::Config(arguments)) => config::run(arguments, context),
         Some(Command::Completions(arguments)) => completions::run(arguments, context),
         // Handled by `host_toolbox`, before the runtime started.
-        Some(Command::ToolboxHost(_)) => Ok(()),
+        Some(Command::ToolboxHost(_) | Command::ProgramHost(_)) => Ok(()),
     }
 }
 

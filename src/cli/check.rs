@@ -1,7 +1,9 @@
-//! `ovos-tools check`: tells the author of a plugin what is wrong with it.
+//! `ovos-tools check`: tells the author of a plugin or a program what is wrong with it.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -9,7 +11,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line, plain};
 use super::schema;
-use host::{Inspection, Probe, inspect, section_of, why_unconfined};
+use host::{Inspection, Probe, ProgramConfig, inspect, inspect_program, section_of, why_unconfined};
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]
@@ -17,12 +19,15 @@ use host::{Inspection, Probe, inspect, section_of, why_unconfined};
 Examples:
   ovos-tools check target/debug/libhello.so
   ovos-tools check plugins/math.so --json
+  ovos-tools check ./arm.py
+  ovos-tools check arm
 
-Needs no service and no bus. The file is loaded in a child process: it runs code of the plugin. The child sees the \
-`env` of the section that has the file's name. Exits with 1 when something keeps the plugin or one of its tools from \
+Needs no service and no bus. A plugin is loaded in a child process, which sees the `env` of the section that has the \
+file's name; a program is started as the service would start it: both run their code. A word that is the name of a \
+program in the configuration means that program, another one a file. Exits with 1 when something keeps the plugin or one of its tools from \
 being used; warnings alone are no failure.")]
 pub struct Arguments {
-    /// The plugin
+    /// The plugin (.so), the program, or the name of a program in the configuration
     #[arg(value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
 }
@@ -33,6 +38,9 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
         cause,
     })?;
     let mut probe = Probe::with_program(program);
+    if let Some(entry) = entry(&arguments.file, context) {
+        return show(&inspect_program(&entry, &probe).await, context);
+    }
     let mut unread = None;
     match environment(&arguments.file, context) {
         Ok(env) => probe.env = env,
@@ -45,7 +53,31 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     let mut found = inspect(&arguments.file, &probe).await;
     found.warnings.extend(unread);
     found.warnings.extend(unconfined(&arguments.file, context));
-    context.output.result(&found, |paint| render(&found, paint))?;
+    show(&found, context)
+}
+
+/// The program that an argument means: the one with this name, or an executable file that is no plugin.
+fn entry(argument: &Path, context: &Context<'_, '_>) -> Option<Arc<ProgramConfig>> {
+    let config = context.config().ok();
+    let mut programs = config.iter().flat_map(|config| &config.programs);
+    if let Some(named) = programs.find(|program| Path::new(&program.name) == argument) {
+        return Some(named.clone());
+    }
+    let is_plugin = argument.extension().is_some_and(|ending| ending == "so");
+    let mode = std::fs::metadata(argument).ok().filter(std::fs::Metadata::is_file)?.mode();
+    if is_plugin || mode & 0o111 == 0 {
+        return None;
+    }
+    let command = std::path::absolute(argument).ok()?.into_os_string().into_string().ok()?;
+    Some(Arc::new(ProgramConfig {
+        command: vec![command],
+        toolboxes: vec!["*".to_owned()],
+        ..ProgramConfig::new("program")
+    }))
+}
+
+fn show(found: &Inspection, context: &mut Context<'_, '_>) -> Result<(), CliError> {
+    context.output.result(found, |paint| render(found, paint))?;
     match found.errors.len() {
         0 => Ok(()),
         errors => Err(CliError::Refused(format!(

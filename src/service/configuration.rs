@@ -97,7 +97,7 @@ impl Configuration {
                 self.apply_level();
                 // Last: a reader of the log may ask for the status at once.
                 if !changes.is_empty() {
-                    tracing::info!(keys = ?changes.keys, toolboxes = ?changes.toolboxes, "the configuration changed");
+                    tracing::info!(keys = ?changes.keys, toolboxes = ?changes.toolboxes, programs = ?changes.programs, "the configuration changed");
                 }
             }
             Err(errors) => tracing::error!(%errors, "the changed configuration is not used"),

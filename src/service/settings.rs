@@ -18,8 +18,16 @@ pub(super) fn manager_settings(
     let mut probe = Probe::current_exe().map_err(|error| format!("find this program: {error}"))?;
     probe.limit = service.probe;
     let (max_result_bytes, fallback) = (service.max_result_bytes, config.clone());
+    let newest = Arc::new(move || newest().unwrap_or_else(|| (fallback.clone(), 0)));
+    let programs = {
+        let newest = newest.clone();
+        move || {
+            let programs = newest().0.programs.clone();
+            programs.into_iter().filter(|program| program.enabled).collect()
+        }
+    };
     let section = move |id: &str| {
-        let (config, reading) = newest().unwrap_or_else(|| (fallback.clone(), 0));
+        let (config, reading) = newest();
         let section = config.toolbox(id).map_err(|errors| errors.to_string())?;
         Ok(Configured {
             toolbox: section.toolbox.clone(),
@@ -41,6 +49,7 @@ pub(super) fn manager_settings(
         max_failures: service.max_failures,
         drain: service.drain,
         config: Arc::new(section),
+        programs: Arc::new(programs),
         ..Settings::new(service.plugins_dir.clone(), probe)
     })
 }

@@ -419,10 +419,10 @@ impl Bridge {
                     .changes_toolbox(&newest, &toolbox.id)
             })
             .map(|toolbox| toolbox.id.to_string());
-        let others = readings.newest.changes(&newest).toolboxes;
-        let others = others.into_iter().filter(|id| live.get(id).is_none());
+        let others = readings.newest.changes(&newest);
+        let not_loaded = others.toolboxes.into_iter().filter(|id| live.get(id).is_none());
         let mut pending = self.parts.configuration.pending();
-        pending.extend(loaded.chain(others));
+        pending.extend(loaded.chain(not_loaded).chain(others.programs));
         pending
     }
 }

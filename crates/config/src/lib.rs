@@ -19,6 +19,7 @@ mod patch;
 mod paths;
 mod pattern;
 mod policy;
+mod programs;
 mod reader;
 mod service;
 mod text;
@@ -41,10 +42,11 @@ pub use origin::{Origin, Setting};
 pub use patch::{Patch, PatchReport};
 pub use paths::{Environment, LayerKind, ProcessEnvironment, Xdg};
 pub use policy::{Backend, Caller, Decide, Rule, Who};
-pub use section::{Confine, Isolation, ToolboxConfig, Usual};
+pub use section::{Confine, Isolation, ProgramConfig, ToolboxConfig, Usual};
 pub use service::{CallLimits, EmbeddedBus, OnBusLoss, ServiceConfig};
 pub use toolbox::{Section, ToolFilter, ToolboxLimits};
 
+use origin::dotted;
 use reader::Reader;
 
 /// The name of this service's section inside `PHAL`: that of the Python plugin, which this service replaces.
@@ -79,11 +81,15 @@ pub struct Config {
     pub doors: Doors,
     /// Logging.
     pub logging: LogConfig,
+    /// The programs that are toolboxes, in the order of the files.
+    pub programs: Vec<Arc<ProgramConfig>>,
     /// The sections of toolboxes by toolbox_id. An error prevents only that toolbox from being loaded.
     pub toolboxes: BTreeMap<String, Result<Arc<Section>, ConfigErrors>>,
     /// Problems to report to the operator; log them once logging has started.
     pub notices: Vec<Notice>,
     settings: Vec<Setting>,
+    /// Those of the programs, which a reload brings into force.
+    of_programs: Vec<Setting>,
     xdg: Xdg,
     stack: Stack,
 }
@@ -130,6 +136,10 @@ impl Config {
         notices.extend(of_logs.errors.into_iter().map(Notice::Defaulted));
         let service = ServiceConfig::read(&mut reader, env, overrides, &bus);
         let doors = Doors::read(&mut reader, &service);
+        let mut of_programs = Reader::new(&stack, &xdg, None);
+        let programs = programs::read(&mut of_programs);
+        reader.errors.append(&mut of_programs.errors);
+        let of_programs = of_programs.settings;
         let Reader { settings, errors, .. } = reader;
 
         let mut toolboxes = BTreeMap::new();
@@ -141,9 +151,11 @@ impl Config {
             service,
             doors,
             logging,
+            programs,
             toolboxes,
             notices,
             settings,
+            of_programs,
             xdg,
             stack,
         };
@@ -161,14 +173,14 @@ impl Config {
         }
     }
 
-    /// All values in force with their origins: bus, logging, service, then each toolbox that has a valid section.
+    /// All values in force with their origins: bus, logging, service, programs, then each toolbox that has a valid section.
     pub fn settings(&self) -> impl Iterator<Item = &Setting> {
         let of_toolboxes = self
             .toolboxes
             .values()
             .flatten()
             .flat_map(|toolbox| &toolbox.settings);
-        self.settings.iter().chain(of_toolboxes)
+        self.settings.iter().chain(&self.of_programs).chain(of_toolboxes)
     }
 
     /// The written values and their files.
@@ -199,7 +211,19 @@ impl Config {
             .filter(|id| self.changes_toolbox(newer, id))
             .cloned()
             .collect();
-        Changes { keys, toolboxes }
+        let named = |config: &Self| -> BTreeMap<String, Arc<ProgramConfig>> {
+            let programs = config.programs.iter();
+            programs.map(|program| (program.name.clone(), program.clone())).collect()
+        };
+        let (old, new) = (named(self), named(newer));
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let names = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
+        let programs = names.map(|name| dotted(programs::path(&[name]))).collect();
+        Changes {
+            keys,
+            toolboxes,
+            programs,
+        }
     }
 
     /// Whether the configuration of a toolbox would change if `newer` came into force.
@@ -227,13 +251,15 @@ pub struct Changes {
     pub keys: Vec<String>,
     /// Ids of toolboxes whose section changed, sorted.
     pub toolboxes: Vec<String>,
+    /// Dotted keys of programs whose entry changed, sorted.
+    pub programs: Vec<String>,
 }
 
 impl Changes {
     /// Whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty() && self.toolboxes.is_empty()
+        self.keys.is_empty() && self.toolboxes.is_empty() && self.programs.is_empty()
     }
 }
 

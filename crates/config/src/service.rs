@@ -231,6 +231,7 @@ impl ServiceConfig {
         let (config, mut rest) = reader.open(&Self::PATH, written, defaults);
         // They are read by themselves.
         rest.shift_remove("doors");
+        rest.shift_remove("programs");
         reader.refuse(&Self::PATH, &config, &rest);
 
         if config.reconnect_max < config.reconnect_first {

@@ -1,8 +1,10 @@
-//! Plugin files: whether they may be loaded, private copies of them, and their content.
+//! Plugin files and programs: whether they may be loaded, private copies of them, and their content.
 
 pub(crate) mod check;
 pub(crate) mod elf;
 pub(crate) mod file;
+pub(crate) mod fingerprint;
 pub mod probe;
+pub(crate) mod program;
 pub(crate) mod scan;
 pub(crate) mod stage;

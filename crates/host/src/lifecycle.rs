@@ -1,5 +1,6 @@
 //! The live copies of toolboxes: finding, opening, replacing and restarting them.
 
+pub(crate) mod claims;
 pub(crate) mod code;
 pub(crate) mod content;
 pub(crate) mod copies;
@@ -8,8 +9,10 @@ pub(crate) mod health;
 pub mod inspect;
 pub(crate) mod manager;
 pub(crate) mod opening;
+pub(crate) mod program;
 pub(crate) mod reload;
 pub(crate) mod settings;
 pub(crate) mod shared;
 pub(crate) mod status;
 pub(crate) mod supervise;
+pub(crate) mod swap;

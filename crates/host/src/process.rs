@@ -3,3 +3,4 @@
 pub(crate) mod confine;
 pub(crate) mod spawner;
 pub(crate) mod usual;
+pub(crate) mod work_folder;

@@ -3,6 +3,7 @@
 pub(crate) mod channels;
 pub(crate) mod child;
 pub(crate) mod frame;
+pub(crate) mod greeting;
 pub(crate) mod hosted;
 #[cfg(test)]
 mod hosted_tests;

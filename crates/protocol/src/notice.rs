@@ -71,14 +71,14 @@ impl std::ops::Add for Counts {
 
     fn add(self, other: Self) -> Self {
         Self {
-            late_completions: self.late_completions + other.late_completions,
-            unknown_completions: self.unknown_completions + other.unknown_completions,
-            stale_starts: self.stale_starts + other.stale_starts,
-            dropped_logs: self.dropped_logs + other.dropped_logs,
-            dropped_progress: self.dropped_progress + other.dropped_progress,
-            dropped_events: self.dropped_events + other.dropped_events,
-            dropped_messages: self.dropped_messages + other.dropped_messages,
-            refused_requests: self.refused_requests + other.refused_requests,
+            late_completions: self.late_completions.saturating_add(other.late_completions),
+            unknown_completions: self.unknown_completions.saturating_add(other.unknown_completions),
+            stale_starts: self.stale_starts.saturating_add(other.stale_starts),
+            dropped_logs: self.dropped_logs.saturating_add(other.dropped_logs),
+            dropped_progress: self.dropped_progress.saturating_add(other.dropped_progress),
+            dropped_events: self.dropped_events.saturating_add(other.dropped_events),
+            dropped_messages: self.dropped_messages.saturating_add(other.dropped_messages),
+            refused_requests: self.refused_requests.saturating_add(other.refused_requests),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Read [`ToolboxConfig`].
 
 pub mod fields;
+mod program;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use fields::{hashes, paths, variables, word};
+pub use program::ProgramConfig;
 
 /// How a toolbox is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

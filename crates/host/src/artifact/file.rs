@@ -1,47 +1,135 @@
-//! A plugin file that is loaded, and its end.
+//! What a toolbox's processes run, and its end.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tokio::runtime::Handle;
 
+use crate::artifact::program::Executable;
+use crate::process::spawner::Program;
+use crate::process::work_folder::WorkFolder;
+
 /// A file that this process or those of a toolbox load, also the one that brings its hardware to rest when the others have
-/// ended.
+/// ended; or a program that is the toolbox.
 #[derive(Debug)]
-pub struct PluginFile {
-    path: PathBuf,
-    /// The runtime on which the file is removed; none if it is the caller's.
-    removed_on: Option<Handle>,
+pub struct PluginFile(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Library {
+        path: PathBuf,
+        /// The runtime on which the file is removed; none if it is the caller's.
+        removed_on: Option<Handle>,
+    },
+    Program {
+        executable: Executable,
+        /// Holds the working directories of its processes.
+        private: PathBuf,
+    },
+}
+
+/// What a process of a toolbox is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// To serve the toolbox, with the data socket as stdin and the control socket as stdout.
+    Serve,
+    /// To bring its hardware to rest, with the configuration as stdin.
+    SafeStop,
+}
+
+/// A process that is about to be started.
+pub(crate) struct Launch {
+    pub(crate) command: Command,
+    /// Has to be kept until the process has ended.
+    pub(crate) folder: Option<WorkFolder>,
 }
 
 impl PluginFile {
     /// A file of the caller, who must not change it while it is used.
     #[must_use]
     pub fn lent(path: PathBuf) -> Self {
-        Self {
+        Self(Kind::Library {
             path,
             removed_on: None,
-        }
+        })
     }
 
     /// A private copy that goes with its last use, on the runtime: that may end on a thread that must not wait for a disk.
     /// Without a runtime it goes with the stage.
     pub(crate) fn staged(path: PathBuf) -> Self {
-        Self {
+        Self(Kind::Library {
             path,
             removed_on: Handle::try_current().ok(),
-        }
+        })
+    }
+
+    /// A program, whose processes get working directories in a private folder of the service.
+    pub(crate) fn program(executable: Executable, private: &Path) -> Self {
+        Self(Kind::Program {
+            executable,
+            private: private.to_owned(),
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        match &self.0 {
+            Kind::Library { path, .. } => path,
+            Kind::Program { executable, .. } => executable.shown(),
+        }
+    }
+
+    /// The program, where it is one.
+    pub(crate) fn executable(&self) -> Option<&Executable> {
+        match &self.0 {
+            Kind::Library { .. } => None,
+            Kind::Program { executable, .. } => Some(executable),
+        }
+    }
+
+    /// The process that does a task with it, started by `host`.
+    pub(crate) fn launch(&self, host: &Program, task: Task) -> Launch {
+        match &self.0 {
+            Kind::Library { path, .. } => {
+                let task = match task {
+                    Task::Serve => "--serve",
+                    Task::SafeStop => "--safe-stop",
+                };
+                Launch {
+                    command: host.command("toolbox-host", [OsStr::new(task), path.as_os_str()]),
+                    folder: None,
+                }
+            }
+            Kind::Program { executable, private } => {
+                let folder = WorkFolder::below(private);
+                let mut host = host.clone();
+                if let Some(confine) = &mut host.confine {
+                    confine.paths_rw.push(folder.path().to_owned());
+                    confine.paths_ro.extend(executable.paths().map(Path::to_owned));
+                }
+                let mut words: Vec<OsString> = vec!["--folder".into(), folder.path().into(), "--".into()];
+                words.extend(executable.words());
+                if task == Task::SafeStop {
+                    words.insert(0, "--safe-stop".into());
+                }
+                Launch {
+                    command: host.command("program-host", words),
+                    folder: Some(folder),
+                }
+            }
+        }
     }
 }
 
 impl Drop for PluginFile {
     fn drop(&mut self) {
-        if let Some(runtime) = &self.removed_on {
-            let copy = std::mem::take(&mut self.path);
+        if let Kind::Library {
+            path,
+            removed_on: Some(runtime),
+        } = &mut self.0
+        {
+            let copy = std::mem::take(path);
             runtime.spawn_blocking(move || fs::remove_file(copy));
         }
     }

@@ -263,7 +263,8 @@ fn describe(status: Option<ExitStatus>) -> String {
     }
 }
 
-fn last_lines(text: &str) -> String {
+/// The last lines of what a child wrote.
+pub(crate) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)

@@ -4,9 +4,8 @@
 //! a file that is loaded from its own place can neither be replaced nor loaded twice. The folder is locked while the
 //! process lives; folders of dead processes are removed. Read [`Stage`] first.
 
-use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, StatVfsMountFlags, flock, statvfs};
-use sha2::{Digest, Sha256};
 
 use crate::artifact::file::PluginFile;
+use crate::artifact::fingerprint::{Fingerprint, hash_into};
 
 const PREFIX: &str = "ovos-tools-";
 const LOCK: &str = "lock";
@@ -51,36 +50,6 @@ pub enum StageError {
         /// The file.
         path: PathBuf,
     },
-}
-
-/// The properties by which two states of a file differ, known without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fingerprint {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Fingerprint {
-    fn of(found: &fs::Metadata) -> Self {
-        Self {
-            device: found.dev(),
-            inode: found.ino(),
-            size: found.size(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        }
-    }
-
-    /// Reads the properties of a file.
-    ///
-    /// # Errors
-    /// The cause.
-    pub(crate) fn read(path: &Path) -> io::Result<Self> {
-        fs::metadata(path).map(|found| Self::of(&found))
-    }
 }
 
 /// A private copy of a plugin file.
@@ -294,31 +263,6 @@ fn lock(folder: &Path) -> io::Result<File> {
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     fs::rename(unnamed, path)?;
     Ok(file)
-}
-
-fn hash_into(from: &mut File, mut to: File) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 256 * 1024];
-    loop {
-        let read = match from.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e),
-        };
-        let bytes = &buffer[..read];
-        hash.update(bytes);
-        to.write_all(bytes)?;
-    }
-    Ok(hex(&hash.finalize()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

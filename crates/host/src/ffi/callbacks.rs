@@ -14,9 +14,7 @@ use ovos_toolbox_abi::{self as abi, Bytes, Status, Str};
 
 use crate::ffi::bytes::{Owned, Unreadable, borrow};
 use crate::ffi::plugin::Plugin;
-
-/// Log lines, topics, progress and events are small; a larger one is dropped.
-const MAX_SMALL_BYTES: usize = 256 * 1024;
+use crate::ffi::unasked::MAX_SMALL_BYTES;
 
 struct Context {
     plugin: Weak<Plugin>,

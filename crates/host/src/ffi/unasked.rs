@@ -15,6 +15,9 @@ use crate::ffi::journal;
 use crate::ffi::rate::Rate;
 use engine::ProgressSink;
 
+/// Log lines, topics, progress, events and the data of requests are small; a larger one is dropped.
+pub(crate) const MAX_SMALL_BYTES: usize = 256 * 1024;
+
 /// Passes on what one copy of a toolbox says by itself.
 pub(crate) struct Unasked {
     pub(crate) origin: Origin,
@@ -63,7 +66,7 @@ impl Unasked {
 
     /// `sink` is where the run's progress goes, while it runs.
     pub(crate) fn progress(&self, sink: Option<ProgressSink>, json: Result<&str, Unreadable>) {
-        let progress = json.ok().and_then(|text| json::read::<Progress>(text).ok());
+        let progress = small(json).and_then(|text| json::read::<Progress>(text).ok());
         let sink = sink.filter(|_| self.progress.allows());
         match (sink, progress) {
             (Some(sink), Some(progress)) => sink(progress),
@@ -72,9 +75,9 @@ impl Unasked {
     }
 
     pub(crate) fn event(&self, json: Result<&str, Unreadable>) {
-        let Some(event) = json.ok().and_then(|text| json::read::<Event>(text).ok()) else {
+        let Some(event) = small(json).and_then(|text| json::read::<Event>(text).ok()) else {
             self.counters.add(|counts| &mut counts.dropped_events);
-            self.complain("an event of the toolbox is not an event object");
+            self.complain("an event of the toolbox is not an event object, or is longer than 256 KiB");
             return;
         };
         let rate = match event.kind.as_str() {
@@ -93,4 +96,9 @@ impl Unasked {
     pub(crate) fn complain(&self, text: &str) {
         self.log(level::WARN, "", Ok(text));
     }
+}
+
+/// What is not too long.
+fn small(json: Result<&str, Unreadable>) -> Option<&str> {
+    json.ok().filter(|text| text.len() <= MAX_SMALL_BYTES)
 }

@@ -1,4 +1,4 @@
-//! A toolbox's code: a library loaded into this process, or a private copy for processes of its own.
+//! A toolbox's code: a library loaded into this process, or a private copy or a program for processes of its own.
 //!
 //! Owns the life of such a copy. Read [`Code`].
 
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ovos_toolbox_wire::Manifest;
 
 use crate::artifact::file::PluginFile;
+use crate::artifact::program::Executable;
 use crate::ffi::load::Library;
 use section::Isolation;
 
@@ -18,7 +19,7 @@ pub(crate) enum Code {
         library: Arc<Library>,
         _file: Arc<PluginFile>,
     },
-    /// A file that every process of the toolbox loads.
+    /// A file that every process of the toolbox loads, or a program that each of them becomes.
     Staged(Arc<PluginFile>, Arc<Manifest>),
 }
 
@@ -27,6 +28,14 @@ impl Code {
         match self {
             Self::Loaded { library, .. } => library.manifest(),
             Self::Staged(_, manifest) => manifest,
+        }
+    }
+
+    /// The program, where it is one.
+    pub(crate) fn executable(&self) -> Option<&Executable> {
+        match self {
+            Self::Loaded { .. } => None,
+            Self::Staged(file, _) => file.executable(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use ovos_toolbox_wire::Event;
 
 use crate::artifact::scan::FailedFile;
-use crate::artifact::stage::Fingerprint;
+use crate::artifact::fingerprint::Fingerprint;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
 use crate::lifecycle::code::Code;
@@ -50,6 +50,13 @@ pub(crate) struct Source {
     pub(crate) fingerprint: Fingerprint,
 }
 
+impl Source {
+    /// The name of the program, where it is one.
+    pub(crate) fn program(&self) -> Option<&str> {
+        self.code.executable().map(|executable| executable.entry.name.as_str())
+    }
+}
+
 /// The live copy of one toolbox.
 pub(crate) struct Slot {
     pub(crate) source: Source,
@@ -75,20 +82,27 @@ impl Copies {
         *epoch
     }
 
-    /// The toolbox that was loaded from this path.
+    /// The toolbox that was loaded from this plugin file.
     pub(crate) fn at(&self, path: &Path) -> Option<(&str, &Slot)> {
-        self.slots
-            .iter()
-            .find(|(_, slot)| slot.source.path == path)
-            .map(|(id, slot)| (id.as_str(), slot))
+        self.find(|source| source.program().is_none() && source.path == path)
     }
 
-    /// The code with this hash, if it is loaded or staged already.
+    /// The toolbox of the program with this name.
+    pub(crate) fn of_program(&self, name: &str) -> Option<(&str, &Slot)> {
+        self.find(|source| source.program() == Some(name))
+    }
+
+    fn find(&self, fits: impl Fn(&Source) -> bool) -> Option<(&str, &Slot)> {
+        let found = self.slots.iter().find(|(_, slot)| fits(&slot.source));
+        found.map(|(id, slot)| (id.as_str(), slot))
+    }
+
+    /// The code of a plugin file with this hash, if it is loaded or staged already.
     pub(crate) fn loaded_with(&self, sha256: &str) -> Option<Code> {
         let slots = self.slots.values().map(|slot| &slot.source);
         let mut sources = slots.chain(self.spares.values());
         sources
-            .find(|source| source.sha256 == sha256)
+            .find(|source| source.program().is_none() && source.sha256 == sha256)
             .map(|source| source.code.clone())
     }
 

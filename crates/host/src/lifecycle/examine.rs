@@ -13,8 +13,10 @@ use serde_json::Value;
 use crate::artifact::check;
 use crate::artifact::elf;
 use crate::artifact::probe::section_of;
-use crate::artifact::stage::{Fingerprint, Staged};
+use crate::artifact::fingerprint::Fingerprint;
+use crate::artifact::stage::Staged;
 use crate::lifecycle::code::Code;
+use crate::lifecycle::copies::Slot;
 use crate::lifecycle::settings::Configured;
 use crate::lifecycle::shared::Shared;
 use schema::OutputSchema;
@@ -37,7 +39,7 @@ pub(crate) enum Finding {
     Broken { id: Option<String>, reason: String },
 }
 
-/// A file that should be loaded.
+/// A file that should be loaded, or a program that should be opened.
 pub(crate) struct Candidate {
     pub(crate) id: String,
     pub(crate) path: PathBuf,
@@ -139,7 +141,8 @@ async fn judge(manager: &Arc<Shared>, path: &Path, staged: Staged) -> Result<Fin
     {
         let copies = manager.copies();
         let slot = copies.slots.get(&id).filter(|slot| slot.serves());
-        if slot.is_some_and(|slot| slot.source.sha256 == staged.sha256 && config.keeps(&slot.config)) {
+        let same = |slot: &Slot| slot.source.program().is_none() && slot.source.sha256 == staged.sha256;
+        if slot.is_some_and(|slot| same(slot) && config.keeps(&slot.config)) {
             let fingerprint = staged.fingerprint;
             return Ok(Finding::Same {
                 id,

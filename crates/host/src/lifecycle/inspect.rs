@@ -1,25 +1,31 @@
-//! Every problem of a plugin file, in one list.
+//! Every problem of a plugin file or a program, in one list.
 //!
-//! Makes the findings of `ovos-tools check FILE.so`. The file is loaded and opened in child processes only. Read
-//! [`inspect`] first.
+//! Makes the findings of `ovos-tools check`. A file is loaded and opened in child processes only. Read [`inspect`] first.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ovos_toolbox_wire::{ENTRY_SYMBOL, Event, Manifest, Object, ToolDefinition};
+use ovos_toolbox_wire::{ENTRY_SYMBOL, Event, Failure, Manifest, Object, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::artifact::check;
 use crate::artifact::elf;
+use crate::artifact::file::PluginFile;
 use crate::artifact::probe::{self, Answer, Probe};
+use crate::artifact::program::Executable;
+use crate::artifact::stage::Stage;
 use crate::contract::services::{HostServices, Limits, Origin, Request};
 use crate::ffi::load::Library;
 use crate::ffi::plugin::Open;
 use crate::lifecycle::examine::check_config;
+use crate::process::spawner::Program;
+use crate::transport::child::ProcessSettings;
+use crate::transport::greeting;
 use crate::transport::hosted::Hosted;
+use section::ProgramConfig;
 
 /// How long opening, listing and closing may take in all.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -129,16 +135,93 @@ pub fn child_main(file: &Path) -> ExitCode {
         .enable_time()
         .build();
     let answer = match (Library::load(file, file), runtime) {
-        (Ok(library), Ok(runtime)) => Answer::Ok(runtime.block_on(open(Arc::new(library)))),
+        (Ok(library), Ok(runtime)) => {
+            let manifest = library.manifest().clone();
+            let opening = Hosted::in_process(Arc::new(library), opening(), Arc::new(Silence));
+            Answer::Ok(runtime.block_on(try_out(&manifest, opening)))
+        }
         (Err(error), _) => Answer::Err(error.to_string()),
         (_, Err(error)) => Answer::Err(error.to_string()),
     };
     probe::reply(&answer)
 }
 
-async fn open(library: Arc<Library>) -> Inspection {
+/// Inspects a program: starts it as the service would, opens its toolbox with an empty configuration, lists its tools and
+/// closes it. `probe` has this program, which is run as `program-host`.
+///
+/// # Cancel safety
+/// The program is ended.
+pub async fn inspect_program(entry: &Arc<ProgramConfig>, probe: &Probe) -> Inspection {
+    let mut found = Inspection {
+        path: entry.command.first().map(PathBuf::from).unwrap_or_default(),
+        ..Inspection::default()
+    };
+    match try_program(entry, probe, &mut found).await {
+        Ok(inside) => {
+            found.tools = inside.tools;
+            found.errors.extend(inside.errors);
+            found.warnings.extend(inside.warnings);
+        }
+        Err(error) => found.errors.push(error),
+    }
+    found
+}
+
+async fn try_program(
+    entry: &Arc<ProgramConfig>,
+    probe: &Probe,
+    found: &mut Inspection,
+) -> Result<Inspection, String> {
+    let executable = Executable::find(entry)?;
+    found.path = executable.shown().to_owned();
+    let stage = Stage::new(&[]).map_err(|error| error.to_string())?;
+    let file = Arc::new(PluginFile::program(executable, stage.folder()));
+    let host = Program {
+        path: probe.program.clone().into(),
+        env: entry.env.clone(),
+        confine: entry.confine.clone(),
+    };
+    let manifest = greeting::ask(&file, &host, probe.limit).await;
+    let manifest = Arc::new(manifest.map_err(|what| format!("it {what}"))?);
+    found.manifest = Some((*manifest).clone());
+    if !entry.may_offer(&manifest.id) {
+        found.errors.push(format!(
+            "it offers toolbox `{}`, which its entry does not allow; add the id to its `toolboxes`",
+            manifest.id
+        ));
+    }
+    let process = ProcessSettings {
+        program: probe.program.clone(),
+        file,
+        env: host.env,
+        memory_mb: None,
+        confine: host.confine,
+        hello: probe.limit,
+    };
+    let opening = Hosted::in_child(process, manifest.clone(), opening(), Arc::new(Silence));
+    let inside = tokio::time::timeout(LIMIT, try_out(&manifest, opening)).await;
+    inside.map_err(|_| {
+        let limit = LIMIT.as_secs();
+        format!("it is not opened, listed and closed within {limit} s")
+    })
+}
+
+/// A first copy, with an empty configuration.
+fn opening() -> Open {
+    Open {
+        generation: 1,
+        config: "{}".to_owned(),
+        stop_epoch: 0,
+        limits: Limits::default(),
+    }
+}
+
+/// Looks at an opened toolbox and closes it.
+async fn try_out(
+    manifest: &Manifest,
+    opening: impl Future<Output = Result<Hosted, Failure>>,
+) -> Inspection {
     let mut found = Inspection::default();
-    let manifest = Arc::clone(library.manifest());
     for (key, value) in [
         ("version", &manifest.version),
         ("description", &manifest.description),
@@ -148,19 +231,13 @@ async fn open(library: Arc<Library>) -> Inspection {
             found.warnings.push(format!("the manifest has no `{key}`"));
         }
     }
-    if let Err(error) = check_config(&manifest, &Object::new()) {
+    if let Err(error) = check_config(manifest, &Object::new()) {
         found.warnings.push(format!(
             "it needs configuration, so it was not opened and its tools are unknown: {error}"
         ));
         return found;
     }
-    let open = Open {
-        generation: 1,
-        config: "{}".to_owned(),
-        stop_epoch: 0,
-        limits: Limits::default(),
-    };
-    let toolbox = match Hosted::in_process(library, open, Arc::new(Silence)).await {
+    let toolbox = match opening.await {
         Ok(toolbox) => toolbox,
         Err(failure) => {
             found

@@ -121,7 +121,8 @@ impl Manager {
             drop(turn);
             self.shared.tracker.close();
             self.shared.tracker.wait().await;
-            closed
+            // A toolbox that was being started again may have been installed meanwhile.
+            self.shared.rest_all().await && closed
         };
         timeout(deadline, all).await.unwrap_or(false)
     }

@@ -1,24 +1,20 @@
-//! One reload: makes the live toolboxes match the folders.
+//! One reload: makes the live toolboxes match the folders and the configuration.
 //!
-//! Computes the difference and orders each swap: open before close, or close before open if the hardware can be
-//! opened only once, and back to the working copy if that fails. Read [`run`] first.
+//! Computes the difference; each swap is carried out by itself, so that no toolbox waits for another. Read [`run`] first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, join3};
 
 use crate::artifact::scan::{FailedFile, scan};
-use crate::lifecycle::copies::{Slot, Source};
+use crate::lifecycle::claims::Claims;
 use crate::lifecycle::examine::{Candidate, Finding, examine};
-use crate::lifecycle::opening::{load, open};
-use crate::lifecycle::settings::Configured;
+use crate::lifecycle::program::{Offered, offer};
 use crate::lifecycle::shared::Shared;
-use crate::lifecycle::status::{ReloadReport, State};
-use crate::lifecycle::supervise::install;
-use crate::transport::hosted::Hosted;
-use section::Isolation;
+use crate::lifecycle::status::ReloadReport;
+use crate::lifecycle::swap::{Swapped, remove, swap};
 
 /// Makes the live toolboxes match the folders and the configuration.
 pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
@@ -43,24 +39,47 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     report.broken = failed;
     // All at the same time: each waits for its probe, and a start with four toolboxes has to be quick.
     let findings = join_all(files.iter().map(|path| examine(manager, path.clone()))).await;
-    let Sorted { candidates, keep } = sort(manager, &files, findings, &mut report);
-    let gone: Vec<String> = {
+    let Sorted {
+        candidates,
+        mut keep,
+        owners,
+    } = sort(manager, &files, findings, &mut report);
+    keep.extend(candidates.iter().map(|candidate| candidate.id.clone()));
+    {
+        // The files of a folder that cannot be read may still exist.
         let copies = manager.copies();
-        let absent = |id: &str, path: &PathBuf| {
-            !keep.contains_key(id)
-                && !candidates.iter().any(|c| c.id == id)
-                // The files of a folder that cannot be read may still exist.
-                && !unread.iter().any(|folder| path.starts_with(folder))
-        };
-        let slots = copies
-            .slots
-            .iter()
-            .filter(|(id, slot)| absent(id, &slot.source.path));
-        slots.map(|(id, _)| id.clone()).collect()
-    };
+        let plugins = copies.slots.iter().filter(|(_, slot)| slot.source.program().is_none());
+        let hidden = plugins.filter(|(_, slot)| unread.iter().any(|folder| slot.source.path.starts_with(folder)));
+        keep.extend(hidden.map(|(id, _)| id.clone()));
+    }
+    let claims = Claims::new((manager.settings.programs)(), owners);
+    // What a program may offer is removed only when every program has said what it is: it may be replaced.
+    let gone = others(manager, &keep, |id| !claims.may_be_offered(id));
     let removals = join_all(gone.iter().map(|id| remove(manager, id)));
     let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, candidate)));
-    let (removed, swapped) = futures_util::future::join(removals, swaps).await;
+    let offers = join_all(claims.claimants().map(|(claimant, program)| offer(manager, claimant, program)));
+    // Programs beside the files: one that does not answer delays none of them.
+    let (mut removed, mut swapped, offered) = join3(removals, swaps, offers).await;
+    keep.extend(gone);
+    for offer in offered {
+        match offer {
+            Offered::Same(id) => {
+                keep.insert(id.clone());
+                report.unchanged.push(id);
+            }
+            Offered::Swapped(id, result) => {
+                keep.insert(id);
+                swapped.push(result);
+            }
+            Offered::Broken { keeps, failed } => {
+                keep.extend(keeps);
+                report.broken.push(failed);
+            }
+            Offered::Nothing => {}
+        }
+    }
+    let gone = others(manager, &keep, |_| true);
+    removed.extend(join_all(gone.iter().map(|id| remove(manager, id))).await);
     for removal in removed {
         match removal {
             Ok(id) => report.removed.push(id),
@@ -89,17 +108,27 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     report
 }
 
+/// The live toolboxes that are not kept, of those that fit.
+fn others(manager: &Shared, keep: &HashSet<String>, fits: impl Fn(&str) -> bool) -> Vec<String> {
+    let copies = manager.copies();
+    let ids = copies.slots.keys();
+    ids.filter(|id| !keep.contains(*id) && fits(id)).cloned().collect()
+}
+
 struct Sorted {
     candidates: Vec<Candidate>,
     /// Toolboxes that stay as they are, even if their file is broken.
-    keep: HashMap<String, PathBuf>,
+    keep: HashSet<String>,
+    /// The file of each toolbox that has one.
+    owners: HashMap<String, String>,
 }
 
 /// Assigns each toolbox id to the first file that has it.
 fn sort(manager: &Shared, files: &[PathBuf], findings: Vec<Finding>, report: &mut ReloadReport) -> Sorted {
     let mut sorted = Sorted {
         candidates: Vec::new(),
-        keep: HashMap::new(),
+        keep: HashSet::new(),
+        owners: HashMap::new(),
     };
     let mut owners: HashMap<String, PathBuf> = HashMap::new();
     let mut broken = Vec::new();
@@ -141,9 +170,9 @@ fn sort(manager: &Shared, files: &[PathBuf], findings: Vec<Finding>, report: &mu
                     slot.source.fingerprint = fingerprint;
                     slot.config.reading = reading;
                 }
-                owners.insert(id.clone(), path.clone());
+                owners.insert(id.clone(), path);
                 report.unchanged.push(id.clone());
-                sorted.keep.insert(id, path);
+                sorted.keep.insert(id);
             }
             (None, Finding::Disabled { id }) => {
                 owners.insert(id, path.clone());
@@ -160,174 +189,14 @@ fn sort(manager: &Shared, files: &[PathBuf], findings: Vec<Finding>, report: &mu
         if let Some((id, _)) = copies.at(&failed.path)
             && !owners.contains_key(id)
         {
-            sorted.keep.insert(id.to_owned(), failed.path.clone());
+            sorted.keep.insert(id.to_owned());
+            owners.insert(id.to_owned(), failed.path.clone());
         }
     }
     report.broken.append(&mut broken);
+    let owners = owners.into_iter();
+    sorted.owners = owners.map(|(id, path)| (id, path.display().to_string())).collect();
     sorted
-}
-
-enum Swapped {
-    Added(String),
-    Replaced(String),
-}
-
-/// Makes a candidate the live copy.
-async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<Swapped, FailedFile> {
-    let (id, path) = (candidate.id.clone(), candidate.path.clone());
-    let failed = |reason: String| FailedFile {
-        path: path.clone(),
-        toolbox_id: Some(id.clone()),
-        reason,
-    };
-    let source = load(manager, &candidate).await.map_err(failed)?;
-    let config = candidate.config;
-    let old = {
-        let copies = manager.copies();
-        copies
-            .slots
-            .get(&id)
-            .map(|slot| (slot.serves(), Arc::clone(&slot.instance)))
-    };
-    let Some((serves, old)) = old else {
-        let slot = open_first(manager, &id, &source, &config).await.map_err(failed)?;
-        install(manager, slot);
-        return Ok(Swapped::Added(id));
-    };
-    if !serves {
-        // The old copy is closed already; if it died, its hardware is being brought to rest.
-        if source.code.isolation() == Isolation::Process {
-            old.close().await;
-        }
-        let slot = open(manager, &source, &config).await.map_err(|reason| {
-            let mut copies = manager.copies();
-            if let Some(slot) = copies.slots.get_mut(&id) {
-                slot.state = State::Failed(reason.clone());
-            }
-            failed(reason)
-        })?;
-        install(manager, slot);
-        return Ok(Swapped::Replaced(id));
-    }
-    let may_close = old.may_close().await;
-    may_close.map_err(|refusal| {
-        failed(format!(
-            "toolbox `{id}` refuses to be replaced now: {}",
-            refusal.message
-        ))
-    })?;
-    if old.manifest().exclusive || source.code.manifest().exclusive {
-        swap_exclusive(manager, &id, source, config, old)
-            .await
-            .map_err(failed)?;
-    } else {
-        let slot = open(manager, &source, &config).await.map_err(failed)?;
-        if let Some(before) = install(manager, slot) {
-            let manager = Arc::clone(manager);
-            manager
-                .tracker
-                .clone()
-                .spawn(async move { manager.retire(before.instance).await });
-        }
-    }
-    Ok(Swapped::Replaced(id))
-}
-
-/// Opens the first copy of a toolbox. A stop that arrives meanwhile holds it, too.
-async fn open_first(
-    manager: &Arc<Shared>,
-    id: &str,
-    source: &Source,
-    config: &Configured,
-) -> Result<Slot, String> {
-    {
-        let mut copies = manager.copies();
-        copies.starting.insert(id.to_owned());
-        manager.publish(copies);
-    }
-    let opened = open(manager, source, config).await;
-    if opened.is_err() {
-        let mut copies = manager.copies();
-        copies.starting.remove(id);
-        manager.publish(copies);
-    }
-    opened
-}
-
-/// Closes the old copy before the new one opens, and opens the old one again if that fails.
-async fn swap_exclusive(
-    manager: &Arc<Shared>,
-    id: &str,
-    source: Source,
-    config: Configured,
-    old: Arc<Hosted>,
-) -> Result<(), String> {
-    let before = {
-        let mut copies = manager.copies();
-        let Some(slot) = copies.slots.get_mut(id) else {
-            return Err(format!("toolbox `{id}` is gone"));
-        };
-        slot.state = State::Reloading;
-        let before = (slot.source.clone(), slot.config.clone());
-        manager.publish(copies);
-        before
-    };
-    let (old_source, old_config) = before;
-    manager.retire(old).await;
-    let reason = match open(manager, &source, &config).await {
-        Ok(slot) => {
-            install(manager, slot);
-            return Ok(());
-        }
-        Err(reason) => reason,
-    };
-    match open(manager, &old_source, &old_config).await {
-        Ok(slot) => {
-            install(manager, slot);
-            let mut copies = manager.copies();
-            copies.spares.insert(id.to_owned(), source);
-            Err(format!("{reason}; the version before it was opened again"))
-        }
-        Err(again) => {
-            let reason = format!("{reason}; the version before it does not open again either: {again}");
-            let mut copies = manager.copies();
-            if let Some(slot) = copies.slots.get_mut(id) {
-                slot.state = State::Failed(reason.clone());
-            }
-            copies.spares.insert(id.to_owned(), source);
-            manager.publish(copies);
-            Err(reason)
-        }
-    }
-}
-
-/// Removes a toolbox whose file is gone.
-async fn remove(manager: &Arc<Shared>, id: &str) -> Result<String, FailedFile> {
-    let (instance, path) = {
-        let copies = manager.copies();
-        let Some(slot) = copies.slots.get(id) else {
-            return Ok(id.to_owned());
-        };
-        (Arc::clone(&slot.instance), slot.source.path.clone())
-    };
-    if let Err(refusal) = instance.may_close().await {
-        let reason = format!("toolbox `{id}` refuses to be removed now: {}", refusal.message);
-        return Err(FailedFile {
-            path,
-            toolbox_id: Some(id.to_owned()),
-            reason,
-        });
-    }
-    let mut copies = manager.copies();
-    if let Some(slot) = copies.remove(id) {
-        manager.publish(copies);
-        let manager = Arc::clone(manager);
-        manager
-            .tracker
-            .clone()
-            .spawn(async move { manager.retire(slot.instance).await });
-    }
-    Ok(id.to_owned())
 }
 
 fn log(report: &ReloadReport) {

@@ -10,7 +10,7 @@ use crate::artifact::probe::Probe;
 use crate::contract::services::Limits;
 use crate::lifecycle::status::Live;
 use crate::process::usual::seen;
-use section::ToolboxConfig;
+use section::{Isolation, ProgramConfig, ToolboxConfig};
 
 /// The settings of the manager.
 #[derive(Clone)]
@@ -37,6 +37,8 @@ pub struct Settings {
     pub max_restart: Duration,
     /// Returns the configuration of a toolbox; called again at every reload.
     pub config: ConfigSource,
+    /// Returns the programs that are to be toolboxes, in their order; called again at every reload.
+    pub programs: ProgramSource,
 }
 
 impl Settings {
@@ -47,6 +49,27 @@ impl Settings {
     pub(crate) fn toolbox(&self, id: &str) -> Result<Configured, String> {
         let mut configured = (self.config)(id)?;
         configured.seen = configured.toolbox.confine.as_ref().map(seen).unwrap_or_default();
+        Ok(configured)
+    }
+
+    /// The configuration of a toolbox that a program is. It has a process of its own, wherever plugins run.
+    ///
+    /// # Errors
+    /// Why it is wrong.
+    pub(crate) fn program(&self, entry: &ProgramConfig, id: &str) -> Result<Configured, String> {
+        let mut configured = self.toolbox(id)?;
+        let ToolboxConfig {
+            isolation,
+            env,
+            confine,
+            ..
+        } = &mut configured.toolbox;
+        *isolation = Isolation::Process;
+        let of_section = std::mem::replace(env, entry.env.clone());
+        env.extend(of_section);
+        if entry.confine.is_some() {
+            confine.clone_from(&entry.confine);
+        }
         Ok(configured)
     }
 
@@ -64,6 +87,7 @@ impl Settings {
             first_restart: Duration::from_millis(200),
             max_restart: Duration::from_secs(30),
             config: Arc::new(|_| Ok(Configured::default())),
+            programs: Arc::new(Vec::new),
         }
     }
 }
@@ -78,6 +102,9 @@ impl std::fmt::Debug for Settings {
 
 /// Returns the configuration of a toolbox by its id, or why it is wrong.
 pub type ConfigSource = Arc<dyn Fn(&str) -> Result<Configured, String> + Send + Sync>;
+
+/// Returns the programs that are switched on.
+pub type ProgramSource = Arc<dyn Fn() -> Vec<Arc<ProgramConfig>> + Send + Sync>;
 
 /// How one toolbox is run. A toolbox is replaced when any of it changed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -123,8 +150,6 @@ pub type Publish = Arc<dyn Fn(Arc<Live>) + Send + Sync>;
 
 #[cfg(test)]
 mod tests {
-    use section::Isolation;
-
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use ovos_toolbox_wire::Event;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedMutexGuard};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     /// The number of the newest published snapshot. Its lock is not that of the copies: publishing takes a moment, and a
     /// bus message waits for the copies.
     published: Mutex<u64>,
+    /// Toolboxes that are being replaced, removed or started again. One entry for each id that ever was.
+    alone: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     pub(crate) tickets: AtomicU64,
     pub(crate) turn: tokio::sync::Mutex<Turn>,
 }
@@ -75,6 +77,7 @@ impl Shared {
             copies: Mutex::default(),
             snapshots: AtomicU64::new(0),
             published: Mutex::default(),
+            alone: Mutex::default(),
             tickets: AtomicU64::new(0),
             turn: tokio::sync::Mutex::default(),
         })
@@ -95,6 +98,13 @@ impl Shared {
             (self.publish)(snapshot);
             *published = number;
         }
+    }
+
+    /// Waits until nothing else opens or closes copies of this toolbox, and keeps it so while the guard lives: hardware may be
+    /// opened only once.
+    pub(crate) async fn alone(&self, id: &str) -> OwnedMutexGuard<()> {
+        let of_id = Arc::clone(self.alone.lock().entry(id.to_owned()).or_default());
+        of_id.lock_owned().await
     }
 
     /// Runs a blocking function on another thread.

@@ -87,8 +87,8 @@ async fn bring_back(manager: &Arc<Shared>, origin: &Origin, death: &Death) {
             () = tokio::time::sleep(wait) => {}
             () = manager.stop.cancelled() => return,
         }
-        // Not during a reload, which may be about to replace it.
-        let _turn = manager.turn.lock().await;
+        // Not while a reload replaces or removes it. Others wait neither for this nor for that.
+        let _alone = manager.alone(id).await;
         let (source, config) = {
             let copies = manager.copies();
             let Some(slot) = copies

@@ -9,7 +9,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
@@ -52,15 +51,20 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// `program toolbox-host TASK FILE`, in a process group of its own: a Ctrl-C on the terminal must reach only the
-    /// service, which brings its toolboxes to rest before it ends them.
-    pub(crate) fn command(&self, task: &str, file: &Path) -> Command {
+    /// A subcommand of it, in a process group of its own: a Ctrl-C on the terminal must reach only the service, which
+    /// brings its toolboxes to rest before it ends them.
+    pub(crate) fn command<A: AsRef<OsStr>>(
+        &self,
+        subcommand: &str,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Command {
         let mut command = Command::new(&self.path);
-        command.args([OsStr::new("toolbox-host"), OsStr::new(task), file.as_os_str()]);
+        command.arg(subcommand);
         if let Some(confine) = &self.confine {
             command.arg("--confine").arg(confine::argument(confine));
         }
         command
+            .args(arguments)
             .env_clear()
             .envs(allowed_environment())
             .envs(&self.env)

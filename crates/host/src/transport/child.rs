@@ -11,7 +11,7 @@ use ovos_toolbox_wire::{Failure, Manifest};
 use protocol::{Opening, Order, Raw};
 use tokio::sync::oneshot;
 
-use crate::artifact::file::PluginFile;
+use crate::artifact::file::{Launch, PluginFile, Task};
 use crate::contract::services::HostServices;
 use crate::ffi::plugin::Open;
 use crate::process::spawner::{self, Program};
@@ -27,9 +27,10 @@ const LOADING: Duration = Duration::from_millis(500);
 /// What a toolbox's process is made of.
 #[derive(Clone, Debug)]
 pub struct ProcessSettings {
-    /// The program that is run as `toolbox-host`.
+    /// The program that is run as `toolbox-host` or `program-host`.
     pub program: PathBuf,
-    /// The file it loads; should be a staged copy that nothing else writes. Kept until its hardware is at rest.
+    /// The file it loads, or the program it becomes; a file should be a staged copy that nothing else writes. Kept until its
+    /// hardware is at rest.
     pub file: Arc<PluginFile>,
     /// Added to the allowed part of the service's environment.
     pub env: BTreeMap<String, String>,
@@ -76,7 +77,7 @@ impl Hosted {
             confine: process.confine.clone(),
         };
         let pairs = Pairs::new().map_err(|e| trouble(&e))?;
-        let mut command = program.command("--serve", process.file.path());
+        let Launch { mut command, folder } = process.file.launch(&program, Task::Serve);
         command
             .stdin(Stdio::from(OwnedFd::from(pairs.their_data)))
             .stdout(Stdio::from(OwnedFd::from(pairs.their_control)))
@@ -99,6 +100,7 @@ impl Hosted {
             file: process.file,
             config: open.config,
             memory_mb: process.memory_mb,
+            _folder: folder,
         };
         Keeper::start(tether.clone(), sockets.clone(), child, keeping).map_err(|e| trouble(&e))?;
         match toolbox.greet_and_open(&sockets, opening, process.hello).await {

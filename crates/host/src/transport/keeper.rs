@@ -29,6 +29,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::artifact::file::PluginFile;
 use crate::process::spawner::{Program, signal_name};
+use crate::process::work_folder::WorkFolder;
 use crate::transport::frame::Cutter;
 use crate::transport::lanes::Lanes;
 use crate::transport::sockets::Sockets;
@@ -43,6 +44,8 @@ pub(crate) struct Keeping {
     pub(crate) file: Arc<PluginFile>,
     pub(crate) config: String,
     pub(crate) memory_mb: Option<u64>,
+    /// Only held: the working directory of a program.
+    pub(crate) _folder: Option<WorkFolder>,
 }
 
 /// The thread that keeps one process.
@@ -272,7 +275,8 @@ impl Keeper {
 
     fn read_control(&mut self) -> Result<(), String> {
         let mut bytes = [0; 16 * 1024];
-        loop {
+        // A flood is left in the socket for the next time: its limits are looked at in between.
+        for _ in 0..16 {
             match self.sockets.control.stream().read(&mut bytes) {
                 Ok(0) => return Err("it closed its control connection".to_owned()),
                 Ok(count) => self.cutter.push(&bytes[..count]),
@@ -288,6 +292,7 @@ impl Keeper {
                 }
             }
         }
+        Ok(())
     }
 
     /// Ends the process. The first reason counts.

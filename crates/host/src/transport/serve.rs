@@ -7,6 +7,7 @@
 mod host;
 mod lane;
 pub(super) mod outlets;
+mod program;
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -27,6 +28,7 @@ use crate::process::confine;
 use crate::transport::process_log;
 use host::{Host, kill_self};
 use lane::Control;
+pub use program::become_program;
 use outlets::Outlets;
 
 /// How long `safe_stop` may take.
@@ -132,10 +134,7 @@ fn hello() -> Hello {
 
 /// Takes the two sockets from stdin and stdout, and lets go of everything else that was inherited.
 fn take_sockets() -> std::io::Result<(UnixStream, UnixStream)> {
-    // Only the second net: that the service is gone is seen on the sockets. The signal is caught below.
-    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-    rustix::thread::set_no_new_privs(true)?;
-    close_inherited()?;
+    stand_alone()?;
     let data = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
     let null = std::fs::File::open("/dev/null")?;
@@ -146,6 +145,14 @@ fn take_sockets() -> std::io::Result<(UnixStream, UnixStream)> {
     // The data socket has a thread of its own that waits in it.
     control.set_nonblocking(true)?;
     Ok((data, control))
+}
+
+/// Ends with the service, gains no rights, and keeps nothing that was inherited but stdin, stdout and stderr.
+fn stand_alone() -> std::io::Result<()> {
+    // Only the second net: that the service is gone is seen on the sockets.
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    rustix::thread::set_no_new_privs(true)?;
+    close_inherited()
 }
 
 /// Everything the service opens is closed on exec; what others left open in the service may not be.

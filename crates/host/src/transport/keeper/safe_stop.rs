@@ -5,21 +5,29 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Keeping;
+use crate::artifact::file::{Launch, Task};
 use crate::process::spawner::{input, spawn_now};
+use crate::process::work_folder::WorkFolder;
 use crate::transport::serve::SAFE_STOP;
 
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// The process, and its working directory where it has one of its own.
+pub(super) struct Fresh {
+    child: Child,
+    _folder: Option<WorkFolder>,
+}
+
 /// Starts it.
-pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Child> {
+pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Fresh> {
     let Keeping {
         program,
         file,
         config,
         ..
     } = keeping;
-    let mut command = program.command("--safe-stop", file.path());
+    let Launch { mut command, folder } = file.launch(program, Task::SafeStop);
     let spawned = input(config).and_then(|config| {
         command
             .stdin(config)
@@ -30,13 +38,18 @@ pub(super) fn start(keeping: &Keeping, id: &str) -> Option<Child> {
     spawned
         .inspect_err(|error| tracing::error!(toolbox = id, %error, "safe_stop could not be called"))
         .ok()
+        .map(|child| Fresh {
+            child,
+            _folder: folder,
+        })
 }
 
 /// Waits for its end.
-pub(super) fn wait(mut fresh: Child, id: &str) {
+pub(super) fn wait(mut fresh: Fresh, id: &str) {
+    let child = &mut fresh.child;
     let until = Instant::now() + SAFE_STOP;
     loop {
-        match fresh.try_wait() {
+        match child.try_wait() {
             Ok(Some(status)) if status.success() => {
                 tracing::info!(
                     toolbox = id,
@@ -55,8 +68,8 @@ pub(super) fn wait(mut fresh: Child, id: &str) {
                     limit_ms = SAFE_STOP.as_millis(),
                     "safe_stop did not return"
                 );
-                _ = fresh.kill();
-                _ = fresh.wait();
+                _ = child.kill();
+                _ = child.wait();
                 return;
             }
         }

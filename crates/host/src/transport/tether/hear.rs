@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use ovos_toolbox_wire::Failure;
-use protocol::{Answer, Notice, Order, Raw};
+use ovos_toolbox_wire::{Completion, Content, Failure};
+use protocol::{Answer, Notice, Order, Raw, RunEnd};
 use serde_json::Value;
 
 use super::{End, Gone, Run, Tether};
 use crate::contract::json;
 use crate::contract::services::Request;
 use crate::ffi::answer;
+use crate::ffi::unasked::MAX_SMALL_BYTES;
 use engine::{Ended, Unanswered};
 
 impl Tether {
@@ -20,8 +21,9 @@ impl Tether {
             Notice::Opened { answer, .. } => {
                 let opened = answer::said(answer);
                 let mut state = self.lock();
-                state.functions = opened.as_ref().ok().copied();
+                // Once: what it can do does not change afterwards, whatever it says.
                 if let Some(told) = state.opened.take() {
+                    state.functions = opened.as_ref().ok().copied();
                     _ = told.send(opened.map(drop).map_err(|unanswered| unanswered.into_failure()));
                 }
             }
@@ -40,7 +42,11 @@ impl Tether {
             }
             Notice::Ended { run, end, content } => {
                 if let Some(run) = self.take(run) {
-                    _ = run.ended.send(answer::ended(&end, content.as_ref()));
+                    let ended = match self.too_long("the result", length(&end, content.as_ref())) {
+                        None => answer::ended(&end, content.as_ref()),
+                        Some(failure) => Ended::Reported(Completion::Error(failure)),
+                    };
+                    _ = run.ended.send(ended);
                 }
             }
             Notice::Progress { run, progress } => {
@@ -63,7 +69,13 @@ impl Tether {
                 self.unasked.log(level, &target, Ok(&message));
             }
             Notice::Counts(counts) => self.lock().counts = counts,
-            Notice::Closed { in_time, .. } => self.lock().closed = Some((in_time, Instant::now())),
+            Notice::Closed { in_time, .. } => {
+                let mut state = self.lock();
+                // One that was not asked to close has not closed: when its process ends now, it has died.
+                if state.closing.is_some() {
+                    state.closed = Some((in_time, Instant::now()));
+                }
+            }
             // The transport's, or of a newer program.
             _ => {}
         }
@@ -72,9 +84,23 @@ impl Tether {
     fn answered<T>(&self, seq: u64, answer: Answer<Raw<T>>) {
         let reply = self.lock().asks.remove(&seq);
         if let Some(reply) = reply {
-            let said = answer::said(answer).map(Raw::into_text);
+            let long = match &answer {
+                Answer::Ok(value) => value.text().len(),
+                Answer::Error(failure) | Answer::Lost(failure) => failure.text().len(),
+            };
+            let said = match self.too_long("the answer", long) {
+                None => answer::said(answer).map(Raw::into_text),
+                Some(failure) => Err(Box::new(failure.into())),
+            };
             _ = reply.send(said.map_err(|unanswered| *unanswered));
         }
+    }
+
+    /// The failure of a toolbox that says too much at once. Its own side checks that as well, but may be foreign code.
+    fn too_long(&self, what: &str, bytes: usize) -> Option<Failure> {
+        let most = self.limits.max_result_bytes;
+        let text = format!("{what} has {bytes} bytes, more than the {most} that are accepted");
+        (bytes > most).then(|| Failure::new("ToolboxError", text))
     }
 
     /// Takes the run that an end is for; none, and counted, when there is none.
@@ -94,19 +120,31 @@ impl Tether {
     }
 
     fn request(&self, request: u64, topic: String, data: &Raw<Value>, timeout_ms: u64) {
-        let data = json::read::<Value>(data.text()).ok().filter(Value::is_object);
+        let data = data.text();
+        let data = (data.len() <= MAX_SMALL_BYTES).then(|| json::read::<Value>(data).ok());
+        let data = data.flatten().filter(Value::is_object);
+        let data = data.filter(|_| self.manifest.requests.contains(&topic));
+        let full = self.lanes.is_full();
         let taken = {
             let mut state = self.lock();
-            state.requests.len() < self.limits.max_requests && state.requests.insert(request)
+            if state.requests.contains(&request) {
+                drop(state);
+                self.unasked.counters.add(|counts| &mut counts.refused_requests);
+                // Not answered: the number's one answer is that of the first.
+                return self
+                    .unasked
+                    .complain("a request has the number of another one that is under way; it is dropped");
+            }
+            let room = state.requests.len() < self.limits.max_requests && !full;
+            data.filter(|_| room).inspect(|_| _ = state.requests.insert(request))
         };
-        // The toolbox's side has checked all of it; what it says is checked here nevertheless.
-        let (Some(data), true, true) = (data, self.manifest.requests.contains(&topic), taken) else {
+        let Some(data) = taken else {
             self.unasked.counters.add(|counts| &mut counts.refused_requests);
-            self.lock().requests.remove(&request);
-            return self.respond(
-                request,
-                Err(Failure::new("ToolboxError", "the request was refused")),
-            );
+            let refusal = Failure::new("ToolboxError", "the request was refused");
+            let answer = Answer::Error(Raw::of(&refusal));
+            // Lost where it does not read what it is sent: there is no end to what it may ask for.
+            self.lanes.chatter(Order::Response { request, answer });
+            return;
         };
         let request = Request {
             id: request,
@@ -178,4 +216,14 @@ impl Tether {
             _ = command.reply.send(Err(why.clone()));
         }
     }
+}
+
+/// The bytes of how a run ended.
+fn length(end: &RunEnd, content: Option<&Raw<Vec<Content>>>) -> usize {
+    let end = match end {
+        RunEnd::Output(output) => output.text().len(),
+        RunEnd::Error(failure) | RunEnd::Lost(failure) => failure.text().len(),
+        RunEnd::Cancelled => 0,
+    };
+    end + content.map_or(0, |content| content.text().len())
 }

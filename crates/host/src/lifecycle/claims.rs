@@ -1,0 +1,127 @@
+//! Which program gets a toolbox id, during one reload: plugin files come before programs, programs in the order of the file.
+//!
+//! A program that does not answer delays only those after it that could offer a toolbox which it may offer, too. Read
+//! [`Claims::claim`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use section::ProgramConfig;
+use tokio::sync::watch;
+
+/// What is owned, and which programs have not said what they are.
+pub(crate) struct Claims {
+    programs: Vec<Arc<ProgramConfig>>,
+    /// Whether each of them has claimed its toolbox, or will not.
+    decided: Vec<watch::Sender<bool>>,
+    /// Owners by toolbox id, in words.
+    owners: Mutex<HashMap<String, String>>,
+}
+
+/// A program that may still claim a toolbox. Dropped, it does so no more.
+pub(crate) struct Claimant<'a> {
+    claims: &'a Claims,
+    place: usize,
+}
+
+impl Claims {
+    /// `owners`: the toolboxes of plugin files, and the file of each.
+    pub(crate) fn new(programs: Vec<Arc<ProgramConfig>>, owners: HashMap<String, String>) -> Self {
+        Self {
+            decided: programs.iter().map(|_| watch::Sender::new(false)).collect(),
+            programs,
+            owners: Mutex::new(owners),
+        }
+    }
+
+    /// Every program, in order.
+    pub(crate) fn claimants(&self) -> impl Iterator<Item = (Claimant<'_>, &Arc<ProgramConfig>)> {
+        let claimant = move |place| Claimant { claims: self, place };
+        let programs = self.programs.iter().enumerate();
+        programs.map(move |(place, program)| (claimant(place), program))
+    }
+
+    /// Whether a program may offer the toolbox with this id.
+    pub(crate) fn may_be_offered(&self, id: &str) -> bool {
+        self.programs.iter().any(|program| program.may_offer(id))
+    }
+}
+
+impl Claimant<'_> {
+    /// Takes an id for this program.
+    ///
+    /// # Errors
+    /// What has it.
+    pub(crate) async fn claim(&self, id: &str) -> Result<(), String> {
+        let Claims {
+            programs,
+            decided,
+            owners,
+        } = self.claims;
+        for (program, decided) in programs.iter().zip(decided).take(self.place) {
+            if program.may_offer(id) {
+                // Its sender lives as long as the claims.
+                _ = decided.subscribe().wait_for(|decided| *decided).await;
+            }
+        }
+        let mut owners = owners.lock();
+        if let Some(owner) = owners.get(id) {
+            return Err(format!(
+                "toolbox id `{id}` is taken by {owner}, which comes first; remove one of the two, or have it offer another id"
+            ));
+        }
+        let name = self.programs_name();
+        owners.insert(id.to_owned(), format!("the program `{name}`"));
+        Ok(())
+    }
+
+    fn programs_name(&self) -> &str {
+        self.claims.programs.get(self.place).map_or("", |program| &program.name)
+    }
+}
+
+impl Drop for Claimant<'_> {
+    fn drop(&mut self) {
+        if let Some(decided) = self.claims.decided.get(self.place) {
+            decided.send_replace(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+
+    fn program(name: &str, toolboxes: &[&str]) -> Arc<ProgramConfig> {
+        let toolboxes = toolboxes.iter().map(|id| (*id).to_owned()).collect();
+        let entry = ProgramConfig::new(name);
+        Arc::new(ProgramConfig { toolboxes, ..entry })
+    }
+
+    #[test]
+    fn an_id_goes_to_a_file_then_to_the_first_program_and_silence_delays_only_its_rivals() {
+        let programs = vec![
+            program("silent", &["arm", "x-*"]),
+            program("file", &["leg"]),
+            program("rival", &["*"]),
+            program("other", &["eye"]),
+        ];
+        let owners = HashMap::from([("leg".to_owned(), "/p/leg.so".to_owned())]);
+        let claims = Claims::new(programs, owners);
+        let mut claimants = claims.claimants().map(|(claimant, _)| claimant);
+        let mut next = || claimants.next().unwrap();
+        let (silent, file, rival, other) = (next(), next(), next(), next());
+        let refused = file.claim("leg").now_or_never().unwrap().unwrap_err();
+        assert!(refused.contains("taken by /p/leg.so, which comes first"), "{refused}");
+        assert_eq!(rival.claim("y").now_or_never(), Some(Ok(())), "no program before it may offer it");
+        assert_eq!(rival.claim("x-1").now_or_never(), None, "it waits for the silent one");
+        assert_eq!(other.claim("eye").now_or_never(), None, "it waits for the rival");
+        drop(rival);
+        assert_eq!(other.claim("eye").now_or_never(), Some(Ok(())));
+        assert_eq!(silent.claim("arm").now_or_never(), Some(Ok(())));
+        let again = other.claim("y").now_or_never().unwrap().unwrap_err();
+        assert!(again.contains("the program `rival`"), "{again}");
+    }
+}

@@ -1,0 +1,182 @@
+//! One toolbox replaced, added or removed: open before close, or close before open if the hardware can be opened only once,
+//! and back to the working copy if that fails. Read [`swap`].
+
+use std::sync::Arc;
+
+use crate::artifact::scan::FailedFile;
+use crate::lifecycle::copies::{Slot, Source};
+use crate::lifecycle::examine::Candidate;
+use crate::lifecycle::opening::{load, open};
+use crate::lifecycle::settings::Configured;
+use crate::lifecycle::shared::Shared;
+use crate::lifecycle::status::State;
+use crate::lifecycle::supervise::install;
+use crate::transport::hosted::Hosted;
+use section::Isolation;
+
+/// What became of a candidate.
+pub(crate) enum Swapped {
+    Added(String),
+    Replaced(String),
+}
+
+/// Makes a candidate the live copy.
+pub(crate) async fn swap(manager: &Arc<Shared>, candidate: Candidate) -> Result<Swapped, FailedFile> {
+    let (id, path) = (candidate.id.clone(), candidate.path.clone());
+    let failed = |reason: String| FailedFile {
+        path: path.clone(),
+        toolbox_id: Some(id.clone()),
+        reason,
+    };
+    let source = load(manager, &candidate).await.map_err(failed)?;
+    let config = candidate.config;
+    // Not while it is started again after a death.
+    let _alone = manager.alone(&id).await;
+    let old = {
+        let copies = manager.copies();
+        copies
+            .slots
+            .get(&id)
+            .map(|slot| (slot.serves(), Arc::clone(&slot.instance)))
+    };
+    let Some((serves, old)) = old else {
+        let slot = open_first(manager, &id, &source, &config).await.map_err(failed)?;
+        install(manager, slot);
+        return Ok(Swapped::Added(id));
+    };
+    if !serves {
+        // The old copy is closed already; if it died, its hardware is being brought to rest.
+        if source.code.isolation() == Isolation::Process {
+            old.close().await;
+        }
+        let slot = open(manager, &source, &config).await.map_err(|reason| {
+            let mut copies = manager.copies();
+            if let Some(slot) = copies.slots.get_mut(&id) {
+                slot.state = State::Failed(reason.clone());
+            }
+            failed(reason)
+        })?;
+        install(manager, slot);
+        return Ok(Swapped::Replaced(id));
+    }
+    let may_close = old.may_close().await;
+    may_close.map_err(|refusal| {
+        failed(format!(
+            "toolbox `{id}` refuses to be replaced now: {}",
+            refusal.message
+        ))
+    })?;
+    if old.manifest().exclusive || source.code.manifest().exclusive {
+        swap_exclusive(manager, &id, source, config, old)
+            .await
+            .map_err(failed)?;
+    } else {
+        let slot = open(manager, &source, &config).await.map_err(failed)?;
+        if let Some(before) = install(manager, slot) {
+            let manager = Arc::clone(manager);
+            manager
+                .tracker
+                .clone()
+                .spawn(async move { manager.retire(before.instance).await });
+        }
+    }
+    Ok(Swapped::Replaced(id))
+}
+
+/// Opens the first copy of a toolbox. A stop that arrives meanwhile holds it, too.
+async fn open_first(
+    manager: &Arc<Shared>,
+    id: &str,
+    source: &Source,
+    config: &Configured,
+) -> Result<Slot, String> {
+    {
+        let mut copies = manager.copies();
+        copies.starting.insert(id.to_owned());
+        manager.publish(copies);
+    }
+    let opened = open(manager, source, config).await;
+    if opened.is_err() {
+        let mut copies = manager.copies();
+        copies.starting.remove(id);
+        manager.publish(copies);
+    }
+    opened
+}
+
+/// Closes the old copy before the new one opens, and opens the old one again if that fails.
+async fn swap_exclusive(
+    manager: &Arc<Shared>,
+    id: &str,
+    source: Source,
+    config: Configured,
+    old: Arc<Hosted>,
+) -> Result<(), String> {
+    let before = {
+        let mut copies = manager.copies();
+        let Some(slot) = copies.slots.get_mut(id) else {
+            return Err(format!("toolbox `{id}` is gone"));
+        };
+        slot.state = State::Reloading;
+        let before = (slot.source.clone(), slot.config.clone());
+        manager.publish(copies);
+        before
+    };
+    let (old_source, old_config) = before;
+    manager.retire(old).await;
+    let reason = match open(manager, &source, &config).await {
+        Ok(slot) => {
+            install(manager, slot);
+            return Ok(());
+        }
+        Err(reason) => reason,
+    };
+    match open(manager, &old_source, &old_config).await {
+        Ok(slot) => {
+            install(manager, slot);
+            let mut copies = manager.copies();
+            copies.spares.insert(id.to_owned(), source);
+            Err(format!("{reason}; the version before it was opened again"))
+        }
+        Err(again) => {
+            let reason = format!("{reason}; the version before it does not open again either: {again}");
+            let mut copies = manager.copies();
+            if let Some(slot) = copies.slots.get_mut(id) {
+                slot.state = State::Failed(reason.clone());
+            }
+            copies.spares.insert(id.to_owned(), source);
+            manager.publish(copies);
+            Err(reason)
+        }
+    }
+}
+
+/// Removes a toolbox whose file is gone.
+pub(crate) async fn remove(manager: &Arc<Shared>, id: &str) -> Result<String, FailedFile> {
+    let _alone = manager.alone(id).await;
+    let (instance, path) = {
+        let copies = manager.copies();
+        let Some(slot) = copies.slots.get(id) else {
+            return Ok(id.to_owned());
+        };
+        (Arc::clone(&slot.instance), slot.source.path.clone())
+    };
+    if let Err(refusal) = instance.may_close().await {
+        let reason = format!("toolbox `{id}` refuses to be removed now: {}", refusal.message);
+        return Err(FailedFile {
+            path,
+            toolbox_id: Some(id.to_owned()),
+            reason,
+        });
+    }
+    let mut copies = manager.copies();
+    if let Some(slot) = copies.remove(id) {
+        manager.publish(copies);
+        let manager = Arc::clone(manager);
+        manager
+            .tracker
+            .clone()
+            .spawn(async move { manager.retire(slot.instance).await });
+    }
+    Ok(id.to_owned())
+}

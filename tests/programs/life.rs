@@ -1,0 +1,91 @@
+//! What a program that behaves gets, and that it is restarted and reloaded as a plugin is.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::scene::{Entry, Scene};
+use crate::status;
+
+#[test]
+fn a_program_starts_in_surroundings_of_its_own() {
+    let mut scene = Scene::start(&[]);
+    let toolbox = scene.until("good", "readiness", |toolbox| toolbox["state"] == "ready");
+    assert_eq!((&toolbox["version"], &toolbox["isolation"]), (&json!("3"), &json!("process")));
+    assert_eq!(toolbox["path"], json!(scene.script("good")));
+    let answer = scene.call("good", "surroundings");
+    let found = &answer["result"];
+    let expected = json!({
+        "files": [], "mode": 0o700, "umask": 0o077, "stdin": "/dev/null", "output": true, "open": [0, 1, 2, 3, 4],
+        "mark": null, "secret": null, "config": { "trace": scene.trace() },
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(found[key], *value, "{key}: {answer}");
+    }
+    // The folder goes with the program.
+    let folder = found["folder"].as_str().unwrap().to_owned();
+    assert!(fs::exists(&folder).unwrap(), "{folder}");
+    scene.service.process.signal(Signal::TERM);
+    scene.service.process.end_within(crate::process::DEADLINE);
+    assert!(!fs::exists(&folder).unwrap(), "{folder}");
+}
+
+#[test]
+fn a_program_that_dies_in_motion_is_brought_to_rest_latched_and_restarted() {
+    let mut scene = Scene::ready(&[]);
+    let call = json!({ "name": "move", "args": {}, "toolbox_id": "good", "call_id": "m" });
+    scene.client.send("ovos.tools.invoke", &call);
+    scene.client.until_call("m", "running");
+    let toolbox = scene.until("good", "process", |_| true);
+    status::signal(&toolbox, Signal::KILL);
+    scene.client.until_answered([&"m".to_owned()]);
+    let answer = scene.client.only_answer("m").to_string();
+    assert!(answer.contains("ToolboxCrashed") && answer.contains("SIGKILL"), "{answer}");
+    let toolbox = scene.until("good", "a restart", |toolbox| {
+        toolbox["generation"] == 2 && toolbox["state"] == "ready"
+    });
+    assert_eq!((&toolbox["latched"], &toolbox["restarts"]), (&json!(true), &json!(1)), "{toolbox}");
+    assert_eq!(fs::read_to_string(scene.trace()).unwrap(), "safe_stop\n");
+}
+
+#[test]
+fn a_reload_replaces_only_the_programs_that_changed() {
+    let with = |env: Value| Entry {
+        script: "good",
+        more: json!({ "env": env }),
+        ..Entry::of("second")
+    };
+    let mut scene = Scene::ready(&[with(json!({}))]);
+    let report = scene.reload();
+    assert_eq!(report["unchanged"], json!(["good", "second"]), "{report}");
+
+    scene.configure(&[with(json!({ "MARK": "x" }))]);
+    let report = scene.reload();
+    assert_eq!((&report["replaced"], &report["unchanged"]), (&json!(["second"]), &json!(["good"])), "{report}");
+    assert_eq!(scene.call("second", "surroundings")["result"]["mark"], "x");
+
+    let script = scene.script("good");
+    let text = fs::read_to_string(&script).unwrap() + "\n";
+    fs::write(&script, text).unwrap();
+    scene.configure(&[Entry::of("silent"), Entry::of("prints")]);
+    let report = scene.reload();
+    assert_eq!(
+        (&report["replaced"], &report["removed"], &report["added"]),
+        (&json!(["good"]), &json!(["second"]), &json!(["prints"])),
+        "{report}"
+    );
+    let failed = report["failed"].as_array().unwrap();
+    assert_eq!((failed.len(), &failed[0]["toolbox_id"]), (1, &json!("silent")), "{report}");
+}
+
+#[test]
+fn check_tries_a_program_out() {
+    let scene = Scene::start(&[Entry::of("no_effect"), Entry::of("silent")]);
+    let good = scene.service.ask(&["check", "good"]);
+    assert_eq!((&good["errors"], &good["manifest"]["id"]), (&json!([]), &json!("good")), "{good}");
+    assert_eq!(good["tools"].as_array().unwrap().len(), 3, "{good}");
+    let wrong = scene.service.ask(&["check", "no_effect"]);
+    assert!(wrong["errors"].to_string().contains("it has no `effect`"), "{wrong}");
+    assert_eq!(wrong["tools"].as_array().unwrap().len(), 1, "{wrong}");
+}

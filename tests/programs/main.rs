@@ -1,0 +1,22 @@
+//! Programs that are toolboxes: what one that behaves gets, and that one that does not costs only itself.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed test panics and prints"
+)]
+
+#[path = "../support/client.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod client;
+mod hostile;
+mod life;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod process;
+mod scene;
+#[path = "../support/service_with_bus.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod service_with_bus;
+#[path = "../support/status.rs"]
+#[allow(dead_code, reason = "each test file uses its part")]
+mod status;

@@ -1,0 +1,4 @@
+"""Says nothing."""
+import time
+
+time.sleep(3600)
