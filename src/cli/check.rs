@@ -64,11 +64,18 @@ fn entry(argument: &Path, context: &Context<'_, '_>) -> Option<Arc<ProgramConfig
         return Some(named.clone());
     }
     let is_plugin = argument.extension().is_some_and(|ending| ending == "so");
-    let mode = std::fs::metadata(argument).ok().filter(std::fs::Metadata::is_file)?.mode();
+    let mode = std::fs::metadata(argument)
+        .ok()
+        .filter(std::fs::Metadata::is_file)?
+        .mode();
     if is_plugin || mode & 0o111 == 0 {
         return None;
     }
-    let command = std::path::absolute(argument).ok()?.into_os_string().into_string().ok()?;
+    let command = std::path::absolute(argument)
+        .ok()?
+        .into_os_string()
+        .into_string()
+        .ok()?;
     Some(Arc::new(ProgramConfig {
         command: vec![command],
         toolboxes: vec!["*".to_owned()],

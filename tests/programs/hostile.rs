@@ -23,9 +23,24 @@ const CRASHED: &str = "its process ended with exit code 3";
 
 /// A misbehaviour, its script with its arguments, and what becomes of it.
 const ROWS: &[(&str, &str, &[&str], Then)] = &[
-    ("silent", "silent", &[], Refused("it did not say hello within 10 s")),
-    ("slow_hello", "slow_hello", &[], Refused("it did not say hello within 10 s")),
-    ("half_frame", "half_frame", &[], Refused("it did not say hello within 10 s")),
+    (
+        "silent",
+        "silent",
+        &[],
+        Refused("it did not say hello within 10 s"),
+    ),
+    (
+        "slow_hello",
+        "slow_hello",
+        &[],
+        Refused("it did not say hello within 10 s"),
+    ),
+    (
+        "half_frame",
+        "half_frame",
+        &[],
+        Refused("it did not say hello within 10 s"),
+    ),
     (
         "long_hello",
         "long_frame",
@@ -42,7 +57,9 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "other_id",
         "other_id",
         &["elsewhere"],
-        Refused("it offers toolbox `elsewhere`, and may offer `other_id`; if it should, add the id to `service.programs.other_id"),
+        Refused(
+            "it offers toolbox `elsewhere`, and may offer `other_id`; if it should, add the id to `service.programs.other_id",
+        ),
     ),
     (
         "usurper",
@@ -50,14 +67,24 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         &["good"],
         Refused("toolbox id `good` is taken by the program `good`, which comes first"),
     ),
-    ("several", "several", &[], Refused("it names 2 toolboxes in its hello")),
+    (
+        "several",
+        "several",
+        &[],
+        Refused("it names 2 toolboxes in its hello"),
+    ),
     (
         "changes_id",
         "changes_id",
         &[],
         Refused("it no longer says that it is toolbox `changes_id`"),
     ),
-    ("missing", "no_such_file", &[], Refused("it ended before its hello with exit code 2")),
+    (
+        "missing",
+        "no_such_file",
+        &[],
+        Refused("it ended before its hello with exit code 2"),
+    ),
     ("writable", "writable", &[], Refused("writable.py has mode 0666")),
     (
         "dies_before",
@@ -68,11 +95,31 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
     ("dies_after", "dies", &["after"], Refused(CRASHED)),
     ("dies_open", "dies", &["open"], Refused(CRASHED)),
     ("dies_tools", "dies", &["tools"], Refused(CRASHED)),
-    ("dies_plan", "dies", &["plan"], Answers(CRASHED, "last_death", CRASHED)),
-    ("dies_start", "dies", &["start"], Answers(CRASHED, "last_death", CRASHED)),
-    ("dies_conclude", "dies", &["conclude"], Answers(CRASHED, "last_death", CRASHED)),
+    (
+        "dies_plan",
+        "dies",
+        &["plan"],
+        Answers(CRASHED, "last_death", CRASHED),
+    ),
+    (
+        "dies_start",
+        "dies",
+        &["start"],
+        Answers(CRASHED, "last_death", CRASHED),
+    ),
+    (
+        "dies_conclude",
+        "dies",
+        &["conclude"],
+        Answers(CRASHED, "last_death", CRASHED),
+    ),
     ("forks", "forks", &[], Answers(CRASHED, "last_death", CRASHED)),
-    ("closes_unasked", "closes_unasked", &[], Answers(CRASHED, "last_death", CRASHED)),
+    (
+        "closes_unasked",
+        "closes_unasked",
+        &[],
+        Answers(CRASHED, "last_death", CRASHED),
+    ),
     (
         "no_json",
         "no_json",
@@ -93,9 +140,18 @@ const ROWS: &[(&str, &str, &[&str], Then)] = &[
         "never_beats",
         "never_beats",
         &[],
-        Answers("it was silent for 500 ms", "last_death", "it was silent for 500 ms"),
+        Answers(
+            "it was silent for 500 ms",
+            "last_death",
+            "it was silent for 500 ms",
+        ),
     ),
-    ("forged_runs", "forged_runs", &[], Answers(POKED, "generation", "1")),
+    (
+        "forged_runs",
+        "forged_runs",
+        &[],
+        Answers(POKED, "generation", "1"),
+    ),
     ("prints", "prints", &[], Answers(POKED, "generation", "1")),
     ("floods", "floods", &[], Answers(POKED, "generation", "1")),
     (
@@ -130,13 +186,21 @@ fn a_program_that_misbehaves_costs_itself_only() {
             name,
             script,
             args,
-            more: if name == "usurper" { json!({ "toolboxes": ["good"] }) } else { json!({}) },
+            more: if name == "usurper" {
+                json!({ "toolboxes": ["good"] })
+            } else {
+                json!({})
+            },
         })
         .collect();
     let mut scene = Scene::start(&entries);
     let good = scene.until("good", "readiness", |toolbox| toolbox["state"] == "ready");
     served(&mut scene);
-    assert_eq!(scene.failure("silent"), None, "what answers does not wait for what does not");
+    assert_eq!(
+        scene.failure("silent"),
+        None,
+        "what answers does not wait for what does not"
+    );
 
     for (name, _, _, then) in ROWS {
         match then {
@@ -218,7 +282,10 @@ fn a_program_that_does_not_halt_is_ended_and_its_toolbox_latched() {
         });
         assert_eq!(shown["latched"], true, "{name}: {shown}");
         let death = shown["last_death"].as_str().unwrap();
-        assert!(death.contains("it did not answer a halt within 200 ms"), "{name}: {death}");
+        assert!(
+            death.contains("it did not answer a halt within 200 ms"),
+            "{name}: {death}"
+        );
     }
 }
 
@@ -236,13 +303,16 @@ fn a_program_that_does_not_close_is_ended_when_it_is_removed() {
     });
     scene.configure(&[]);
     let report = scene.reload();
-    assert_eq!(report["removed"], json!(["dies_close", "ignores_sigterm"]), "{report}");
+    assert_eq!(
+        report["removed"],
+        json!(["dies_close", "ignores_sigterm"]),
+        "{report}"
+    );
     assert_eq!(report["unchanged"], json!(["good"]), "{report}");
     for pid in pids {
-        scene
-            .service
-            .process
-            .until("the end of the program", |_| test_kill_process(pid).err().map(drop));
+        scene.service.process.until("the end of the program", |_| {
+            test_kill_process(pid).err().map(drop)
+        });
     }
     served(&mut scene);
 }

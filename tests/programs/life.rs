@@ -12,7 +12,10 @@ use crate::status;
 fn a_program_starts_in_surroundings_of_its_own() {
     let mut scene = Scene::start(&[]);
     let toolbox = scene.until("good", "readiness", |toolbox| toolbox["state"] == "ready");
-    assert_eq!((&toolbox["version"], &toolbox["isolation"]), (&json!("3"), &json!("process")));
+    assert_eq!(
+        (&toolbox["version"], &toolbox["isolation"]),
+        (&json!("3"), &json!("process"))
+    );
     assert_eq!(toolbox["path"], json!(scene.script("good")));
     let answer = scene.call("good", "surroundings");
     let found = &answer["result"];
@@ -41,11 +44,18 @@ fn a_program_that_dies_in_motion_is_brought_to_rest_latched_and_restarted() {
     status::signal(&toolbox, Signal::KILL);
     scene.client.until_answered([&"m".to_owned()]);
     let answer = scene.client.only_answer("m").to_string();
-    assert!(answer.contains("ToolboxCrashed") && answer.contains("SIGKILL"), "{answer}");
+    assert!(
+        answer.contains("ToolboxCrashed") && answer.contains("SIGKILL"),
+        "{answer}"
+    );
     let toolbox = scene.until("good", "a restart", |toolbox| {
         toolbox["generation"] == 2 && toolbox["state"] == "ready"
     });
-    assert_eq!((&toolbox["latched"], &toolbox["restarts"]), (&json!(true), &json!(1)), "{toolbox}");
+    assert_eq!(
+        (&toolbox["latched"], &toolbox["restarts"]),
+        (&json!(true), &json!(1)),
+        "{toolbox}"
+    );
     assert_eq!(fs::read_to_string(scene.trace()).unwrap(), "safe_stop\n");
 }
 
@@ -62,7 +72,11 @@ fn a_reload_replaces_only_the_programs_that_changed() {
 
     scene.configure(&[with(json!({ "MARK": "x" }))]);
     let report = scene.reload();
-    assert_eq!((&report["replaced"], &report["unchanged"]), (&json!(["second"]), &json!(["good"])), "{report}");
+    assert_eq!(
+        (&report["replaced"], &report["unchanged"]),
+        (&json!(["second"]), &json!(["good"])),
+        "{report}"
+    );
     assert_eq!(scene.call("second", "surroundings")["result"]["mark"], "x");
 
     let script = scene.script("good");
@@ -76,16 +90,27 @@ fn a_reload_replaces_only_the_programs_that_changed() {
         "{report}"
     );
     let failed = report["failed"].as_array().unwrap();
-    assert_eq!((failed.len(), &failed[0]["toolbox_id"]), (1, &json!("silent")), "{report}");
+    assert_eq!(
+        (failed.len(), &failed[0]["toolbox_id"]),
+        (1, &json!("silent")),
+        "{report}"
+    );
 }
 
 #[test]
 fn check_tries_a_program_out() {
     let scene = Scene::start(&[Entry::of("no_effect"), Entry::of("silent")]);
     let good = scene.service.ask(&["check", "good"]);
-    assert_eq!((&good["errors"], &good["manifest"]["id"]), (&json!([]), &json!("good")), "{good}");
+    assert_eq!(
+        (&good["errors"], &good["manifest"]["id"]),
+        (&json!([]), &json!("good")),
+        "{good}"
+    );
     assert_eq!(good["tools"].as_array().unwrap().len(), 3, "{good}");
     let wrong = scene.service.ask(&["check", "no_effect"]);
-    assert!(wrong["errors"].to_string().contains("it has no `effect`"), "{wrong}");
+    assert!(
+        wrong["errors"].to_string().contains("it has no `effect`"),
+        "{wrong}"
+    );
     assert_eq!(wrong["tools"].as_array().unwrap().len(), 1, "{wrong}");
 }

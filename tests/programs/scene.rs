@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -50,10 +51,13 @@ impl Scene {
         let plugins = scripts.path().join("plugins");
         fs::create_dir(&plugins).unwrap();
         let program = Path::new(env!("CARGO_BIN_EXE_ovos-tools"));
-        let service = ServiceWithBus::start(program, &plugins, |sandbox| {
+        let mut service = ServiceWithBus::start(program, &plugins, |sandbox| {
             sections(scripts.path(), &sandbox.path("trace"), entries)
         });
-        let client = Client::connect(service.port);
+        let mut client = Client::connect(service.port);
+        service.process.until("an answer", |_| {
+            client.ask_within("ovos.tools.status", &json!({}), Duration::from_millis(100))
+        });
         Self {
             client,
             service,
@@ -109,7 +113,9 @@ impl Scene {
         let failed = status["failed"].as_array().unwrap().iter();
         let mut reasons = failed.filter_map(|failed| failed["reason"].as_str());
         let of_it = format!("program `{name}`: ");
-        reasons.find(|reason| reason.starts_with(&of_it)).map(str::to_owned)
+        reasons
+            .find(|reason| reason.starts_with(&of_it))
+            .map(str::to_owned)
     }
 
     /// Has the files read again, and a reload.
@@ -129,7 +135,11 @@ fn scripts() -> tempfile::TempDir {
             put(&path, &copy.path().join(path.file_name().unwrap()), 0o644);
         }
     }
-    put(&copy.path().join("good.py"), &copy.path().join("writable.py"), 0o666);
+    put(
+        &copy.path().join("good.py"),
+        &copy.path().join("writable.py"),
+        0o666,
+    );
     copy
 }
 

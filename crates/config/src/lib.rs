@@ -213,7 +213,9 @@ impl Config {
             .collect();
         let named = |config: &Self| -> BTreeMap<String, Arc<ProgramConfig>> {
             let programs = config.programs.iter();
-            programs.map(|program| (program.name.clone(), program.clone())).collect()
+            programs
+                .map(|program| (program.name.clone(), program.clone()))
+                .collect()
         };
         let (old, new) = (named(self), named(newer));
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();

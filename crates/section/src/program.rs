@@ -51,10 +51,12 @@ impl ProgramConfig {
     /// Whether it may offer the toolbox with this id.
     #[must_use]
     pub fn may_offer(&self, id: &str) -> bool {
-        self.toolboxes.iter().any(|allowed| match allowed.strip_suffix('*') {
-            Some(beginning) => id.starts_with(beginning),
-            None => id == allowed,
-        })
+        self.toolboxes
+            .iter()
+            .any(|allowed| match allowed.strip_suffix('*') {
+                Some(beginning) => id.starts_with(beginning),
+                None => id == allowed,
+            })
     }
 
     /// The id of its toolbox, where it may offer only one.

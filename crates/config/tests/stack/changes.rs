@@ -29,6 +29,11 @@ fn changes_name_what_differs() {
             "{file}"
         );
     }
+    let program = json!({"PHAL": {"ovos-phal-plugin-tools": {"service": {"drain_ms": 1, "programs": {"p": {"command": "p"}}}, "math": {"digits": 1}, "same": {}}}});
+    machine.write(USER, &program.to_string());
+    let changes = before.changes(&machine.load().unwrap());
+    let added = "PHAL.\"ovos-phal-plugin-tools\".service.programs.p";
+    assert_eq!((changes.keys, changes.programs), (vec![], vec![added.to_owned()]));
     // The same values in another file are no change.
     machine.write(USER, "{}");
     machine.write(SYSTEM, &section(1, 1).to_string());

@@ -11,5 +11,6 @@ mod example;
 mod layers;
 mod logging;
 mod machine;
+mod programs;
 mod service;
 mod toolbox;

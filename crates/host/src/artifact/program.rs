@@ -34,7 +34,9 @@ impl Executable {
         let command = command_of(entry)?;
         let script = entry.command.iter().skip(1).chain(&entry.args).map(PathBuf::from);
         // The first file among the arguments of an interpreter is the code.
-        let script = script.filter(|path| path.is_absolute()).find(|path| path.is_file());
+        let script = script
+            .filter(|path| path.is_absolute())
+            .find(|path| path.is_file());
         let mut files = Vec::new();
         for path in [Some(command.clone()), script].into_iter().flatten() {
             let real = check::file(&path).map_err(|error| error.to_string())?;
@@ -94,7 +96,9 @@ fn command_of(entry: &ProgramConfig) -> Result<PathBuf, String> {
         .find(|path| path.is_file() && is_executable(path));
     found.ok_or_else(|| {
         let searched = searched.display();
-        format!("`{word}` is in no folder of the service's PATH ({searched}); write its whole path, or install it")
+        format!(
+            "`{word}` is in no folder of the service's PATH ({searched}); write its whole path, or install it"
+        )
     })
 }
 

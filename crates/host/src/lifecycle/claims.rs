@@ -77,7 +77,10 @@ impl Claimant<'_> {
     }
 
     fn programs_name(&self) -> &str {
-        self.claims.programs.get(self.place).map_or("", |program| &program.name)
+        self.claims
+            .programs
+            .get(self.place)
+            .map_or("", |program| &program.name)
     }
 }
 
@@ -114,9 +117,20 @@ mod tests {
         let mut next = || claimants.next().unwrap();
         let (silent, file, rival, other) = (next(), next(), next(), next());
         let refused = file.claim("leg").now_or_never().unwrap().unwrap_err();
-        assert!(refused.contains("taken by /p/leg.so, which comes first"), "{refused}");
-        assert_eq!(rival.claim("y").now_or_never(), Some(Ok(())), "no program before it may offer it");
-        assert_eq!(rival.claim("x-1").now_or_never(), None, "it waits for the silent one");
+        assert!(
+            refused.contains("taken by /p/leg.so, which comes first"),
+            "{refused}"
+        );
+        assert_eq!(
+            rival.claim("y").now_or_never(),
+            Some(Ok(())),
+            "no program before it may offer it"
+        );
+        assert_eq!(
+            rival.claim("x-1").now_or_never(),
+            None,
+            "it waits for the silent one"
+        );
         assert_eq!(other.claim("eye").now_or_never(), None, "it waits for the rival");
         drop(rival);
         assert_eq!(other.claim("eye").now_or_never(), Some(Ok(())));

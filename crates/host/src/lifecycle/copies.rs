@@ -8,8 +8,8 @@ use std::sync::{Arc, Weak};
 
 use ovos_toolbox_wire::Event;
 
-use crate::artifact::scan::FailedFile;
 use crate::artifact::fingerprint::Fingerprint;
+use crate::artifact::scan::FailedFile;
 use crate::contract::services::Origin;
 use crate::contract::tools::ToolSet;
 use crate::lifecycle::code::Code;
@@ -53,7 +53,9 @@ pub(crate) struct Source {
 impl Source {
     /// The name of the program, where it is one.
     pub(crate) fn program(&self) -> Option<&str> {
-        self.code.executable().map(|executable| executable.entry.name.as_str())
+        self.code
+            .executable()
+            .map(|executable| executable.entry.name.as_str())
     }
 }
 

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::artifact::check;
 use crate::artifact::elf;
-use crate::artifact::probe::section_of;
 use crate::artifact::fingerprint::Fingerprint;
+use crate::artifact::probe::section_of;
 use crate::artifact::stage::Staged;
 use crate::lifecycle::code::Code;
 use crate::lifecycle::copies::Slot;

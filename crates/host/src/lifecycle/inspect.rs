@@ -217,10 +217,7 @@ fn opening() -> Open {
 }
 
 /// Looks at an opened toolbox and closes it.
-async fn try_out(
-    manifest: &Manifest,
-    opening: impl Future<Output = Result<Hosted, Failure>>,
-) -> Inspection {
+async fn try_out(manifest: &Manifest, opening: impl Future<Output = Result<Hosted, Failure>>) -> Inspection {
     let mut found = Inspection::default();
     for (key, value) in [
         ("version", &manifest.version),

@@ -43,7 +43,11 @@ enum Finding {
 type Broken = (Option<String>, String);
 
 /// Examines a program, takes the id of its toolbox for it, and opens that if it is new or has changed.
-pub(crate) async fn offer(manager: &Arc<Shared>, claimant: Claimant<'_>, entry: &Arc<ProgramConfig>) -> Offered {
+pub(crate) async fn offer(
+    manager: &Arc<Shared>,
+    claimant: Claimant<'_>,
+    entry: &Arc<ProgramConfig>,
+) -> Offered {
     let finding = examine(manager, entry).await;
     let id = match &finding {
         Ok(Finding::Same { id, .. } | Finding::Disabled { id }) => Some(id.clone()),
@@ -75,7 +79,10 @@ pub(crate) async fn offer(manager: &Arc<Shared>, claimant: Claimant<'_>, entry: 
         (Ok(Finding::New(candidate)), Ok(())) => {
             let id = candidate.id.clone();
             let swapped = swap(manager, *candidate).await;
-            Offered::Swapped(id, swapped.map_err(|wrong| failed(entry, wrong.toolbox_id, &wrong.reason)))
+            Offered::Swapped(
+                id,
+                swapped.map_err(|wrong| failed(entry, wrong.toolbox_id, &wrong.reason)),
+            )
         }
     }
 }

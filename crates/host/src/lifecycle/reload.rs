@@ -48,8 +48,12 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     {
         // The files of a folder that cannot be read may still exist.
         let copies = manager.copies();
-        let plugins = copies.slots.iter().filter(|(_, slot)| slot.source.program().is_none());
-        let hidden = plugins.filter(|(_, slot)| unread.iter().any(|folder| slot.source.path.starts_with(folder)));
+        let plugins = copies
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.source.program().is_none());
+        let hidden =
+            plugins.filter(|(_, slot)| unread.iter().any(|folder| slot.source.path.starts_with(folder)));
         keep.extend(hidden.map(|(id, _)| id.clone()));
     }
     let claims = Claims::new((manager.settings.programs)(), owners);
@@ -57,7 +61,11 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let gone = others(manager, &keep, |id| !claims.may_be_offered(id));
     let removals = join_all(gone.iter().map(|id| remove(manager, id)));
     let swaps = join_all(candidates.into_iter().map(|candidate| swap(manager, candidate)));
-    let offers = join_all(claims.claimants().map(|(claimant, program)| offer(manager, claimant, program)));
+    let offers = join_all(
+        claims
+            .claimants()
+            .map(|(claimant, program)| offer(manager, claimant, program)),
+    );
     // Programs beside the files: one that does not answer delays none of them.
     let (mut removed, mut swapped, offered) = join3(removals, swaps, offers).await;
     keep.extend(gone);
@@ -112,7 +120,9 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
 fn others(manager: &Shared, keep: &HashSet<String>, fits: impl Fn(&str) -> bool) -> Vec<String> {
     let copies = manager.copies();
     let ids = copies.slots.keys();
-    ids.filter(|id| !keep.contains(*id) && fits(id)).cloned().collect()
+    ids.filter(|id| !keep.contains(*id) && fits(id))
+        .cloned()
+        .collect()
 }
 
 struct Sorted {
@@ -195,7 +205,9 @@ fn sort(manager: &Shared, files: &[PathBuf], findings: Vec<Finding>, report: &mu
     }
     report.broken.append(&mut broken);
     let owners = owners.into_iter();
-    sorted.owners = owners.map(|(id, path)| (id, path.display().to_string())).collect();
+    sorted.owners = owners
+        .map(|(id, path)| (id, path.display().to_string()))
+        .collect();
     sorted
 }
 

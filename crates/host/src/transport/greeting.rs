@@ -55,7 +55,9 @@ pub(crate) async fn ask(file: &PluginFile, host: &Program, limit: Duration) -> R
         // When the asker is gone, what is not received is dropped here, and ended.
         drop(tell.send(spawned.map(Started::new)));
     });
-    let started = told.await.map_err(|error| format!("cannot be started: {error}"))?;
+    let started = told
+        .await
+        .map_err(|error| format!("cannot be started: {error}"))?;
     let mut started = started.map_err(trouble)?;
 
     let stderr = started.child.stderr.take().map(ChildStderr::from_std).transpose();
@@ -117,7 +119,8 @@ fn manifest_of(hello: &Hello) -> Result<Manifest, String> {
             hello.toolboxes.len()
         ));
     };
-    manifest::read(manifest.text()).map_err(|wrong| format!("has a manifest that is none: {}", wrong.join("; ")))
+    manifest::read(manifest.text())
+        .map_err(|wrong| format!("has a manifest that is none: {}", wrong.join("; ")))
 }
 
 fn how(status: ExitStatus) -> String {

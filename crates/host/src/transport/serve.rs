@@ -28,8 +28,8 @@ use crate::process::confine;
 use crate::transport::process_log;
 use host::{Host, kill_self};
 use lane::Control;
-pub use program::become_program;
 use outlets::Outlets;
+pub use program::become_program;
 
 /// How long `safe_stop` may take.
 pub(crate) const SAFE_STOP: Duration = Duration::from_secs(5);

@@ -88,4 +88,3 @@ fn keep(socket: impl AsFd, at: RawFd) -> Result<()> {
     _ = placed.into_raw_fd();
     Ok(())
 }
-

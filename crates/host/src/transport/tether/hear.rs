@@ -136,7 +136,8 @@ impl Tether {
                     .complain("a request has the number of another one that is under way; it is dropped");
             }
             let room = state.requests.len() < self.limits.max_requests && !full;
-            data.filter(|_| room).inspect(|_| _ = state.requests.insert(request))
+            data.filter(|_| room)
+                .inspect(|_| _ = state.requests.insert(request))
         };
         let Some(data) = taken else {
             self.unasked.counters.add(|counts| &mut counts.refused_requests);
