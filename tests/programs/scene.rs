@@ -121,7 +121,7 @@ impl Scene {
     /// Has the files read again, and a reload.
     pub(crate) fn reload(&mut self) -> Value {
         self.client.send("configuration.updated", &json!({}));
-        self.client.ask("ovos.tools.reload", &json!({}))
+        self.client.ask("ovos.tools.reload", &json!({ "detail": true }))
     }
 }
 

@@ -30,6 +30,8 @@ fn entry(reader: &mut Reader<'_>, name: &str) -> ProgramConfig {
     let written = reader.written(&at);
     let missing = written.get("command").is_none_or(Value::is_null);
     let (mut program, mut rest) = reader.open(&at, written, ProgramConfig::new(name));
+    // It is no key of the entry.
+    name.clone_into(&mut program.name);
     rest.shift_remove("confine");
     reader.refuse(&at, &program, &rest);
     if missing {

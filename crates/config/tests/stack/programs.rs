@@ -15,8 +15,11 @@ fn the_program_in_the_comment_is_accepted_and_all_its_keys_count() {
         .take_while(|line| line.starts_with("//"))
         .map(|line| line.trim_start_matches('/'))
         .collect();
-    let written: Value = serde_json::from_str(comment.trim().strip_prefix("\"programs\": ").unwrap()).unwrap();
-    let config = Machine::with_service(json!({"programs": written})).load().unwrap();
+    let written: Value =
+        serde_json::from_str(comment.trim().strip_prefix("\"programs\": ").unwrap()).unwrap();
+    let config = Machine::with_service(json!({"programs": written}))
+        .load()
+        .unwrap();
     let [arm] = config.programs.as_slice() else {
         panic!("{:?}", config.programs);
     };
@@ -37,8 +40,14 @@ fn the_program_in_the_comment_is_accepted_and_all_its_keys_count() {
 fn programs_keep_the_order_of_the_file_and_offer_what_they_may() {
     let entry = |toolboxes: Value| json!({"command": "/bin/p", "toolboxes": toolboxes});
     let programs = json!({"b": entry(json!(["x", "web-*"])), "a": entry(json!(["*"])), "none": null});
-    let config = Machine::with_service(json!({"programs": programs})).load().unwrap();
-    let names: Vec<&str> = config.programs.iter().map(|program| program.name.as_str()).collect();
+    let config = Machine::with_service(json!({"programs": programs}))
+        .load()
+        .unwrap();
+    let names: Vec<&str> = config
+        .programs
+        .iter()
+        .map(|program| program.name.as_str())
+        .collect();
     assert_eq!(names, ["b", "a"]);
     for (id, first, second) in [
         ("x", true, true),
@@ -46,7 +55,11 @@ fn programs_keep_the_order_of_the_file_and_offer_what_they_may() {
         ("web", false, true),
         ("xx", false, true),
     ] {
-        let may: Vec<bool> = config.programs.iter().map(|program| program.may_offer(id)).collect();
+        let may: Vec<bool> = config
+            .programs
+            .iter()
+            .map(|program| program.may_offer(id))
+            .collect();
         assert_eq!(may, [first, second], "{id}");
     }
 }
@@ -55,27 +68,87 @@ fn programs_keep_the_order_of_the_file_and_offer_what_they_may() {
 fn a_wrong_entry_is_explained() {
     let program = |more: Value| {
         let mut entry = json!({"command": "/bin/p"});
-        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        entry
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
         json!({"p": entry})
     };
-    let a_command = "expected an absolute path, one that starts with ~/ or the name of a program in PATH; or a list";
+    let a_command =
+        "expected an absolute path, one that starts with ~/ or the name of a program in PATH; or a list";
     for (programs, key, expected) in [
-        (json!({"p": {}}), "programs.p.command", "found nothing, expected what is executed"),
+        (
+            json!({"p": {}}),
+            "programs.p.command",
+            "found nothing, expected what is executed",
+        ),
         (json!({"p": 5}), "programs.p", "found 5, expected an object"),
-        (json!({"P": {"command": "/bin/p"}}), "programs.P", "found the name \"P\", expected a name of 1 to 64"),
-        (program(json!({"command": "./p"})), "programs.p.command", a_command),
-        (program(json!({"command": "p --fast"})), "programs.p.command", a_command),
+        (
+            json!({"P": {"command": "/bin/p"}}),
+            "programs.P",
+            "found the name \"P\", expected a name of 1 to 64",
+        ),
+        (
+            program(json!({"command": "./p"})),
+            "programs.p.command",
+            a_command,
+        ),
+        (
+            program(json!({"command": "p --fast"})),
+            "programs.p.command",
+            a_command,
+        ),
         (program(json!({"command": []})), "programs.p.command", a_command),
-        (program(json!({"command": ["p", 1]})), "programs.p.command", a_command),
-        (program(json!({"args": "x"})), "programs.p.args", "expected a list of texts"),
-        (program(json!({"env": {"A=B": "x"}})), "programs.p.env", "expected an object of variable names"),
-        (program(json!({"enabled": "auto"})), "programs.p.enabled", "expected true or false"),
-        (program(json!({"toolboxes": []})), "programs.p.toolboxes", "expected a list of toolbox ids"),
-        (program(json!({"toolboxes": ["service"]})), "programs.p.toolboxes", "expected a list of toolbox ids"),
-        (program(json!({"toolboxes": ["a*b"]})), "programs.p.toolboxes", "expected a list of toolbox ids"),
-        (program(json!({"confine": true})), "programs.p.confine", "expected an object, or false"),
-        (program(json!({"confine": {"network": 1}})), "programs.p.confine.network", "expected true or false"),
-        (program(json!({"comand": "x"})), "programs.p.comand", "unknown key (did you mean \"command\"?)"),
+        (
+            program(json!({"command": ["p", 1]})),
+            "programs.p.command",
+            a_command,
+        ),
+        (
+            program(json!({"args": "x"})),
+            "programs.p.args",
+            "expected a list of texts",
+        ),
+        (
+            program(json!({"env": {"A=B": "x"}})),
+            "programs.p.env",
+            "expected an object of variable names",
+        ),
+        (
+            program(json!({"enabled": "auto"})),
+            "programs.p.enabled",
+            "expected true or false",
+        ),
+        (
+            program(json!({"toolboxes": []})),
+            "programs.p.toolboxes",
+            "expected a list of toolbox ids",
+        ),
+        (
+            program(json!({"toolboxes": ["service"]})),
+            "programs.p.toolboxes",
+            "expected a list of toolbox ids",
+        ),
+        (
+            program(json!({"toolboxes": ["a*b"]})),
+            "programs.p.toolboxes",
+            "expected a list of toolbox ids",
+        ),
+        (
+            program(json!({"confine": true})),
+            "programs.p.confine",
+            "expected an object, or false",
+        ),
+        (
+            program(json!({"confine": {"network": 1}})),
+            "programs.p.confine.network",
+            "expected true or false",
+        ),
+        (
+            program(json!({"comand": "x"})),
+            "programs.p.comand",
+            "unknown key (did you mean \"command\"?)",
+        ),
     ] {
         let machine = Machine::with_service(json!({"programs": programs}));
         let told = machine.load().unwrap_err().to_string();
