@@ -5,6 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::kernel::can_confine;
 use crate::scene::{Entry, Scene};
 use crate::status;
 
@@ -113,4 +114,29 @@ fn check_tries_a_program_out() {
         "{wrong}"
     );
     assert_eq!(wrong["tools"].as_array().unwrap().len(), 1, "{wrong}");
+}
+
+#[test]
+fn a_confined_program_reaches_its_own_folder_and_what_its_entry_names() {
+    if !can_confine() {
+        return;
+    }
+    let mut scene = Scene::start(&[]);
+    let denied = "Permission denied";
+    for (confine, socket) in [
+        (json!({ "network": false }), denied),
+        (json!({ "network": true }), "done"),
+    ] {
+        let mut confine = confine;
+        confine["paths_ro"] = json!([scene.script("program").parent()]);
+        scene.configure(&[Entry {
+            more: json!({ "confine": confine }),
+            ..Entry::of("reaches_out")
+        }]);
+        let report = scene.reload();
+        assert_eq!(report["failed"], json!([]), "{report}");
+        let answer = scene.call("reaches_out", "poke");
+        let expected = json!({ "own": "done", "home": denied, "list_home": denied, "socket": socket });
+        assert_eq!(answer["result"], expected, "{answer}");
+    }
 }

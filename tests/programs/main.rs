@@ -9,6 +9,8 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 mod client;
 mod hostile;
+#[path = "../support/kernel.rs"]
+mod kernel;
 mod life;
 #[path = "../support/process.rs"]
 #[allow(dead_code, reason = "each test file uses its part")]

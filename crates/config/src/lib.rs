@@ -138,7 +138,12 @@ impl Config {
         let doors = Doors::read(&mut reader, &service);
         let mut of_programs = Reader::new(&stack, &xdg, None);
         let programs = programs::read(&mut of_programs);
-        reader.errors.append(&mut of_programs.errors);
+        for error in of_programs.errors {
+            // Both may find that the section around them is none.
+            if !reader.errors.contains(&error) {
+                reader.errors.push(error);
+            }
+        }
         let of_programs = of_programs.settings;
         let Reader { settings, errors, .. } = reader;
 

@@ -36,7 +36,7 @@ fn entry(reader: &mut Reader<'_>, name: &str) -> ProgramConfig {
     reader.refuse(&at, &program, &rest);
     if missing {
         let accepted = "what is executed: \"command\": \"/opt/arm/arm.py\", or a list with arguments";
-        reader.wrong(&path(&[name, "command"]), "nothing", accepted);
+        reader.wrong(&at, "no command", accepted);
     }
     let confine = path(&[name, "confine"]);
     match reader.stack.get(&confine) {

@@ -79,8 +79,8 @@ fn a_wrong_entry_is_explained() {
     for (programs, key, expected) in [
         (
             json!({"p": {}}),
-            "programs.p.command",
-            "found nothing, expected what is executed",
+            "programs.p",
+            "found no command, expected what is executed",
         ),
         (json!({"p": 5}), "programs.p", "found 5, expected an object"),
         (

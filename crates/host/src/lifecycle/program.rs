@@ -14,6 +14,7 @@ use crate::lifecycle::claims::Claimant;
 use crate::lifecycle::examine::{Candidate, check_config};
 use crate::lifecycle::shared::Shared;
 use crate::lifecycle::swap::{Swapped, swap};
+use crate::process::confine::why_unconfined;
 use crate::process::spawner::Program;
 use crate::transport::greeting;
 use section::ProgramConfig;
@@ -125,14 +126,25 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Fi
             return Ok(Finding::Same { id, reading });
         }
     }
+    // Where it can be only one toolbox, that one's section counts from its first start on.
+    let (mut env, mut confine) = (entry.env.clone(), entry.confine.clone());
+    if let Some(id) = entry.only_toolbox() {
+        let config = manager.settings.program(entry, id);
+        let config = config.map_err(|reason| (Some(id.to_owned()), reason))?.toolbox;
+        if !config.enabled {
+            return Ok(Finding::Disabled { id: id.to_owned() });
+        }
+        env = config.env;
+        confine = config.confine.filter(|confine| why_unconfined(confine).is_none());
+    }
     let (sha256, fingerprint) = (executable.sha256.clone(), executable.fingerprint());
     let fingerprint = fingerprint.ok_or_else(|| unknown("it has no file".to_owned()))?;
     let file = Arc::new(PluginFile::program(executable, manager.stage.folder()));
     let probe = &manager.settings.probe;
     let host = Program {
         path: probe.program.clone().into(),
-        env: entry.env.clone(),
-        confine: entry.confine.clone(),
+        env,
+        confine,
     };
     let said = greeting::ask(&file, &host, probe.limit).await;
     let manifest = Arc::new(said.map_err(|what| unknown(format!("it {what}")))?);
