@@ -189,6 +189,8 @@ impl Drop for Started {
             // Also when the process itself has ended: it may have left others behind.
             _ = kill_process_group(group, Signal::KILL);
         }
+        // By itself, too: it may have left its group.
+        _ = self.child.kill();
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             // Reaped whenever the kernel lets go of it, on a thread that may wait.
             let pid = self.child.id();
