@@ -91,8 +91,8 @@ pub(crate) async fn offer(
 /// The failure of a program, as `status` shows it.
 fn failed(entry: &ProgramConfig, toolbox_id: Option<String>, reason: &str) -> FailedFile {
     // The script of an interpreter says more than the interpreter.
-    let paths = entry.command.iter().filter(|word| word.starts_with('/'));
-    let shown = paths.last().or(entry.command.first());
+    let mut paths = entry.command.iter().filter(|word| word.starts_with('/'));
+    let shown = paths.next_back().or(entry.command.first());
     FailedFile {
         path: shown.map(PathBuf::from).unwrap_or_default(),
         toolbox_id: toolbox_id.or_else(|| entry.only_toolbox().map(str::to_owned)),

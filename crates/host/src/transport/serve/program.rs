@@ -28,12 +28,11 @@ pub fn become_program(folder: &Path, confine: Option<&str>, safe_stop: bool, wor
         return fail("there is no command");
     };
     let shown = Path::new(command).display();
-    match prepare(folder, confine, safe_stop, Path::new(command)) {
-        Ok(()) => {}
-        Err(error) => return fail(&format!("{shown} was not started: {error}")),
+    if let Err(error) = prepare(folder, confine, safe_stop, Path::new(command)) {
+        return fail(&format!("{shown} was not started: {error}"));
     }
     let mut command = Command::new(command);
-    command.args(arguments);
+    command.args(arguments).current_dir(folder);
     if safe_stop {
         command.arg("--safe-stop");
     }
@@ -52,7 +51,6 @@ fn prepare(
     let mut private = DirBuilder::new();
     let made = private.recursive(true).mode(0o700).create(folder);
     made.map_err(at("make its working directory"))?;
-    std::env::set_current_dir(folder).map_err(at("enter its working directory"))?;
     if !safe_stop {
         place_sockets().map_err(at("move its sockets"))?;
     }
