@@ -16,7 +16,7 @@ use crate::ffi::runs::Shown;
 use engine::{Ended, Unanswered};
 
 /// Failures are short; a longer one is a mistake of the toolbox.
-const MAX_FAILURE_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_FAILURE_BYTES: usize = 64 * 1024;
 
 /// The payload of `complete` and `conclude`, as lenient about unknown keys as the boundary promises.
 #[derive(Deserialize)]

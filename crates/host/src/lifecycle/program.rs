@@ -50,6 +50,7 @@ pub(crate) async fn offer(
     entry: &Arc<ProgramConfig>,
 ) -> Offered {
     let finding = examine(manager, entry).await;
+    let finding = finding.and_then(|finding| still(manager, entry, finding));
     let id = match &finding {
         Ok(Finding::Same { id, .. } | Finding::Disabled { id }) => Some(id.clone()),
         Ok(Finding::New(candidate)) => Some(candidate.id.clone()),
@@ -107,6 +108,21 @@ fn live(manager: &Shared, entry: &ProgramConfig) -> Option<(String, bool)> {
     Some((id.to_owned(), slot.serves()))
 }
 
+/// A finding, unless the program was another toolbox before: both would drive the same hardware, and an emergency stop of the
+/// one would not hold the other.
+fn still(manager: &Shared, entry: &ProgramConfig, finding: Finding) -> Result<Finding, Broken> {
+    match (&finding, live(manager, entry)) {
+        (Finding::New(candidate), Some((old, _))) if old != candidate.id => {
+            let new = candidate.id.clone();
+            let reason = format!(
+                "it says that it is toolbox `{new}`, and was `{old}`; set `enabled` to false, reload, and set it to true again"
+            );
+            Err((Some(new), reason))
+        }
+        _ => Ok(finding),
+    }
+}
+
 /// From an entry of the configuration to a decision. Opens nothing.
 async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Finding, Broken> {
     let unknown = |reason: String| (None, reason);
@@ -134,6 +150,8 @@ async fn examine(manager: &Arc<Shared>, entry: &Arc<ProgramConfig>) -> Result<Fi
         if !config.enabled {
             return Ok(Finding::Disabled { id: id.to_owned() });
         }
+        let allowed = check::allowed(executable.shown(), &executable.sha256, &config.allow_sha256);
+        allowed.map_err(|error| (Some(id.to_owned()), error.to_string()))?;
         env = config.env;
         confine = config.confine.filter(|confine| why_unconfined(confine).is_none());
     }

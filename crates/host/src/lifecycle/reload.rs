@@ -42,7 +42,7 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
     let Sorted {
         candidates,
         mut keep,
-        owners,
+        mut owners,
     } = sort(manager, &files, findings, &mut report);
     keep.extend(candidates.iter().map(|candidate| candidate.id.clone()));
     {
@@ -54,7 +54,13 @@ pub(crate) async fn run(manager: &Arc<Shared>) -> ReloadReport {
             .filter(|(_, slot)| slot.source.program().is_none());
         let hidden =
             plugins.filter(|(_, slot)| unread.iter().any(|folder| slot.source.path.starts_with(folder)));
-        keep.extend(hidden.map(|(id, _)| id.clone()));
+        for (id, slot) in hidden {
+            keep.insert(id.clone());
+            // No program takes their ids meanwhile.
+            owners
+                .entry(id.clone())
+                .or_insert_with(|| slot.source.path.display().to_string());
+        }
     }
     let claims = Claims::new((manager.settings.programs)(), owners);
     // What a program may offer is removed only when every program has said what it is: it may be replaced.

@@ -13,7 +13,7 @@ mod verdict;
 
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
@@ -25,7 +25,9 @@ use std::time::{Duration, Instant};
 use ovos_toolbox_wire::{Event, Severity};
 use protocol::{MAX_CONTROL, Notice, Order};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, pidfd_send_signal, waitid,
+};
 
 use crate::artifact::file::PluginFile;
 use crate::process::spawner::{Program, signal_name};
@@ -140,6 +142,9 @@ impl Keeper {
                 self.broken = Some((reason, Instant::now()));
             }
             self.lines.read(&self.tether);
+            if self.has_ended() {
+                self.kill_group();
+            }
             match self.child.try_wait() {
                 Ok(None) => {}
                 Ok(Some(status)) => return self.bury(Some(status)),
@@ -301,6 +306,23 @@ impl Keeper {
             self.killed = Some((reason, Instant::now()));
             // Its end is what makes it gone; when that cannot be had it is buried without it.
             _ = pidfd_send_signal(&self.process, Signal::KILL);
+            self.kill_group();
+        }
+    }
+
+    /// Whether the process has ended; its number stays its own until it is waited for.
+    fn has_ended(&self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(waitid(WaitId::PidFd(self.process.as_fd()), look), Ok(Some(_)))
+    }
+
+    /// Ends what a program has started and left in its process group: it could go on commanding the hardware beside the fresh
+    /// process. What a plugin starts may outlive it, as the server of a vehicle does.
+    fn kill_group(&self) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(group) = group.filter(|_| self.keeping.file.executable().is_some()) {
+            // Fails when there is no process in it.
+            _ = kill_process_group(group, Signal::KILL);
         }
     }
 

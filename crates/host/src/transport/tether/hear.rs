@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{End, Gone, Run, Tether};
 use crate::contract::json;
 use crate::contract::services::Request;
-use crate::ffi::answer;
+use crate::ffi::answer::{self, MAX_FAILURE_BYTES};
 use crate::ffi::unasked::MAX_SMALL_BYTES;
 use engine::{Ended, Unanswered};
 
@@ -19,7 +19,7 @@ impl Tether {
     pub(crate) fn hear(&self, notice: Notice) {
         match notice {
             Notice::Opened { answer, .. } => {
-                let opened = answer::said(answer);
+                let opened = answer::said(brief(answer));
                 let mut state = self.lock();
                 // Once: what it can do does not change afterwards, whatever it says.
                 if let Some(told) = state.opened.take() {
@@ -37,7 +37,7 @@ impl Tether {
                     // Not received when the caller gave up.
                     _ = command
                         .reply
-                        .send(answer::said(answer).map_err(|unanswered| *unanswered));
+                        .send(answer::said(brief(answer)).map_err(|unanswered| *unanswered));
                 }
             }
             Notice::Ended { run, end, content } => {
@@ -84,9 +84,10 @@ impl Tether {
     fn answered<T>(&self, seq: u64, answer: Answer<Raw<T>>) {
         let reply = self.lock().asks.remove(&seq);
         if let Some(reply) = reply {
+            let answer = brief(answer);
             let long = match &answer {
                 Answer::Ok(value) => value.text().len(),
-                Answer::Error(failure) | Answer::Lost(failure) => failure.text().len(),
+                Answer::Error(_) | Answer::Lost(_) => 0,
             };
             let said = match self.too_long("the answer", long) {
                 None => answer::said(answer).map(Raw::into_text),
@@ -227,4 +228,19 @@ fn length(end: &RunEnd, content: Option<&Raw<Vec<Content>>>) -> usize {
         RunEnd::Cancelled => 0,
     };
     end + content.map_or(0, |content| content.text().len())
+}
+
+/// An answer whose reason is no longer than a reason may be: `status` shows it until the next reload.
+fn brief<T>(answer: Answer<T>) -> Answer<T> {
+    let bytes = match &answer {
+        Answer::Ok(_) => 0,
+        Answer::Error(failure) | Answer::Lost(failure) => failure.text().len(),
+    };
+    if bytes <= MAX_FAILURE_BYTES {
+        return answer;
+    }
+    let text = format!(
+        "the reason that it gave has {bytes} bytes, more than the {MAX_FAILURE_BYTES} that are accepted"
+    );
+    Answer::Error(Raw::of(&Failure::new("ToolboxError", text)))
 }
