@@ -263,6 +263,12 @@ fn after_a_step_that_fails_no_further_one_begins_and_those_that_run_finish() {
     ];
     for (what, bad, kind, status) in cases {
         let before = stage.marks();
+        // One that is refused at once ends the run before the step beside it begins.
+        let (beside, marked) = if what == "is not valid" {
+            ("not_started", 0)
+        } else {
+            ("completed", 1)
+        };
         let answer = stage.run(&json!([
             bad,
             step("beside", "set_mark", json!({ "ms": 1500 })),
@@ -272,9 +278,9 @@ fn after_a_step_that_fails_no_further_one_begins_and_those_that_run_finish() {
         ended(
             &answer,
             kind,
-            &format!("bad {status}, beside completed, later not_started, last not_started"),
+            &format!("bad {status}, beside {beside}, later not_started, last not_started"),
         );
-        assert_eq!(stage.marks(), before + 1, "{what}");
+        assert_eq!(stage.marks(), before + marked, "{what}");
         assert!(
             answer["error"].as_str().unwrap().contains("step 'bad'"),
             "{answer}"
@@ -420,6 +426,47 @@ fn what_ends_calls_ends_a_run() {
     }
 }
 
+/// Also while no step moves: the next one might.
+#[test]
+fn a_door_that_falls_silent_ends_a_run_before_its_next_step_moves() {
+    let mut stage = stage();
+    stage.client = Client::connect(stage.scene.port).in_session("mine");
+    let mut last = moves("move", "left_arm");
+    last["after"] = json!(["wait"]);
+    stage.send(&json!([step("wait", "slow", json!({ "seconds": 300 })), last]));
+    stage.client.until_phases(&[("running", 2)]);
+    stage
+        .client
+        .send("ovos.tools.door.hello", &json!({ "name": "test" }));
+    ended(
+        &stage.answer(),
+        "CancelledError",
+        "wait cancelled, move not_started",
+    );
+}
+
+#[test]
+fn a_step_that_waits_for_its_subsystems_is_ended_with_the_run() {
+    let mut stage = stage();
+    stage
+        .client
+        .call("holds", "assemble", &moves("", "left_arm")["args"]);
+    stage.scene.until_moving("holds");
+    stage.send(&json!([
+        { "id": "other", "name": "dup", "toolbox_id": "testbed_dup" },
+        moves("queued", "left_arm"),
+    ]));
+    stage.client.until_phases(&[("running", 2), ("queued", 1)]);
+    stage
+        .client
+        .ask("ovos.tools.stop", &json!({ "toolbox_id": "testbed_dup" }));
+    ended(
+        &stage.answer(),
+        "EmergencyStop",
+        "other completed, queued cancelled",
+    );
+}
+
 /// Not even one whose own toolbox was never stopped, and not after the stop is lifted.
 #[test]
 fn nothing_begins_after_an_emergency_stop_of_a_toolbox_of_the_run() {
@@ -471,6 +518,19 @@ fn a_run_with_an_emergency_stop_is_that_stop_whatever_else_is_wrong_with_it() {
             "{refused}"
         );
     }
+}
+
+/// A lone surrogate, which no reader of JSON takes, hides no step that stops.
+#[test]
+fn a_run_that_cannot_be_read_is_the_stop_that_it_names() {
+    let mut stage = stage();
+    stage.client.call("moves", "assemble", &moves("", "base")["args"]);
+    stage.scene.until_moving("moves");
+    stage.client.send_text(
+        r#"{"type":"ovos.tools.run","data":{"steps":[{"id":"mark","name":"set_mark","args":{"text":"\ud83d"}},{"id":"stop","name":"stop"}]},"context":{}}"#,
+    );
+    stage.client.until_answered([&"moves".to_owned()]);
+    assert_still(from_first(&stage.scene.motors(), &["emergency"]).expect("an emergency halt"));
 }
 
 #[test]

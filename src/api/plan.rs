@@ -32,7 +32,9 @@ pub(super) enum PlanAnswer {
 impl Api {
     pub(super) async fn plan(&self, request: &Request) -> PlanAnswer {
         let name = Name::echoed(&request.data);
-        let planned = if request.data.contains_key("steps") {
+        // A plan of a call ignores what it does not know.
+        let of_run = request.data.contains_key("steps") && !request.data.contains_key("name");
+        let planned = if of_run {
             self.planned_run(request).await.map(PlanAnswer::Run)
         } else {
             let planned = self.planned(request, &request.data, name.clone()).await;

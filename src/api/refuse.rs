@@ -35,6 +35,8 @@ impl Api {
             | Topic::ConfigurationUpdated
             | Topic::ConfigurationPatch
             | Topic::ConfigurationPatchClear => self.handle(topic, request).await,
+            // A stop is carried out, whatever else is wrong with the run.
+            Topic::Run if !self.stops_among(&request.data).is_empty() => self.handle(topic, request).await,
             _ => {
                 let error = format!("the request's data cannot be read: {reason}");
                 self.fail(topic, &request, WireError::new("ValueError", error).text)

@@ -92,7 +92,8 @@ impl Api {
     /// Waits for the tools of a call, a run or a plan whose toolboxes still start: until the tools are present, every toolbox
     /// is loaded or has failed, or the time of the request is up. Other requests do not wait.
     pub(super) async fn wait_for_start(&self, topic: &Topic, request: &Request) {
-        if *self.all_loaded.borrow() {
+        let is_stop = matches!(topic, Topic::Run) && !self.stops_among(&request.data).is_empty();
+        if is_stop || *self.all_loaded.borrow() {
             return;
         }
         let wanted = wanted(topic, &request.data);
@@ -239,7 +240,7 @@ fn wanted(topic: &Topic, data: &Object) -> Vec<(String, Option<String>)> {
     let of_steps = || steps_of(data).filter_map(of).take(MOST_STEPS).collect();
     match topic {
         Topic::Run => of_steps(),
-        Topic::Plan if data.contains_key("steps") => of_steps(),
+        Topic::Plan if data.contains_key("steps") && !data.contains_key("name") => of_steps(),
         Topic::Invoke | Topic::Plan => of(data).into_iter().collect(),
         Topic::Call { toolbox_id } => {
             let of_topic = |(name, given)| (name, toolbox_id.clone().or(given));

@@ -5,6 +5,7 @@
 //! [`Api::run_steps`], then [`super::run_course`].
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ovos_toolbox_wire::{CallOutcome, Effect, Object};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use super::asking::Asking;
 use super::error::WireError;
 use super::request::{call_id, call_options, steps_of};
-use super::run_course::{Ran, Run, not_started};
+use super::run_course::{Ran, Run, not_started, says_no};
 use super::steps::{MOST_STEPS, Steps};
 use super::{Api, Request};
 use crate::registry::Tool;
@@ -142,8 +143,13 @@ impl Api {
             run_id: &run_id,
             place: &place,
             epochs: tools.iter().map(epoch).collect(),
+            begun: tools.iter().map(|_| AtomicBool::new(false)).collect(),
+            over: AtomicBool::new(false),
+            tools: &tools,
         };
+        let watched = (effect == Effect::Motion).then(|| self.engine.expect_motion());
         let ran = run.drive(&mut steps).await;
+        drop(watched);
         asking.outcome = Some(match &ran.error {
             None => CallOutcome::Completed,
             Some(error) => error.outcome.unwrap_or(CallOutcome::Failed),
@@ -160,6 +166,7 @@ impl Api {
             let found = self.resolve(step);
             found.is_ok_and(|(_, tools)| tools.iter().any(|tool| tool.effect() == Effect::Stop))
         };
+        let unconfirmed = says_no(&result);
         let mut steps = Vec::new();
         for step in steps_of(&request.data).take(MOST_STEPS) {
             let text = |key: &str| {
@@ -175,7 +182,11 @@ impl Api {
             };
             steps.push(if stops(step) {
                 RunStepReport {
-                    status: RunStatus::Completed,
+                    status: if unconfirmed {
+                        RunStatus::Failed
+                    } else {
+                        RunStatus::Completed
+                    },
                     result: Some(result.clone()),
                     ..report
                 }
@@ -183,8 +194,11 @@ impl Api {
                 not_started(report, "a step of the run is an emergency stop")
             });
         }
-        let error =
-            "a step of the run is an emergency stop: it was carried out at once, and nothing else was";
+        let error = if unconfirmed {
+            "the emergency stop is not confirmed by every toolbox: its result says by which"
+        } else {
+            "a step of the run is an emergency stop: it was carried out at once, and nothing else was"
+        };
         let all_stop = steps.iter().all(|step| step.status == RunStatus::Completed);
         Ran {
             error: (!all_stop).then(|| WireError::new("EmergencyStop", error)),
@@ -194,10 +208,10 @@ impl Api {
 }
 
 /// The effect of a run, for what ends the calls that move something. It is never `safe`: such a call would outlive its own
-/// cancel, and the steps decide for themselves.
+/// cancel, and a `safe` step that runs decides for itself.
 fn effect_of(tools: &[Arc<Tool>]) -> Effect {
     let has = |effect| tools.iter().any(|tool| tool.effect() == effect);
-    if has(Effect::Motion) {
+    if has(Effect::Motion) || has(Effect::Safe) {
         Effect::Motion
     } else if tools.iter().all(|tool| tool.effect() == Effect::Read) {
         Effect::Read

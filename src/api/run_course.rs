@@ -4,21 +4,27 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use ovos_toolbox_wire::{CallOutcome, Object};
 use serde_json::Value;
+use tokio::time::interval;
 
 use super::asking::Room;
 use super::error::WireError;
 use super::invoke::Came;
 use super::steps::{Step, Steps};
 use super::{Api, InRun, Request};
+use crate::registry::Tool;
 use client::payload::{CallOptions, RunStatus, RunStepReport};
-use engine::{Cause, Known, Place, Refusal};
+use engine::{CallControl, Cause, Known, Phase, Place, Refusal};
+
+/// How often it is looked whether a toolbox of the run was stopped. A step that runs is ended by the stop itself.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What a run came to.
 pub(super) struct Ran {
@@ -43,6 +49,12 @@ pub(super) struct Run<'a> {
     pub(super) place: &'a Place<'a>,
     /// The number of emergency stops of each toolbox when the run began.
     pub(super) epochs: BTreeMap<String, u64>,
+    /// The tools of the steps, as they were checked.
+    pub(super) tools: &'a [Arc<Tool>],
+    /// Which steps have begun.
+    pub(super) begun: Vec<AtomicBool>,
+    /// A step did not complete: none begins any more.
+    pub(super) over: AtomicBool,
 }
 
 /// A step that ended: its index, its request, and what came of it; nothing where the run ended before the step began.
@@ -61,6 +73,7 @@ impl Run<'_> {
         let mut was_ended = false;
         // Beyond it the answer would be too large for the bus.
         let mut room = Room::new(self.api.settings.max_answer_bytes);
+        let mut look = interval(LOOK);
         loop {
             for index in std::mem::take(&mut waiting) {
                 let completed = |&before: &usize| {
@@ -115,6 +128,16 @@ impl Run<'_> {
                         }
                     }
                     reports[index] = Some(report);
+                    if let Some(end) = &end {
+                        self.end_waiting(steps, &reports, &end.reason);
+                    }
+                }
+                // A stop of a toolbox whose steps all wait, or have ended.
+                _ = look.tick(), if end.is_none() => {
+                    end = self.ended();
+                    if let Some(end) = &end {
+                        self.end_waiting(steps, &reports, &end.reason);
+                    }
                 }
             }
         }
@@ -162,12 +185,25 @@ impl Run<'_> {
     /// Makes the call of a step, unless the run has ended.
     async fn step(&self, index: usize, step: Request) -> Ended {
         // Nothing is awaited between this look and the step's place in the table of calls, where the end of the run finds it.
-        if self.ended().is_some() {
+        if self.over.load(Ordering::SeqCst) || self.ended().is_some() {
             return (index, step, None);
         }
+        self.begun[index].store(true, Ordering::SeqCst);
         let found = self.api.resolve(&step.data).map(|(_, tools)| tools);
+        let found = found.and_then(|found| self.as_checked(index, found));
         let came = self.api.came(&step, found, "args").await;
         (index, step, Some(came))
+    }
+
+    /// The tools that the name of a step means now, unless that is not the tool that was checked when the run began.
+    fn as_checked(&self, index: usize, found: Vec<Arc<Tool>>) -> Result<Vec<Arc<Tool>>, WireError> {
+        let (tool, now) = (&self.tools[index], found.last());
+        let same = now.is_some_and(|now| now.toolbox_id == tool.toolbox_id && now.effect() == tool.effect());
+        if same {
+            return Ok(found);
+        }
+        let text = format!("'{}' has become another tool since the run began", tool.name());
+        Err(WireError::new("ToolboxError", text))
     }
 
     /// Why no further step may begin, whatever became of the steps.
@@ -199,19 +235,40 @@ impl Run<'_> {
     fn end_all(&self, cause: &Cause, steps: &Steps, reports: &[Option<RunStepReport>]) {
         // Where its time is up, nothing else has ended it.
         self.place.control().end(cause.clone());
-        for (step, report) in steps.all().iter().zip(reports) {
-            if report.is_none()
-                && let Known::InFlight(control) = self.api.engine.find(&self.call_id_of(step))
-            {
-                control.end(cause.clone());
+        for control in self.under_way(steps, reports) {
+            control.end(cause.clone());
+        }
+    }
+
+    /// Ends the steps that wait for their subsystems, or for their plan: they have not begun to move anything.
+    fn end_waiting(&self, steps: &Steps, reports: &[Option<RunStepReport>], why: &str) {
+        for control in self.under_way(steps, reports) {
+            if control.phase() != Phase::Running {
+                let by = format!("its run: {why}");
+                control.end(Cause::Cancelled { by });
             }
         }
+    }
+
+    /// The calls of the steps that have begun and not ended.
+    fn under_way(&self, steps: &Steps, reports: &[Option<RunStepReport>]) -> Vec<Arc<CallControl>> {
+        let begun = self.begun.iter().map(|begun| begun.load(Ordering::SeqCst));
+        let steps = steps.all().iter().zip(reports).zip(begun);
+        let open = steps.filter(|((_, report), begun)| report.is_none() && *begun);
+        let calls = open.filter_map(
+            |((step, _), _)| match self.api.engine.find(&self.call_id_of(step)) {
+                Known::InFlight(control) => Some(control),
+                _ => None,
+            },
+        );
+        calls.collect()
     }
 
     /// What became of a step that began. A step that did not complete ends the run, unless that has ended already.
     fn report(&self, step: &Step, data: &Object, came: Came, end: &mut Option<End>) -> RunStepReport {
         let status = status(&came);
         if status != RunStatus::Completed {
+            self.over.store(true, Ordering::SeqCst);
             end.get_or_insert_with(|| self.end_by(step, &status, &came));
         }
         let began = !data.is_empty();
@@ -273,11 +330,13 @@ impl Run<'_> {
     }
 }
 
+/// Whether a result says of itself that it is a failure.
+pub(super) fn says_no(result: &Value) -> bool {
+    let is_false = |key: &str| result.get(key) == Some(&Value::Bool(false));
+    is_false("ok") || is_false("success")
+}
+
 fn status(came: &Came) -> RunStatus {
-    let says_no = |result: &Value| {
-        let is_false = |key: &str| result.get(key) == Some(&Value::Bool(false));
-        is_false("ok") || is_false("success")
-    };
     let outcome = match &came.result {
         Err(error) if error.confirm.is_some() => return RunStatus::ConfirmationRequired,
         Err(error) => came.outcome.or(error.outcome),

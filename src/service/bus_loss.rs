@@ -28,7 +28,7 @@ pub(super) async fn watch(
                 Connection::Away { since } => {
                     sleep_until(since + limit).await;
                     halt(&engine, limit);
-                    // No motion can start until the bus is back: requests arrive over it.
+                    // No motion can start until the bus is back: requests arrive over it, and runs have ended.
                     std::future::pending().await
                 }
                 Connection::Up { .. } => listen(&client, &engine, limit).await,

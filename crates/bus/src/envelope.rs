@@ -154,18 +154,17 @@ impl<'a> Envelope<'a> {
         tree(self.data, Part::Data)
     }
 
-    /// Returns the entries of the data whose values are neither objects nor arrays. It works for data that is nested
-    /// too deep for [`data_map`](Self::data_map).
+    /// Returns the entries of the data whose values are neither objects nor arrays, and of a list the objects with their entries
+    /// of that kind. It works for data that is nested too deep for [`data_map`](Self::data_map).
     #[must_use]
     pub fn plain_data(&self) -> Map<String, Value> {
         let text = self.data.map_or("{}", RawValue::get);
-        let values: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
-        let plain = |(key, value): (String, &RawValue)| {
-            let nested = value.get().starts_with(['{', '[']);
-            let value = (!nested).then(|| serde_json::from_str(value.get()).ok())??;
-            Some((key, value))
-        };
-        values.into_iter().filter_map(plain).collect()
+        plain_entries(text, |list| {
+            let items: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+            let objects = items.into_iter().filter(|item| item.get().starts_with('{'));
+            let objects = objects.map(|item| Value::Object(plain_entries(item.get(), |_| None)));
+            Some(Value::Array(objects.collect()))
+        })
     }
 
     /// Parses the context; an empty map when it is absent.
@@ -179,6 +178,20 @@ impl<'a> Envelope<'a> {
             Some(_) => Err(MessageError::SessionNotAnObject),
         }
     }
+}
+
+/// The entries of an object whose values are neither objects nor arrays, and what `list` makes of its arrays.
+fn plain_entries(text: &str, list: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
+    let values: BTreeMap<String, &RawValue> = serde_json::from_str(text).unwrap_or_default();
+    let plain = |(key, value): (String, &RawValue)| {
+        let value = match value.get() {
+            object if object.starts_with('{') => None,
+            array if array.starts_with('[') => list(array),
+            scalar => serde_json::from_str(scalar).ok(),
+        };
+        Some((key, value?))
+    };
+    values.into_iter().filter_map(plain).collect()
 }
 
 impl Message {

@@ -46,7 +46,7 @@ pub use known_toolbox::Lease;
 use known_toolboxes::KnownToolboxes;
 pub use latch::{Latch, LiftError, StopRecord};
 use motion::Motion;
-pub use motion::MotionWatch;
+pub use motion::{Expected, MotionWatch};
 pub use plan::{Defaults, Plan, PlannedAction, StepTool, StepTools};
 pub use plan_error::PlanError;
 pub use reserve::{Request, Reservations, Ticket};
@@ -144,6 +144,12 @@ impl Engine {
     #[must_use]
     pub fn motion(&self) -> watch::Receiver<bool> {
         self.motion.any()
+    }
+
+    /// Has [`motion`](Self::motion) be true until the result is dropped: for work that may begin to move something without a new
+    /// request, so that a lost bus and a vanished door are noticed before it does.
+    pub fn expect_motion(&self) -> Expected<'_> {
+        self.motion.expect()
     }
 
     /// The stops of all latched toolboxes by toolbox id, including toolboxes that are not installed now; `all` where

@@ -4,6 +4,7 @@
 //! record has to outlive the service. Holds no clock and no file. Read [`MotionWatch`].
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub trait MotionWatch: Send + Sync {
 pub(crate) struct Motion {
     watch: OnceLock<Arc<dyn MotionWatch>>,
     moving: Mutex<BTreeMap<String, usize>>,
+    /// Work under way that may begin to move something without a new request.
+    expected: AtomicUsize,
     any: watch::Sender<bool>,
 }
 
@@ -42,7 +45,7 @@ impl Motion {
         _ = self.watch.set(watch);
     }
 
-    /// Whether anything moves; the receiver is notified of changes.
+    /// Whether anything moves, or may begin to without a new request; the receiver is notified of changes.
     pub(crate) fn any(&self) -> watch::Receiver<bool> {
         self.any.subscribe()
     }
@@ -54,6 +57,21 @@ impl Motion {
             motion: self,
             toolbox_id: toolbox_id.to_owned(),
         }
+    }
+
+    /// Counts as moving until the result is dropped, but for the record: nothing has to be halted after a crash of the service
+    /// that has not begun.
+    pub(crate) fn expect(&self) -> Expected<'_> {
+        let moving = self.moving.lock();
+        self.expected.fetch_add(1, Ordering::SeqCst);
+        self.tell(&moving);
+        Expected(self)
+    }
+
+    /// Under the lock, so that the last one to tell knows best.
+    fn tell(&self, moving: &BTreeMap<String, usize>) {
+        let expected = self.expected.load(Ordering::SeqCst) > 0;
+        self.any.send_replace(expected || !moving.is_empty());
     }
 
     /// Waits until the present set of moving toolboxes is recorded.
@@ -86,7 +104,7 @@ impl Motion {
         }
         let changed = (before == 0) != (now == 0);
         if changed {
-            self.any.send_replace(!moving.is_empty());
+            self.tell(&moving);
         }
         if changed && let Some(watch) = self.watch.get() {
             let ids: Vec<&str> = moving.keys().map(String::as_str).collect();
@@ -105,6 +123,18 @@ impl Drop for Moving<'_> {
     fn drop(&mut self) {
         self.motion
             .count(&self.toolbox_id, |calls| calls.saturating_sub(1));
+    }
+}
+
+/// Work that may begin to move something.
+#[must_use = "it counts until it is dropped"]
+pub struct Expected<'a>(&'a Motion);
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        let moving = self.0.moving.lock();
+        self.0.expected.fetch_sub(1, Ordering::SeqCst);
+        self.0.tell(&moving);
     }
 }
 
@@ -137,5 +167,20 @@ mod tests {
         drop(second);
         drop(other);
         assert_eq!(*told.lock(), ["arm", "arm base", "base", ""]);
+    }
+
+    #[test]
+    fn what_may_begin_to_move_counts_for_those_who_look_and_is_not_recorded() {
+        let told = Arc::default();
+        let motion = Motion::default();
+        motion.watch(Arc::new(Told(Arc::clone(&told))));
+        let any = motion.any();
+        let run = motion.expect();
+        assert!(*any.borrow());
+        drop(motion.begin("arm"));
+        assert!(*any.borrow(), "the run goes on");
+        drop(run);
+        assert!(!*any.borrow());
+        assert_eq!(*told.lock(), ["arm", ""]);
     }
 }

@@ -39,7 +39,14 @@ pub(crate) async fn run(
         arguments: Arc::new(run_tool::arguments()),
     };
     let steps = arguments.shift_remove("steps").unwrap_or_default();
-    let listing = door.refreshed().await;
+    // A stop does not wait for a newer list.
+    let (own, stops) = stops_among(&door.listing(), &steps);
+    let is_stop = own.is_some() || !stops.is_empty();
+    let listing = if is_stop {
+        door.listing()
+    } else {
+        door.refreshed().await
+    };
     let (own, stops) = stops_among(&listing, &steps);
     if let Some(tool) = own {
         return stop(tool, door).await;
@@ -115,7 +122,8 @@ fn of_list(listing: &Listing, steps: &[RunStep]) -> Result<(Vec<RunStep>, bool),
                 step.id, step.name
             ));
         };
-        moves |= tool.effect == Effect::Motion;
+        // A `safe` step moves, too: the service ends a run that may move when its door falls silent.
+        moves |= matches!(tool.effect, Effect::Motion | Effect::Safe);
         sent.push(RunStep {
             name: tool.name.clone(),
             toolbox_id: Some(tool.toolbox_id.clone()),
