@@ -520,19 +520,6 @@ fn a_run_with_an_emergency_stop_is_that_stop_whatever_else_is_wrong_with_it() {
     }
 }
 
-/// A lone surrogate, which no reader of JSON takes, hides no step that stops.
-#[test]
-fn a_run_that_cannot_be_read_is_the_stop_that_it_names() {
-    let mut stage = stage();
-    stage.client.call("moves", "assemble", &moves("", "base")["args"]);
-    stage.scene.until_moving("moves");
-    stage.client.send_text(
-        r#"{"type":"ovos.tools.run","data":{"steps":[{"id":"mark","name":"set_mark","args":{"text":"\ud83d"}},{"id":"stop","name":"stop"}]},"context":{}}"#,
-    );
-    stage.client.until_answered([&"moves".to_owned()]);
-    assert_still(from_first(&stage.scene.motors(), &["emergency"]).expect("an emergency halt"));
-}
-
 #[test]
 fn a_timeout_bounds_the_whole_run_and_lets_what_brings_to_safety_finish() {
     let mut stage = stage();

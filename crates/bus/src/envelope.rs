@@ -383,6 +383,29 @@ mod tests {
         }
     }
 
+    /// What no reader takes as a whole (a lone surrogate, deep nesting, a reserved key) hides nothing plain beside it.
+    #[test]
+    fn what_is_plain_is_read_from_data_that_cannot_be_read() {
+        for bad in [
+            r#""\ud83d""#,
+            &braces(200),
+            r#"{"$serde_json::private::Number":1}"#,
+        ] {
+            let steps =
+                format!(r#"[{{"name":"mark","args":{{"x":{bad}}}}},7,{{"name":"stop","args":{bad}}}]"#);
+            let text =
+                format!(r#"{{"type":"t","data":{{"call_id":"r","args":{{"x":{bad}}},"steps":{steps}}}}}"#);
+            let envelope = Envelope::parse(&text).unwrap();
+            assert!(envelope.data_map().is_err(), "{bad}");
+            let plain = Value::Object(envelope.plain_data());
+            assert_eq!(
+                plain,
+                json!({"call_id": "r", "steps": [{"name": "mark"}, {"name": "stop"}]}),
+                "{bad}"
+            );
+        }
+    }
+
     #[test]
     fn every_kind_of_frame_has_its_verdict() {
         let deep = |levels: usize| format!(r#"{{"type":"t","data":{}}}"#, braces(levels));
