@@ -92,8 +92,11 @@ impl Api {
     /// Waits for the tools of a call, a run or a plan whose toolboxes still start: until the tools are present, every toolbox
     /// is loaded or has failed, or the time of the request is up. Other requests do not wait.
     pub(super) async fn wait_for_start(&self, topic: &Topic, request: &Request) {
-        let is_stop = matches!(topic, Topic::Run) && !self.stops_among(&request.data).is_empty();
-        if is_stop || *self.all_loaded.borrow() {
+        if *self.all_loaded.borrow() {
+            return;
+        }
+        // The stop among the steps of a run waits for none of the others.
+        if matches!(topic, Topic::Run) && !self.stops_among(&request.data).is_empty() {
             return;
         }
         let wanted = wanted(topic, &request.data);

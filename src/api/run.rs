@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::asking::Asking;
 use super::error::WireError;
 use super::request::{call_id, call_options, steps_of};
-use super::run_course::{Ran, Run, not_started, says_no};
+use super::run_course::{Ran, Run, not_started};
 use super::steps::{MOST_STEPS, Steps};
 use super::{Api, Request};
 use crate::registry::Tool;
-use client::payload::{ContentMode, RunResponse, RunStatus, RunStepReport};
+use client::payload::{ContentMode, RunResponse, RunStatus, RunStepReport, failure_key};
 
 /// How a run is listed among the calls: no toolbox has this id.
 const TOOLBOX: &str = "service";
@@ -166,7 +166,7 @@ impl Api {
             let found = self.resolve(step);
             found.is_ok_and(|(_, tools)| tools.iter().any(|tool| tool.effect() == Effect::Stop))
         };
-        let unconfirmed = says_no(&result);
+        let unconfirmed = failure_key(&result).is_some();
         let mut steps = Vec::new();
         for step in steps_of(&request.data).take(MOST_STEPS) {
             let text = |key: &str| {

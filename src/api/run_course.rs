@@ -20,7 +20,7 @@ use super::invoke::Came;
 use super::steps::{Step, Steps};
 use super::{Api, InRun, Request};
 use crate::registry::Tool;
-use client::payload::{CallOptions, RunStatus, RunStepReport};
+use client::payload::{CallOptions, RunStatus, RunStepReport, failure_key};
 use engine::{CallControl, Cause, Known, Phase, Place, Refusal};
 
 /// How often it is looked whether a toolbox of the run was stopped. A step that runs is ended by the stop itself.
@@ -103,6 +103,9 @@ impl Run<'_> {
             if running.is_empty() {
                 break;
             }
+            if let Some(end) = &end {
+                self.end_waiting(steps, &reports, &end.reason);
+            }
             tokio::select! {
                 biased;
                 refusal = &mut ended, if !was_ended => {
@@ -128,17 +131,9 @@ impl Run<'_> {
                         }
                     }
                     reports[index] = Some(report);
-                    if let Some(end) = &end {
-                        self.end_waiting(steps, &reports, &end.reason);
-                    }
                 }
                 // A stop of a toolbox whose steps all wait, or have ended.
-                _ = look.tick(), if end.is_none() => {
-                    end = self.ended();
-                    if let Some(end) = &end {
-                        self.end_waiting(steps, &reports, &end.reason);
-                    }
-                }
+                _ = look.tick(), if end.is_none() => end = self.ended(),
             }
         }
         let reason = end.as_ref().map_or("", |end| end.reason.as_str());
@@ -330,12 +325,6 @@ impl Run<'_> {
     }
 }
 
-/// Whether a result says of itself that it is a failure.
-pub(super) fn says_no(result: &Value) -> bool {
-    let is_false = |key: &str| result.get(key) == Some(&Value::Bool(false));
-    is_false("ok") || is_false("success")
-}
-
 fn status(came: &Came) -> RunStatus {
     let outcome = match &came.result {
         Err(error) if error.confirm.is_some() => return RunStatus::ConfirmationRequired,
@@ -348,7 +337,7 @@ fn status(came: &Came) -> RunStatus {
         Some(CallOutcome::Stopped) => RunStatus::Stopped,
         Some(CallOutcome::Failed) => RunStatus::Failed,
         Some(CallOutcome::Completed) | None => match &came.result {
-            Ok(result) if !says_no(result) => RunStatus::Completed,
+            Ok(result) if failure_key(result).is_none() => RunStatus::Completed,
             _ => RunStatus::Failed,
         },
     }

@@ -2,18 +2,52 @@
 
 use std::time::Duration;
 
+use clap::Args;
+
 use super::context::Context;
 use super::error::CliError;
 use super::progress::View;
-use client::payload::CancelRequest;
+use client::payload::{CallOptions, CancelRequest, ContentMode};
 use client::{Call, Client, ClientError, Patience, Received, Step, topic};
 
 /// How long to wait for the end of a call that was cancelled: motion has to come to rest first.
 const CANCEL_WAIT: Duration = Duration::from_secs(5);
 
-/// The id of a call that has none.
-pub(super) fn own_id() -> String {
-    format!("cli-{}", uuid::Uuid::new_v4())
+/// What a call and a run have in common on the command line.
+#[derive(Debug, Args)]
+pub(super) struct Flags {
+    /// Its id, for `cancel` and `status` [default: one that no other call has]
+    #[arg(long, value_name = "ID")]
+    call_id: Option<String>,
+    /// End it after this many milliseconds, waiting for subsystems included
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout_ms: Option<u64>,
+    /// Show the report of all actions of a call that fails
+    #[arg(long)]
+    pub(super) detail: bool,
+    /// Show waves and actions as they go
+    #[arg(long)]
+    pub(super) progress: bool,
+}
+
+impl Flags {
+    /// The id that was given, or a new one.
+    pub(super) fn call_id(&self) -> String {
+        let given = self.call_id.clone();
+        given.unwrap_or_else(|| format!("cli-{}", uuid::Uuid::new_v4()))
+    }
+
+    /// The options of the request.
+    pub(super) fn options(&self, call_id: &str) -> CallOptions {
+        CallOptions {
+            call_id: Some(call_id.to_owned()),
+            timeout_ms: self.timeout_ms,
+            progress: self.progress,
+            detail: self.detail,
+            content: Some(ContentMode::Path),
+            ..CallOptions::default()
+        }
+    }
 }
 
 /// Sends a call and shows its progress until it is answered. Ctrl-C and a wait that runs out cancel it.

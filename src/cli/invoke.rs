@@ -5,7 +5,6 @@
 
 use clap::Args;
 use ovos_toolbox_wire::{Content, Outcome};
-use serde_json::Value;
 
 use super::arguments;
 use super::call;
@@ -14,7 +13,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Cell, Paint, Tone, milliseconds, plain};
 use super::progress::View;
-use client::payload::{CallOptions, ContentMode, ErrorDetail, InvokeRequest, InvokeResponse};
+use client::payload::{ErrorDetail, InvokeRequest, InvokeResponse, failure_key};
 use client::{ClientError, Received};
 
 /// Arguments of `invoke`.
@@ -39,36 +38,18 @@ pub struct Arguments {
     /// The toolbox that owns the tool, when several own one of this name
     #[arg(long, value_name = "ID")]
     toolbox: Option<String>,
-    /// Id of the call, for `cancel` and `status` [default: one that no other call has]
-    #[arg(long, value_name = "ID")]
-    call_id: Option<String>,
-    /// End the call after this many milliseconds, waiting for subsystems included
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
-    timeout_ms: Option<u64>,
-    /// Show the report of all actions when the call fails
-    #[arg(long)]
-    detail: bool,
-    /// Show waves and actions as they go
-    #[arg(long)]
-    progress: bool,
+    #[command(flatten)]
+    flags: call::Flags,
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
     let args = arguments::parse(&arguments.arguments)?;
-    let call_id = arguments.call_id.clone().unwrap_or_else(call::own_id);
+    let call_id = arguments.flags.call_id();
     let mut request = InvokeRequest {
         name: arguments.name.clone(),
         args,
         toolbox_id: arguments.toolbox.clone(),
-        options: CallOptions {
-            call_id: Some(call_id.clone()),
-            timeout_ms: arguments.timeout_ms,
-            progress: arguments.progress,
-            detail: arguments.detail,
-            confirm: None,
-            decline: None,
-            content: Some(ContentMode::Path),
-        },
+        options: arguments.flags.options(&call_id),
     };
     let client = context.client().await?;
     loop {
@@ -84,7 +65,7 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
             Next::Operator(advice) => Some(advice),
             Next::End => None,
         };
-        let shown = show(&answer, arguments.detail, context);
+        let shown = show(&answer, arguments.flags.detail, context);
         return shown.map_err(|error| match (error, advice) {
             (CliError::Refused(text), Some(advice)) => CliError::Refused(format!("{text}; {advice}")),
             (error, _) => error,
@@ -126,8 +107,7 @@ fn show(
             "the answer holds neither a result nor an error".to_owned(),
         ));
     };
-    let says_no = |key: &&str| result.get(*key) == Some(&Value::Bool(false));
-    match ["ok", "success"].into_iter().find(says_no) {
+    match failure_key(result) {
         Some(key) => Err(CliError::Refused(format!("the result says {key}: false"))),
         None => Ok(()),
     }

@@ -14,8 +14,7 @@ use super::paint::{Cell, Paint, Tone, joined, plain};
 use super::plan::summary;
 use super::progress::View;
 use client::payload::{
-    CallOptions, ContentMode, RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, RunStatus, RunStep,
-    RunStepReport,
+    RunPlanRequest, RunPlanResponse, RunRequest, RunResponse, RunStatus, RunStep, RunStepReport,
 };
 use client::{Received, topic};
 
@@ -45,18 +44,8 @@ pub struct Arguments {
     /// Show what the steps would do, without doing it
     #[arg(long, conflicts_with_all = ["call_id", "timeout_ms", "detail", "progress"])]
     plan: bool,
-    /// Id of the run, for `cancel` and `status` [default: one that no other call has]
-    #[arg(long, value_name = "ID")]
-    call_id: Option<String>,
-    /// End the run after this many milliseconds, waiting for subsystems included
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
-    timeout_ms: Option<u64>,
-    /// Show the report of all actions of a step that fails
-    #[arg(long)]
-    detail: bool,
-    /// Show waves and actions as they go
-    #[arg(long)]
-    progress: bool,
+    #[command(flatten)]
+    flags: call::Flags,
 }
 
 /// What a file holds.
@@ -71,20 +60,13 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     if arguments.plan {
         return plan(RunPlanRequest { steps }, context).await;
     }
-    let call_id = arguments.call_id.clone().unwrap_or_else(call::own_id);
+    let call_id = arguments.flags.call_id();
     let request = RunRequest {
         steps,
-        options: CallOptions {
-            call_id: Some(call_id.clone()),
-            timeout_ms: arguments.timeout_ms,
-            progress: arguments.progress,
-            detail: arguments.detail,
-            content: Some(ContentMode::Path),
-            ..CallOptions::default()
-        },
+        options: arguments.flags.options(&call_id),
     };
     let client = context.client().await?;
-    let view = arguments.progress.then(|| View::new(context.output, "run"));
+    let view = arguments.flags.progress.then(|| View::new(context.output, "run"));
     let send = |patience| client.run(request, patience);
     let answer = call::answered(&client, &call_id, view, context, send).await?;
     show(&answer, context)

@@ -17,7 +17,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 
 pub use call::{
     CallResponse, CancelResponse, Confirm, ErrorDetail, InvokeResponse, PlanErrorResponse, PlanResponse,
-    PlannedActionEntry, ProgressKind, ProgressMessage,
+    PlannedActionEntry, ProgressKind, ProgressMessage, failure_key,
 };
 pub use control::{ControlAnswer, ControlRequest, WaitingCall};
 pub use request::{

@@ -1,6 +1,6 @@
 //! What a client gets for a call: results, and failures that say what to send instead. Pure.
 
-use client::payload::{Confirm, ErrorDetail, InvokeResponse};
+use client::payload::{Confirm, ErrorDetail, InvokeResponse, failure_key};
 use client::{ClientError, Received, Refusal};
 use ovos_toolbox_wire::Object;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -77,8 +77,7 @@ pub(crate) fn cancelled(tool: &Registered, why: &str) -> CallToolResult {
 
 /// What a tool returned. Outputs that say they failed are failures.
 fn output(value: Value) -> CallToolResult {
-    let says_no = |key: &&str| value.get(*key) == Some(&Value::Bool(false));
-    let failed = ["ok", "success"].iter().any(says_no);
+    let failed = failure_key(&value).is_some();
     // Structured content was an object in every revision up to 2025-11-25.
     let structured = match value {
         Value::Object(_) => value,

@@ -35,6 +35,13 @@ pub struct InvokeResponse {
     pub content_refused: Vec<String>,
 }
 
+/// The key by which a result says of itself that it is a failure: `ok` or `success`, which is false.
+#[must_use]
+pub fn failure_key(result: &Value) -> Option<&'static str> {
+    let is_false = |key: &&str| result.get(*key) == Some(&Value::Bool(false));
+    ["ok", "success"].into_iter().find(is_false)
+}
+
 /// The answer to `ovos.persona.tools.call`: exactly one of `result` and `error`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CallResponse {
