@@ -11,6 +11,7 @@ use super::context::Context;
 use super::error::CliError;
 use super::paint::{Paint, Tone, count, first_line, plain};
 use super::schema;
+use config::Section;
 use host::{Inspection, Probe, ProgramConfig, inspect, inspect_program, section_of, why_unconfined};
 
 /// Arguments of `check`.
@@ -33,11 +34,7 @@ pub struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) -> Result<(), CliError> {
-    let program = std::env::current_exe().map_err(|cause| CliError::Machine {
-        what: "find this program".to_owned(),
-        cause,
-    })?;
-    let mut probe = Probe::with_program(program);
+    let mut probe = probe()?;
     if let Some(entry) = entry(&arguments.file, context) {
         return show(&inspect_program(&entry, &probe).await, context);
     }
@@ -52,8 +49,22 @@ pub(super) async fn run(arguments: &Arguments, context: &mut Context<'_, '_>) ->
     }
     let mut found = inspect(&arguments.file, &probe).await;
     found.warnings.extend(unread);
-    found.warnings.extend(unconfined(&arguments.file, context));
+    let section = section_of(&arguments.file).and_then(|id| context.config().ok()?.toolbox(id).ok());
+    found
+        .warnings
+        .extend(section.and_then(|section| unconfined(&section)));
     show(&found, context)
+}
+
+/// Tries files out with this program.
+///
+/// # Errors
+/// Its own file is not known.
+pub(super) fn probe() -> Result<Probe, CliError> {
+    Probe::current_exe().map_err(|cause| CliError::Machine {
+        what: "find this program".to_owned(),
+        cause,
+    })
 }
 
 /// The program that an argument means: the one with this name, or an executable file that is no plugin.
@@ -104,8 +115,7 @@ fn environment(file: &Path, context: &Context<'_, '_>) -> Result<BTreeMap<String
 }
 
 /// Tells why this machine cannot confine the toolbox as its section asks.
-fn unconfined(file: &Path, context: &Context<'_, '_>) -> Option<String> {
-    let section = context.config().ok()?.toolbox(section_of(file)?).ok()?;
+pub(super) fn unconfined(section: &Section) -> Option<String> {
     let missed = why_unconfined(section.toolbox.confine.as_ref()?)?;
     Some(format!("runs without its confinement: {missed}"))
 }

@@ -83,7 +83,9 @@ pub(super) async fn run(_: &Arguments, context: &mut Context<'_, '_>) -> Result<
         Ok(config) => {
             findings.extend(machine::configuration(&config));
             findings.extend(peers::look(&address(&config), context.wait()).await);
-            let plugins = machine::plugins(&config).await?;
+            let (files, unread) = host::scan(&config.service.plugins_dir);
+            findings.extend(machine::unread(&unread));
+            let plugins = machine::plugins(&files, &config).await?;
             if plugins.is_empty() {
                 findings.push(machine::no_plugins(&config));
             }

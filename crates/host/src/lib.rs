@@ -24,7 +24,7 @@ mod transport;
 
 pub use artifact::file::PluginFile;
 pub use artifact::probe::{self, Probe, section_of};
-pub use artifact::scan::FailedFile;
+pub use artifact::scan::{FailedFile, scan};
 pub use contract::services::{HostServices, Limits, Origin, Request};
 pub use contract::tools::{DroppedTool, ToolSet, UnknownKeys};
 pub use ffi::load::{Library, LoadError};

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use serde_json::Value;
 
+use super::super::check;
 use super::super::error::CliError;
 use super::super::paint::count;
 use super::Finding;
 use config::{Config, Environment, ProcessEnvironment};
-use host::{Inspection, Probe, inspect, why_unconfined};
+use host::{FailedFile, Inspection, inspect, section_of};
 
 /// Libraries that a plugin may lack, and the Debian packages that have them.
 const LIBRARIES: [(&str, &str); 1] = [(
@@ -47,25 +48,28 @@ pub(super) fn configuration(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// The plugins of the folders, each tried out in a process of its own.
+/// The folders of plugins that cannot be read.
+pub(super) fn unread(folders: &[FailedFile]) -> impl Iterator<Item = Finding> {
+    let mend = "let the service's user read it";
+    folders
+        .iter()
+        .map(move |folder| Finding::broken("plugins", folder.reason.as_str(), mend))
+}
+
+/// The plugins, each tried out in a process of its own with the `env` of its section.
 ///
 /// # Errors
 /// This program's own file is not known.
-pub(super) async fn plugins(config: &Config) -> Result<Vec<Inspection>, CliError> {
-    let program = std::env::current_exe().map_err(|cause| CliError::Machine {
-        what: "find this program".to_owned(),
-        cause,
-    })?;
-    let folders = config.service.plugins_dir.iter();
+pub(super) async fn plugins(files: &[PathBuf], config: &Config) -> Result<Vec<Inspection>, CliError> {
     let mut inspections = Vec::new();
-    for file in folders.flat_map(|folder| libraries(folder)) {
-        let mut probe = Probe::with_program(program.clone());
-        if let Some(id) = host::section_of(&file)
+    for file in files {
+        let mut probe = check::probe()?;
+        if let Some(id) = section_of(file)
             && let Ok(section) = config.toolbox(id)
         {
             probe.env = section.toolbox.env.clone();
         }
-        inspections.push(inspect(&file, &probe).await);
+        inspections.push(inspect(file, &probe).await);
     }
     Ok(inspections)
 }
@@ -79,16 +83,6 @@ pub(super) fn no_plugins(config: &Config) -> Finding {
         format!("there is no *.so in {}", folders.join(", ")),
         "run `make plugins` in the source tree, and set `plugins_dir` in the section `service` to its folder plugins",
     )
-}
-
-fn libraries(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "so"))
-        .collect();
-    files.sort();
-    files
 }
 
 /// What trying out a plugin showed.
@@ -116,14 +110,9 @@ pub(super) fn sections(config: &Config, ids: &BTreeSet<&str>) -> Vec<Finding> {
     for &id in ids {
         let Ok(section) = config.toolbox(id) else { continue };
         let part = format!("toolbox {id}");
-        let missed = section.toolbox.confine.as_ref().and_then(why_unconfined);
-        if let Some(missed) = missed {
+        if let Some(unconfined) = check::unconfined(&section) {
             let mend = "a kernel of 5.13 or newer with CONFIG_SECURITY_LANDLOCK confines it; `cat /sys/kernel/security/lsm` names landlock then";
-            findings.push(Finding::limited(
-                &part,
-                format!("runs without its confinement: {missed}"),
-                mend,
-            ));
+            findings.push(Finding::limited(&part, unconfined, mend));
         }
         for setting in &section.settings {
             let name = setting.key.rsplit('.').next().unwrap_or_default();

@@ -108,7 +108,7 @@ struct Lists {
 
 impl BusHandler for Lists {
     fn frame(&self, text: Utf8Bytes) {
-        // Before it is parsed: the bus relays everything to everybody.
+        // Before it is parsed: the bus relays every frame to every client.
         if !text.contains(&self.session) {
             return;
         }

@@ -20,7 +20,8 @@ pub struct FailedFile {
 
 /// The `*.so` files of the folders, in the order of the folders and by name in each; one file is found once, however
 /// many folders and links lead to it. Hidden files are temporary ones and left out. Blocks.
-pub(crate) fn scan(folders: &[PathBuf]) -> (Vec<PathBuf>, Vec<FailedFile>) {
+#[must_use]
+pub fn scan(folders: &[PathBuf]) -> (Vec<PathBuf>, Vec<FailedFile>) {
     let (mut files, mut failed, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
     for folder in folders {
         let mut found = match list(folder) {
