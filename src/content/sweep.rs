@@ -23,7 +23,7 @@ const KEPT_FOR: Duration = Duration::from_secs(600);
 const KEPT_FILES: usize = 64;
 const KEPT_BYTES: u64 = 256 << 20;
 
-/// A file that is younger stays, however many there are: whoever asked for it still has to read it.
+/// A file that is younger stays, however many there are: the caller that asked for it still has to read it.
 const YOUNG: Duration = Duration::from_secs(60);
 
 /// The most files of a folder that are kept, however young.

@@ -1,4 +1,4 @@
-"""What `Served` needs of a toolbox, whoever wrote it."""
+"""What `Served` needs of a toolbox, the author's or the interpreter's."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ pub struct WaitingCall {
     pub plan: Value,
     /// Whether it is approved and has not come again yet.
     pub approved: bool,
-    /// Whether it is refused, whoever makes it.
+    /// Whether it is refused, for every caller.
     pub refused: bool,
     /// Milliseconds until that is over.
     pub expires_ms: u64,

@@ -24,7 +24,7 @@ pub(crate) fn private_folder(root: &Path, id: &str) -> Result<()> {
 /// Makes the folder that holds those of the toolboxes, unless the service has made it already.
 fn own(root: &Path) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(root)?;
-    // Before the mark is looked for: whoever else makes the folder now puts the mark into it first.
+    // Before the mark is looked for: another process that makes the folder now puts the mark into it first.
     let is_empty = std::fs::read_dir(root)?.next().is_none();
     let mark = root.join(Content::FOLDER_MARK);
     if mark.is_file() {

@@ -337,5 +337,9 @@ fn content_is_returned_beside_an_output() {
     let testbed = open(json!({}));
     let ended = testbed.start("show", args).unwrap().wait();
     assert_eq!(ended.result().unwrap(), json!({"folder": null}));
-    assert_eq!(ended.content(), [link], "no file is written where nobody asks");
+    assert_eq!(
+        ended.content(),
+        [link],
+        "no file is written where the caller asks for none"
+    );
 }
