@@ -16,6 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("schema", &["ovos-toolbox-wire"]),
     ("section", &[]),
     ("config", &["ovos-toolbox-wire", "section"]),
+    ("door", &["client", "config", "ovos-toolbox-wire"]),
     ("engine", &["ovos-toolbox-wire"]),
     ("protocol", &["ovos-toolbox-wire"]),
     (
@@ -32,7 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// The same for the doors, on which nothing depends.
-const DOORS: &[(&str, &[&str])] = &[("mcp", &["client", "config", "ovos-toolbox-wire"])];
+const DOORS: &[(&str, &[&str])] = &[("mcp", &["client", "config", "door", "ovos-toolbox-wire"])];
 
 /// What the doors are made of and the service is not.
 const OF_DOORS: &[&str] = &["rmcp", "hyper", "http"];

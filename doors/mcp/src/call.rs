@@ -1,32 +1,21 @@
 //! One call of a tool: from the client's request to its answer.
 
 use std::pin::pin;
-use std::time::Duration;
 
 use client::payload::{CallOptions, Confirm, ContentMode, InvokeRequest};
 use client::{Call, ClientError, Patience, Received, Step};
-use ovos_toolbox_wire::{Effect, Object};
+use door::{Answer, Registered, own_id};
+use ovos_toolbox_wire::Object;
 use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::content;
-use crate::door::Door;
-use crate::listing::Registered;
 use crate::presence::farewell;
 use crate::progress::Progress;
-
-/// How often a cancel is sent until the call has ended: the first one may come before the service knows the call.
-const CANCEL_EVERY: Duration = Duration::from_millis(250);
-
-/// How often the service is told that the door is there while something moves; after a second without it ends the call.
-const BEAT_EVERY: Duration = Duration::from_millis(250);
-
-/// How long a cancelled call is waited for: what moves comes to rest first.
-const CANCEL_WAIT: Duration = Duration::from_secs(10);
+use crate::shared::Door;
 
 /// Arguments that some hosts add to every call. A tool gets them only where its schema has them.
 const OF_HOSTS: [&str; 5] = ["_meta", "action", "chatInput", "sessionId", "toolCallId"];
@@ -62,7 +51,7 @@ pub(crate) async fn call(
     context: &RequestContext<RoleServer>,
     session: &CancellationToken,
 ) -> Came {
-    let call_id = own_id();
+    let call_id = own_id("mcp");
     let token = context.meta.get_progress_token();
     let (confirm, decline) = match said {
         Said::Nothing => (None, None),
@@ -83,27 +72,22 @@ pub(crate) async fn call(
             content: Some(ContentMode::Path),
         },
     };
-    let send = |patience| door.client.invoke(request, patience);
+    let send = |patience| door.link.client.invoke(request, patience);
     let answer = match carried(door, tool, &call_id, send, context, session).await {
         Ok(answer) => answer,
         Err(failed) => return Came::Answered(failed),
     };
-    if let Some(confirm) = answer::confirm(&answer) {
+    if let Some(confirm) = door::confirm(&answer) {
         return Came::Waits(confirm);
     }
-    let mut result = answer::of(tool, &answer);
+    let mut result = answer::result(Answer::of(tool, &answer));
     result
         .content
         .extend(content::blocks(&door.content, &answer.data).await);
     Came::Answered(result)
 }
 
-/// An id that no other call has.
-pub(crate) fn own_id() -> String {
-    format!("mcp-{}", uuid::Uuid::new_v4())
-}
-
-/// Sends a call or a run and carries it to its answer: tells its progress, and ends it where its client goes away.
+/// Carries a call or a run to its answer: tells its progress, and ends it where its client goes away.
 ///
 /// # Errors
 /// What its client gets where there is no answer.
@@ -118,30 +102,12 @@ pub(crate) async fn carried<A>(
     context: &RequestContext<RoleServer>,
     session: &CancellationToken,
 ) -> Result<Received<A>, CallToolResult> {
+    let refused = |error| answer::result(Answer::refused(tool, &error));
+    let mut carried = door.link.carry(tool, call_id, send).map_err(refused)?;
     let token = context.meta.get_progress_token();
-    tracing::debug!(call_id, tool = tool.name, "call");
-    let mut running = door.calls.enter(&door.client, call_id, &tool.name);
-    let moves = tool.effect == Effect::Motion;
-    let mut beat = interval(BEAT_EVERY);
-    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    if moves {
-        // Before the call, so that the service knows whose it is.
-        beat.tick().await;
-        _ = door.client.beat();
-    }
-    let mut call = match send(Patience::WhileItRuns) {
-        Ok(call) => call,
-        Err(error) => {
-            running.answered();
-            return Err(answer::refused(tool, &error));
-        }
-    };
     let mut progress = token.map(|token| Progress::new(context.peer.clone(), token));
-    let mut leaving = pin!(farewell(context, session, &door.shutdown, tool.effect));
+    let mut leaving = pin!(farewell(context, session, &door.link.shutdown, tool.effect));
     let mut left = None;
-    let mut again = interval_at(Instant::now() + CANCEL_EVERY, CANCEL_EVERY);
-    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut given_up = pin!(sleep(CANCEL_WAIT));
     loop {
         let told = async {
             match &mut progress {
@@ -151,44 +117,29 @@ pub(crate) async fn carried<A>(
         };
         tokio::select! {
             biased;
-            _ = beat.tick(), if moves => {
-                // Where the bus is away, the service ends what moves by itself.
-                _ = door.client.beat();
-            }
             farewell = &mut leaving, if left.is_none() => {
-                tracing::info!(call_id, tool = tool.name, reason = farewell.reason(), "cancelling a call");
+                carried.cancel(farewell.reason());
                 left = Some(farewell);
-                given_up.as_mut().reset(Instant::now() + CANCEL_WAIT);
                 // Nothing more to tell to a client that has left.
                 progress = None;
-                _ = running.cancel();
             }
-            step = call.next() => match step {
+            step = carried.next() => match step {
                 Ok(Step::Progress(step)) => {
                     if let (Some(progress), Ok(step)) = (&mut progress, step.read()) {
                         progress.note(&step);
                     }
                 }
                 Ok(Step::Answer(answer)) => {
-                    running.answered();
                     if let Some(progress) = progress {
                         progress.finish().await;
                     }
                     return Ok(answer);
                 }
-                Err(error) => {
-                    tracing::warn!(call_id, tool = tool.name, %error, "a call got no answer");
-                    return Err(answer::refused(tool, &error));
+                Err(lost) => {
+                    let why = left.map_or("", |farewell| farewell.reason());
+                    return Err(answer::result(Answer::lost(tool, &lost, why)));
                 }
             },
-            _ = again.tick(), if left.is_some() => {
-                _ = running.cancel();
-            }
-            () = &mut given_up, if left.is_some() => {
-                let why = left.map_or("", |farewell| farewell.reason());
-                tracing::warn!(call_id, tool = tool.name, "a cancelled call did not end within {CANCEL_WAIT:?}");
-                return Err(answer::cancelled(tool, why));
-            }
             () = told => {}
         }
     }
@@ -223,9 +174,12 @@ mod tests {
             other => panic!("{other}"),
         };
         let tool = Registered {
+            exported: "wave".to_owned(),
             toolbox_id: "arm".to_owned(),
             name: "wave".to_owned(),
             effect: Effect::Motion,
+            description: String::new(),
+            output: None,
             arguments: Arc::new(object(json!({"properties": {"action": {"type": "string"}}}))),
         };
         let args = object(json!({"sessionId": "x", "action": "lift", "toolCallId": 1, "typo": 2}));

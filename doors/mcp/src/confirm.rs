@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use client::payload::Confirm;
+use door::{Answer, Registered};
 use ovos_toolbox_wire::Object;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ElicitRequest,
@@ -19,9 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::call::{Came, Said, call};
-use crate::door::Door;
-use crate::listing::Registered;
 use crate::presence::{is_modern, leaves};
+use crate::shared::Door;
 
 /// The name of the question in a result that asks it.
 const QUESTION: &str = "confirm";
@@ -50,7 +50,7 @@ pub(crate) async fn call_asking(
         Came::Waits(confirm) => confirm,
     };
     if !asks_its_user(context) {
-        return answer::waits(tool, &confirm, NO_WAY).into();
+        return answer::result(door::waits(tool, &confirm, NO_WAY)).into();
     }
     if is_modern(context) {
         return question(confirm).into();
@@ -61,7 +61,9 @@ pub(crate) async fn call_asking(
     };
     match run(said).await {
         Came::Answered(result) => result.into(),
-        Came::Waits(confirm) => answer::waits(tool, &confirm, "what was confirmed is out of date").into(),
+        Came::Waits(confirm) => {
+            answer::result(door::waits(tool, &confirm, "what was confirmed is out of date")).into()
+        }
     }
 }
 
@@ -85,7 +87,10 @@ fn meant(action: &ElicitationAction, token: String) -> Option<Said> {
 }
 
 fn unanswered(tool: &Registered) -> CallToolResult {
-    answer::cancelled(tool, "a person has to confirm it, and its user did not answer")
+    answer::result(Answer::cancelled(
+        tool,
+        "a person has to confirm it, and its user did not answer",
+    ))
 }
 
 /// Whether the client shows its user a form where it is asked to. Until 2025-11-25 there was one kind of question.
@@ -130,8 +135,8 @@ async fn ask(
         sent.await?.await_response().await
     };
     let answer = tokio::select! {
-        left = leaves(context, session, &door.shutdown, tool.effect) => {
-            return Err(answer::cancelled(tool, left.reason()));
+        left = leaves(context, session, &door.link.shutdown, tool.effect) => {
+            return Err(answer::result(Answer::cancelled(tool, left.reason())));
         }
         answer = asked => answer,
     };
@@ -139,7 +144,7 @@ async fn ask(
         Ok(ClientResult::ElicitResult(answer)) => {
             meant(&answer.action, confirm.token.clone()).ok_or_else(|| unanswered(tool))
         }
-        Ok(_) | Err(ServiceError::McpError(_)) => Err(answer::waits(tool, confirm, NO_WAY)),
+        Ok(_) | Err(ServiceError::McpError(_)) => Err(answer::result(door::waits(tool, confirm, NO_WAY))),
         Err(error) => {
             tracing::info!(tool = tool.name, %error, "a client did not answer whether a call may run");
             Err(unanswered(tool))

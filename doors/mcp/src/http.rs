@@ -22,9 +22,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::Door;
 use crate::presence::{Connection, Watched};
 use crate::server::Session;
+use crate::shared::Door;
 use crate::token::{Token, TokenError};
 
 const PATH: &str = "/mcp";
@@ -117,7 +117,7 @@ impl Http {
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
             let accepted = tokio::select! {
-                () = door.shutdown.cancelled() => break,
+                () = door.link.shutdown.cancelled() => break,
                 accepted = self.listener.accept() => accepted,
             };
             let stream = match accepted {
@@ -132,13 +132,13 @@ impl Http {
                 tracing::warn!("more than {CONNECTIONS} connections: one was closed");
                 continue;
             };
-            let (mcp, token, shutdown) = (mcp.clone(), token.clone(), door.shutdown.clone());
-            door.tasks.spawn(async move {
+            let (mcp, token, shutdown) = (mcp.clone(), token.clone(), door.link.shutdown.clone());
+            door.link.tasks.spawn(async move {
                 let _place = place;
                 converse(stream, mcp, token, shutdown).await;
             });
         }
-        if timeout(END_WAIT, door.calls.none_left()).await.is_err() {
+        if timeout(END_WAIT, door.link.calls.none_left()).await.is_err() {
             tracing::warn!("calls did not end within {END_WAIT:?}");
         }
     }
@@ -154,7 +154,7 @@ fn service(door: &Arc<Door>, address: SocketAddr) -> Mcp {
         .with_allowed_origins(door.config.http_origins.iter().cloned().chain(own))
         .enforce_origin_validation()
         .with_sse_keep_alive(Some(KEEP_ALIVE))
-        .with_cancellation_token(door.shutdown.child_token());
+        .with_cancellation_token(door.link.shutdown.child_token());
     config
         .allowed_hosts
         .extend(door.config.http_hosts.iter().cloned());

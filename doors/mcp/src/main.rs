@@ -1,15 +1,13 @@
 //! The MCP door: the tools of a running ovos-tools for clients of the Model Context Protocol, at stdin and stdout or over
 //! HTTP.
 //!
-//! It is a bus client like any other, made of [`client::Client`]; the service does not know it. `server` answers requests,
+//! It is a bus client like any other, made of [`door::Door`]; the service does not know it. `server` answers requests,
 //! `listing` is what clients see, `call` carries one call out, `run` several as one, `presence` notices that a client has vanished.
 
 mod answer;
 mod call;
-mod calls;
 mod confirm;
 mod content;
-mod door;
 mod hosts;
 mod http;
 mod listing;
@@ -20,9 +18,8 @@ mod run;
 mod run_tool;
 mod schema;
 mod server;
+mod shared;
 mod stdio;
-mod stop;
-mod stop_tool;
 mod token;
 
 use std::io::Write as _;
@@ -30,31 +27,20 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use client::{Address, Client, ClientError};
+use client::ClientError;
 use config::{Config, ConfigErrors, Overrides, ProcessEnvironment};
+use door::program::{connect, on_signals};
 use rmcp::service::ServerInitializeError;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-use crate::door::Door;
 use crate::http::{Http, HttpError};
+use crate::shared::Door;
 
 /// How the door names itself on the bus.
 const SOURCE: &str = "ovos-tools-mcp";
-
-/// How long most requests to the service may take.
-const WAIT: Duration = Duration::from_secs(5);
-
-/// How long the first connection to the bus is tried for: hosts start the door together with everything else.
-const BUS_WAIT: Duration = Duration::from_secs(10);
-
-/// Between two tries.
-const BUS_AGAIN: Duration = Duration::from_millis(250);
 
 /// The tools of a running ovos-tools, for clients of the Model Context Protocol
 #[derive(Debug, Parser)]
@@ -201,14 +187,17 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
         cause,
     })?;
     let client = tokio::select! {
-        client = connect(&config) => client?,
+        client = connect(&config, SOURCE) => client?,
         () = shutdown.cancelled() => return Ok(()),
     };
-    let door = Door::new(client.clone(), &config, shutdown.clone());
+    let wanted = &config.doors.mcp;
+    let own: &[&str] = if wanted.run_steps { &[run_tool::NAME] } else { &[] };
+    let link = door::Door::new(client.clone(), wanted.toolset.clone(), own, shutdown.clone());
+    let door = Door::new(link, &config);
     // Where the bus is away again: each beat says as much.
     _ = client.hello("mcp");
-    door.refreshed().await;
-    door.tasks.spawn({
+    door.link.refreshed().await;
+    door.link.tasks.spawn({
         let door = Arc::clone(&door);
         async move { door.follow().await }
     });
@@ -227,35 +216,4 @@ async fn run(arguments: &Arguments) -> Result<(), DoorError> {
     signals.abort();
     client.close().await;
     served
-}
-
-/// Connects to the bus, which may start together with the door.
-async fn connect(config: &Config) -> Result<Client, ClientError> {
-    let end = Instant::now() + BUS_WAIT;
-    loop {
-        let address = Address {
-            url: config.bus.url.clone(),
-            certificate: config.bus.ssl_cert.clone(),
-        };
-        match Client::connect(address, SOURCE, WAIT).await {
-            Err(error) if Instant::now() < end => {
-                tracing::debug!(%error, "no bus yet");
-                sleep(BUS_AGAIN).await;
-            }
-            other => return other,
-        }
-    }
-}
-
-/// Closes the door on SIGTERM and SIGINT.
-fn on_signals(shutdown: CancellationToken) -> std::io::Result<tokio::task::JoinHandle<()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        shutdown.cancel();
-    }))
 }

@@ -10,8 +10,8 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;
 use url::Url;
 
-use crate::door::Door;
 use crate::listing::Owner;
+use crate::shared::Door;
 
 const STATUS: &str = "ovos-tools://status";
 const MARKDOWN: &str = "text/markdown";
@@ -59,7 +59,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 
 /// What a URI names, as it is now.
 pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, ErrorData> {
-    let client = &door.client;
+    let client = &door.link.client;
     let Some(name) = name(uri)? else {
         return Err(unknown(uri));
     };
@@ -87,7 +87,7 @@ pub(crate) async fn read(door: &Door, uri: &str) -> Result<ResourceContents, Err
             (page(toolbox, &status, &tools), MARKDOWN)
         }
         Name::Plan { tool, args } => {
-            let Some(Owner::Toolbox(owner)) = door.refreshed().await.owner(&tool).cloned() else {
+            let Some(Owner::Toolbox(owner)) = door.owner(&tool).await else {
                 return Err(unknown(uri));
             };
             let request = PlanRequest {

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use client::Received;
 use client::payload::{CallOptions, ContentMode, RunRequest, RunResponse, RunStep};
+use config::McpDoor;
+use door::{Answer, Listing, Registered, StopTool, own_id, stop};
 use ovos_toolbox_wire::{Effect, Object};
 use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
@@ -13,13 +15,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
-use crate::call::{carried, own_id};
+use crate::call::carried;
 use crate::content;
-use crate::door::Door;
-use crate::listing::{Listing, Owner, Registered};
+use crate::listing::{self, Owner};
 use crate::run_tool::{self, NAME};
-use crate::stop::stop;
-use crate::stop_tool::StopTool;
+use crate::shared::Door;
 
 /// Makes a run. Each step is judged by the policy as a call of its tool; one that a person has to confirm is not asked about
 /// here: the result says that the tool has to be called by itself.
@@ -33,23 +33,26 @@ pub(crate) async fn run(
     session: &CancellationToken,
 ) -> CallToolResult {
     let tool = Registered {
+        exported: NAME.to_owned(),
         toolbox_id: String::new(),
         name: NAME.to_owned(),
         effect: Effect::Write,
+        description: String::new(),
         arguments: Arc::new(run_tool::arguments()),
+        output: None,
     };
     let steps = arguments.shift_remove("steps").unwrap_or_default();
     // A stop does not wait for a newer list.
-    let (own, stops) = stops_among(&door.listing(), &steps);
+    let (own, stops) = stops_among(&door.link.listing(), &door.config, &steps);
     let is_stop = own.is_some() || !stops.is_empty();
     let listing = if is_stop {
-        door.listing()
+        door.link.listing()
     } else {
-        door.refreshed().await
+        door.link.refreshed().await
     };
-    let (own, stops) = stops_among(&listing, &steps);
+    let (own, stops) = stops_among(&listing, &door.config, &steps);
     if let Some(tool) = own {
-        return stop(tool, door).await;
+        return answer::result(stop(tool, &door.link).await);
     }
     let checked = serde_json::from_value::<Vec<RunStep>>(steps)
         .map_err(|error| error.to_string())
@@ -64,7 +67,7 @@ pub(crate) async fn run(
         effect: if moves { Effect::Motion } else { tool.effect },
         ..tool
     };
-    let call_id = own_id();
+    let call_id = own_id("mcp");
     let token = context.meta.get_progress_token();
     let request = RunRequest {
         steps: sent,
@@ -76,12 +79,12 @@ pub(crate) async fn run(
             ..CallOptions::default()
         },
     };
-    let send = |patience| door.client.run(request, patience);
+    let send = |patience| door.link.client.run(request, patience);
     let answer = match carried(door, &tool, &call_id, send, context, session).await {
         Ok(answer) => answer,
         Err(failed) => return failed,
     };
-    let mut result = shown(&tool, &steps, &answer);
+    let mut result = answer::result(shown(&tool, &steps, &answer));
     let reports = answer.data.get("steps").and_then(Value::as_array);
     for report in reports.into_iter().flatten().filter_map(Value::as_object) {
         result
@@ -92,13 +95,13 @@ pub(crate) async fn run(
 }
 
 /// The stops that steps name: one of the door, and those of toolboxes as steps by themselves.
-fn stops_among(listing: &Listing, steps: &Value) -> (Option<StopTool>, Vec<RunStep>) {
+fn stops_among(listing: &Listing, config: &McpDoor, steps: &Value) -> (Option<StopTool>, Vec<RunStep>) {
     let (mut own, mut stops) = (None, Vec::new());
     let names = steps.as_array().into_iter().flatten();
     for name in names.filter_map(|step| step.get("name")?.as_str()) {
-        match listing.owner(name) {
+        match listing::owner(listing, config, name) {
             Some(Owner::Door(StopTool::EmergencyStop)) => own = Some(StopTool::EmergencyStop),
-            Some(Owner::Door(tool)) => own = own.or(Some(*tool)),
+            Some(Owner::Door(tool)) => own = own.or(Some(tool)),
             Some(Owner::Toolbox(tool)) if tool.effect == Effect::Stop => stops.push(RunStep {
                 id: format!("stop-{}", stops.len() + 1),
                 name: tool.name.clone(),
@@ -116,7 +119,7 @@ fn of_list(listing: &Listing, steps: &[RunStep]) -> Result<(Vec<RunStep>, bool),
     let mut moves = false;
     let mut sent = Vec::with_capacity(steps.len());
     for step in steps {
-        let Some(Owner::Toolbox(tool)) = listing.owner(&step.name) else {
+        let Some(tool) = listing.tool(&step.name) else {
             return Err(format!(
                 "step '{}': '{}' is no tool of this list that can be a step",
                 step.id, step.name
@@ -137,16 +140,19 @@ fn invalid(why: &str) -> CallToolResult {
     let text = format!(
         "ValueError: {why}\n`{NAME}` takes {{\"steps\": [{{\"id\", \"name\", \"args\", \"after\"}}]}}; nothing was done."
     );
-    answer::failure(&text, json!({"error": {"kind": "ValueError", "message": why}}))
+    answer::result(Answer::failure(
+        &text,
+        json!({"error": {"kind": "ValueError", "message": why}}),
+    ))
 }
 
 /// The answer to a run, with the names of this list. The tokens of steps that have to be confirmed are not shown: a yes is not
 /// for the model to say.
-fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -> CallToolResult {
+fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -> Answer {
     let (Ok(run), false) = (answer.read(), answer.data.get("steps").is_none()) else {
         return match answer.accepted() {
-            Err(error) => answer::refused(tool, &error),
-            Ok(()) => answer::failure("the answer of the service cannot be read", json!({"ok": false})),
+            Err(error) => Answer::refused(tool, &error),
+            Ok(()) => Answer::failure("the answer of the service cannot be read", json!({"ok": false})),
         };
     };
     let names: BTreeMap<&str, &str> = steps
@@ -168,7 +174,7 @@ fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -
         }
     }
     if run.ok {
-        return answer::success(&structured.to_string(), structured);
+        return Answer::success(&structured.to_string(), structured);
     }
     let mut text = run.error.unwrap_or_default();
     for step in &run.steps {
@@ -187,5 +193,5 @@ fn shown(tool: &Registered, steps: &[RunStep], answer: &Received<RunResponse>) -
     }
     text.push('\n');
     text.push_str(&structured.to_string());
-    answer::failure(&text, structured)
+    Answer::failure(&text, structured)
 }

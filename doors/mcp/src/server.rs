@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use door::stop;
 use futures_util::FutureExt as _;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams, CompleteResult,
@@ -14,12 +15,12 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::answer;
 use crate::confirm::call_asking;
-use crate::door::Door;
-use crate::listing::{Listing, Owner};
+use crate::listing::{self, Owner};
 use crate::resources;
 use crate::run::run;
-use crate::stop::stop;
+use crate::shared::Door;
 
 const INSTRUCTIONS: &str = "Tools of this machine and of the robots, drones and media that it drives. Tools that are not \
 read-only change or move something real, unless their result says that it is simulated. Call `stop_moving` when the user \
@@ -53,17 +54,12 @@ impl Session {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let name = request.name.as_ref();
-        let owner = match self.door.listing().owner(name) {
-            Some(owner) => Some(owner.clone()),
-            // It may be newer than the list.
-            None => self.door.refreshed().await.owner(name).cloned(),
-        };
-        let result = match owner {
+        let result = match self.door.owner(name).await {
             None => {
                 let text = format!("Unknown tool: '{name}'; the tools are in tools/list");
                 return Err(ErrorData::invalid_params(text, None));
             }
-            Some(Owner::Door(tool)) => stop(tool, &self.door).await.into(),
+            Some(Owner::Door(tool)) => answer::result(stop(tool, &self.door.link).await).into(),
             Some(Owner::Steps) => {
                 let arguments = request.arguments.unwrap_or_default();
                 run(&self.door, arguments, context, &self.gone).await.into()
@@ -103,8 +99,9 @@ impl ServerHandler for Session {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         guarded("tools/list", async {
-            let listing: Arc<Listing> = self.door.refreshed().await;
-            Ok(ListToolsResult::with_all_items(listing.tools().to_vec()))
+            let listing = self.door.link.refreshed().await;
+            let tools = listing::tools(&listing, &self.door.config);
+            Ok(ListToolsResult::with_all_items(tools))
         })
         .await
     }
@@ -118,19 +115,21 @@ impl ServerHandler for Session {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.door.listing().tool(name).cloned()
+        let (listing, config) = (self.door.link.listing(), &self.door.config);
+        let owner = listing::owner(&listing, config, name)?;
+        Some(listing::shown(&owner, config))
     }
 
     /// The list's changes for a client that opened with `initialize`.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let (door, ended) = (Arc::clone(&self.door), self.ended.clone());
-        let mut changes = door.changes();
+        let mut changes = door.link.changes();
         changes.mark_unchanged();
-        self.door.tasks.spawn(async move {
+        self.door.link.tasks.spawn(async move {
             loop {
                 tokio::select! {
                     () = ended.cancelled() => return,
-                    () = door.shutdown.cancelled() => return,
+                    () = door.link.shutdown.cancelled() => return,
                     changed = changes.changed() => {
                         if changed.is_err() || context.peer.notify_tool_list_changed().await.is_err() {
                             return;
@@ -150,13 +149,13 @@ impl ServerHandler for Session {
     /// The list's changes for a client that asked with `subscriptions/listen`.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         guarded("subscriptions/listen", async {
-            let mut changes = self.door.changes();
+            let mut changes = self.door.link.changes();
             changes.mark_unchanged();
             loop {
                 tokio::select! {
                     () = context.cancelled() => return Ok(()),
                     () = self.gone.cancelled() => return Ok(()),
-                    () = self.door.shutdown.cancelled() => return Ok(()),
+                    () = self.door.link.shutdown.cancelled() => return Ok(()),
                     changed = changes.changed() => {
                         if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                             return Ok(());
@@ -174,7 +173,7 @@ impl ServerHandler for Session {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         guarded("resources/list", async {
-            let resources = resources::list(&self.door.client).await?;
+            let resources = resources::list(&self.door.link.client).await?;
             Ok(ListResourcesResult::with_all_items(resources))
         })
         .await

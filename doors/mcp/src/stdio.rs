@@ -10,9 +10,9 @@ use rmcp::transport::stdio_pipes;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::door::Door;
 use crate::presence::Watched;
 use crate::server::Session;
+use crate::shared::Door;
 
 /// How long the calls of a client that is gone may take to end.
 const END_WAIT: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ pub(crate) async fn serve(door: &Arc<Door>) -> Result<(), Box<ServerInitializeEr
     );
     let session = Session::new(Arc::clone(door), gone.clone());
     let served = session
-        .serve_with_ct(transport, door.shutdown.child_token())
+        .serve_with_ct(transport, door.link.shutdown.child_token())
         .await;
     let running = match served {
         Ok(running) => running,
@@ -53,7 +53,7 @@ pub(crate) async fn serve(door: &Arc<Door>) -> Result<(), Box<ServerInitializeEr
         tracing::error!(%error, "the connection ended with a panic");
     }
     gone.cancel();
-    if timeout(END_WAIT, door.calls.none_left()).await.is_err() {
+    if timeout(END_WAIT, door.link.calls.none_left()).await.is_err() {
         tracing::warn!("calls did not end within {END_WAIT:?}");
     }
     Ok(())

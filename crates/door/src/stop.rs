@@ -1,13 +1,10 @@
-//! What the door's own tools do.
+//! What the two stops do.
 
 use std::time::Duration;
 
-use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
-use crate::answer;
-use crate::door::Door;
-use crate::stop_tool::StopTool;
+use crate::{Answer, Door, StopTool};
 
 /// How long `stop_moving` waits for the calls to end: what moves comes to rest first.
 const REST_WAIT: Duration = Duration::from_secs(5);
@@ -16,18 +13,18 @@ const REST_WAIT: Duration = Duration::from_secs(5);
 ///
 /// # Cancel safety
 /// The stop has been sent when this first yields.
-pub(crate) async fn stop(tool: StopTool, door: &Door) -> CallToolResult {
+pub async fn stop(tool: StopTool, door: &Door) -> Answer {
     match tool {
         StopTool::EmergencyStop => emergency_stop(door).await,
         StopTool::StopMoving => stop_moving(door).await,
     }
 }
 
-async fn emergency_stop(door: &Door) -> CallToolResult {
+async fn emergency_stop(door: &Door) -> Answer {
     let stopped = match door.client.stop(None).await {
         Ok(stopped) => stopped,
         Err(error) => {
-            return answer::failure(
+            return Answer::failure(
                 &format!(
                     "The emergency stop is NOT confirmed: {error}. Tell the user at once to use the machine's own switch."
                 ),
@@ -50,7 +47,7 @@ async fn emergency_stop(door: &Door) -> CallToolResult {
     let confirmed = open.is_empty();
     let structured = json!({"confirmed": confirmed, "toolboxes": stopped.toolboxes});
     if confirmed {
-        return answer::success(
+        return Answer::success(
             "Everything is stopped and stays so until a person lifts the stop with `ovos-tools resume`.",
             structured,
         );
@@ -59,14 +56,14 @@ async fn emergency_stop(door: &Door) -> CallToolResult {
         "Everything was told to stop, but this is NOT confirmed: {}. Tell the user at once to use the machine's own switch.",
         open.join(", ")
     );
-    answer::failure(&text, structured)
+    Answer::failure(&text, structured)
 }
 
-async fn stop_moving(door: &Door) -> CallToolResult {
+async fn stop_moving(door: &Door) -> Answer {
     let before = door.calls.names();
     if let Err(error) = door.client.user_stop() {
         let text = format!("Nothing was stopped: {error}. Use emergency_stop.");
-        return answer::failure(&text, json!({"stopped": [], "running": before}));
+        return Answer::failure(&text, json!({"stopped": [], "running": before}));
     }
     let ended = tokio::time::timeout(REST_WAIT, door.calls.all_ended(&before)).await;
     let running: Vec<&String> = match ended {
@@ -83,10 +80,10 @@ async fn stop_moving(door: &Door) -> CallToolResult {
             0 => "Nothing was under way here.".to_owned(),
             count => format!("Stopped: {count} under way here."),
         };
-        return answer::success(&text, json!({"stopped": before.len(), "running": []}));
+        return Answer::success(&text, json!({"stopped": before.len(), "running": []}));
     }
     let structured = json!({"stopped": before.len() - running.len(), "running": tools(running)});
-    answer::failure(
+    Answer::failure(
         "Some calls have not ended: they may be bringing a machine to safety. Use emergency_stop if anything must stand \
          still now.",
         structured,

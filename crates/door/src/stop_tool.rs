@@ -1,13 +1,11 @@
-//! The door's own tools: the two stops that every client has, whatever else it may see.
+//! The two stops that every client of every door has, beside the tools that it may see.
 
-use std::sync::Arc;
+use ovos_toolbox_wire::Object;
+use serde_json::json;
 
-use rmcp::model::Tool;
-use serde_json::{Map, json};
-
-/// A tool of the door.
+/// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopTool {
+pub enum StopTool {
     /// Stops and latches every toolbox.
     EmergencyStop,
     /// Ends the calls of this door.
@@ -15,16 +13,21 @@ pub(crate) enum StopTool {
 }
 
 impl StopTool {
-    pub(crate) const ALL: [Self; 2] = [Self::EmergencyStop, Self::StopMoving];
+    /// Both, the harder one first.
+    pub const ALL: [Self; 2] = [Self::EmergencyStop, Self::StopMoving];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::EmergencyStop => "emergency_stop",
             Self::StopMoving => "stop_moving",
         }
     }
 
-    fn description(self) -> &'static str {
+    /// What a model reads.
+    #[must_use]
+    pub fn description(self) -> &'static str {
         match self {
             Self::EmergencyStop => {
                 "Emergency stop of every machine, at once. Nothing moves afterwards until a person lifts the stop with \
@@ -37,11 +40,18 @@ impl StopTool {
         }
     }
 
-    /// As clients see it.
-    pub(crate) fn definition(self) -> Tool {
-        let mut schema = Map::new();
+    /// The schema of its arguments: it has none.
+    #[must_use]
+    pub fn arguments() -> Object {
+        let mut schema = Object::new();
         schema.insert("type".to_owned(), json!("object"));
         schema.insert("properties".to_owned(), json!({}));
-        Tool::new(self.name(), self.description(), Arc::new(schema))
+        schema
+    }
+
+    /// The stop with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 }

@@ -6,7 +6,8 @@ use client::{Client, ClientError};
 use tokio::sync::watch;
 
 /// The calls under way: the tool of each, by call_id.
-pub(crate) struct Calls(watch::Sender<BTreeMap<String, String>>);
+#[derive(Debug)]
+pub struct Calls(watch::Sender<BTreeMap<String, String>>);
 
 /// A call under way. Dropped before it has its answer, it asks the service to end the call.
 pub(crate) struct Running<'a> {
@@ -33,12 +34,14 @@ impl Calls {
     }
 
     /// Their call_ids.
-    pub(crate) fn names(&self) -> Vec<String> {
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
         self.0.borrow().keys().cloned().collect()
     }
 
     /// The tool of a call; the call_id where it has ended.
-    pub(crate) fn tool_of(&self, call_id: &str) -> String {
+    #[must_use]
+    pub fn tool_of(&self, call_id: &str) -> String {
         let tool = self.0.borrow().get(call_id).cloned();
         tool.unwrap_or_else(|| call_id.to_owned())
     }
@@ -47,7 +50,7 @@ impl Calls {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(crate) async fn all_ended(&self, calls: &[String]) {
+    pub async fn all_ended(&self, calls: &[String]) {
         let gone = |running: &BTreeMap<_, _>| !calls.iter().any(|call| running.contains_key(call));
         // The sender is a field: it does not go away.
         _ = self.0.subscribe().wait_for(gone).await;
@@ -57,7 +60,7 @@ impl Calls {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(crate) async fn none_left(&self) {
+    pub async fn none_left(&self) {
         _ = self.0.subscribe().wait_for(BTreeMap::is_empty).await;
     }
 }
@@ -66,6 +69,11 @@ impl Running<'_> {
     /// The service has answered: there is nothing left to end.
     pub(crate) fn answered(&mut self) {
         self.answered = true;
+    }
+
+    /// Tells the service that the door is there.
+    pub(crate) fn beat(&self) -> Result<(), ClientError> {
+        self.client.beat()
     }
 
     /// Asks the service to end the call.

@@ -1,19 +1,17 @@
-//! What all clients of the door share: the bus, the list of tools, the calls under way.
+//! What all clients of a door share: the bus, the list of tools, the calls under way.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use client::payload::{ExportRequest, ListRequest, StatusResponse};
 use client::{Client, ClientError, News};
-use config::{Config, McpDoor};
+use config::Toolset;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::calls::Calls;
-use crate::content;
-use crate::listing::Listing;
+use crate::{Calls, Listing};
 
 /// How often it is looked whether the service or its toolboxes changed without an event, as after a crash.
 const POLL: Duration = Duration::from_secs(2);
@@ -24,27 +22,37 @@ const LIST_WAIT: Duration = Duration::from_secs(2);
 /// How often a list is asked for when a reload comes between its two halves.
 const ATTEMPTS: usize = 3;
 
-/// Shared by all clients.
-pub(crate) struct Door {
-    pub(crate) client: Client,
-    pub(crate) config: McpDoor,
-    pub(crate) content: content::Folder,
+/// Shared by all clients of a door.
+pub struct Door {
+    /// The bus.
+    pub client: Client,
+    toolset: Toolset,
+    own: &'static [&'static str],
     listing: watch::Sender<Arc<Listing>>,
     refreshing: Mutex<()>,
-    pub(crate) calls: Calls,
+    /// The calls under way.
+    pub calls: Calls,
     /// The owner of the door's tasks.
-    pub(crate) tasks: TaskTracker,
+    pub tasks: TaskTracker,
     /// Cancelled when the door closes.
-    pub(crate) shutdown: CancellationToken,
+    pub shutdown: CancellationToken,
 }
 
 impl Door {
-    pub(crate) fn new(client: Client, config: &Config, shutdown: CancellationToken) -> Arc<Self> {
+    /// A door that shows the tools that `toolset` permits. `own` are the names of tools that it shows beside those and the two
+    /// stops.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        toolset: Toolset,
+        own: &'static [&'static str],
+        shutdown: CancellationToken,
+    ) -> Arc<Self> {
         Arc::new(Self {
             client,
-            config: config.doors.mcp.clone(),
-            content: content::Folder::new(config.service.answered_content_dir()),
-            listing: watch::Sender::new(Arc::new(Listing::of_door())),
+            toolset,
+            own,
+            listing: watch::Sender::default(),
             refreshing: Mutex::new(()),
             calls: Calls::new(),
             tasks: TaskTracker::new(),
@@ -53,12 +61,14 @@ impl Door {
     }
 
     /// The tools as they were last seen.
-    pub(crate) fn listing(&self) -> Arc<Listing> {
+    #[must_use]
+    pub fn listing(&self) -> Arc<Listing> {
         Arc::clone(&self.listing.borrow())
     }
 
     /// The tools, and every change of them from now on.
-    pub(crate) fn changes(&self) -> watch::Receiver<Arc<Listing>> {
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<Arc<Listing>> {
         self.listing.subscribe()
     }
 
@@ -66,7 +76,7 @@ impl Door {
     ///
     /// # Cancel safety
     /// Safe: it changes nothing.
-    pub(crate) async fn refreshed(&self) -> Arc<Listing> {
+    pub async fn refreshed(&self) -> Arc<Listing> {
         match timeout(LIST_WAIT, self.refresh()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the list of tools may be out of date"),
@@ -88,7 +98,7 @@ impl Door {
         for _ in 0..ATTEMPTS {
             let (listed, exported) =
                 tokio::try_join!(self.client.list(&listed), self.client.export(&exported))?;
-            if let Some(listing) = Listing::new(&listed, &exported.tools, &self.config) {
+            if let Some(listing) = Listing::new(&listed, &exported.tools, &self.toolset, self.own) {
                 self.set(listing);
                 return Ok(());
             }
@@ -105,11 +115,7 @@ impl Door {
             differs
         });
         if changed {
-            let listing = self.listing();
-            tracing::info!(tools = listing.tools().len(), "the list of tools");
-            if let Some(warning) = listing.too_large(self.config.warn_list_bytes) {
-                tracing::warn!("{warning}");
-            }
+            tracing::info!(tools = self.listing().tools().len(), "the list of tools");
         }
     }
 
@@ -117,7 +123,7 @@ impl Door {
     ///
     /// # Cancel safety
     /// Safe.
-    pub(crate) async fn follow(&self) {
+    pub async fn follow(&self) {
         let mut events = self.client.events();
         let mut poll = interval(POLL);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,0 +1,60 @@
+//! The keys of the door for clients of the Model Context Protocol.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Toolset, at};
+use crate::reader::Reader;
+use crate::service::ServiceConfig;
+use section::fields::{Whole, path, texts};
+
+/// `service.doors.mcp`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpDoor {
+    /// Which tools clients see.
+    #[serde(skip)]
+    pub toolset: Toolset,
+    /// Whether the list of tools holds the schemas of their outputs, which makes it several times as long.
+    pub output_schemas: bool,
+    /// Whether clients see the tool `run_steps`, which calls several tools of the list as one.
+    pub run_steps: bool,
+    /// The size of the list of tools, in bytes of JSON, above which the door warns and names the largest tools.
+    #[serde(with = "Whole::<1024, 16_777_216>")]
+    pub warn_list_bytes: usize,
+    /// Names, with or without a port, under which clients may reach the door over HTTP, beside those of this machine.
+    #[serde(deserialize_with = "texts")]
+    pub http_hosts: Vec<String>,
+    /// Origins of web pages that may use the door over HTTP, such as `http://localhost:3000`.
+    #[serde(deserialize_with = "texts")]
+    pub http_origins: Vec<String>,
+    /// Whether clients have to show a token over HTTP. Without one the door listens on a loopback address only.
+    pub http_token: bool,
+    /// The file of the token; it is made where it is missing.
+    #[serde(deserialize_with = "path")]
+    pub token_file: PathBuf,
+}
+
+impl McpDoor {
+    pub(super) fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self {
+        let path = at(&["mcp"]);
+        let written = reader.written(&path);
+        let defaults = Self {
+            toolset: Toolset::default(),
+            output_schemas: false,
+            run_steps: false,
+            warn_list_bytes: 64 << 10,
+            http_hosts: Vec::new(),
+            http_origins: Vec::new(),
+            http_token: true,
+            token_file: service.state_dir.join("mcp-token"),
+        };
+        let (door, mut rest) = reader.open(&path, written, defaults);
+        for part in ["tools", "toolboxes", "effects"] {
+            rest.shift_remove(part);
+        }
+        reader.refuse(&path, &door, &rest);
+        let toolset = Toolset::read(reader, "mcp");
+        Self { toolset, ..door }
+    }
+}

@@ -1,0 +1,277 @@
+//! What a model reads of a call: results, and failures that say what to send instead. Pure.
+
+use client::payload::{Confirm, ErrorDetail, InvokeResponse, failure_key};
+use client::{ClientError, Received, Refusal};
+use ovos_toolbox_wire::Object;
+use serde_json::{Value, json};
+
+use crate::{Lost, Registered};
+
+/// What became of a call, for a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What it reads.
+    pub text: String,
+    /// The same as an object: what the tool returned, or `{"error": {"kind", "message", ...}}`.
+    pub data: Value,
+    /// Whether it is a failure.
+    pub failed: bool,
+}
+
+impl Answer {
+    /// A result.
+    #[must_use]
+    pub fn success(text: &str, data: Value) -> Self {
+        let text = text.to_owned();
+        let failed = false;
+        Self { text, data, failed }
+    }
+
+    /// A failure.
+    #[must_use]
+    pub fn failure(text: &str, data: Value) -> Self {
+        let text = text.to_owned();
+        let failed = true;
+        Self { text, data, failed }
+    }
+
+    /// The answer of the service.
+    #[must_use]
+    pub fn of(tool: &Registered, answer: &Received<InvokeResponse>) -> Self {
+        match answer.accepted() {
+            Ok(()) => output(answer.data.get("result").cloned().unwrap_or_default()),
+            Err(error) => Self::refused(tool, &error),
+        }
+    }
+
+    /// A call that got no answer, or an error for one.
+    #[must_use]
+    pub fn refused(tool: &Registered, error: &ClientError) -> Self {
+        match error {
+            ClientError::Refused(refusal) => refusal_of(tool, refusal),
+            other => Self::failure(
+                &format!(
+                    "{other}. It is not known whether `{}` was carried out.",
+                    tool.name
+                ),
+                json!({"error": {"kind": "NoAnswer", "message": other.to_string()}}),
+            ),
+        }
+    }
+
+    /// A call that its client gave up for this reason.
+    #[must_use]
+    pub fn cancelled(tool: &Registered, why: &str) -> Self {
+        Self::failure(
+            &format!("`{}` was cancelled: {why}.", tool.name),
+            json!({"error": {"kind": "CancelledError", "message": why}}),
+        )
+    }
+
+    /// A call without an answer. `left` is why its client gave it up.
+    #[must_use]
+    pub fn lost(tool: &Registered, lost: &Lost, left: &str) -> Self {
+        match lost {
+            Lost::Client(error) => Self::refused(tool, error),
+            Lost::StillRuns => Self::cancelled(tool, left),
+        }
+    }
+}
+
+/// How a call can be confirmed, where its answer is that it has to be.
+#[must_use]
+pub fn confirm(answer: &Received<InvokeResponse>) -> Option<Confirm> {
+    serde_json::from_value(answer.data.get("confirm")?.clone()).ok()
+}
+
+/// A call that waits for a person at the machine, because its client's user was not asked. The token is not shown: a yes is
+/// not for the model to say.
+#[must_use]
+pub fn waits(tool: &Registered, confirm: &Confirm, why: &str) -> Answer {
+    let Confirm {
+        id, text, expires_ms, ..
+    } = confirm;
+    Answer::failure(
+        &format!(
+            "ConfirmationRequired: {text}\n`{}` did not run: a person has to confirm it, and {why}. Tell the user that \
+             `ovos-tools approve {id}`, typed on the machine of the service within {} s, lets it run when you call it \
+             again with the same arguments.",
+            tool.name,
+            expires_ms / 1000
+        ),
+        json!({"error": {"kind": "ConfirmationRequired", "message": text, "id": id, "expires_ms": expires_ms}}),
+    )
+}
+
+/// What a tool returned. Outputs that say they failed are failures.
+fn output(value: Value) -> Answer {
+    let failed = failure_key(&value).is_some();
+    // Structured content was an object in every revision up to 2025-11-25.
+    let structured = match value {
+        Value::Object(_) => value,
+        other => json!({"result": other}),
+    };
+    let text = structured.to_string();
+    if failed {
+        Answer::failure(&text, structured)
+    } else {
+        Answer::success(&text, structured)
+    }
+}
+
+fn refusal_of(tool: &Registered, refusal: &Refusal) -> Answer {
+    let kind = refusal.kind().unwrap_or("RuntimeError");
+    let mut text = refusal.text.clone();
+    if let Some(advice) = advice(tool, kind) {
+        text.push('\n');
+        text.push_str(&advice);
+    }
+    let mut error = json!({"kind": kind, "message": refusal.text});
+    if let Some(ErrorDetail { data, report, .. }) = &refusal.detail {
+        if let Some(data) = data {
+            error["data"] = data.clone();
+        }
+        if let Some(Ok(report)) = report.as_ref().map(serde_json::to_value) {
+            error["report"] = report;
+        }
+    }
+    Answer::failure(&text, json!({"error": error}))
+}
+
+/// What to do about an error.
+fn advice(tool: &Registered, kind: &str) -> Option<String> {
+    Some(match kind {
+        "ValueError" => format!(
+            "The arguments of `{}`: {}.",
+            tool.name,
+            arguments(&tool.arguments)
+        ),
+        "EmergencyStop" => {
+            "Do not call it again: tell the user that a person has to lift the stop with `ovos-tools resume`."
+                .to_owned()
+        }
+        "BusyError" => "Try again in a few seconds.".to_owned(),
+        "PermissionError" => "Do not call it again: tell the user.".to_owned(),
+        "ToolboxUnavailable" | "ToolboxClosed" => {
+            "Try again in a few seconds; if that does not help, tell the user to look at `ovos-tools status`."
+                .to_owned()
+        }
+        _ => return None,
+    })
+}
+
+/// `a (integer, required), b (number from 0 to 1)`.
+fn arguments(schema: &Object) -> String {
+    let empty = Object::new();
+    let properties = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|other| other == name));
+    let described: Vec<String> = properties
+        .iter()
+        .map(|(name, property)| {
+            let mut words = vec![kind_of(property)];
+            if is_required(name) {
+                words.push("required".to_owned());
+            }
+            format!("{name} ({})", words.join(", "))
+        })
+        .collect();
+    match described.as_slice() {
+        [] => "it has none".to_owned(),
+        _ => described.join(", "),
+    }
+}
+
+fn kind_of(property: &Value) -> String {
+    if let Some(values) = property.get("enum").and_then(Value::as_array) {
+        let values: Vec<String> = values.iter().map(Value::to_string).collect();
+        return format!("one of {}", values.join(" | "));
+    }
+    let kind = match property.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(Value::Array(kinds)) => {
+            let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
+            kinds.join(" or ")
+        }
+        _ => "see its schema".to_owned(),
+    };
+    let bound = |key: &str, word: &str| property.get(key).map(|bound| format!(" {word} {bound}"));
+    let from = bound("minimum", "from").unwrap_or_default();
+    let to = bound("maximum", "to").unwrap_or_default();
+    format!("{kind}{from}{to}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ovos_toolbox_wire::Effect;
+
+    use super::*;
+
+    fn tool(schema: Value) -> Registered {
+        let Value::Object(arguments) = schema else {
+            panic!("a schema")
+        };
+        Registered {
+            exported: "wave".to_owned(),
+            toolbox_id: "arm".to_owned(),
+            name: "wave".to_owned(),
+            effect: Effect::Motion,
+            description: String::new(),
+            arguments: Arc::new(arguments),
+            output: None,
+        }
+    }
+
+    #[test]
+    fn outputs_are_structured_and_say_themselves_whether_they_failed() {
+        for (value, structured, failed) in [
+            (json!({"result": 3}), json!({"result": 3}), false),
+            (json!([1, 2]), json!({"result": [1, 2]}), false),
+            (json!(null), json!({"result": null}), false),
+            (
+                json!({"success": false, "message": "no"}),
+                json!({"success": false, "message": "no"}),
+                true,
+            ),
+            (json!({"ok": true}), json!({"ok": true}), false),
+        ] {
+            let answer = output(value);
+            assert_eq!(answer.text, structured.to_string());
+            assert_eq!((answer.data, answer.failed), (structured, failed));
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_to_send_instead() {
+        let tool = tool(json!({
+            "properties": {
+                "times": {"type": "integer", "minimum": 1, "maximum": 9},
+                "arm": {"enum": ["left", "right"]},
+                "note": {"type": ["string", "null"]},
+            },
+            "required": ["times"],
+        }));
+        for (said, expected) in [
+            (
+                "ValueError: times: expected an integer",
+                "times (integer from 1 to 9, required), arm (one of \"left\" | \"right\"), note (string or null)",
+            ),
+            ("EmergencyStop: stopped", "a person has to lift the stop"),
+            ("BusyError: full", "Try again"),
+        ] {
+            let refusal = Refusal {
+                text: said.to_owned(),
+                detail: None,
+            };
+            let answer = Answer::refused(&tool, &ClientError::Refused(Box::new(refusal)));
+            let text = &answer.text;
+            assert!(text.starts_with(said) && text.contains(expected), "{text}");
+            assert!(answer.failed);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! One call, or one run, on its way from a client of the door to its answer.
+
+use std::time::Duration;
+
+use client::{Call, ClientError, Patience, Step};
+use ovos_toolbox_wire::Effect;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+
+use crate::calls::Running;
+use crate::{Door, Registered};
+
+/// How often a cancel is sent until the call has ended: the first one may come before the service knows the call.
+const CANCEL_EVERY: Duration = Duration::from_millis(250);
+
+/// How often the service is told that the door is there while something moves; after a second without it ends the call.
+const BEAT_EVERY: Duration = Duration::from_millis(250);
+
+/// How long a cancelled call is waited for: what moves comes to rest first.
+const CANCEL_WAIT: Duration = Duration::from_secs(10);
+
+/// A call under way. Dropped before it has its answer, it asks the service to end the call.
+pub struct Carried<'a, A> {
+    running: Running<'a>,
+    call: Call<A>,
+    tool: &'a str,
+    /// Where the call moves something.
+    beat: Option<Interval>,
+    cancelled: Option<Cancelled>,
+}
+
+struct Cancelled {
+    again: Interval,
+    given_up: Instant,
+}
+
+/// Why a call has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// The bus or the service.
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    /// It was cancelled, and has not ended since.
+    #[error("it was cancelled and did not end within {} s", CANCEL_WAIT.as_secs())]
+    StillRuns,
+}
+
+impl Door {
+    /// Sends a call or a run. `tool` says what it may do: a door whose call moves something beats while it runs.
+    ///
+    /// # Errors
+    /// It could not be sent: nothing runs.
+    pub fn carry<'a, A>(
+        &'a self,
+        tool: &'a Registered,
+        call_id: &str,
+        send: impl FnOnce(Patience) -> Result<Call<A>, ClientError>,
+    ) -> Result<Carried<'a, A>, ClientError> {
+        tracing::debug!(call_id, tool = tool.name, "call");
+        let mut running = self.calls.enter(&self.client, call_id, &tool.name);
+        let beat = (tool.effect == Effect::Motion).then(|| {
+            // Before the call, so that the service knows whose it is. Where the bus is away, the service ends what moves.
+            _ = self.client.beat();
+            every(BEAT_EVERY)
+        });
+        let call = send(Patience::WhileItRuns).inspect_err(|_| running.answered())?;
+        Ok(Carried {
+            running,
+            call,
+            tool: &tool.name,
+            beat,
+            cancelled: None,
+        })
+    }
+}
+
+impl<A> Carried<'_, A> {
+    /// Waits for the next step.
+    ///
+    /// # Errors
+    /// The call has no answer. Where it may still run, the service is asked to end it.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is lost.
+    pub async fn next(&mut self) -> Result<Step<A>, Lost> {
+        loop {
+            let Self {
+                running,
+                call,
+                beat,
+                cancelled,
+                ..
+            } = self;
+            let again = async {
+                match cancelled {
+                    Some(cancelled) => tokio::select! {
+                        _ = cancelled.again.tick() => false,
+                        () = sleep_until(cancelled.given_up) => true,
+                    },
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = tick(beat) => {
+                    _ = running.beat();
+                }
+                step = call.next() => {
+                    return match step {
+                        Ok(Step::Answer(answer)) => {
+                            running.answered();
+                            Ok(Step::Answer(answer))
+                        }
+                        Ok(step) => Ok(step),
+                        Err(error) => {
+                            tracing::warn!(call_id = call.call_id(), tool = self.tool, %error, "a call got no answer");
+                            Err(error.into())
+                        }
+                    };
+                }
+                given_up = again => {
+                    if given_up {
+                        tracing::warn!(
+                            call_id = call.call_id(), tool = self.tool,
+                            "a cancelled call did not end within {CANCEL_WAIT:?}"
+                        );
+                        return Err(Lost::StillRuns);
+                    }
+                    _ = running.cancel();
+                }
+            }
+        }
+    }
+
+    /// Asks the service to end the call, until it has: its answer tells how it ended. `reason` goes to the log.
+    pub fn cancel(&mut self, reason: &str) {
+        if self.cancelled.is_some() {
+            return;
+        }
+        tracing::info!(
+            call_id = self.call.call_id(),
+            tool = self.tool,
+            reason,
+            "cancelling a call"
+        );
+        _ = self.running.cancel();
+        self.cancelled = Some(Cancelled {
+            again: every(CANCEL_EVERY),
+            given_up: Instant::now() + CANCEL_WAIT,
+        });
+    }
+}
+
+/// From one period on.
+fn every(period: Duration) -> Interval {
+    let mut interval = interval_at(Instant::now() + period, period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+async fn tick(interval: &mut Option<Interval>) {
+    match interval {
+        Some(interval) => _ = interval.tick().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,28 @@
+//! What the doors have in common. A door is a program that brings a kind of client to the tools: it is a bus client, made of
+//! [`client::Client`], and the service does not know it.
+//!
+//! [`Door`] holds the bus, the list of tools and the calls under way; [`Listing`] is what clients see; [`Carried`] is one call
+//! on its way to its answer; [`stop`] does what the two stops do that every door shows; [`Answer`] is what a model reads.
+
+mod answer;
+mod calls;
+mod carried;
+mod door;
+mod listing;
+pub mod program;
+mod stop;
+mod stop_tool;
+
+pub use answer::{Answer, confirm, waits};
+pub use calls::Calls;
+pub use carried::{Carried, Lost};
+pub use door::Door;
+pub use listing::{Listing, MAX_NAME, Registered};
+pub use stop::stop;
+pub use stop_tool::StopTool;
+
+/// An id that no other call has: `mcp-` and a UUID, for the prefix `mcp`.
+#[must_use]
+pub fn own_id(prefix: &str) -> String {
+    format!("{prefix}-{}", uuid::Uuid::new_v4())
+}

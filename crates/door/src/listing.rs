@@ -1,0 +1,255 @@
+//! The tools that a door shows, and the names that clients know them by. Pure.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use client::payload::ToolEntry;
+use config::Toolset;
+use ovos_toolbox_wire::{Effect, Object};
+use serde_json::Value;
+
+use crate::StopTool;
+
+/// The longest name that hosts and models accept.
+pub const MAX_NAME: usize = 64;
+
+/// The tools of toolboxes at one moment. The stops are not among them: they are always there.
+#[derive(Debug, Default, PartialEq)]
+pub struct Listing {
+    tools: Vec<Arc<Registered>>,
+    names: HashMap<String, usize>,
+}
+
+/// A tool of a toolbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registered {
+    /// The name that clients know: at most 64 of `[A-Za-z0-9_-]`.
+    pub exported: String,
+    /// Its own name.
+    pub name: String,
+    /// The toolbox that owns it.
+    pub toolbox_id: String,
+    /// What it does to the world.
+    pub effect: Effect,
+    /// What it is for.
+    pub description: String,
+    /// The schema of its arguments.
+    pub arguments: Arc<Object>,
+    /// The schema of its output.
+    pub output: Option<Arc<Object>>,
+}
+
+impl Listing {
+    /// From the answers to `ovos.tools.list` and `ovos.tools.export`: what `toolset` permits, without tools that lift a stop.
+    /// `own` are the names of further tools of the door. `None` where the two answers do not fit, because a reload came
+    /// between them.
+    #[must_use]
+    pub fn new(listed: &[ToolEntry], exported: &Value, toolset: &Toolset, own: &[&str]) -> Option<Self> {
+        let exported = exported.as_array()?;
+        // What is not known to be harmless is not.
+        let effect = |entry: &ToolEntry| entry.meta.as_ref().map_or(Effect::Write, |meta| meta.effect);
+        let offered: Vec<&ToolEntry> = listed
+            .iter()
+            .filter(|entry| effect(entry) != Effect::Resume)
+            .collect();
+        if offered.len() != exported.len() {
+            return None;
+        }
+        let mut listing = Self::default();
+        for (entry, exported) in offered.into_iter().zip(exported) {
+            let name = exported.get("name")?.as_str()?;
+            let title = exported.get("title").map_or(Some(name), Value::as_str)?;
+            if title != entry.name {
+                return None;
+            }
+            let effect = effect(entry);
+            if toolset.permits(&entry.name, &entry.toolbox_id, effect) {
+                let is_taken = StopTool::named(name).is_some() || own.contains(&name);
+                let alias = || format!("{}__{}", entry.toolbox_id, entry.name);
+                let name = if is_taken { alias() } else { name.to_owned() };
+                listing.add(entry, name, effect, exported);
+            }
+        }
+        Some(listing)
+    }
+
+    fn add(&mut self, entry: &ToolEntry, exported: String, effect: Effect, schemas: &Value) {
+        if exported.len() > MAX_NAME || self.names.contains_key(&exported) {
+            tracing::warn!(
+                toolbox = entry.toolbox_id,
+                tool = entry.name,
+                "clients do not see this tool: another one has its name, or it is longer than {MAX_NAME} characters"
+            );
+            return;
+        }
+        let schema = |key: &str| schemas.get(key).and_then(Value::as_object).cloned();
+        self.names.insert(exported.clone(), self.tools.len());
+        self.tools.push(Arc::new(Registered {
+            exported,
+            name: entry.name.clone(),
+            toolbox_id: entry.toolbox_id.clone(),
+            effect,
+            description: entry.description.clone(),
+            arguments: Arc::new(schema("inputSchema").unwrap_or_default()),
+            output: schema("outputSchema").map(Arc::new),
+        }));
+    }
+
+    /// In an order that does not change while the tools do not.
+    #[must_use]
+    pub fn tools(&self) -> &[Arc<Registered>] {
+        &self.tools
+    }
+
+    /// The tool that clients know by this name.
+    #[must_use]
+    pub fn tool(&self, exported: &str) -> Option<&Arc<Registered>> {
+        self.tools.get(*self.names.get(exported)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use client::payload::ToolMeta;
+    use config::ToolFilter;
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(toolbox_id: &str, name: &str, effect: Effect) -> ToolEntry {
+        ToolEntry {
+            name: name.to_owned(),
+            description: format!("does {name}"),
+            argument_schema: json!({}),
+            output_schema: json!({}),
+            toolbox_id: toolbox_id.to_owned(),
+            meta: Some(ToolMeta {
+                category: None,
+                effect,
+                timeout_ms: None,
+                subsystems: None,
+            }),
+        }
+    }
+
+    fn exported(name: &str, title: Option<&str>) -> Value {
+        let mut tool = json!({
+            "name": name,
+            "description": "exported",
+            "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}},
+            "outputSchema": {"type": "object"},
+        });
+        if let Some(title) = title {
+            tool["title"] = json!(title);
+        }
+        tool
+    }
+
+    fn listing(listed: &[ToolEntry], tools: &Value, toolset: &Toolset) -> Option<Listing> {
+        Listing::new(listed, tools, toolset, &["run_steps"])
+    }
+
+    fn names(listing: &Listing) -> Vec<&str> {
+        listing
+            .tools()
+            .iter()
+            .map(|tool| tool.exported.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn tools_are_listed_under_their_exported_names_without_what_lifts_a_stop() {
+        let listed = [
+            entry("math", "add", Effect::Read),
+            entry("arm", "free", Effect::Resume),
+            entry("arm", "wave", Effect::Motion),
+        ];
+        let tools = json!([exported("add", None), exported("arm__wave", Some("wave"))]);
+        let listing = listing(&listed, &tools, &Toolset::default()).expect("the answers fit");
+        assert_eq!(names(&listing), ["add", "arm__wave"]);
+        let wave = listing.tool("arm__wave").expect("a tool");
+        assert_eq!(
+            (wave.toolbox_id.as_str(), wave.name.as_str(), wave.effect),
+            ("arm", "wave", Effect::Motion)
+        );
+        assert!(listing.tool("wave").is_none());
+    }
+
+    #[test]
+    fn answers_that_do_not_fit_are_no_list() {
+        let listed = [
+            entry("math", "add", Effect::Read),
+            entry("arm", "wave", Effect::Motion),
+        ];
+        for tools in [
+            json!([exported("add", None)]),
+            json!([exported("wave", None), exported("add", None)]),
+            json!({}),
+        ] {
+            assert_eq!(listing(&listed, &tools, &Toolset::default()), None, "{tools}");
+        }
+    }
+
+    #[test]
+    fn the_toolset_leaves_tools_out() {
+        let listed = [
+            entry("math", "add", Effect::Read),
+            entry("math", "sub", Effect::Read),
+            entry("arm", "wave", Effect::Motion),
+        ];
+        let tools = json!([
+            exported("add", None),
+            exported("sub", None),
+            exported("wave", None)
+        ]);
+        let only = |words: &[&str]| ToolFilter {
+            allow: Some(words.iter().map(|&word| word.to_owned()).collect()),
+            deny: Vec::new(),
+        };
+        let without = |word: &str| ToolFilter {
+            allow: None,
+            deny: vec![word.to_owned()],
+        };
+        let any = ToolFilter::default();
+        for (tools_filter, toolboxes, effects, expected) in [
+            (only(&["a*"]), any.clone(), any.clone(), &["add"][..]),
+            (without("*"), any.clone(), any.clone(), &[]),
+            (any.clone(), without("math"), any.clone(), &["wave"]),
+            (any.clone(), any.clone(), only(&["read"]), &["add", "sub"]),
+            (without("add"), only(&["math"]), only(&["read"]), &["sub"]),
+        ] {
+            let toolset = Toolset {
+                tools: tools_filter,
+                toolboxes,
+                effects,
+            };
+            let listing = listing(&listed, &tools, &toolset).expect("the answers fit");
+            assert_eq!(names(&listing), *expected, "{toolset:?}");
+        }
+    }
+
+    #[test]
+    fn a_tool_with_the_name_of_a_tool_of_the_door_goes_by_its_alias() {
+        let listed = [
+            entry("arm", "emergency_stop", Effect::Stop),
+            entry("arm", "run_steps", Effect::Read),
+        ];
+        let tools = json!([exported("emergency_stop", None), exported("run_steps", None)]);
+        let listing = listing(&listed, &tools, &Toolset::default()).expect("the answers fit");
+        assert_eq!(names(&listing), ["arm__emergency_stop", "arm__run_steps"]);
+    }
+
+    #[test]
+    fn of_two_tools_with_one_name_the_first_is_seen_and_of_those_with_long_names_none() {
+        let long = "n".repeat(MAX_NAME + 1);
+        let listed = [
+            entry("a", "x", Effect::Read),
+            entry("b", "x", Effect::Read),
+            entry("c", &long, Effect::Read),
+        ];
+        let tools = json!([exported("x", None), exported("x", None), exported(&long, None)]);
+        let listing = listing(&listed, &tools, &Toolset::default()).expect("the answers fit");
+        assert_eq!(names(&listing), ["x"]);
+        assert_eq!(listing.tools()[0].toolbox_id, "a");
+    }
+}

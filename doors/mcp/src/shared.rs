@@ -1,0 +1,63 @@
+//! What all clients of the door share.
+
+use std::sync::Arc;
+
+use config::{Config, McpDoor};
+use door::Listing;
+
+use crate::content;
+use crate::listing::{self, Owner};
+
+/// Shared by all clients.
+pub(crate) struct Door {
+    /// The bus, the list of tools, the calls under way.
+    pub(crate) link: Arc<door::Door>,
+    pub(crate) config: McpDoor,
+    pub(crate) content: content::Folder,
+}
+
+impl Door {
+    pub(crate) fn new(link: Arc<door::Door>, config: &Config) -> Arc<Self> {
+        Arc::new(Self {
+            link,
+            config: config.doors.mcp.clone(),
+            content: content::Folder::new(config.service.answered_content_dir()),
+        })
+    }
+
+    /// Whose tool this is, in the list or in a newer one.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn owner(&self, name: &str) -> Option<Owner> {
+        let of = |listing: Arc<Listing>| listing::owner(&listing, &self.config, name);
+        match of(self.link.listing()) {
+            Some(owner) => Some(owner),
+            None => of(self.link.refreshed().await),
+        }
+    }
+
+    /// Keeps the list up to date, and warns of one that is large, until the door closes.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn follow(&self) {
+        let warn = async {
+            let mut changes = self.link.changes();
+            loop {
+                let listing = Arc::clone(&changes.borrow_and_update());
+                let tools = listing::tools(&listing, &self.config);
+                if let Some(warning) = listing::too_large(&tools, &self.config) {
+                    tracing::warn!("{warning}");
+                }
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = self.link.follow() => {}
+            () = warn => {}
+        }
+    }
+}
