@@ -225,9 +225,7 @@ fn the_service_carries_nothing_of_a_door() {
 fn dependencies(folder: &Path) -> Vec<String> {
     let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
     let (_, dependencies) = manifest.split_once("\n[dependencies]").expect("dependencies");
-    let (dependencies, _) = dependencies
-        .split_once("[dev-dependencies]")
-        .expect("dev-dependencies");
+    let dependencies = dependencies.split("\n[").next().expect("a first part");
     let keys = dependencies
         .lines()
         .filter_map(|line| line.split(['.', ' ', '=']).next());
