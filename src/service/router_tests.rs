@@ -98,6 +98,7 @@ impl Counter {
             Arc::new(Sent(sent)),
             settings,
         );
+        api.set_all_loaded();
         let shutdown = CancellationToken::new();
         // 8 calls give the smallest queue: 64 requests.
         let router = Router::start(
