@@ -11,9 +11,8 @@ TESTBED := tests/toolboxes/testbed tests/toolboxes/testbed_dup
 
 .PHONY: run test check bench soak proofs fuzz plugins testbed venv mavsdk install setup
 
-run: setup plugins mavsdk  ## build everything and serve, with a bus of its own where none listens
-	cargo build --release --locked --package ovos-tools --package ovos-tools-mcp
-	$(TARGET)/release/ovos-tools serve --embedded-bus auto --plugins plugins
+run: setup  ## build and serve, with a bus of its own where none listens; large toolboxes are built and loaded meanwhile
+	scripts/run.sh
 
 test: venv testbed  ## every test
 	scripts/test.sh

@@ -10,9 +10,12 @@ cd "$(dirname "$0")/.."
 profile=$1 destination=$2
 shift 2
 target=${CARGO_TARGET_DIR:-target}
+together="toolboxes/hello toolboxes/math toolboxes/robot toolboxes/drone"
 case $profile in
-    release) flag=--release built=$target/release tested= ;;
-    *) flag= built=$target/debug tested=tests/toolboxes/testbed ;;
+    release) flag=--release built=$target/release ;;
+    # One after the other: each is to be served as soon as it is built.
+    try) flag="--profile try" built=$target/try together= ;;
+    *) flag= built=$target/debug together="$together tests/toolboxes/testbed" ;;
 esac
 # Only a terminal gets to see the progress.
 if [ -t 2 ]; then quiet=; else quiet=--quiet; fi
@@ -36,14 +39,14 @@ programs() {
 # One cargo builds these, whichever of them are asked for: with another selection cargo chooses other features of the
 # dependencies that they share, and builds those again. A package has the name of its directory.
 packages=
-for dir in toolboxes/hello toolboxes/math toolboxes/robot toolboxes/drone $tested "$@"; do
+for dir in $together "$@"; do
     [ ! -f "$dir/$(basename "$dir").c" ] || continue
     if grep -q '^pkg-config = ' "$dir/Cargo.toml"; then continue; fi
     for package in "$(basename "$dir")" $(programs "$dir"); do
         case "$packages " in *" $package "*) ;; *) packages="$packages --package $package" ;; esac
     done
 done
-cargo build $quiet --locked $flag $packages
+[ -z "$packages" ] || cargo build $quiet --locked $flag $packages
 
 for dir in "$@"; do
     name=$(basename "$dir")

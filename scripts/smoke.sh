@@ -1,10 +1,13 @@
 #!/bin/sh
-# smoke.sh: runs `make run` like a new user, in a temporary home, until the service has answered a call and, if
-# mavsdk_server is available, the simulated drone has reported its health.
+# smoke.sh: runs `make run` like a new user, in a temporary home, until the service has answered a call, all toolboxes that
+# can be built are loaded and, if mavsdk_server is available, the simulated drone has reported its health. Prints both times.
 set -eu
 cd "$(dirname "$0")/.."
 
 home=$(mktemp -d)
+began=$(date +%s)
+: >"$home/log"
+program=${CARGO_TARGET_DIR:-target}/try/ovos-tools
 toolchain=${CARGO_HOME:-$HOME/.cargo}
 rustup=${RUSTUP_HOME:-$HOME/.rustup}
 setsid env HOME="$home" CARGO_HOME="$toolchain" RUSTUP_HOME="$rustup" make run >"$home/log" 2>&1 &
@@ -24,21 +27,27 @@ trap end EXIT
 # Otherwise a signal would end the script and leave the service running.
 trap 'exit 1' HUP INT TERM
 
-# The build takes most of this time; the service itself starts quickly.
-tries=0
-until grep -q '^Try: ' "$home/log"; do
-    kill -0 $service 2>/dev/null && [ $tries -lt 1800 ] || { cat "$home/log"; echo "make run did not come up" >&2; exit 1; }
-    tries=$((tries + 1))
-    sleep 1
-done
-answer=$(HOME="$home" "${CARGO_TARGET_DIR:-target}/release/ovos-tools" --json invoke add a=10 b=32)
+# printed LINE: waits for a line that begins so. Building takes most of this time; the service itself starts quickly.
+printed() {
+    tries=0
+    until grep -q "^$1" "$home/log"; do
+        kill -0 $service 2>/dev/null && [ $tries -lt 1800 ] || { cat "$home/log"; echo "make run did not print: $1" >&2; exit 1; }
+        tries=$((tries + 1))
+        sleep 1
+    done
+}
+
+printed 'Try: '
+answer=$(HOME="$home" "$program" --json invoke add a=10 b=32)
 case $answer in
-    *'"result":{"result":42}'*) echo "make run: $answer" ;;
+    *'"result":{"result":42}'*) echo "make run: $answer, $(($(date +%s) - began)) s after the start" ;;
     *) cat "$home/log"; echo "make run answered: $answer" >&2; exit 1 ;;
 esac
+printed 'everything is built'
+grep -E '^(loaded|built|not built|skipped|everything)' "$home/log"
 if [ -e .venv-mavsdk/.ready ]; then
     tries=0
-    until health=$(HOME="$home" "${CARGO_TARGET_DIR:-target}/release/ovos-tools" --json invoke vehicle_health) &&
+    until health=$(HOME="$home" "$program" --json invoke vehicle_health) &&
         case $health in *'"ok":true'*'"simulated":true'*) true ;; *) false ;; esac; do
         [ $tries -lt 30 ] || { cat "$home/log"; echo "the simulated drone answered: $health" >&2; exit 1; }
         tries=$((tries + 1))
